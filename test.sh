@@ -8,11 +8,14 @@ cd "$(dirname "$0")" || exit 1
 
 install_packages() {
     local missing=() entry program package
-    for entry in curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static; do
+    local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
+        valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
+        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static"
+    for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
     done
-    # libbpf, which loads the broker's programs, is compiled with these.
+    # libbpf, which loads the programs for the kernel, is compiled with these.
     [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
     [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
     [ ${#missing[@]} -eq 0 ] && return
@@ -66,12 +69,18 @@ else
 fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
 full=(--features transom/full)
+crates=(--workspace)
+# The features of single crates that these turn on, for a crate that is tested alone.
+declare -A alone=([transom-broker]=daemon [transom-device]=xdp [transom-net]=broker,xdp)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
-    echo "SKIPPED: the broker and mode tc (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
-    full=(--features transom/parquet,transom/png,transom/tui,transom/web,transom/xdp)
+    echo "SKIPPED: the broker, mode tc and the device xdp (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
+    full=(--features transom/parquet,transom/png,transom/tui,transom/web)
+    # By default the router alone has mode tc.
+    crates=(--workspace --exclude transom-forwarder)
+    alone=([transom-net]=broker)
 fi
-step "lints" cargo clippy --workspace "${full[@]}" --all-targets --quiet -- -D warnings
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace "${full[@]}" --no-deps --quiet
+step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
 # What `cargo run` builds is light, and has to build without a warning. `.ci/nightly` checks each feature alone.
 step "lints, light" cargo clippy -p transom --all-targets --quiet -- -D warnings
 step "lints, libraries without features" cargo clippy -p transom-lab -p transom-forwarder --no-default-features --all-targets --quiet -- -D warnings
@@ -100,9 +109,9 @@ done
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
 tests() {
-    local output status target targets features
+    local output status target targets features crate
     output=$(mktemp)
-    cargo test --workspace "${full[@]}" --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
+    cargo test "${crates[@]}" "${full[@]}" --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
     mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
     if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
@@ -110,7 +119,9 @@ tests() {
         for target in "${targets[@]}"; do
             echo "== once more: $target"
             features=()
-            case $target in "-p transom "*) features=("${full[@]}") ;; esac
+            crate=${target#-p } crate=${crate%% *}
+            if [ "$crate" = transom ]; then features=("${full[@]}"); fi
+            if [ -n "${alone[$crate]:-}" ]; then features=(--features "${alone[$crate]}"); fi
             # shellcheck disable=SC2086 # the words of a target are separate arguments
             if cargo test $target "${features[@]}" -- --nocapture --test-threads=1 >"$output" 2>&1; then
                 echo "UNSTABLE: $target failed, and passed when run again"
@@ -124,6 +135,9 @@ tests() {
     return "$status"
 }
 step "tests" tests
+if [ ${#crates[@]} -gt 1 ]; then
+    step "tests, the router without mode tc" cargo test -p transom-forwarder --no-default-features -- --nocapture --test-threads=2
+fi
 # The commands that are different in a light build, and how it keeps results.
 step "tests, light" cargo test -p transom --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::who features:: live:: watch::

@@ -8,7 +8,7 @@ use std::process::Command;
 /// instructions, as a copy of a segment's length uses anyway.
 const COPIES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
 
-/// Runs this program with these arguments, whole, and counts. What callgrind writes stays in `dir`, in a file with the arguments in its name.
+/// Runs this program with these arguments, whole, and counts. callgrind's output stays in `dir`, in a file with the arguments in its name.
 ///
 /// # Errors
 /// Without valgrind, or when the run fails.

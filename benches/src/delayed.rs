@@ -1,9 +1,9 @@
 //! Two hosts with many connections and a path between them that takes time: bulk transfer in virtual time, measured in CPU time.
 //!
 //! Without a delay there are no round trips, and an extension that is woken for each of them has nothing to do. So packets wait in a queue for
-//! each direction until they have been serialised and the delay is over, and the clock jumps from one event to the next. What the path costs is
-//! little: a place in the queue for each packet. Arriving packets are given to the stack one by one, which is the dearest way for whoever is woken
-//! for every acknowledgement.
+//! each direction until they have been serialised and the delay is over, and the clock jumps from one event to the next. The path costs little: a
+//! place in the queue for each packet. Arriving packets are given to the stack one by one, which is the dearest way for whoever is woken for every
+//! acknowledgement.
 
 use crate::clock::thread_time;
 use crate::crowd::{Crowd, Hosts};

@@ -1,9 +1,10 @@
 //! Cases measured side by side.
 //!
-//! On a shared machine an absolute number says little: the same work takes half as long again a minute later. What can be
-//! compared is what ran next to each other, so a *group* of *cases* is measured in rounds. Each round takes one *sample*
-//! of every case, there and back in alternating order, so that no case is always the first after a pause. For each round
-//! a case's sample is divided by that of the case it is held *against*; the result is the median of these ratios.
+//! On a shared machine an absolute number says little: the same work takes half as long again a minute later. Only cases
+//! that ran next to each other can be compared, so a *group* of *cases* is measured in rounds. Each round takes one
+//! *sample* of every case, there and back in alternating order, so that no case is always the first after a pause. For
+//! each round a case's sample is divided by that of the case it is held *against*; the result is the median of these
+//! ratios.
 
 use crate::watchdog::Watchdog;
 use indicatif::ProgressBar;

@@ -16,8 +16,9 @@ use transom_device::namespace::enter_user_namespace;
 
 /// Measures Transom beside the kernel's TCP and smoltcp.
 ///
-/// All cases of a group are measured in turns, and what counts is the median of the ratios within a round: absolute
-/// numbers depend on what else the machine does. Groups over TUN need root or an unprivileged user namespace.
+/// All cases of a group are measured in turns. The result is the median of the ratios within a round, because
+/// absolute numbers depend on the machine's other load. Groups over TUN need root or an unprivileged user
+/// namespace.
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:

@@ -164,7 +164,7 @@ impl Veth {
     }
 }
 
-/// A TUN interface beside the veth pair of `host`. What comes in for `network` goes there: the kernel passes it on.
+/// A TUN interface beside the veth pair of `host`. The kernel forwards packets for `network` there.
 ///
 /// # Errors
 /// When there is no TUN, or the routes are refused.

@@ -1,8 +1,8 @@
 //! Two Transom hosts in one thread, joined by nothing but a copy.
 //!
-//! What one host has to send is copied into a pooled buffer, as a device would read it from a wire, and given to the
-//! other. So there is the whole of TCP on both ends, every checksum computed and verified in software, and no system call:
-//! the cost of the protocol code alone.
+//! Each packet of one host is copied into a pooled buffer, as a device would read it from a wire, and given to the other.
+//! So there is the whole of TCP on both ends, every checksum computed and verified in software, and no system call: the
+//! cost of the protocol code alone.
 
 use anyhow::{Context, ensure};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -145,7 +145,7 @@ fn establish(
 }
 
 /// The wire between two hosts in one thread: network cards at both ends cut super-segments into packets of [`MTU`] bytes and
-/// complete checksums; the receiving host verifies them.
+/// complete checksums. The receiving host verifies them.
 pub fn wire() -> MemoryLink {
     MemoryLink::new(&MemoryConfig { mtu: MTU, queue_packets: KEEP, ..MemoryConfig::with_cards() })
 }

@@ -1,13 +1,13 @@
 //! What it costs to watch connections in real time, from inside and from outside, and how many wake-ups are missed: figures 4 and 5 of icTCP.
 //!
-//! Two hosts of this program over a path of 1 ms each way exchange at most 400 Mbit/s over 1 to 1000 connections, written two segments at a
-//! time in turn, so that there is an acknowledgement for each two, unless several arrive together: the path delivers what is due every 0.2 ms. The connections are watched by nobody; by an extension in each, as sockets have them, guarded; by a thread of
-//! the program for each ([`Observer`]); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
-//! watches is woken for every acknowledgement or every round trip, reads the window, and asks for twice of it as the most that it may be, so that
-//! nothing is held back.
+//! Two hosts of this program over a path of 1 ms each way exchange at most 400 Mbit/s over 1 to 1000 connections, written two segments at a time in
+//! turn, so that there is an acknowledgement for each two, unless several arrive together. The path delivers what is due every 0.2 ms. The
+//! connections are watched by nobody; by an extension in each, as sockets have them, guarded; by a thread of the program for each ([`Observer`]); or
+//! by another process over a Unix socket, in the binary form, with a connection to the socket for each. An observer is woken for every
+//! acknowledgement or every round trip, reads the window, and asks for twice its size as the upper limit, so that nothing is held back.
 //!
-//! What counts is what arrives in a second, and CPU time for each byte that arrives, of all threads of both processes, beside those without anybody who
-//! watches in the same turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000
+//! It measures the bytes that arrive in a second, and the CPU time of all threads of both processes for each byte, beside those without observers in
+//! the same turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000
 //! connections nobody watches from another process.
 //!
 //! `cargo run --profile dist -p transom-benches --bin observers`; it takes about nine minutes.
@@ -145,7 +145,7 @@ fn relay(mut ends: [MemoryDevice; 2], over: &AtomicBool) {
             }
             while ways[from].front().is_some_and(|(due, _)| *due <= now) {
                 let Some((_, packet)) = ways[from].pop_front() else { break };
-                // What does not fit any more is lost, as in any queue.
+                // Packets that do not fit any more are lost, as in any queue.
                 let _ = ends[1 - from].send(&TxPacket::whole(packet.bytes()));
                 ends[from].recycle(packet.buffer);
             }

@@ -1,6 +1,6 @@
 //! Bulk transfer with the kernel's TCP at one end, and the kernel's TCP or Transom at the other.
 //!
-//! The sender writes as fast as it can, the receiver reads and counts; the count begins after a tenth of the sample, when
+//! The sender writes as fast as it can, the receiver reads and counts. The count begins after a tenth of the sample, when
 //! windows and buffers have grown. Only whole reads count, between the first and the last one after that moment.
 
 use super::Settings;
@@ -86,7 +86,7 @@ fn receive(
     chunk: usize,
     stop: &AtomicBool,
 ) -> anyhow::Result<Meter> {
-    // Whatever happens, the sender must not wait for a reader that is gone.
+    // The sender must never wait for a reader that is gone.
     let _stop = StopOnDrop(stop);
     let mut into = vec![0; chunk];
     let mut meter = Meter::start(span);

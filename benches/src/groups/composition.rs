@@ -1,4 +1,4 @@
-//! What it costs that units are chosen at run time.
+//! The cost of choosing units at run time.
 //!
 //! The same transfer, by the same source, is compiled twice: once as everybody uses it, with each unit behind a pointer, and once with the units of the
 //! profile `classic` in place of the pointers, so that the compiler knows every call (`benches/fixed-units`, `transom_tcp::units`). Both are in this

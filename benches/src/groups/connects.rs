@@ -2,7 +2,7 @@
 //!
 //! A connection is: connect, and the server closes as soon as it has accepted; the client reads the end of the stream and
 //! closes too. So each one is opened and closed in order, at both ends, and the client cannot run ahead of the server. The
-//! server closes first and has the TIME-WAIT states; a client that comes back with the same port within a minute is let in
+//! server closes first and has the TIME-WAIT states. A client that comes back with the same port within a minute is let in
 //! by its newer timestamp (RFC 6191), at either server.
 //!
 //! *One in flight* is a client that opens the next connection when it has closed the last, blocking. *Sixteen in flight*

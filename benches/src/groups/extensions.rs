@@ -3,9 +3,9 @@
 //! Bulk transfer over 1, 96 and 1000 connections of one host, in virtual time over a path of 400 Mbit/s (what four links of 100 Mbit/s make) and
 //! 1 ms each way; what counts is CPU time for each byte of everything: both hosts, the copies, the path. So the share of an extension is a
 //! little less than it would be of the sender alone. Three synthetic extensions stand for what later ones do, as in the paper: woken for every
-//! acknowledgement; woken for every round; woken for every round with the lists of messages and acknowledgements, which it walks. Each
-//! reads what Vegas would read and sets a limit. They are attached to the same connections in turns: two sets of connections that do the same
-//! differ by several per cent in where their memory lies. What is measured twice without extensions shows how far a ratio can be trusted.
+//! acknowledgement; woken for every round; woken for every round with the lists of messages and acknowledgements, which it walks. Each reads
+//! what Vegas would read and sets a limit. They are attached to the same connections in turns: two sets of connections that do the same differ
+//! by several per cent in where their memory lies. A second measurement without extensions shows how far a ratio can be trusted.
 //!
 //! Then Vegas itself, polled in three ways, against Reno, whose window is larger, so that part of the difference is in smaller super-segments; and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
 //! connection's information before each message of a segment's size, and keeps the data back.
@@ -198,8 +198,8 @@ struct Outside {
     least: Option<Duration>,
 }
 
-/// A Vegas that an application keeps for itself: for each message of a segment's size it asks for the connection's information, decides anew if a round
-/// trip has passed, and writes only if less than its window is outstanding. What it keeps back it writes when there is room again.
+/// A Vegas that an application keeps for itself: for each message of a segment's size it asks for the connection's information, decides anew if a
+/// round trip has passed, and writes only if less than its window is outstanding. It writes the rest when there is room again.
 fn outside() -> Feed {
     let known: Rc<RefCell<HashMap<ConnectionId, Outside>>> = Rc::default();
     let write: Write = Box::new(move |stack: &mut Stack, id, now, bytes: &[u8]| {

@@ -1,8 +1,8 @@
 //! What the event log costs.
 //!
-//! The transfer of the group `memory`, between hosts whose logs are off and hosts whose logs are on as they always are, in turns. With super-segments the
-//! sender records one transmission for 44 segments, and without them one for each; the receiver takes single segments in either case and records each. This is the worst case:
-//! there is no device, and nothing but the protocol for the log to be compared with.
+//! The transfer of the group `memory`, between hosts whose logs are off and hosts whose logs are on as they always are, in turns. With super-segments
+//! the sender records one transmission for 44 segments, and without them one for each. The receiver takes single segments in either case and records
+//! each. This is the worst case: there is no device, and nothing but the protocol for the log to be compared with.
 //!
 //! In a third case somebody reads both logs a hundred times a second, as a writer to a file does, without writing it.
 

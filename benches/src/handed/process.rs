@@ -126,7 +126,7 @@ fn write(tun: &OwnedFd, [front, rest]: [&[u8]; 2]) -> Result<(), Errno> {
     loop {
         match rustix::io::writev(tun, &[IoSlice::new(front), IoSlice::new(rest)]) {
             Err(Errno::INTR) => {}
-            // What the kernel does not take is lost, as on any link.
+            // Packets that the kernel does not take are lost, as on any link.
             Err(Errno::AGAIN | Errno::INVAL | Errno::NOBUFS | Errno::NOMEM) => return Ok(()),
             outcome => return outcome.map(drop),
         }

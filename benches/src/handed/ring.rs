@@ -193,7 +193,7 @@ impl Ring {
 
     /// Has the writer ring the bell from now on. Whether there is nothing to read: only then is it time to sleep.
     pub fn prepare_to_sleep(&self) -> bool {
-        // What was rung before has been heard.
+        // Earlier rings have been heard.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.shared().asleep.0.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -115,7 +115,7 @@ impl phy::TxToken for TxToken<'_> {
             Help::AsItComes => TxOffload::default(),
             Help::GivenTheDevice => offload(packet, self.segment_size),
         };
-        // What a device refuses is lost, as on any network.
+        // Packets that a device refuses are lost, as on any network.
         let _ = self.device.tun.borrow_mut().send(&TxPacket { offload, ..TxPacket::whole(packet) });
         result
     }
@@ -279,7 +279,7 @@ impl SmolPath {
             } else {
                 ensure!(std::time::Instant::now() < deadline, "smoltcp waited too long");
             }
-            // What `done` has written or read leaves with the next poll.
+            // Data that `done` has written leaves with the next poll.
             let wait = self.interface.poll_delay(Instant::now(), &self.sockets);
             match wait {
                 Some(Duration::ZERO) => {}

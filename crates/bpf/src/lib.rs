@@ -1,20 +1,33 @@
 //! Loads BPF objects, attaches their programs to interfaces, and pins what is to outlive the process.
 //!
-//! It is libbpf (`libbpf-rs`) with what that lacks: links at interfaces (TCX). Without the feature `libbpf` the crate is empty, so that nobody needs
-//! libelf who does not load programs.
+//! It is libbpf (`libbpf-rs`) with the calls that the crate lacks: links at interfaces (TCX, XDP) and costs. All programs of Transom are loaded
+//! here: the broker's, the router's and that of AF_XDP. Without the feature `libbpf` the crate is empty, so that the default build does not need
+//! libelf.
 
 #[cfg(feature = "libbpf")]
+mod attach;
+#[cfg(feature = "libbpf")]
 mod bytes;
+#[cfg(feature = "libbpf")]
+mod cost;
+#[cfg(feature = "libbpf")]
+mod error;
 #[cfg(feature = "libbpf")]
 mod object;
 #[cfg(feature = "libbpf")]
 mod pins;
 
 #[cfg(feature = "libbpf")]
+pub use attach::{Side, XdpMode, attach_filter, attach_tcx, attach_xdp, attached_tcx, update};
+#[cfg(feature = "libbpf")]
 pub use bytes::Aligned;
+#[cfg(feature = "libbpf")]
+pub use cost::{cost, count_cost};
+#[cfg(feature = "libbpf")]
+pub use error::BpfError;
 #[cfg(feature = "libbpf")]
 pub use libbpf_rs;
 #[cfg(feature = "libbpf")]
-pub use object::{BpfError, attach_tcx, open, update};
+pub use object::{Loaded, open, set_capacity, set_constants};
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

@@ -1,67 +1,9 @@
 //! From bytes to programs that run.
 
-use std::ptr::NonNull;
-use std::sync::{Mutex, Once, PoisonError};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};
 
-use libbpf_rs::{AsRawLibbpf, Link, ObjectBuilder, OpenObject, PrintLevel, Program, ProgramMut};
-
-use crate::Aligned;
-
-/// What libbpf and the kernel refused, with what they said about it.
-#[derive(Debug, thiserror::Error)]
-#[error("{action}{said}")]
-pub struct BpfError {
-    action: String,
-    said: String,
-    #[source]
-    source: libbpf_rs::Error,
-}
-
-/// The last lines that libbpf has said: its error numbers alone do not say much.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-const LINES: usize = 20;
-
-fn hear(_: PrintLevel, line: String) {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.len() == LINES {
-        said.remove(0);
-    }
-    said.push(line.trim_end().to_owned());
-}
-
-fn listen() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
-    });
-    SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
-}
-
-impl BpfError {
-    /// Makes an error of libbpf's out of what was tried.
-    pub fn of(action: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> BpfError {
-        let action = action.into();
-        move |source| {
-            let lines = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
-            let said = match lines.is_empty() {
-                true => String::new(),
-                false => format!(": {}", lines.join("; ")),
-            };
-            BpfError { action, said, source }
-        }
-    }
-
-    /// What the error number means.
-    pub fn kind(&self) -> std::io::ErrorKind {
-        std::io::Error::from_raw_os_error(match self.source.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => 1,
-            libbpf_rs::ErrorKind::NotFound => 2,
-            libbpf_rs::ErrorKind::AlreadyExists => 17,
-            _ => 5,
-        })
-        .kind()
-    }
-}
+use crate::error::listen;
+use crate::{Aligned, BpfError};
 
 /// Reads a compiled object; the kernel knows nothing of it yet.
 ///
@@ -72,39 +14,57 @@ pub fn open(bytes: &Aligned<[u8]>) -> Result<OpenObject, BpfError> {
     ObjectBuilder::default().open_memory(&bytes.0).map_err(BpfError::of("cannot read the object"))
 }
 
-/// Attaches a program, whose section names the direction, at an interface by a link (TCX, Linux 6.6), behind those that are there.
+/// Writes the object's constants, all of them: its section `.rodata`.
 ///
 /// # Errors
-/// The kernel's refusal.
-pub fn attach_tcx(program: &ProgramMut<'_>, index: u32) -> Result<Link, BpfError> {
-    let place = i32::try_from(index).unwrap_or(-1);
-    listen();
-    // SAFETY: the program is loaded and lives through the call; libbpf takes a null pointer for the default options. What it returns is
-    // owned by nobody else.
-    let link = unsafe {
-        libbpf_sys::bpf_program__attach_tcx(
-            program.as_libbpf_object().as_ptr(),
-            place,
-            std::ptr::null(),
-        )
-    };
-    let link = match NonNull::new(link) {
-        // SAFETY: libbpf has just made it.
-        Some(link) => unsafe { Link::from_ptr(link) },
-        None => {
-            let source = std::io::Error::last_os_error().into();
-            let action = format!("cannot attach to the interface with number {index}");
-            return Err(BpfError::of(action)(source));
-        }
-    };
-    Ok(link)
+/// When the object has none, or not as many bytes.
+pub fn set_constants(object: &mut OpenObject, value: &[u8]) -> Result<(), BpfError> {
+    let mut maps = object.maps_mut();
+    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
+    let mut constants = constants.ok_or_else(|| BpfError::missing(".rodata"))?;
+    constants.set_initial_value(value).map_err(BpfError::of("cannot set the constants"))
 }
 
-/// Puts another program in the place of a link's.
+/// Sets how many entries a map has room for.
 ///
 /// # Errors
-/// The kernel's refusal.
-pub fn update(link: &mut Link, program: &Program<'_>) -> Result<(), BpfError> {
-    listen();
-    link.update_prog(program).map_err(BpfError::of("cannot replace a program"))
+/// When the object has no such map.
+pub fn set_capacity(object: &mut OpenObject, map: &str, entries: u32) -> Result<(), BpfError> {
+    let found = object.maps_mut().find(|found| found.name() == map);
+    let mut found = found.ok_or_else(|| BpfError::missing(map))?;
+    found.set_max_entries(entries).map_err(BpfError::of(format!("cannot size the map {map}")))
+}
+
+/// An object whose programs and maps the kernel has taken.
+#[derive(Debug)]
+pub struct Loaded(Object);
+
+impl Loaded {
+    /// Loads an object into the kernel. `refused` begins the error's text.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn load(object: OpenObject, refused: &str) -> Result<Self, BpfError> {
+        listen();
+        Ok(Loaded(object.load().map_err(BpfError::of(refused))?))
+    }
+
+    /// A program by its name.
+    ///
+    /// # Errors
+    /// When the object has no such program.
+    pub fn program(&self, name: &str) -> Result<ProgramMut<'_>, BpfError> {
+        let found = self.0.progs_mut().find(|program| program.name() == name);
+        found.ok_or_else(|| BpfError::missing(name))
+    }
+
+    /// A map by its name; the result does not need the object any more.
+    ///
+    /// # Errors
+    /// When the object has no such map, or the process no descriptor left.
+    pub fn map(&self, name: &str) -> Result<MapHandle, BpfError> {
+        let found = self.0.maps().find(|map| map.name() == name);
+        let found = found.ok_or_else(|| BpfError::missing(name))?;
+        MapHandle::try_from(&found).map_err(BpfError::of(format!("cannot open the map {name}")))
+    }
 }

@@ -1,6 +1,5 @@
 //! `transom broker`: lends ports of this machine's own addresses to processes.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -197,7 +196,7 @@ fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(not(feature = "bpf"))]
 fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    // What is wrong with the policy is said first.
+    // Mistakes in the policy are reported first.
     let _ = (args.policy()?, &args.socket, &args.pins);
     Err(crate::features::Feature::Bpf.missing())
 }
@@ -224,15 +223,12 @@ fn show(device: Option<&str>, place: &Place, json: bool) -> anyhow::Result<ExitC
 }
 
 fn watch(place: &Place, json: bool) -> anyhow::Result<ExitCode> {
-    let clear = !json && std::io::stdout().is_terminal();
     loop {
         let status = client::list(place.path())?;
         if json {
             output::json(&status)?;
         } else {
-            // To the upper left, and what was there goes.
-            let before = if clear { "\u{1b}[H\u{1b}[J" } else { "" };
-            output::line(format_args!("{before}{}", shown::list(&status)))?;
+            output::view(shown::list(&status))?;
         }
         thread::sleep(Duration::from_secs(1));
     }

@@ -141,7 +141,7 @@ fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
     Err(crate::output::Failure { status, message }.into())
 }
 
-/// Starts the process that ends programs should this one be killed. It ends when what is given back is dropped.
+/// Starts the process that ends programs should this one be killed. It ends when the returned value is dropped.
 fn start_guard(notifier: &Notifier) -> io::Result<PipeWriter> {
     let (watched, held) = io::pipe()?;
     Command::new("/proc/self/exe")

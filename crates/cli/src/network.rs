@@ -1,9 +1,9 @@
 //! Where packets go: the options that all commands share, and the host they result in.
 //!
 //! Transom is a host of its own on a device, which one word names (docs/devices.md): a TUN interface, an Ethernet interface, datagrams to another
-//! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems;
-//! nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the command uses the kernel's own sockets, for
-//! comparison and as the other end of a test.
+//! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems.
+//! Nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the command uses the kernel's own sockets, for comparison
+//! and as the other end of a test.
 
 mod capture;
 mod cleanup;
@@ -108,8 +108,7 @@ pub(crate) struct NetworkArgs {
         long,
         value_name = "NUMBER",
         default_value = "1",
-        value_parser = clap::value_parser!(u16).range(1..=64),
-        conflicts_with_all = ["pcap", "log"]
+        value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     shards: u16,
 
@@ -123,7 +122,7 @@ pub(crate) struct NetworkArgs {
     pcap_comments: bool,
 
     /// Write the event log of all connections to a file: as lines of JSON if its name ends in .jsonl, otherwise in the binary form that `transom
-    /// log` shows.
+    /// log` shows. With `--shards 2` there are two files: of run.tlog, run.0.tlog and run.1.tlog.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
@@ -48,6 +48,13 @@ impl std::error::Error for Failure {}
 pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(stdout_error)
+}
+
+/// Prints a view that is shown again and again. On a terminal it replaces what was there.
+pub(crate) fn view(text: impl fmt::Display) -> anyhow::Result<()> {
+    // To the upper left, and all below is cleared.
+    let before = if io::stdout().is_terminal() { "\u{1b}[H\u{1b}[J" } else { "" };
+    line(format_args!("{before}{text}"))
 }
 
 /// Standard output for data, without buffering.

@@ -1,7 +1,6 @@
 //! `transom router`: advertised-window control on this machine's network.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -198,15 +197,12 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         (None, Some(device)) => default_path(device),
         (None, None) => bail!("give --device or --socket to choose the router"),
     };
-    let clear = args.watch && !args.json && std::io::stdout().is_terminal();
     loop {
         let status = ask(&path, args.flows)?;
-        if args.json {
-            output::json(&status)?;
-        } else {
-            // To the upper left, and what was there goes.
-            let before = if clear { "\u{1b}[H\u{1b}[J" } else { "" };
-            output::line(format_args!("{before}{}", shown(&status)))?;
+        match (args.json, args.watch) {
+            (true, _) => output::json(&status)?,
+            (false, true) => output::view(shown(&status))?,
+            (false, false) => output::line(shown(&status))?,
         }
         if !args.watch {
             return Ok(ExitCode::SUCCESS);

@@ -194,7 +194,7 @@ impl Socket {
 
     /// Resets the connection, so that the peer does not take its end for the end of the data.
     pub(crate) fn abort(&self) {
-        // Whatever goes wrong here, the connection is over already.
+        // An error here does not matter: the connection is over already.
         match self {
             Socket::Transom(stream) => {
                 let _ = stream.with_connection(|connection, now| connection.abort(now));

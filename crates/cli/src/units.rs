@@ -49,7 +49,7 @@ fn scaled(
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
     for &larger in units {
-        // What would be printed as 1024.00, if that is the step, is the next unit's 1.00.
+        // A value that would be printed as 1024.00, if that is the step, is printed as 1.00 of the next unit.
         if value < step - 0.005 {
             break;
         }

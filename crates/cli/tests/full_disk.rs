@@ -107,7 +107,7 @@ fn a_run_is_kept_without_its_capture() {
         assert!(directory.path().join("kept").join(file).is_file(), "{file}");
     }
     assert!(!directory.path().join("kept/capture-path@a.pcapng").exists());
-    // What is there is not taken for all that there should be.
+    // The files that are there are not taken for complete.
     assert_eq!(said("again.status").trim(), "0", "{}", said("again"));
     assert!(
         fs::metadata(directory.path().join("capture-path@a.pcapng")).unwrap().len() > 5_000_000

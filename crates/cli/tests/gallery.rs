@@ -20,7 +20,7 @@ fn what_the_scenarios_expect_holds() {
         }
         count += 1;
         let name = file.file_stem().unwrap().to_owned();
-        // What the kernel's TCP takes part in takes real time, and a system that allows it.
+        // Experiments with the kernel's TCP need real time, and a system that allows them.
         let scenario = Scenario::load(&file).unwrap();
         let emulated = scenario.sweep().any(|variant| variant.resolved.needs_emulation());
         if emulated && !support::lab() {

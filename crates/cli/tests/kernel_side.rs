@@ -29,7 +29,7 @@ fn listening(command: &mut Command) -> Child {
     child
 }
 
-/// The next line that it says. Unbuffered, so that what follows is left for others to read.
+/// The next line that it says. Unbuffered, so that others can read the rest.
 fn said(child: &mut Child) -> String {
     let stderr = child.stderr.as_mut().unwrap();
     let mut line = Vec::new();

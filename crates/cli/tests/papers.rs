@@ -44,7 +44,7 @@ fn quick_experiments_come_out() {
         assert_eq!((cells[6], cells[7]), ("holds", "1, quick"), "{row}");
         assert_eq!(cells[8], "`transom papers run ltcp/fig11`");
     }
-    // What was not run says so.
+    // Experiments that were not run say so.
     let other = page.lines().find(|line| line.starts_with("| ltcp/fig9 ")).unwrap();
     assert!(other.contains("| not run |"), "{other}");
 }

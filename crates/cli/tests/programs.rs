@@ -261,11 +261,11 @@ fn get_keeps_a_log() -> bool {
             "log.tlog" => run(["log", &log]).success().text(),
             _ => std::fs::read_to_string(&log).unwrap(),
         };
-        // What cannot keep up with ten megabytes in a few milliseconds says so.
+        // A run that cannot keep up with ten megabytes in a few milliseconds says so.
         assert!(arrived(&lines) > 3_000_000 || lines.contains("missed"), "{lines}");
     }
     let ended = run(["log", &text(&dir.path().join("file"))]);
-    assert!(ended.stderr.contains("this is no event log"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("this is not an event log"), "{}", ended.stderr);
     true
 }
 

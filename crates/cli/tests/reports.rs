@@ -93,7 +93,7 @@ fn pages_and_pictures_are_made_again_as_they_were() {
     for (path, bytes) in &before {
         assert!(after[path] == *bytes, "{} differs", path.display());
     }
-    // What has pages gets its pictures when they are asked for later.
+    // A run with pages gets its pictures when they are asked for later.
     let pictures = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "png");
     for path in before.keys().filter(pictures) {
         fs::remove_file(Path::new(&results).join(path)).unwrap();
@@ -140,7 +140,7 @@ fn what_cannot_be_shown_says_so() {
     run(["lab", "report", &nothing]).fails_with(1, "there are no results in");
     #[cfg(feature = "tui")]
     lab.run(&["--tui"]).fails_with(1, "--tui draws on a terminal, and standard output is none");
-    // What the build lacks is said as early.
+    // A missing feature is named as early.
     for (lacks, option, name, what) in [
         (cfg!(not(feature = "png")), "--png", "png", "PNG files"),
         (cfg!(not(feature = "tui")), "--tui", "tui", "view in the terminal"),

@@ -118,7 +118,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     assert!((3..6).contains(&there), "{there}");
     let missing = format!("interrupted: {} of 6 runs are missing", 6 - there);
     assert!(ended.stderr.contains(&missing), "{}", ended.stderr);
-    // Of what was broken off nothing is left, and what is finished can be read.
+    // Nothing is left of unfinished runs, and finished ones can be read.
     for entry in fs::read_dir(place.path("broken")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.starts_with('.'), "{name}");
@@ -283,7 +283,7 @@ fn peak(child: &Child) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// What was seen of a run is forgotten when it is written: together, the runs have seen far more than the program ever needs.
+/// The program forgets a run's data when it is written: all runs together have far more data than the program ever needs.
 #[test]
 fn hundreds_of_runs_need_the_memory_of_a_few() {
     let delays: Vec<String> = (1..=100).map(|ms| format!("\"{ms}ms\"")).collect();

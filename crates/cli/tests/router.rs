@@ -133,8 +133,7 @@ fn unless_refused<T>(started: Result<T, Ended>) -> Option<T> {
     match started {
         Ok(started) => Some(started),
         Err(ended) => {
-            let known =
-                ["this takes CAP_", "type information", "hand out packets", "little-endian"];
+            let known = ["router needs CAP_", "type information", "needs NFQUEUE", "little-endian"];
             assert!(known.iter().any(|known| ended.stderr.contains(known)), "{}", ended.stderr);
             eprintln!("SKIPPED: {}", ended.stderr.trim());
             None
@@ -173,7 +172,7 @@ fn in_the_kernel() {
 
     // Only one at an interface.
     let second = router.start("--mode tc").unwrap_err();
-    second.fails_with(1, "there is a router already");
+    second.fails_with(1, "another router already answers");
     assert_eq!(router.programs().len(), 2);
 
     // A crash: the kernel removes the programs; the socket's name remains, and is no hindrance.
@@ -288,7 +287,7 @@ fn policy_files_are_checked() {
     run(["router", "check", &written("bad.toml", &bad)]).fails_with(1, "bad.toml: ");
     let short = POLICY.replace("upper=40kB", "upper=100kB");
     run(["router", "check", &written("short.toml", &short)])
-        .fails_with(1, "`upper` (100kB) is never passed by a queue limited to 75kB");
+        .fails_with(1, "a queue limited to 75kB never exceeds target-window's `upper` (100kB)");
     run(["router", "check", "/no/such/file"]).fails_with(1, "cannot read /no/such/file");
 }
 
@@ -327,15 +326,15 @@ fn who_may_not_is_told_what_is_missing() {
     let policy = directory.path().join("policy.toml");
     fs::write(&policy, POLICY).unwrap();
     let bpf = match cfg!(feature = "bpf") {
-        true => "this takes CAP_NET_ADMIN and CAP_PERFMON and CAP_BPF: run it as root",
+        true => "the router needs CAP_NET_ADMIN and CAP_PERFMON and CAP_BPF: run it as root",
         false => {
             "this build of transom has no programs for the kernel (the broker, mode tc); build with `--features bpf`"
         }
     };
     for (mode, missing) in [
         ("tc", bpf),
-        ("nfqueue", "this takes CAP_NET_ADMIN: run it as root"),
-        ("user", "this takes CAP_NET_ADMIN and CAP_NET_RAW: run it as root"),
+        ("nfqueue", "the router needs CAP_NET_ADMIN: run it as root"),
+        ("user", "the router needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root"),
     ] {
         let mut command = Command::new(&program);
         command.args(["router", "run", "--device", "lo", "--from", "lo", "--mode", mode]);

@@ -7,18 +7,15 @@
 //! The kernel takes VLAN tags off before, and they are lost here: this is for interfaces without.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{RecvFlags, SendFlags};
 use transom_wire::offload::VirtioNetHdr;
 
-/// Options of `linux/if_packet.h`.
-const ADD_MEMBERSHIP: libc::c_int = 1;
-const VNET_HDR: libc::c_int = 15;
-const IGNORE_OUTGOING: libc::c_int = 23;
-const PROMISCUOUS: libc::c_ushort = 1;
-/// What the socket holds for us.
+use crate::af_packet::{self, Membership};
+
+/// Bytes of the socket's receive buffer.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// An interface's frames.
@@ -37,21 +34,13 @@ impl FrameSocket {
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] without `CAP_NET_RAW`, or the kernel's refusal.
     pub fn open(index: u32) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // Nothing comes before it is bound.
-        let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
-        set_option(&socket, VNET_HDR, &1i32)?;
-        // Or we would hear ourselves, and pass it on for ever.
-        set_option(&socket, IGNORE_OUTGOING, &1i32)?;
-        let membership =
-            Membership { index: index as i32, kind: PROMISCUOUS, length: 0, address: [0; 8] };
-        set_option(&socket, ADD_MEMBERSHIP, &membership)?;
-        bind(&socket, index)?;
+        let socket = af_packet::open(RECEIVE_BUFFER)?;
+        af_packet::join(&socket, index, Membership::Promiscuous, None)?;
+        af_packet::bind(&socket, index)?;
         Ok(FrameSocket { socket })
     }
 
-    /// Takes one frame: its virtio-net header and it itself, `None` if there is none. What does not fit into `buffer` is cut off.
+    /// Takes one frame behind its virtio-net header; `None` if there is none. A frame that does not fit into `buffer` is cut off.
     ///
     /// # Errors
     /// The kernel's: the interface is gone, or down.
@@ -92,47 +81,6 @@ impl AsFd for FrameSocket {
     }
 }
 
-/// `struct packet_mreq`.
-#[repr(C)]
-struct Membership {
-    index: i32,
-    kind: libc::c_ushort,
-    length: libc::c_ushort,
-    address: [u8; 8],
-}
-
-fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes at the address, which are those of `value`.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            option,
-            std::ptr::from_ref(value).cast(),
-            length,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-        sll_ifindex: index as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes at the address, which are those of `address`.
-    let result =
-        unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +118,7 @@ mod tests {
             }
         });
         assert!(found, "the frame did not arrive");
-        // What was sent is not heard by who sent it.
+        // A socket does not receive what it sends.
         while let Some(length) = from.receive(&mut buffer).unwrap() {
             assert_ne!(buffer[VirtioNetHdr::LEN..length], frame[VirtioNetHdr::LEN..]);
         }

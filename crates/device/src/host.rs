@@ -1,7 +1,10 @@
-//! All interfaces and addresses of a network namespace at once, and word of changes.
+//! All interfaces and addresses of a network namespace, and notice of changes.
+//!
+//! The kernel is asked by rtnetlink (RFC 3549, section 3), which takes no privileges. A socket acts on the network namespace it was opened in,
+//! whoever uses it later.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_route::RouteNetlinkMessage;
@@ -28,7 +31,7 @@ pub struct HostLink {
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
-    /// What it carries ([`hardware`](crate::interface::hardware)).
+    /// Its kind ([`hardware`](crate::interface::hardware)).
     pub hardware: u16,
     /// For a TUN device, whether it outlives its last descriptor.
     pub persistent_tun: Option<bool>,
@@ -43,7 +46,8 @@ pub struct HostAddress {
     pub address: IpAddr,
     /// The length of its network's prefix in bits.
     pub prefix: u8,
-    /// Whether packets may be sent from it: IPv6 first looks whether somebody else has it (RFC 4862, section 5.4).
+    /// Whether packets may leave from it. IPv6 first looks whether somebody else has it (RFC 4862, section 5.4), and an optimistic host does not wait
+    /// for that (RFC 4429).
     pub usable: bool,
     /// Whether it is valid on its own link only.
     pub link_local: bool,
@@ -84,6 +88,11 @@ impl Hosts {
         Ok(addresses)
     }
 
+    /// Carries out a request and returns the body of the answer.
+    pub(crate) fn execute(&mut self, request: RouteNetlinkMessage) -> io::Result<Vec<u8>> {
+        self.0.execute(0, request)
+    }
+
     /// Removes an interface. One that has gone is as good.
     ///
     /// # Errors
@@ -91,25 +100,48 @@ impl Hosts {
     pub fn remove(&mut self, index: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        match self.0.execute(0, RouteNetlinkMessage::DelLink(link)) {
+        match self.execute(RouteNetlinkMessage::DelLink(link)) {
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 }
 
-/// Hears when interfaces or addresses change.
+/// Hears when interfaces, addresses or routes change.
 #[derive(Debug)]
 pub struct Changes(Netlink);
 
+/// The groups of linux/rtnetlink.h for interfaces and addresses.
+const ADDRESS_GROUPS: [u32; 3] =
+    [libc::RTNLGRP_LINK, libc::RTNLGRP_IPV4_IFADDR, libc::RTNLGRP_IPV6_IFADDR];
+/// And those for routes.
+const ROUTE_GROUPS: [u32; 4] = [
+    libc::RTNLGRP_IPV4_ROUTE,
+    libc::RTNLGRP_IPV4_RULE,
+    libc::RTNLGRP_IPV6_ROUTE,
+    libc::RTNLGRP_IPV6_RULE,
+];
+
 impl Changes {
-    /// Listens from now on, in the thread's network namespace.
+    /// Listens for changes of interfaces and addresses from now on, in the thread's network namespace.
     ///
     /// # Errors
     /// The system's.
-    pub fn listen() -> io::Result<Self> {
-        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-        Netlink::listen(None, groups as u32).map(Changes)
+    pub fn of_addresses() -> io::Result<Self> {
+        Self::listen(ADDRESS_GROUPS)
+    }
+
+    /// The same, and for changes of routes and routing rules.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of_addresses_and_routes() -> io::Result<Self> {
+        Self::listen(ADDRESS_GROUPS.into_iter().chain(ROUTE_GROUPS))
+    }
+
+    fn listen(groups: impl IntoIterator<Item = u32>) -> io::Result<Self> {
+        let groups = groups.into_iter().fold(0, |groups, group| groups | 1 << (group - 1));
+        Netlink::listen(None, groups).map(Changes)
     }
 
     /// Whether anything has changed since the last time. When the kernel had more to say than it could keep, something has.
@@ -118,21 +150,33 @@ impl Changes {
     /// The system's.
     pub fn any(&mut self) -> io::Result<bool> {
         let mut any = false;
-        match self.0.hear(|_| any = true) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(true),
-            outcome => outcome.map(|()| any),
+        loop {
+            match self.0.hear(|_| any = true) {
+                Ok(()) => return Ok(any),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
+                Err(error) => return Err(error),
+            }
         }
     }
 }
 
 impl AsFd for Changes {
+    /// Readable when there is something to hear.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-fn number(bytes: &[u8]) -> Option<u32> {
+pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|four| u32::from_ne_bytes(*four))
+}
+
+pub(crate) fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(IpAddr::from(*bytes.first_chunk::<4>()?)),
+        16 => Some(IpAddr::from(*bytes.first_chunk::<16>()?)),
+        _ => None,
+    }
 }
 
 /// The value of the first attribute of a kind behind so many bytes.
@@ -169,11 +213,7 @@ fn address(body: &[u8]) -> Option<HostAddress> {
     // On a link between two IFA_ADDRESS is the other end's.
     let bytes = find(body, ADDRESS_BODY, libc::IFA_LOCAL)
         .or_else(|| find(body, ADDRESS_BODY, libc::IFA_ADDRESS))?;
-    let address = match i32::from(*body.first()?) {
-        libc::AF_INET => IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?)),
-        libc::AF_INET6 => IpAddr::V6(Ipv6Addr::from(*bytes.first_chunk::<16>()?)),
-        _ => return None,
-    };
+    let address = ip_address(&bytes)?;
     let flags = find(body, ADDRESS_BODY, libc::IFA_FLAGS).and_then(|value| number(&value));
     let flags = flags.unwrap_or(u32::from(*body.get(2)?));
     let link_local = match address {
@@ -184,7 +224,8 @@ fn address(body: &[u8]) -> Option<HostAddress> {
         index: number(body.get(4..)?)?,
         address,
         prefix: *body.get(1)?,
-        usable: flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) == 0,
+        usable: flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) == 0
+            || flags & libc::IFA_F_OPTIMISTIC != 0,
         link_local,
     })
 }
@@ -207,6 +248,16 @@ mod tests {
         for length in 0..40 {
             assert_eq!(link(&vec![0; length]), None);
             assert_eq!(address(&vec![2; length]), None);
+            for byte in [0, 1, 4, 255] {
+                let _ = (link(&vec![byte; length]), address(&vec![byte; length]));
+            }
         }
+    }
+
+    #[test]
+    fn changes_can_be_heard() {
+        // Others may change something at any time.
+        Changes::of_addresses().unwrap().any().unwrap();
+        Changes::of_addresses_and_routes().unwrap().any().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What carries packets for a user-level TCP.
+//! Devices that carry packets for a user-level TCP.
 //!
 //! A [`Device`] sends and receives whole IP packets without ever blocking. The stack above it stays
 //! free of system calls; everything below it (how bytes reach the other side, which offloads there
@@ -51,10 +51,12 @@
 //! # }
 //! ```
 
+mod af_packet;
 pub mod capture;
 mod device;
 pub mod diag;
 pub mod doctor;
+pub mod filters;
 pub mod frames;
 pub mod hints;
 pub mod host;

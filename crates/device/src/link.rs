@@ -7,6 +7,7 @@ mod frames;
 mod neighbours;
 mod routes;
 
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -28,9 +29,18 @@ pub(crate) struct Held {
     pub(crate) to: Mac,
 }
 
-/// What to do with a packet.
+/// The station that gets a packet.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) struct NextStation {
+    /// A frame to send first.
+    pub(crate) question: Option<Vec<u8>>,
+    /// `None`: the packet is kept until its neighbour answers.
+    pub(crate) station: Option<Mac>,
+}
+
+/// The way of a packet.
+#[derive(Debug)]
+enum Way {
     /// Send it to this station.
     To(Mac),
     /// It is kept until somebody answers this frame.
@@ -39,7 +49,7 @@ pub(crate) enum Way {
     Nowhere,
 }
 
-/// What a frame was.
+/// The kind of a frame.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// An IP packet for the stack, behind the Ethernet header.
@@ -86,8 +96,31 @@ impl Link {
         self.addresses.iter().filter_map(announce).collect()
     }
 
+    /// Finds the station that gets a packet to `destination`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::HostUnreachable`] if the packet can go nowhere.
+    pub(crate) fn next_station(
+        &mut self,
+        now: Duration,
+        destination: IpAddr,
+        packet: &TxPacket<'_>,
+    ) -> io::Result<NextStation> {
+        match self.way(now, destination, packet) {
+            Way::To(mac) => {
+                Ok(NextStation { question: self.confirm(now, destination), station: Some(mac) })
+            }
+            Way::Ask(question) => Ok(NextStation { question, station: None }),
+            Way::Nowhere => Err(io::ErrorKind::HostUnreachable.into()),
+        }
+    }
+
     /// The way of a packet to `destination`. If its neighbour is not known, the packet is kept.
-    pub(crate) fn way(&mut self, now: Duration, destination: IpAddr, packet: &TxPacket<'_>) -> Way {
+    fn way(&mut self, now: Duration, destination: IpAddr, packet: &TxPacket<'_>) -> Way {
+        // Nobody on the link has an address of ours.
+        if self.has(destination) {
+            return Way::Nowhere;
+        }
         let near = self.addresses.iter().any(|own| own.contains(destination));
         let hop = if near { Some(destination) } else { self.routes.gateway(now, destination) };
         let Some(hop) = hop else { return Way::Nowhere };
@@ -108,7 +141,7 @@ impl Link {
     }
 
     /// When a neighbour that is in use has not been heard for a while: what to ask it.
-    pub(crate) fn confirm(&mut self, now: Duration, destination: IpAddr) -> Option<Vec<u8>> {
+    fn confirm(&mut self, now: Duration, destination: IpAddr) -> Option<Vec<u8>> {
         let near = self.addresses.iter().any(|own| own.contains(destination));
         let hop = if near { destination } else { self.routes.gateway(now, destination)? };
         let mac = self.neighbours.wants_confirmation(now, hop)?;

@@ -1,6 +1,6 @@
 //! A netlink socket that waits for its answers: no thread and no runtime of its own.
 //!
-//! What the messages look like is the `netlink-packet-*` crates' business (RFC 3549, section 2). The kernel handles a request before
+//! The crates `netlink-packet-*` know the format of the messages (RFC 3549, section 2). The kernel handles a request before
 //! `send` returns and queues the answer: for requests that ask for something one message with it, and always an acknowledgement that
 //! carries an error number or zero. A request for a dump is answered with any number of messages and one that says it was the last. A
 //! socket acts on the network namespace it was opened in, whoever uses it later.
@@ -125,7 +125,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// What came next, as it is: see [`messages`].
+    /// The next datagram, as it is: see [`messages`].
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         let received =
             retry_on_intr(|| rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()));
@@ -139,7 +139,7 @@ impl AsFd for Netlink {
     }
 }
 
-/// What an `NLMSG_ERROR` says.
+/// The contents of an `NLMSG_ERROR`.
 fn outcome(body: &[u8]) -> io::Result<()> {
     match ErrorBuffer::new_checked(body).map(|error| error.code()) {
         Ok(None) => Ok(()),
@@ -163,6 +163,16 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&
 /// They are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.
 pub(crate) fn attributes(body: &[u8], fixed: usize) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
     NlasIterator::new(body.get(fixed..).unwrap_or_default()).map_while(Result::ok)
+}
+
+/// An attribute, as the kernel writes it.
+#[cfg(test)]
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
 }
 
 #[cfg(test)]

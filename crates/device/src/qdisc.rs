@@ -1,4 +1,4 @@
-//! What the queue in front of a network interface tells of itself.
+//! The statistics of the queue in front of a network interface.
 //!
 //! Every interface has a *root queueing discipline* (tc(8)): what it does not send at once waits there. The kernel counts what waits, and
 //! what was dropped, and tells it in answer to `RTM_GETQDISC`. Asking takes a few microseconds and the lock that guards all network
@@ -39,7 +39,7 @@ pub struct RootQueues {
 }
 
 /// Bytes of `struct tcmsg`.
-const BODY_LEN: usize = 20;
+pub(crate) const BODY_LEN: usize = 20;
 
 impl RootQueues {
     /// For the network namespace the calling thread is in.
@@ -96,14 +96,7 @@ fn parse(answer: &[u8]) -> Option<RootQueue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
-        bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::netlink::attribute;
 
     fn words(words: &[u32]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()

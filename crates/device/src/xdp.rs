@@ -7,10 +7,10 @@
 //! completed here, and what arrives is as it was on the wire. A veth pair leaves checksums open and does not say so; such a checksum field holds the sum
 //! of the pseudo-header alone, and is taken for what it is.
 //!
-//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN` and `CAP_BPF`. The interface must have one queue, since what comes in by others would be missed.
+//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`, and Linux 5.9. The interface must have one queue, since what comes in by others would be missed.
 //!
 //! The crate `xdp` has the rings and the memory: it is all Rust, has no dependencies and builds with stable compilers. (`xsk-rs` needs libxdp, a C
-//! library, and clang.) The program is loaded by `aya`, as the router's are.
+//! library, and clang.) The program is loaded by `transom-bpf`, as the router's and the broker's are.
 
 mod program;
 mod rings;
@@ -28,7 +28,7 @@ use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
 use transom_wire::{Protocol, tcp};
 
 use crate::interface::IpPrefix;
-use crate::link::{ETHERNET_LEN, Held, Link, Mac, Taken, Way};
+use crate::link::{ETHERNET_LEN, Held, Link, Mac, Taken};
 use crate::packet::{
     PacketError, Place, QuestionSocket, Station, destination, ethernet_header, station,
 };
@@ -63,10 +63,10 @@ pub enum XdpError {
         mtu: usize,
     },
     /// The program was not loaded or not attached.
-    #[error("cannot have {what}")]
+    #[error("cannot {action}")]
     Program {
-        /// What was attempted.
-        what: &'static str,
+        /// The action that failed.
+        action: &'static str,
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -79,7 +79,7 @@ pub enum XdpError {
 }
 
 impl XdpError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             XdpError::Packet(error) => error.kind(),
@@ -90,12 +90,15 @@ impl XdpError {
     }
 }
 
-/// What the kernel's error number at the bottom of an error means.
+/// The meaning of the kernel's error number at the bottom of an error.
 fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
     let mut error = Some(error);
     while let Some(one) = error {
         if let Some(system) = one.downcast_ref::<io::Error>() {
             return system.kind();
+        }
+        if let Some(bpf) = one.downcast_ref::<transom_bpf::BpfError>() {
+            return bpf.kind();
         }
         error = one.source();
     }
@@ -226,7 +229,7 @@ impl XdpDevice {
             sent += 1;
         }
         self.rings.flush();
-        // What was left out of a super-segment is lost, as in any queue that is full.
+        // The rest of the super-segment is lost, as in any full queue.
         if sent > 0 { Ok(()) } else { outcome }
     }
 
@@ -302,21 +305,11 @@ impl Device for XdpDevice {
         self.capabilities().admit(packet)?;
         let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
         let now = self.started.elapsed();
-        match self.link.way(now, destination, packet) {
-            Way::To(mac) => {
-                if let Some(question) = self.link.confirm(now, destination) {
-                    self.send_frame(&question);
-                }
-                self.send_to(mac, packet)
-            }
-            Way::Ask(question) => {
-                if let Some(question) = question {
-                    self.send_frame(&question);
-                }
-                Ok(())
-            }
-            Way::Nowhere => Err(io::ErrorKind::HostUnreachable.into()),
+        let next = self.link.next_station(now, destination, packet)?;
+        if let Some(question) = next.question {
+            self.send_frame(&question);
         }
+        next.station.map_or(Ok(()), |station| self.send_to(station, packet))
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {

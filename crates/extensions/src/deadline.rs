@@ -1,17 +1,17 @@
-//! A background transfer that has to be complete by some time: it holds back while there is time, and no longer when there is not.
+//! A background transfer with a deadline: the flow holds back while it is on schedule.
 //!
-//! The transfer aims at a part of the time it has (`reserve` is left for what cannot be foreseen): by then a line leads from nothing to
-//! all of its bytes.
-//! - `below=rate`: the flow is paced at the remaining bytes over the remaining time. If it falls behind, its rate rises later.
-//! - `below=nice`: a transfer by [TCP Nice](crate::nice) while it is on schedule; behind schedule, plain TCP.
+//! The schedule is a constant rate, which delivers all bytes before the deadline. `reserve` is the share of the time between the end of the
+//! schedule and the deadline.
+//! - `hold-back=rate`: the flow is paced at the remaining bytes over the remaining time. If it falls behind, its rate rises later.
+//! - `hold-back=nice`: the flow behaves as [TCP Nice](crate::nice) while it is on schedule, and as plain TCP when it is behind.
 //!
 //! When all bytes are delivered, or the time is over, it requests nothing any more.
 //!
 //! The rule is ours. The idea that the deadline decides how much a flow yields is D2TCP's (Vamanan, Hasan, Vijaykumar: "Deadline-Aware
 //! Datacenter TCP", SIGCOMM 2012). D2TCP scales DCTCP's reductions and needs marks; this extension does neither.
 //!
-//! It is safe as it only narrows, and promises nothing: a window that was held back for long has to grow when it is released, which is
-//! what the reserve is for. Bytes count from when it is attached, delivered cumulatively or selectively.
+//! It is safe because it only lowers limits. It promises nothing: a window that was held back for long has to grow when it is released, and the
+//! reserve gives it time for that. Bytes count from the attachment on, delivered cumulatively or selectively.
 
 use crate::catalogue::Entry;
 use crate::nice::Nice;
@@ -22,26 +22,26 @@ use transom_tcp::extension::{
 };
 use transom_tcp::time::{Duration, Instant};
 
-/// How it holds back.
+/// How a flow holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldBack {
-    /// To the rate that is needed.
+    /// It is paced at the rate that is needed.
     Rate,
-    /// Behind everyone else, by TCP Nice.
+    /// It yields to others as TCP Nice does.
     Nice,
 }
 
 /// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes that are to be delivered.
+    /// Bytes to deliver.
     pub bytes: u64,
-    /// In this time from when it is attached.
+    /// The time for them, from the attachment on.
     pub within: Duration,
-    /// The part of the time that is not planned for.
+    /// The share of the time kept in reserve.
     pub reserve: Fraction,
-    /// How it holds back.
-    pub below: HoldBack,
+    /// How the flow holds back while it is on schedule.
+    pub hold_back: HoldBack,
 }
 
 /// The default reserve: a fifth of the time.
@@ -60,7 +60,7 @@ pub const ENTRY: Entry = Entry {
         ),
         ("reserve", "0.2: the share of the time kept in reserve"),
         (
-            "below",
+            "hold-back",
             "rate or nice: paces at the rate that is needed, or yields like TCP Nice while on time",
         ),
     ],
@@ -76,8 +76,8 @@ pub const ENTRY: Entry = Entry {
             return Err(arguments.impossible(format_args!("reserve is less than 1, not {reserve}")));
         }
         let words = [("rate", HoldBack::Rate), ("nice", HoldBack::Nice)];
-        let below = arguments.word("below", &words)?.unwrap_or(HoldBack::Rate);
-        let parameters = Parameters { bytes, within, reserve, below };
+        let hold_back = arguments.word("hold-back", &words)?.unwrap_or(HoldBack::Rate);
+        let parameters = Parameters { bytes, within, reserve, hold_back };
         let make = move || Box::new(Deadline::new(parameters)) as Box<_>;
         Ok(ExtensionChoice::new(arguments.choice(), make))
     },
@@ -98,7 +98,7 @@ impl Deadline {
     /// For one transfer.
     pub fn new(parameters: Parameters) -> Self {
         let nice = || Nice::new(Default::default(), Poll::Round);
-        let nice = (parameters.below == HoldBack::Nice).then(nice);
+        let nice = (parameters.hold_back == HoldBack::Nice).then(nice);
         Deadline { parameters, nice, began: Instant::ZERO, before: 0, over: false }
     }
 
@@ -135,7 +135,7 @@ impl Deadline {
         } else if !self.is_on_time(bytes, time) {
             limits.clear(Variable::Cwnd);
         }
-        // Where nothing happens the time runs out all the same.
+        // The remaining time shrinks even when no packet arrives.
         let look = view.now() + Duration::from_nanos(time).over(16).max(Duration::from_millis(1));
         limits.wake_at(limits.next_wake().map_or(look, |at| at.min(look)));
     }

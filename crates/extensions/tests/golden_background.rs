@@ -51,7 +51,7 @@ fn a_deadline_is_over_with_its_bytes() {
 #[test]
 fn a_deadline_is_nice_while_there_is_time() {
     let mut peer = Setup::default().active();
-    let text = "deadline(bytes=60kB, within=5s, below=nice)";
+    let text = "deadline(bytes=60kB, within=5s, hold-back=nice)";
     attach(&mut peer, text);
     let limited = |peer: &Peer| peer.connection.ruling(Variable::Cwnd).requested.is_some();
     peer.write(64_000).drain();

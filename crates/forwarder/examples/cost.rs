@@ -1,9 +1,9 @@
 //! What mode tc costs: nanoseconds for each packet, and the throughput of a bulk transfer with and without it.
 //!
-//! Kernel TCP in two network namespaces, with a router between them, whose queue is a `pfifo` that does not slow anything down: there the
-//! processor is the bottleneck, and whatever is done more shows. The kernel counts the programs' time itself (`BPF_ENABLE_STATS`), which costs some
-//! nanoseconds more in each run. Then the queue is a `tbf` of 1 Gbit/s, and of a higher rate if the machine has as much to spare again: the link is the
-//! bottleneck, as it is where somebody runs this. Run it as root on an idle machine, for a minute or two:
+//! Kernel TCP in two network namespaces, with a router between them, whose queue is a `pfifo` that does not slow anything down. There the processor
+//! is the bottleneck, and additional work shows. The kernel counts the programs' time itself (`BPF_ENABLE_STATS`), which costs some nanoseconds more
+//! in each run. Then the queue is a `tbf` of 1 Gbit/s, and of a higher rate if the machine is twice as fast. There the link is the bottleneck, as in
+//! real use. Run it as root on an idle machine, for a minute or two:
 //!
 //! ```text
 //! cargo run -p transom-forwarder --example cost
@@ -42,7 +42,7 @@ fn main() -> Result<(), Refusal> {
         let words = ["qdisc", "replace", "dev", BOTTLENECK, "root", "pfifo", "limit", "100000"];
         run(&net.router, "tc", &words);
         println!("offloads {offloads:?}");
-        // What is cut into packets takes longer.
+        // Data that is cut into packets takes longer.
         let bytes = if offloads == Offloads::On { BYTES } else { BYTES / 2 };
         let row = Row::measured(&net, offloads, None, bytes)?;
         let most = row.without;
@@ -95,7 +95,7 @@ struct Row {
 }
 
 impl Row {
-    /// By turns, so that what else goes on is the same for all.
+    /// By turns, so that other load is the same for all.
     fn measured(
         net: &Net,
         offloads: Offloads,
@@ -136,8 +136,8 @@ fn attach(net: &Net, passive: bool, rate: Option<f64>) -> Result<Tc, Refusal> {
     net.router.run(|| Tc::attach(options)).expect("entering the namespace")
 }
 
-/// One acknowledgement again and again, beside few flows and many. The kernel's loop runs on the same packet, so that its window is changed the
-/// first time and is as it should be from then on: this is the time without the writing.
+/// One acknowledgement again and again, beside few flows and many. The kernel's loop runs on the same packet, so its window is changed only the
+/// first time. This is the time without the writing.
 fn alone() -> Result<(), Refusal> {
     let net = Namespace::new().expect("a network namespace");
     run(&net, "tc", &["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "10"]);

@@ -5,7 +5,7 @@
 //! whole, segmented and with complete checksums, and may be rewritten. The thread asks the kernel for the length of the interface's queue at
 //! most once in a millisecond, because the answer costs as much time as some hundred packets.
 //!
-//! When the thread wakes up, it takes the packets that have arrived, up to 32, and gives each its verdict in order; it does not wait for more.
+//! When the thread wakes up, it takes the packets that have arrived, up to 32, and gives each its verdict in order. It does not wait for more.
 //! So it prefetches the memory of their flows together (see [`returning_all`](transom_router::window::WindowControl::returning_all)).
 //!
 //! When we are not there, packets pass by the rules (`--queue-bypass`), and when we are too slow, they pass us (`fail-open`). A packet that
@@ -115,7 +115,7 @@ impl Nfqueue {
             fresh_until: Instant::ZERO,
             held: VecDeque::new(),
         };
-        // The rules go with the thread, also when it panics or cannot be started: it is in the network namespace that they are in, as we are.
+        // The rules go with the thread, also when it panics or cannot be started. It is in the network namespace that they are in, as we are.
         let worker = Worker::start("nfqueue", move |stop| {
             let ended = decider.run(&stop);
             rules.remove().and(ended)

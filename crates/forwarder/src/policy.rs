@@ -154,7 +154,8 @@ mod tests {
         for queue in ["75kB", "100kB", "red(limit=75kB)"] {
             let error = refused(&format!("{target}\nqueue = '{queue}'"));
             let limit = if queue == "100kB" { "100kB" } else { "75kB" };
-            let expected = format!("`upper` (100kB) is never passed by a queue limited to {limit}");
+            let expected =
+                format!("a queue limited to {limit} never exceeds target-window's `upper` (100kB)");
             assert!(error.contains(&expected), "{queue}: {error}");
         }
         assert!(PolicyFile::parse(&format!("{target}\nqueue = '101kB'")).is_ok());

@@ -27,7 +27,7 @@ pub enum Refusal {
     },
     /// The interface's root queue has no length to be read.
     #[error(
-        "the queue of {device} is `{kind}`, whose length cannot be followed; give it another one, for example \
+        "the queue of {device} is `{kind}`, which has no length that could be read; give it another one, for example \
          `tc qdisc replace dev {device} root tbf rate 10mbit burst 5kb limit 75kb`"
     )]
     Queue {
@@ -37,14 +37,14 @@ pub enum Refusal {
         kind: String,
     },
     /// The process lacks a capability of capabilities(7).
-    #[error("this takes {missing}: run it as root")]
+    #[error("the router needs {missing}: run it as root")]
     Capability {
         /// Its name, or theirs.
         missing: String,
     },
     /// The kernel has no type information, without which the queue's place in memory is not known.
     #[error(
-        "this kernel has no type information (/sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF), which mode tc needs; use mode nfqueue"
+        "mode tc needs type information, which this kernel does not have (/sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF); use mode nfqueue"
     )]
     NoTypes,
     /// The object was compiled for machines with the other byte order.
@@ -54,7 +54,7 @@ pub enum Refusal {
     #[error("the kernel does not take the programs of mode tc; use mode nfqueue")]
     Program(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The kernel did not let the programs be attached.
-    #[error("cannot attach to {device}")]
+    #[error("cannot attach the programs of mode tc to {device}")]
     Attach {
         /// Where.
         device: String,
@@ -62,20 +62,20 @@ pub enum Refusal {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Another router answers at the socket.
-    #[error("there is a router already, which answers at {}", path.display())]
+    #[error("another router already answers at {}; stop it, or choose another socket", path.display())]
     Running {
         /// The socket.
         path: PathBuf,
     },
     /// No router answers at the socket.
-    #[error("no router answers at {}", path.display())]
+    #[error("no router answers at {}; start one with `transom router run`", path.display())]
     NotRunning {
         /// The socket.
         path: PathBuf,
     },
     /// The kernel does not hand out packets.
     #[error(
-        "the kernel does not hand out packets (NFQUEUE: CONFIG_NETFILTER_NETLINK_QUEUE, module nfnetlink_queue), which mode nfqueue needs"
+        "mode nfqueue needs NFQUEUE, which this kernel does not have (CONFIG_NETFILTER_NETLINK_QUEUE, module nfnetlink_queue)"
     )]
     NoQueues(#[source] io::Error),
     /// A program that is needed is not there.
@@ -150,7 +150,7 @@ mod tests {
         // Bit 12 alone, then bits 12 and 21.
         assert_eq!(missing("CapEff:\t0000000000001000", &[12, 39]).unwrap(), "CAP_BPF");
         assert_eq!(missing("CapEff:\t0000000000201000", &[12, 39]), None);
-        // What cannot be read is left to the kernel to say.
+        // If the status cannot be read, the kernel decides.
         assert_eq!(missing("CapEff:\tnonsense", &[12]), None);
     }
 }

@@ -100,7 +100,7 @@ pub struct Counters {
     /// Flows for which there was no place in it, which pass as they are.
     pub table_full: u64,
     /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
-    /// packets to mode `nfqueue` that are not whole; in mode `user` nothing of this kind can happen.
+    /// packets to mode `nfqueue` that are not whole. In mode `user` nothing of this kind can happen.
     pub failed: u64,
     /// Frames that an interface did not accept, in either direction, because they are too long or too many came at once: they are lost. In mode
     /// `user`; in the others the kernel sends.

@@ -5,27 +5,23 @@
 //! `bpf/window.bpf.c` has the programs and explains them. The compiled object is part of this crate, so no compiler is needed. It is relocated for
 //! the running kernel when it is loaded (CO-RE).
 //!
-//! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is
-//! a filter below the `clsact` queueing discipline; the filter stays after a crash and is removed at the next start, the discipline always stays.
+//! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is a
+//! filter below the `clsact` queueing discipline. The filter stays after a crash and is removed at the next start. The discipline always stays.
 //!
 //! Meanwhile user space removes flows from the table that have ended or have been silent for long. The programs never do that, so that an attacker
 //! cannot push a flow out of it.
 //!
 //! Only the paper's policy and `none` are available here. Differences from [`transom_router`]: a flow is known when both its SYNs and the first
-//! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted,
-//! and neither are implausible acknowledgements of a flow: each passes unchanged, in any number, whereas the core gives a flow up after a few.
+//! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted.
+//! Implausible acknowledgements of a flow are not counted either: each passes unchanged, in any number. The core gives a flow up after a few.
 
-use std::error::Error;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use aya::maps::{Array, HashMap, MapData, PerCpuArray};
-use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact, qdisc_detach_program};
-use aya::programs::{LinkOrder, ProgramInfo, SchedClassifier, TcAttachType, TestRun as _};
-use aya::util::KernelVersion;
-use aya::{Btf, Ebpf, EbpfLoader, TestRunOptions};
 use rustix::time::{ClockId, clock_gettime};
+use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
+use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
 use transom_device::interface::{Interfaces, hardware};
 use transom_device::qdisc::RootQueues;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
@@ -34,17 +30,16 @@ use crate::latest::smallest;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, FlowStatus, Status};
 
+mod attach;
 mod layout;
 
+pub use attach::{Attachment, attached};
+
+use attach::{Attached, PROGRAMS};
 use layout::{COUNTERS_LEN, FLOW_LEN, Flow, KEY_LEN, TARGET_LEN, Target};
 
 /// The programs, compiled. `bpf/build.sh` makes it.
-static OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/window.bpf.o"));
-
-/// The programs' names, and on which side of the interface they belong.
-const PROGRAMS: [(&str, TcAttachType); 2] =
-    [("transom_egress", TcAttachType::Egress), ("transom_ingress", TcAttachType::Ingress)];
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/window.bpf.o"));
 
 /// Capabilities that this takes, numbered as in `linux/capability.h`: NET_ADMIN, PERFMON, BPF.
 const CAPABILITIES: [u32; 3] = [12, 38, 39];
@@ -54,18 +49,6 @@ const WITHOUT_LENGTH: [&str; 5] = ["noqueue", "mq", "mqprio", "pfifo_fast", "tap
 const OVER: u64 = 10_000_000_000;
 /// How many seconds lie between two sweeps: each takes two system calls for a flow.
 const SWEEP_EVERY: u32 = 10;
-
-/// How programs are attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Attachment {
-    /// By links where the kernel has them, else as filters.
-    #[default]
-    Best,
-    /// By links (Linux 6.6).
-    Links,
-    /// As filters below `clsact`.
-    Filters,
-}
 
 /// The configuration of a deployment.
 #[derive(Clone, Debug)]
@@ -107,8 +90,12 @@ impl Options {
 #[derive(Debug)]
 pub struct Tc {
     options: Options,
-    ebpf: Ebpf,
-    flows: HashMap<MapData, [u8; KEY_LEN], [u8; FLOW_LEN]>,
+    // Dropped before the programs: first they leave the interface.
+    _attached: Attached,
+    programs: Loaded,
+    target: MapHandle,
+    counters: MapHandle,
+    flows: MapHandle,
     counted: Counted,
     /// Calls of [`Deployment::maintain`] until the next sweep.
     until_sweep: u32,
@@ -175,7 +162,7 @@ impl Tc {
         };
         check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-        // What is not shown is one of those that every interface has before it is up, which keep nothing.
+        // The kernel does not show the queue of an interface that was never up. Such a queue keeps nothing.
         let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if WITHOUT_LENGTH.contains(&kind.as_str()) {
             return Err(Refusal::Queue { device, kind });
@@ -184,15 +171,26 @@ impl Tc {
             return Err(Refusal::NoTypes);
         }
 
-        let mut ebpf = load(options.control.flows)?;
-        write_first(&mut ebpf, "parameters", parameters)?;
-        write_first(&mut ebpf, "target", target)?;
-        attach(&mut ebpf, &device, options.attachment)?;
-        let flows =
-            ebpf.take_map("flows").ok_or_else(|| program("the object has no map `flows`"))?;
-        let flows = HashMap::try_from(flows).map_err(program)?;
-        let (counted, until_sweep) = (Counted::default(), SWEEP_EVERY);
-        Ok(Tc { options, ebpf, flows, counted, until_sweep, queues, index: state.index })
+        let links = options.attachment.by_links();
+        let programs = load(options.control.flows, links).map_err(program)?;
+        let map = |name: &str| programs.map(name).map_err(program);
+        let (target_map, counters, flows) = (map("target")?, map("counters")?, map("flows")?);
+        write_first(&map("parameters")?, &parameters)?;
+        write_first(&target_map, &target)?;
+        let attached = Attached::attach(&programs, state.index, links)
+            .map_err(|source| Refusal::Attach { device, source })?;
+        Ok(Tc {
+            options,
+            _attached: attached,
+            programs,
+            target: target_map,
+            counters,
+            flows,
+            counted: Counted::default(),
+            until_sweep: SWEEP_EVERY,
+            queues,
+            index: state.index,
+        })
     }
 
     /// The cost of the programs, by name: nanoseconds and runs. The kernel counts only on request (`kernel.bpf_stats_enabled`, or [`count_cost`]).
@@ -200,16 +198,11 @@ impl Tc {
     /// # Errors
     /// When the kernel does not tell.
     pub fn cost(&self) -> Result<Vec<Cost>, Refusal> {
-        let cost = |(name, info): (&str, ProgramInfo)| Cost {
-            program: name.to_owned(),
-            nanoseconds: info.run_time().as_nanos() as u64,
-            runs: info.run_count(),
+        let cost = |name: &str| {
+            let (time, runs) = transom_bpf::cost(&*self.programs.program(name)?)?;
+            Ok(Cost { program: name.to_owned(), nanoseconds: time.as_nanos() as u64, runs })
         };
-        let infos = self
-            .ebpf
-            .programs()
-            .map(|(name, program)| Ok((name, program.info().map_err(self::program)?)));
-        infos.map(|info| info.map(cost)).collect()
+        PROGRAMS.iter().map(|(name, _)| cost(name).map_err(program)).collect()
     }
 
     /// Runs a program `repeat` times on a frame outside of any interface, as if it left or had come in. Returns the frame afterwards, and the time
@@ -225,16 +218,18 @@ impl Tc {
     ) -> Result<(Vec<u8>, Duration), Refusal> {
         let [(egress, _), (ingress, _)] = PROGRAMS;
         let mut after = vec![0; frame.len()];
-        let options = TestRunOptions {
+        let input = ProgramInput {
             data_in: Some(frame),
             data_out: Some(&mut after),
             repeat,
-            ..TestRunOptions::default()
+            ..ProgramInput::default()
         };
-        let program = classifier(&mut self.ebpf, if leaving { egress } else { ingress })?;
-        let result = program.test_run(options).map_err(self::program)?;
-        after.truncate(result.data_size_out as usize);
-        Ok((after, result.duration))
+        let name = if leaving { egress } else { ingress };
+        let output = self.programs.program(name).map_err(program)?.test_run(input);
+        let output = output.map_err(BpfError::of("cannot try a program out")).map_err(program)?;
+        let (length, time) = (output.data.map_or(0, |data| data.len()), output.duration);
+        after.truncate(length);
+        Ok((after, time))
     }
 
     /// Puts the target there, in bytes, from where the queue moves it on. For tests, whose queue is empty.
@@ -242,23 +237,28 @@ impl Tc {
     /// # Errors
     /// When the kernel refuses.
     pub fn try_target(&mut self, bytes: u32) -> Result<(), Refusal> {
-        write_first(&mut self.ebpf, "target", layout::target(bytes))
+        write_first(&self.target, &layout::target(bytes))
     }
 
     fn counters(&self) -> Result<crate::status::Counters, Refusal> {
-        let map =
-            self.ebpf.map("counters").ok_or_else(|| program("the object has no map `counters`"))?;
-        let map: PerCpuArray<_, [u8; COUNTERS_LEN]> =
-            PerCpuArray::try_from(map).map_err(program)?;
-        let values = map.get(&0, 0).map_err(program)?;
-        Ok(layout::counters(values.iter()))
+        let rows = self.counters.lookup_percpu(&FIRST, MapFlags::ANY).map_err(unread)?;
+        let rows = rows.unwrap_or_default();
+        Ok(layout::counters(rows.iter().filter_map(|row| row.first_chunk::<COUNTERS_LEN>())))
     }
 
     fn target(&self) -> Result<Target, Refusal> {
-        let map =
-            self.ebpf.map("target").ok_or_else(|| program("the object has no map `target`"))?;
-        let map: Array<_, [u8; TARGET_LEN]> = Array::try_from(map).map_err(program)?;
-        Ok(Target::decode(&map.get(&0, 0).map_err(program)?))
+        let value = self.target.lookup(&FIRST, MapFlags::ANY).map_err(unread)?;
+        let value = value.unwrap_or_default();
+        Ok(Target::decode(value.first_chunk::<TARGET_LEN>().unwrap_or(&[0; TARGET_LEN])))
+    }
+
+    /// The flows in the table, as far as a scan visits it. One that is removed meanwhile is left out.
+    fn entries(&self) -> impl Iterator<Item = ([u8; KEY_LEN], Flow)> {
+        self.flows.keys().take(self.most()).filter_map(|key| {
+            let value = self.flows.lookup(&key, MapFlags::ANY).ok()??;
+            let flow = Flow::decode(value.first_chunk::<FLOW_LEN>()?);
+            Some((*key.first_chunk()?, flow))
+        })
     }
 
     /// Takes flows out of the table that are over, or silent for too long.
@@ -266,10 +266,8 @@ impl Tc {
         let now = now();
         let idle = self.options.control.idle.as_nanos();
         let (mut walked, mut dead) = (0u64, Vec::new());
-        for entry in self.flows.iter().take(self.most()) {
-            let Ok((key, bytes)) = entry else { break };
+        for (key, flow) in self.entries() {
             walked += 1;
-            let flow = Flow::decode(&bytes);
             let silent = now.saturating_sub(flow.last_seen);
             if silent > idle || (flow.is_over() && silent > OVER) {
                 dead.push(key);
@@ -278,7 +276,7 @@ impl Tc {
         let flows = walked.saturating_sub(dead.len() as u64);
         for key in dead {
             // Gone already is as good.
-            let _ = self.flows.remove(&key);
+            let _ = self.flows.delete(&key);
         }
         if let Ok(counters) = self.counters() {
             self.counted = Counted { flows, confirmed: counters.confirmed };
@@ -295,9 +293,7 @@ impl Deployment for Tc {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
         let now = now();
         let mut walked = 0;
-        let entries = self.flows.iter().take(self.most()).map_while(Result::ok);
-        let found =
-            entries.map(|(key, bytes)| (key, Flow::decode(&bytes))).inspect(|_| walked += 1);
+        let found = self.entries().inspect(|_| walked += 1);
         let latest = smallest(found, flows, |(_, flow)| std::cmp::Reverse(flow.last_seen));
         let counters = self.counters()?;
         if flows > 0 {
@@ -363,86 +359,37 @@ pub struct Cost {
 /// # Errors
 /// When the kernel refuses.
 pub fn count_cost() -> Result<OwnedFd, Refusal> {
-    aya::sys::enable_stats(aya::sys::Stats::RunTime).map_err(program)
+    transom_bpf::count_cost().map_err(program)
 }
 
-/// The programs that are attached to an interface by links, by name: ours, if they are there.
-///
-/// # Errors
-/// When the kernel does not tell, which it does since Linux 6.6.
-pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
-    let mut names = Vec::new();
-    for (ours, side) in PROGRAMS {
-        let (_, programs) = SchedClassifier::query_tcx(device, side).map_err(program)?;
-        // The kernel keeps the first 15 bytes of a name.
-        let short = &ours.as_bytes()[..ours.len().min(15)];
-        names
-            .extend(programs.iter().filter(|found| found.name() == short).map(|_| ours.to_owned()));
+fn program(source: BpfError) -> Refusal {
+    Refusal::Program(Box::new(source))
+}
+
+fn unread(source: transom_bpf::libbpf_rs::Error) -> Refusal {
+    program(BpfError::of("cannot read a map")(source))
+}
+
+fn load(flows: u32, links: bool) -> Result<Loaded, BpfError> {
+    let mut object: OpenObject = transom_bpf::open(OBJECT)?;
+    set_capacity(&mut object, "flows", flows.max(1))?;
+    if links {
+        for mut program in object.progs_mut() {
+            if let Some((_, side)) = PROGRAMS.iter().find(|(name, _)| program.name() == *name) {
+                program.set_attach_type(side.attach_type());
+            }
+        }
     }
-    Ok(names)
+    Loaded::load(object, "the kernel refused them")
 }
 
-fn program(error: impl Into<Box<dyn Error + Send + Sync>>) -> Refusal {
-    Refusal::Program(error.into())
-}
-
-fn load(flows: u32) -> Result<Ebpf, Refusal> {
-    let types = Btf::from_sys_fs().map_err(program)?;
-    let mut ebpf = EbpfLoader::new()
-        .btf(Some(&types))
-        .map_max_entries("flows", flows.max(1))
-        .load(OBJECT)
-        .map_err(program)?;
-    for (name, _) in PROGRAMS {
-        classifier(&mut ebpf, name)?.load().map_err(program)?;
-    }
-    Ok(ebpf)
-}
-
-fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Refusal> {
-    let found = ebpf
-        .program_mut(name)
-        .ok_or_else(|| program(format!("the object has no program `{name}`")))?;
-    found.try_into().map_err(program)
-}
+/// The key of the one value of an array.
+const FIRST: [u8; 4] = [0; 4];
 
 /// Writes the one value of an array.
-fn write_first<const N: usize>(ebpf: &mut Ebpf, name: &str, value: [u8; N]) -> Result<(), Refusal> {
-    let map =
-        ebpf.map_mut(name).ok_or_else(|| program(format!("the object has no map `{name}`")))?;
-    let mut map: Array<_, [u8; N]> = Array::try_from(map).map_err(program)?;
-    map.set(0, value, 0).map_err(program)
-}
-
-fn attach(ebpf: &mut Ebpf, device: &str, attachment: Attachment) -> Result<(), Refusal> {
-    let links = match attachment {
-        Attachment::Links => true,
-        Attachment::Filters => false,
-        Attachment::Best => {
-            KernelVersion::current().is_ok_and(|kernel| kernel >= KernelVersion::new(6, 6, 0))
-        }
-    };
-    let refused = |source: Box<dyn Error + Send + Sync>| Refusal::Attach {
-        device: device.to_owned(),
-        source,
-    };
-    if !links {
-        // There already is as good. It is left there at the end: it would take the filters with it that others have put below it meanwhile, and
-        // looking for them first would be too early.
-        let _ = qdisc_add_clsact(device);
-    }
-    for (name, side) in PROGRAMS {
-        let options = if links {
-            TcAttachOptions::TcxOrder(LinkOrder::default())
-        } else {
-            // What a crash has left; mostly nothing.
-            let _ = qdisc_detach_program(device, side, name);
-            TcAttachOptions::Netlink(NlOptions::default())
-        };
-        let attached = classifier(ebpf, name)?.attach_with_options(device, side, options);
-        attached.map_err(|error| refused(error.into()))?;
-    }
-    Ok(())
+fn write_first(map: &MapHandle, value: &[u8]) -> Result<(), Refusal> {
+    let written = map.update(&FIRST, value, MapFlags::ANY);
+    written.map_err(BpfError::of("cannot write into a map")).map_err(program)
 }
 
 /// The clock that the programs read.

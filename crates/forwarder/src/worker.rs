@@ -68,7 +68,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What it could not tidy up is left to the next start.
+            // The next start removes what it could not remove.
             let _ = thread.join();
         }
     }

@@ -17,3 +17,11 @@ mod same;
 mod tc;
 mod tun;
 mod user;
+
+#[cfg(not(feature = "bpf"))]
+#[test]
+fn mode_tc() {
+    eprintln!(
+        "SKIPPED: mode tc (built without the feature `bpf`, which takes libelf-dev and zlib1g-dev)"
+    );
+}

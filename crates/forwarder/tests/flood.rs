@@ -159,7 +159,7 @@ fn flood(net: &Net, forwards: bool, flows: u32, deployment: &mut dyn Deployment,
             sent.returning.fetch_add(1, Ordering::Relaxed);
         }
         if number % 256 == 255 {
-            // What comes faster than it can be looked at is lost, or passes by.
+            // Packets that come faster than they can be read are lost, or pass unread.
             wait_until(deployment, |status| {
                 let counters = status.counters;
                 counters.arrivals + AHEAD >= sent.forward.load(Ordering::Relaxed)

@@ -138,7 +138,7 @@ fn data_may_go_another_way() {
         let mut interfaces = namespace.interfaces();
         interfaces.add_address(name, address.parse().unwrap()).unwrap();
         interfaces.set_up(name, true).unwrap();
-        // What comes by one interface and would be answered by another is welcome.
+        // A packet is accepted even if its answer would leave by another interface.
         for name in ["all", "default", if name == "past" { "near" } else { name }] {
             namespace.set_sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0").unwrap();
         }

@@ -1,4 +1,4 @@
-//! What comes back together goes on in its order, and as it was but for windows.
+//! Packets that come back together go on in their order, and only their windows change.
 //!
 //! Everything runs on one processor, so that a burst is there as a whole when the thread that decides about it wakes up, and that the kernel
 //! itself keeps the order.
@@ -173,7 +173,7 @@ fn compare(new: &[u8], old: &[u8]) -> bool {
     assert!(new.window <= old.window);
     let known = new.dst_port < 40_000 + FLOWS;
     assert!(known || new.window == old.window, "nothing is known of its flow");
-    // What is left of the SYN's window is not taken back.
+    // The rest of the SYN's window is not taken back.
     let edge = old.ack.get() + (u32::from(new.window) << SCALE);
     let told = 101 + u32::from(FIRST);
     assert!(!known || edge >= told.min(old.ack.get() + 64_000), "{edge} is left of {told}");

@@ -111,7 +111,7 @@ fn who_only_looks_changes_nothing() {
     let options = Options { passive: true, ..Options::new(BOTTLENECK, policy_for_syns()) };
     let Some(mut tc) = attach(&net, options) else { return };
     net.transfer(Way::default(), 10, 100_000);
-    // Who wants no flows is told how many there are all the same, before a walk through the table and after it.
+    // A status without flows has their number too, before a scan of the table and after it.
     for (asked, told) in [(0, 0), (100, 10), (0, 0), (3, 3)] {
         let status = tc.status(asked).unwrap();
         assert_eq!((status.tracked, status.flows.len()), (10, told));

@@ -152,7 +152,7 @@ fn the_rate_is_kept() {
     let Some(mut user) = start(&net, &TEXT.replace("10Mbit", "20Mbit")) else { return };
     let start = Instant::now();
     net.transfer(Way::default(), 4, 500_000);
-    // What has left cannot have taken less time than the link needs for it; the last, up to 64 KiB, is handed over when its
+    // Frames cannot leave faster than the link carries them. The last one, up to 64 KiB, is handed over when its
     // transmission begins.
     let least = user.status(0).unwrap().queue.sent_bytes.saturating_sub(1 << 16) * 8 / 20_000;
     assert!(

@@ -2,8 +2,8 @@
 //!
 //! Theory of operation. The emulator is measured from outside: by what kernel sockets at both ends of a link receive, and when. A TCP transfer over a
 //! link of 100 Mbit/s shows whether the link's rate is right. Datagrams over a link of 20 ms carry their sending time and show how long they took
-//! (both ends read the same clock). Transfers over ever faster links show the highest rate that is held: delivered to within one per cent, by a run
-//! that is not late by the criterion of every emulated run ([`Fidelity`]).
+//! (both ends read the same clock). Transfers over ever faster links show the highest rate that the emulator keeps. A rate is kept if it is delivered
+//! to within one per cent, by a run that is not late ([`Fidelity`]).
 
 use serde::Serialize;
 use std::fmt;

@@ -6,7 +6,7 @@
 //! due moment. It takes packets in, runs the network up to now, and hands out the packets that have left it. (Sleeping is imprecise, so the thread
 //! stays awake for the last moment before something is due.)
 //!
-//! Inside the network nothing is ever late: a packet due at 10 ms is forwarded at 10 ms of the network's time, even if that is done later. Lateness
+//! Inside the network nothing is ever late. A packet due at 10 ms is forwarded at 10 ms of the network's time, even if that is done later. Lateness
 //! shows at the network's edge, as a delay of the packets to a kernel. There it is measured, packet by packet, and a run with too much of it is
 //! reported as late ([`Fidelity`]).
 //!
@@ -57,10 +57,10 @@ pub enum EmulateError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The system gives no network namespace.
-    #[error("no network of its own for a host with the kernel's TCP")]
+    #[error("cannot make a network namespace for a host with the kernel's TCP")]
     Namespace(#[source] NamespaceError),
     /// No interface for a host.
-    #[error("no interface for host {host}")]
+    #[error("cannot make an interface for host {host}")]
     Interface {
         /// The host.
         host: Name,

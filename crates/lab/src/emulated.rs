@@ -9,7 +9,7 @@
 //! directions. No checksum is marked as verified behind a link: the receiver has to detect damage itself. The stack may still send super-segments;
 //! segmenting them here costs less than there.
 //!
-//! A packet is never early. It is late by as much as the thread that uses the device is: the resolution is that
+//! A packet is never early. It is late by as much as the thread that uses the device is. The resolution is that
 //! of the operating system's timers and scheduler, tens of microseconds on an idle machine.
 
 use std::io;
@@ -96,8 +96,8 @@ impl PathMonitor {
         }
     }
 
-    /// Begins what is random anew, with the directions turned round: the packets that come in from now on meet what those that went out have met since
-    /// the path was made, and the other way round. So what is sent there and what is sent back can be compared.
+    /// Begins all random effects anew, with the directions exchanged. From now on, incoming packets meet what outgoing ones have met since the path
+    /// was made, and outgoing packets what incoming ones have met. So what is sent there and what is sent back can be compared.
     pub fn reseed_reversed(&self) {
         let mut path = lock(&self.path);
         let streams = path.streams;
@@ -367,7 +367,7 @@ impl Wake {
         let it_value = match due {
             None => zero,
             Some(due) => {
-                // Zero would stop the timer. What is due already must wake at once.
+                // Zero would stop the timer. An event that is due already must wake at once.
                 let nanos = due.since(now).as_nanos().max(1);
                 Timespec {
                     tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

@@ -16,8 +16,8 @@
 //! In a build without the feature `parquet` the first is `flows.table`, the same as text. Every build reads text; only a build with the feature
 //! reads Parquet.
 //!
-//! The stored bytes depend only on the program, the scenario and the seed, not on the machine, the time, or the order of runs: the same build of
-//! the program writes the same bytes. [`merge()`] joins parts of a sweep that were run on several machines.
+//! The stored bytes depend only on the program, the scenario and the seed. The machine, the time and the order of runs do not matter.
+//! [`merge()`] joins parts of a sweep that were run on several machines.
 //!
 //! Observations come back as they were ([`StoredRun::observations`]), so that bands can be judged anew, comparisons between runs be made
 //! and pages be written without another run.

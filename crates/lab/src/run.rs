@@ -38,11 +38,11 @@ pub struct Progress<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// It needs the kernel's TCP.
-    #[error("host {0} has the kernel's TCP, which can only be emulated")]
+    #[error("host {0} has the kernel's TCP, which runs in real time only: use --emulate")]
     NeedsEmulation(Name),
     /// It takes safe ranges away, and this build cannot.
     #[error(
-        "{0} is unconstrained, and this build has no such mode: it takes `cargo build --release --features unconstrained`"
+        "{0} is unconstrained, which this build does not know; build with `--features unconstrained`"
     )]
     NeedsFeature(Name),
     /// A capture or an event log cannot be created.

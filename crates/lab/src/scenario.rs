@@ -210,7 +210,7 @@ impl Scenario {
             let (found, expected) = ("a larger one".into(), "a number below 2^63".into());
             problems.add(span, Problem::WrongType { found, expected });
         }
-        // What is not understood cannot be judged.
+        // A text that is not understood cannot be judged.
         if !problems.is_empty() {
             return Err(problems.into_errors(name, &shared));
         }
@@ -324,7 +324,7 @@ impl Scenario {
     }
 
     fn variant(&self, point: usize, files: &mut Files) -> Option<Variant> {
-        // What was right when it was read is right now, unless a file that it names has gone since.
+        // A scenario that was right when it was read is right now, unless a file that it names has gone since.
         let mut problems = Problems::default();
         let tree = self.sweep.apply(&self.tree, point, &mut problems);
         let outcome = resolve(&tree, &self.sweep, point, files, &mut problems)?;

@@ -8,14 +8,14 @@
 //! It is called at once in two cases. A program may wait on a descriptor, which only this thread can serve. Or many threads
 //! wait at the same time: then passing the lead from one to the next would cost a wake-up for each.
 
-use crate::engine::Leader;
 use crate::lock::Held;
-use crate::runtime::{Runtime, signal};
+use crate::roles::Leader;
+use crate::runtime::Runtime;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::thread::{self, JoinHandle, Thread};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::waiting::{Awake, Lead};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{JoinHandle, Thread};
 
 /// The interval between its checks.
 const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
@@ -39,9 +39,8 @@ impl Background {
     /// Starts the thread.
     pub(crate) fn start(runtime: &Arc<Runtime>) -> io::Result<()> {
         let handle = Arc::clone(runtime);
-        let thread = std::thread::Builder::new()
-            .name("transom".into())
-            .spawn(move || handle.run_background())?;
+        let thread =
+            thread::Builder::new().name("transom".into()).spawn(move || handle.run_background())?;
         let background = &runtime.background;
         // Nobody else starts it, so it is not there already.
         let _ = background.thread.set(thread.thread().clone());
@@ -94,31 +93,31 @@ impl Runtime {
             let changed = std::mem::replace(&mut last_epoch, epoch) != epoch;
             if changed && !called {
                 quiet = 0;
-                std::thread::park_timeout(CHECK_INTERVAL);
+                thread::park_timeout(CHECK_INTERVAL);
                 continue;
             }
             let mut inner = self.lock();
-            if inner.leader == Leader::Nobody {
+            if inner.roles.leader == Leader::Nobody {
                 last_epoch = self.lead_in_background(inner);
                 quiet = 0;
                 continue;
             }
             quiet += 1;
-            inner.background_parked = quiet > CHECKS_UNTIL_PARK;
-            if inner.background_parked {
+            inner.roles.background_parked = quiet > CHECKS_UNTIL_PARK;
+            if inner.roles.background_parked {
                 drop(inner);
                 quiet = 0;
-                std::thread::park();
+                thread::park();
             } else {
                 drop(inner);
-                std::thread::park_timeout(CHECK_INTERVAL);
+                thread::park_timeout(CHECK_INTERVAL);
             }
         }
     }
 
     /// Leads until replaced. Returns the epoch it was, so that the change is seen as one.
     fn lead_in_background(&self, mut inner: Held<'_>) -> u64 {
-        inner.background_parked = false;
+        inner.roles.background_parked = false;
         let mut lead = Lead::take(self, inner, Leader::Background);
         let mut awake = Awake::No;
         while !lead.is_replaced() && !self.background.is_stopping() {
@@ -146,10 +145,10 @@ impl Runtime {
     pub(crate) fn stop(&self) {
         self.background.stop.store(true, Ordering::Release);
         self.background.call();
-        signal(self.wake_background());
+        self.wake_background().ring();
         let handle = self.background.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(handle) = handle
-            && handle.thread().id() != std::thread::current().id()
+            && handle.thread().id() != thread::current().id()
         {
             // It ends at once; if it panicked, that has been said already.
             let _ = handle.join();

@@ -1,12 +1,14 @@
 //! An event loop of the application's that does the host's work between its own.
 //!
-//! A program that serves many sockets from one thread has a loop around `epoll_wait`. With a descriptor for each connection, the background thread would
-//! do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time: the device is one more
-//! descriptor in its loop, and what happened to its sockets is a list.
+//! A program that serves many sockets from one thread has a loop around `epoll_wait`. With a descriptor for each connection, the background thread
+//! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
+//! device is one more descriptor in its loop, and events of its sockets are a list.
 
-use crate::engine::{Inner, Leader, Patience};
+use crate::eagerness::Patience;
+use crate::engine::Inner;
 use crate::listener::TcpListener;
-use crate::runtime::{Runtime, signal};
+use crate::roles::Leader;
+use crate::runtime::Runtime;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
 use crate::waiting::{LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
@@ -40,8 +42,6 @@ pub(crate) struct Watched {
     streams: HashMap<ConnectionId, u64>,
     listeners: HashMap<ListenerId, u64>,
     news: Vec<News>,
-    /// The driver's thread is at work, and will look before it sleeps.
-    pub(crate) awake: bool,
 }
 
 impl Watched {
@@ -102,15 +102,15 @@ impl Stack {
         for shared in self.shards() {
             let runtime = &shared.runtime;
             let mut inner = runtime.lock();
-            if inner.leader == Leader::Application {
+            if inner.roles.leader == Leader::Application {
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
-            if inner.leader == Leader::Background {
-                signal(runtime.wake_background()); // it finds itself replaced
+            if inner.roles.leader == Leader::Background {
+                runtime.wake_background().ring(); // it finds itself replaced
             }
-            inner.leader = Leader::Application;
-            inner.leader_channel = None;
-            inner.watched.awake = true;
+            inner.roles.leader = Leader::Application;
+            inner.roles.leader_channel = None;
+            inner.roles.driver_awake = true;
             runtime.background.next_epoch();
             driver.runtimes.push(Arc::clone(runtime));
         }
@@ -127,7 +127,8 @@ impl Driver {
         })
     }
 
-    /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. What happened before is not: try first.
+    /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. Events of before are not reported: try
+    /// first.
     pub fn watch(&self, stream: &TcpStream, token: u64) {
         let (runtime, id) = stream.place();
         runtime.lock().watched.streams.insert(id, token);
@@ -143,7 +144,7 @@ impl Driver {
     /// The thread is awake. It may use sockets of the host before it calls [`Driver::work`]; without this, that would wake it once more.
     pub fn wake(&self) {
         for runtime in &self.runtimes {
-            runtime.lock().watched.awake = true;
+            runtime.lock().roles.driver_awake = true;
         }
     }
 
@@ -154,10 +155,10 @@ impl Driver {
         let look = std::mem::take(&mut self.more) || look;
         for runtime in &self.runtimes {
             let mut inner = runtime.lock();
-            inner.watched.awake = true;
+            inner.roles.driver_awake = true;
             if look {
                 for _ in 0..BATCHES {
-                    inner.leader_notified = false;
+                    inner.roles.leader_notified = false;
                     inner.work(Patience::default());
                     inner.send(runtime.now());
                     if inner.drained || inner.has_failed() {
@@ -185,9 +186,9 @@ impl Driver {
                 return Some(Duration::ZERO);
             }
             let wake = inner.next_wake(None);
-            inner.watched.awake = false;
-            inner.leader_notified = false;
-            inner.leader_wakes_at = wake;
+            inner.roles.driver_awake = false;
+            inner.roles.leader_notified = false;
+            inner.roles.leader_wakes_at = wake;
             let look = match runtime.device_fd() {
                 None => LOOK_WITHOUT_DESCRIPTOR,
                 Some(_) if inner.has_failed() => RETRY_FAILED,
@@ -206,7 +207,8 @@ impl Drop for Driver {
         for runtime in &self.runtimes {
             let mut inner = runtime.lock();
             inner.watched = Watched::default();
-            inner.leader = Leader::Nobody;
+            inner.roles.driver_awake = false;
+            inner.roles.leader = Leader::Nobody;
             runtime.background.next_epoch();
             runtime.call_background(&mut inner);
         }
@@ -221,7 +223,7 @@ impl Runtime {
 
     /// Passes the lead on to whoever waits, or else to the background thread.
     fn call_background(&self, inner: &mut Inner) {
-        inner.background_parked = true;
+        inner.roles.background_parked = true;
         self.leave(inner);
     }
 }

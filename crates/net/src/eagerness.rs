@@ -5,12 +5,31 @@
 //! if the sender needs this CPU, staying awake is waste. Only an attempt shows which. After a failed attempt, twice as many
 //! sleeps pass before the next one.
 
-use transom_tcp::time::Duration;
+use crate::clock::Clock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use transom_tcp::time::{Duration, Instant};
 
 /// The longest a thread stays awake for the next packet: about what it takes to be woken on another CPU.
 pub(crate) const MOMENT: Duration = Duration::from_micros(50);
 /// At most two to this power sleeps between two attempts.
 const MAX_BACKOFF: u32 = 10;
+
+/// How long to ask the device again and again instead of sleeping. The default is not to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
+
+impl<'a> Patience<'a> {
+    /// Until `until`, or until a thread waits for the lock.
+    pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
+        Patience(Some((until, contenders)))
+    }
+
+    pub(crate) fn lasts(self, clock: Clock) -> bool {
+        self.0.is_some_and(|(until, contenders)| {
+            contenders.load(Ordering::Relaxed) == 0 && clock.now() < until
+        })
+    }
+}
 
 /// The results of the attempts so far.
 #[derive(Debug, Default)]

@@ -1,22 +1,23 @@
 //! The work under the lock: packets in, packets out, and waking the waiting threads.
 
 use crate::acceptor::Acceptor;
+use crate::bell::DeviceFd;
 use crate::clock::Clock;
 use crate::driver::Watched;
-use crate::eagerness::Eagerness;
+use crate::eagerness::Patience;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
 use crate::ports::Ports;
 use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
-use crate::tasks::{Slot, Tasks};
+use crate::roles::Roles;
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Weak};
+use std::sync::{Arc, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent, Stray};
+pub(crate) use transom_stack::stack::{ConnectionId, Stray};
+use transom_stack::stack::{Stack as Host, StackEvent};
 use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
@@ -38,51 +39,15 @@ pub(crate) enum Channel {
     Acceptable(ListenerId),
 }
 
-/// The thread that leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leader {
-    Nobody,
-    Application,
-    Background,
-}
-
-/// How long to ask the device again and again instead of sleeping. The default is not to.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
-
-impl<'a> Patience<'a> {
-    /// Until `until`, or until a thread waits for the lock.
-    pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
-        Patience(Some((until, contenders)))
-    }
-
-    fn lasts(self, clock: Clock) -> bool {
-        self.0.is_some_and(|(until, contenders)| {
-            contenders.load(Ordering::Relaxed) == 0 && clock.now() < until
-        })
-    }
-}
-
-/// Threads waiting on a channel.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters {
-    pub(crate) count: usize,
-    pub(crate) condvar: Arc<Condvar>,
-}
-
 /// The host, its device, and the waiting threads.
 pub(crate) struct Inner {
     pub(crate) host: Host,
+    pub(crate) roles: Roles,
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
-    pub(crate) waiters: HashMap<Channel, Waiters>,
-    /// Tasks that wait; the background thread serves them.
-    pub(crate) tasks: Tasks,
     /// What an event loop that leads wants to know.
     pub(crate) watched: Watched,
-    /// The condition variables of the followers, for passing the lead on.
-    pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
     /// Listeners that are in other shards too, and the number of this shard among them.
@@ -93,24 +58,8 @@ pub(crate) struct Inner {
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
-    pub(crate) leader: Leader,
-    /// The channel that the leading application thread waits for.
-    pub(crate) leader_channel: Option<Channel>,
-    pub(crate) leader_notified: bool,
-    /// When the leader will check the timers.
-    pub(crate) leader_wakes_at: Instant,
-    /// The background thread is parked and must be called when it is needed.
-    pub(crate) background_parked: bool,
-    /// Bells to be rung when the lock is free.
-    pub(crate) wakers: Vec<Waker>,
-    /// Packets to be taken to other shards when the lock is free.
-    pub(crate) strays: Vec<Stray>,
-    /// Whether to stay awake for the next packet.
-    pub(crate) eagerness: Eagerness,
     /// The last batch ended because the device had no more.
     pub(crate) drained: bool,
-    /// Bytes written since a writer last looked for acknowledgements.
-    pub(crate) written_since_poll: usize,
     /// The device does not work, for this reason.
     failure: Option<Failure>,
     dropped: u64,
@@ -142,29 +91,18 @@ impl Inner {
     ) -> Self {
         Inner {
             host,
+            roles: Roles::default(),
             mtu: device.capabilities().mtu,
             device,
             clock,
-            waiters: HashMap::new(),
-            tasks: Tasks::default(),
             watched: Watched::default(),
-            followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
             acceptors: HashMap::new(),
             ports,
             watcher: None,
             observers: HashMap::new(),
-            leader: Leader::Nobody,
-            leader_channel: None,
-            leader_notified: false,
-            leader_wakes_at: Instant::FAR_FUTURE,
-            background_parked: false,
-            wakers: Vec::new(),
-            strays: Vec::new(),
-            eagerness: Eagerness::default(),
             drained: false,
-            written_since_poll: 0,
             failure: None,
             dropped: 0,
         }
@@ -223,7 +161,7 @@ impl Inner {
     /// Whether what the leading application thread waits for has happened.
     fn leader_has_result(&mut self) -> bool {
         self.handle_events();
-        self.leader_notified
+        self.roles.leader_notified
     }
 
     fn take_in(&mut self, packet: RxPacket) {
@@ -283,11 +221,8 @@ impl Inner {
         if self.failure.replace(Failure::of(error)).is_some() {
             return;
         }
-        self.leader_notified = true;
+        self.roles.wake_all();
         self.watched.note_all();
-        self.wakers
-            .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
-        self.wake_tasks();
         if let Some(watcher) = &self.watcher {
             watcher.failed();
         }
@@ -322,7 +257,7 @@ impl Inner {
     }
 
     fn handle_events(&mut self) {
-        self.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        self.roles.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
         if let Some(ports) = &self.ports {
             while let Some(change) = self.host.poll_place() {
                 ports.on_change(change);
@@ -336,34 +271,34 @@ impl Inner {
     fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
-                self.leader_notified |= self.watched.note_listener(id);
-                self.wake(Channel::Acceptable(id));
+                self.roles.leader_notified |= self.watched.note_listener(id);
+                self.roles.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
                 if let Some(watcher) = &self.watcher {
                     watcher.listener(&mut self.host, self.clock.now(), id);
                 }
             }
             StackEvent::Connection(id, event) => {
-                self.leader_notified |= self.watched.note(id, event);
+                self.roles.leader_notified |= self.watched.note(id, event);
                 match event {
-                    Event::Readable => self.wake(Channel::Readable(id)),
-                    Event::Connected | Event::Writable => self.wake(Channel::Writable(id)),
+                    Event::Readable => self.roles.wake(Channel::Readable(id)),
+                    Event::Connected | Event::Writable => self.roles.wake(Channel::Writable(id)),
                     Event::Closed => {
-                        self.wake(Channel::Readable(id));
-                        self.wake(Channel::Writable(id));
-                        self.wake(Channel::Report(id));
+                        self.roles.wake(Channel::Readable(id));
+                        self.roles.wake(Channel::Writable(id));
+                        self.roles.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
                     Event::TimeWait => {
-                        self.wake(Channel::Report(id));
+                        self.roles.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
-                    Event::Urgent => self.wake(Channel::Report(id)),
+                    Event::Urgent => self.roles.wake(Channel::Report(id)),
                     Event::Trouble => {
-                        self.wake(Channel::Report(id));
+                        self.roles.wake(Channel::Report(id));
                         if self.tells_of_trouble(id) {
-                            self.wake(Channel::Readable(id));
-                            self.wake(Channel::Writable(id));
+                            self.roles.wake(Channel::Readable(id));
+                            self.roles.wake(Channel::Writable(id));
                         }
                     }
                 }
@@ -373,40 +308,6 @@ impl Inner {
                 }
             }
         }
-    }
-
-    pub(crate) fn wake(&mut self, channel: Channel) {
-        self.leader_notified |= self.leader_channel == Some(channel);
-        if let Some(waiters) = self.waiters.get(&channel) {
-            self.wakers.push(Waker::All(waiters.condvar.clone()));
-        }
-        if let Some(mut tasks) = self.tasks.take(channel) {
-            self.wakers.extend(tasks.drain().map(Waker::Task));
-        }
-    }
-
-    /// Wakes all tasks, to find out for themselves.
-    pub(crate) fn wake_tasks(&mut self) {
-        for mut tasks in self.tasks.take_all() {
-            self.wakers.extend(tasks.drain().map(Waker::Task));
-        }
-    }
-
-    /// Forgets a task that waits no more.
-    pub(crate) fn forget_task(&mut self, channel: Channel, slot: Slot) {
-        self.wakers.extend(self.tasks.remove(channel, slot).map(Waker::Forgotten));
-    }
-
-    /// Forgets all that wait for `channel`.
-    pub(crate) fn forget_tasks(&mut self, channel: Channel) {
-        if let Some(mut tasks) = self.tasks.take(channel) {
-            self.wakers.extend(tasks.drain().map(Waker::Forgotten));
-        }
-    }
-
-    /// Whether there is something to do that needs the lock to be free.
-    pub(crate) fn has_errands(&self) -> bool {
-        !self.strays.is_empty() || self.wakers.iter().any(Waker::is_foreign)
     }
 
     /// Brings a connection's exported descriptor up to date.
@@ -439,7 +340,7 @@ impl Inner {
         let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
         if let Some((shard, acceptor)) = self.acceptors.get(&id) {
             let tasks = acceptor.update(*shard, waiting, failed);
-            self.wakers.extend(tasks.into_iter().map(Waker::Task));
+            self.roles.wakers.extend(tasks.into_iter().map(Waker::Task));
         }
         let readable = waiting > 0 || failed;
         if let Some(readiness) = self.listener_readiness.get_mut(&id) {
@@ -455,6 +356,16 @@ impl Inner {
     /// Whether the device does not work.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
+    }
+
+    /// A packet of another shard's device.
+    pub(crate) fn on_stray(&mut self, now: Instant, stray: Stray) {
+        self.host.on_stray(now, stray);
+    }
+
+    /// What the device is waited for with, if it has that.
+    pub(crate) fn device_fd(&self) -> io::Result<Option<DeviceFd>> {
+        self.device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()
     }
 
     /// Gives the device memory back.
@@ -476,7 +387,7 @@ impl Inner {
     /// Whether a program may wait on an exported descriptor, as a task, or through a watcher. Only the background thread can serve them.
     pub(crate) fn needs_background(&self) -> bool {
         self.watcher.is_some()
-            || !self.tasks.is_empty()
+            || !self.roles.tasks.is_empty()
             || !self.readiness.is_empty()
             || !self.listener_readiness.is_empty()
             || self.acceptors.values().any(|(_, acceptor)| acceptor.is_awaited())

@@ -36,6 +36,7 @@
 
 mod acceptor;
 mod background;
+mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
@@ -43,7 +44,10 @@ mod driver;
 mod eagerness;
 mod engine;
 mod error;
+mod exporting;
 mod guard;
+#[cfg(feature = "bpf")]
+mod kernel_address;
 mod listener;
 mod lock;
 mod log;
@@ -52,19 +56,24 @@ mod opening;
 mod ports;
 pub mod raw;
 mod readiness;
+mod roles;
 mod runtime;
 mod sharing;
+mod socket;
 mod stack;
 mod stream;
+mod sync;
 mod tasks;
 mod waiting;
 
+pub use bytes::Bytes;
 pub use driver::{Driver, News};
-pub use listener::{Accept, Incoming, TcpListener};
+pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
+pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
 pub use transom_stack::config::Interface;
@@ -74,7 +83,7 @@ pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
 
-/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+/// The options with which every named device is opened, here and in the command. They contain the broker's client.
 pub fn open_options() -> transom_device::open::OpenOptions {
     #[cfg(feature = "broker")]
     let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);

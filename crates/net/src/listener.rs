@@ -6,6 +6,7 @@ use crate::error::{listen_error, would_block};
 use crate::guard::guarded_shared;
 use crate::ports::Reservation;
 use crate::runtime::Runtime;
+use crate::socket::{Place, SocketOptions};
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use crate::tasks::Slot;
@@ -14,7 +15,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
@@ -35,7 +36,10 @@ struct Socket {
     /// The part that is asked first.
     turn: AtomicUsize,
     local: SocketAddr,
+    v6_only: bool,
     non_blocking: AtomicBool,
+    /// What its connections get.
+    inherited: Mutex<SocketOptions>,
     fd: OnceLock<OwnedFd>,
     /// The port, if it is not the stack's own. It goes last.
     _port: Option<Reservation>,
@@ -61,7 +65,7 @@ impl Drop for Socket {
 impl Drop for Part {
     fn drop(&mut self) {
         self.shared.runtime.with(|inner, now| {
-            inner.forget_tasks(Channel::Acceptable(self.id));
+            inner.roles.forget_tasks(Channel::Acceptable(self.id));
             inner.watched.forget_listener(self.id);
             inner.listener_readiness.remove(&self.id);
             inner.acceptors.remove(&self.id);
@@ -72,13 +76,21 @@ impl Drop for Part {
 
 impl Part {
     /// Listens in a shard.
-    fn listen(shared: &Arc<Shared>, addr: SocketAddr, config: &ListenConfig) -> io::Result<Part> {
+    fn listen(
+        shared: &Arc<Shared>,
+        addr: SocketAddr,
+        config: &ListenConfig,
+        place: Option<&Place>,
+    ) -> io::Result<Part> {
         let config = ListenConfig {
             profile: config.profile.clone().map(|p| guarded_shared(p, &shared.budget)),
             ..config.clone()
         };
         let bound = Bound::new(addr, config.v6_only);
         let id = shared.runtime.with(|inner, _| {
+            if let Some(place) = place {
+                place.release(shared, inner);
+            }
             if addr.port() != 0 && inner.host.is_listened_at(&bound) {
                 return Err(listen_error(ListenError::InUse(addr)));
             }
@@ -141,6 +153,17 @@ impl TcpListener {
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
+        Self::bind_at(stack, addr, config, SocketOptions::default(), None)
+    }
+
+    /// Listens with options for its connections, at a place that was reserved.
+    pub(crate) fn bind_at(
+        stack: &Stack,
+        addr: SocketAddr,
+        config: ListenConfig,
+        options: SocketOptions,
+        place: Option<&Place>,
+    ) -> io::Result<Self> {
         let mut local = addr;
         let port = stack.ports().map(|ports| ports.reserve(&Bound::new(addr, config.v6_only)));
         let port = port.transpose()?;
@@ -148,9 +171,9 @@ impl TcpListener {
             local.set_port(port.address().port());
         }
         let mut parts = Vec::with_capacity(stack.shard_count());
-        // Who gets a place in the first shard gets it in all: they have the same listeners.
+        // A listener that gets a place in the first shard gets it in all of them, because they have the same listeners.
         for shared in stack.shards() {
-            let part = Part::listen(shared, local, &config)?;
+            let part = Part::listen(shared, local, &config, place)?;
             local.set_port(part.port().unwrap_or(local.port()));
             parts.push(part);
         }
@@ -168,7 +191,9 @@ impl TcpListener {
             acceptor,
             turn: AtomicUsize::new(0),
             local,
-            non_blocking: AtomicBool::new(false),
+            v6_only: config.v6_only || !local.is_ipv6(),
+            non_blocking: AtomicBool::new(options.non_blocking),
+            inherited: Mutex::new(options.inherited()),
             fd: OnceLock::new(),
             _port: port,
         };
@@ -213,9 +238,15 @@ impl TcpListener {
     fn stream(&self, part: &Part, accepted: Accepted) -> (TcpStream, SocketAddr) {
         let (connection, remote) = accepted;
         let shared = Arc::clone(&part.shared);
+        let inherited = self.inherited().clone();
+        if inherited != SocketOptions::default() {
+            let runtime = &shared.runtime;
+            // What goes wrong here is that the connection is over, and the caller finds that out.
+            let _ = runtime.with(|inner, now| inherited.apply(inner, connection, now));
+        }
         let stream = TcpStream::new(shared, connection, self.socket.local.is_ipv6());
         let remote = stream.shown(remote);
-        (stream, remote)
+        (stream.with_options(&inherited), remote)
     }
 
     /// Accepts, or has the task woken when there is a connection. The listener keeps the waker of the last task that polled;
@@ -309,6 +340,40 @@ impl TcpListener {
         Incoming { listener: self }
     }
 
+    /// The connections, one after the other, of a listener that the iterator owns.
+    pub fn into_incoming(self) -> IntoIncoming {
+        IntoIncoming { listener: self }
+    }
+
+    fn inherited(&self) -> MutexGuard<'_, SocketOptions> {
+        self.socket.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time to live (hop limit) of connections that are accepted from now on, 1 to 255. Their SYN-ACKs have the host's own.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another value.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.inherited().set_ttl(ttl)
+    }
+
+    /// The time to live that connections inherit.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.inherited().ttl())
+    }
+
+    /// Whether an IPv6 listener is for IPv6 alone (`IPV6_V6ONLY`). It is chosen before: [`TcpSocket::only_v6`](crate::TcpSocket::only_v6),
+    /// [`ListenConfig::v6_only`].
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn only_v6(&self) -> io::Result<bool> {
+        Ok(self.socket.v6_only)
+    }
+
     /// A pending error of the listener itself; there is never one.
     ///
     /// # Errors
@@ -389,6 +454,20 @@ pub struct Incoming<'a> {
 }
 
 impl Iterator for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn next(&mut self) -> Option<io::Result<TcpStream>> {
+        Some(self.listener.accept().map(|(stream, _)| stream))
+    }
+}
+
+/// Iterator over the connections of a listener that it owns; it never ends.
+#[derive(Debug)]
+pub struct IntoIncoming {
+    listener: TcpListener,
+}
+
+impl Iterator for IntoIncoming {
     type Item = io::Result<TcpStream>;
 
     fn next(&mut self) -> Option<io::Result<TcpStream>> {

@@ -4,13 +4,14 @@
 //! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
 //! are taken then: no thread holds two.
 
-use crate::engine::Inner;
+use crate::engine::{Inner, Stray};
 use crate::runtime::Runtime;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{
+    Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak, thread,
+};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::task;
-use transom_stack::stack::Stray;
 use transom_tcp::time::Duration;
 
 /// A condition variable to notify, and how many of its threads; or a task.
@@ -70,7 +71,7 @@ impl Lock {
         let to = usize::try_from(stray.to).unwrap_or(usize::MAX);
         let shard = self.shards.get().and_then(|shards| shards.get(to)?.upgrade());
         if let Some(shard) = shard {
-            shard.with(|inner, now| inner.host.on_stray(now, stray));
+            shard.with(|inner, now| inner.on_stray(now, stray));
         }
     }
 
@@ -84,19 +85,19 @@ impl<'a> Held<'a> {
     /// Lets a waiting thread have the lock, and wakes the threads that were notified.
     pub(crate) fn let_in(self) -> Held<'a> {
         let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
-        if !wanted && self.wakers.is_empty() && self.strays.is_empty() {
+        if !wanted && self.roles.wakers.is_empty() && self.roles.strays.is_empty() {
             return self;
         }
         let lock = self.lock;
         drop(self);
         // The mutex is not fair: who lets go and asks again at once is usually served first.
-        std::thread::yield_now();
+        thread::yield_now();
         lock.take()
     }
 
     /// Sleeps until `condvar` is notified, or until `limit` has passed, without the lock.
     pub(crate) fn sleep(mut self, condvar: &Condvar, limit: Option<Duration>) -> Held<'a> {
-        let wakers = std::mem::take(&mut self.wakers);
+        let wakers = std::mem::take(&mut self.roles.wakers);
         let Some(guard) = self.guard.take() else { return self.lock.take() };
         // The lock is free only once this thread sleeps, and after that it cannot ring; better early than never.
         wakers.into_iter().for_each(Waker::wake);
@@ -145,11 +146,11 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
-        let wakers = std::mem::take(&mut guard.wakers);
-        let strays = std::mem::take(&mut guard.strays);
+        let wakers = std::mem::take(&mut guard.roles.wakers);
+        let strays = std::mem::take(&mut guard.roles.strays);
         drop(guard);
         wakers.into_iter().for_each(Waker::wake);
-        if !std::thread::panicking() {
+        if !thread::panicking() {
             strays.into_iter().for_each(|stray| self.lock.hand_over(stray));
         }
     }

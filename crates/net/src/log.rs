@@ -76,7 +76,7 @@ impl Stack {
         let since_origin = Duration::from_nanos(self.first().runtime.now().as_nanos());
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
-        // What was overwritten before anybody wanted to write it is not missed.
+        // Records that were overwritten before the writer began do not count as missed.
         let oldest = self.first().runtime.lock().host.log().read(0).missed;
         let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();
@@ -112,7 +112,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        // Who wants to know of errors finishes it.
+        // Call `finish` to learn of errors.
         let _ = self.join();
     }
 }

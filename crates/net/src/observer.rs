@@ -243,7 +243,7 @@ impl Drop for Observer {
 impl Inner {
     /// Notifies `mailbox` when the connection is closed.
     fn observe(&mut self, connection: ConnectionId, mailbox: &Arc<Mailbox>) {
-        // Of a connection that no stream belongs to any more nobody says that it is closed, so what is left of those is removed now and then.
+        // Nobody reports the end of a connection that has no stream any more, so such entries are removed now and then.
         if self.observers.len() == self.observers.capacity() {
             let is_there = |observer: &Weak<Mailbox>| observer.strong_count() > 0;
             self.observers.retain(|_, observers| observers.iter().any(is_there));

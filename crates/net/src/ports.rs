@@ -1,9 +1,8 @@
 //! Where ports come from: the stack's own range, or the kernel, whose address the stack shares.
 //!
-//! On a shared address the kernel says which ports are free. Who wants one binds an ordinary socket of the kernel's to it, and never listens on it. As
-//! long as that socket is open, the kernel gives the port to nobody else, and its rules hold: `EADDRINUSE`, `EACCES` for
-//! privileged ports, `SO_REUSEPORT`, and the range of ephemeral ports. The socket stays open until the last connection at the port has gone, TIME-WAIT
-//! included.
+//! On a shared address the kernel says which ports are free. To reserve one, a program binds an ordinary kernel socket to it and never listens on it.
+//! As long as that socket is open, the kernel gives the port to nobody else, and its rules hold: `EADDRINUSE`, `EACCES` for privileged ports,
+//! `SO_REUSEPORT`, and the range of ephemeral ports. The socket stays open until the last connection at the port has gone, TIME-WAIT included.
 //!
 //! The socket does not have `SO_REUSEADDR`: since it never listens, another program with that option could listen at the same port. So a port at which
 //! the kernel's own TCP still has connections in TIME-WAIT cannot be had.

@@ -1,12 +1,13 @@
 //! The running host for a crate that has sockets of its own, as `libtransom` has.
 //!
-//! [`RawHost`] lends the stack itself, under the runtime's lock, and lets threads wait as streams and listeners do. Whoever uses it keeps the
-//! books about connections: it closes what it has opened.
+//! [`RawHost`] lends the stack itself, under the runtime's lock, and lets threads wait as streams and listeners do. Its user keeps track of
+//! connections, and closes those that it has opened.
 
 use crate::engine::{Channel, Inner};
 use crate::ports::Reservation;
+pub use crate::readiness::Readiness as ShownReadiness;
 use crate::runtime::Runtime;
-use crate::stack::Stack;
+use crate::stack::{Stack, wait_until};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -132,9 +133,24 @@ impl RawHost {
     ) -> HostWait<T> {
         let runtime = self.runtime();
         let deadline = timeout.map(|timeout| runtime.now() + timeout);
-        let attempt = |inner: &mut Inner, now: Instant| match attempt(&mut inner.host, now) {
-            Some(value) => Some(HostWait::Done(value)),
-            None => inner.failure().map(HostWait::Failed),
+        let attempt = |inner: &mut Inner, mut now: Instant| {
+            let writer = match event {
+                HostEvent::Writable(id) => Some(id),
+                HostEvent::Readable(_) | HostEvent::Acceptable(_) => None,
+            };
+            let queued = |inner: &Inner| {
+                writer.and_then(|id| inner.host.connection(id)).map_or(0, |c| c.unacknowledged())
+            };
+            if writer.is_some() {
+                now = runtime.poll_for_acks(inner, now);
+            }
+            let before = queued(inner);
+            let result = attempt(&mut inner.host, now);
+            inner.roles.written_since_poll += queued(inner).saturating_sub(before);
+            match result {
+                Some(value) => Some(HostWait::Done(value)),
+                None => inner.failure().map(HostWait::Failed),
+            }
         };
         let waited = runtime
             .wait_for_signals_too(event.channel(), deadline, attempt, || HostWait::Interrupted);
@@ -143,7 +159,7 @@ impl RawHost {
 
     /// Has threads that wait for `event` try again: something that no packet tells of has changed.
     pub fn wake(&self, event: HostEvent) {
-        self.runtime().with(|inner, _| inner.wake(event.channel()));
+        self.runtime().with(|inner, _| inner.roles.wake(event.channel()));
     }
 
     /// Tells `watcher` of everything from now on. Only the first one counts.
@@ -152,6 +168,11 @@ impl RawHost {
         self.runtime().with(|inner, _| {
             inner.watcher.get_or_insert(watcher);
         });
+    }
+
+    /// Waits until everything that was written is acknowledged, or until `timeout`. Returns whether it is.
+    pub fn deliver(&self, timeout: std::time::Duration) -> bool {
+        wait_until(std::iter::once(self.runtime()), timeout, |host| !host.has_undelivered())
     }
 
     /// Why the device does not work, if it does not.

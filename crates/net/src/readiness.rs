@@ -11,8 +11,9 @@ use rustix::net::{
 };
 use std::io;
 
+/// The pair. The program's end shows what was told last.
 #[derive(Debug)]
-pub(crate) struct Readiness {
+pub struct Readiness {
     theirs: OwnedFd,
     ours: OwnedFd,
     readable: bool,
@@ -21,7 +22,10 @@ pub(crate) struct Readiness {
 
 impl Readiness {
     /// A descriptor that is neither readable nor, yet, blocked for writing.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the system gives no descriptors.
+    pub fn new() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (theirs, ours) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // As small as the kernel allows: it has to be filled to signal "not writable".
@@ -29,12 +33,26 @@ impl Readiness {
         Ok(Readiness { theirs, ours, readable: false, writable: true })
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// The program's end.
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.theirs.as_fd()
     }
 
+    /// Goes on with another descriptor as the program's end, which must be a duplicate of the present one.
+    pub fn at(self, duplicate: OwnedFd) -> Self {
+        Readiness { theirs: duplicate, ..self }
+    }
+
+    /// The program's end, which shows nothing new any more.
+    pub fn into_fd(self) -> OwnedFd {
+        self.theirs
+    }
+
     /// Makes the descriptor show this state.
-    pub(crate) fn show(&mut self, readable: bool, writable: bool) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The kernel's, which are not expected.
+    pub fn show(&mut self, readable: bool, writable: bool) -> io::Result<()> {
         if readable && !self.readable {
             again(|| send(&self.ours, &[1], SendFlags::NOSIGNAL))?;
         } else if !readable && self.readable {

@@ -13,22 +13,17 @@
 //! - A leader that finds other threads waiting for the lock lets one in between two batches.
 
 use crate::background::Background;
+use crate::bell::{Bell, DeviceFd};
 use crate::clock::Clock;
-use crate::engine::{BYTES_PER_POLL, Channel, Inner, Leader, Patience};
+use crate::eagerness::Patience;
+use crate::engine::{BYTES_PER_POLL, Channel, Inner};
 use crate::lock::{Held, Lock, Waker};
-use crate::ports::Ports;
-use crate::readiness::Readiness;
+use crate::roles::Leader;
+use crate::sync::Arc;
+use crate::sync::atomic::AtomicUsize;
 use crate::tasks::Slot;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
-use std::collections::hash_map::Entry;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
-use transom_device::Device;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
 /// This many threads beside the leader make a crowd.
@@ -38,11 +33,11 @@ const CROWD: usize = 2;
 pub(crate) struct Runtime {
     inner: Lock,
     pub(crate) background: Background,
-    device_fd: Option<OwnedFd>,
+    device_fd: Option<DeviceFd>,
     /// Wakes the leading application thread.
-    wake_leader: OwnedFd,
+    wake_leader: Bell,
     /// Wakes the background thread while it leads.
-    wake_background: OwnedFd,
+    wake_background: Bell,
     busy_poll: Duration,
     clock: Clock,
 }
@@ -54,21 +49,13 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn start(
-        host: Host,
-        device: Box<dyn Device>,
-        clock: Clock,
-        busy_poll: Duration,
-        ports: Option<Arc<Ports>>,
-    ) -> io::Result<Arc<Self>> {
-        let device_fd = device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    pub(crate) fn start(inner: Inner, clock: Clock, busy_poll: Duration) -> io::Result<Arc<Self>> {
         let runtime = Arc::new(Runtime {
-            inner: Lock::new(Inner::new(host, device, clock, ports)),
+            device_fd: inner.device_fd()?,
+            inner: Lock::new(inner),
             background: Background::default(),
-            device_fd,
-            wake_leader: eventfd(0, flags)?,
-            wake_background: eventfd(0, flags)?,
+            wake_leader: Bell::new()?,
+            wake_background: Bell::new()?,
             busy_poll,
             clock,
         });
@@ -97,15 +84,15 @@ impl Runtime {
     }
 
     /// The device's descriptor, if it has one.
-    pub(crate) fn device_fd(&self) -> Option<&OwnedFd> {
+    pub(crate) fn device_fd(&self) -> Option<&DeviceFd> {
         self.device_fd.as_ref()
     }
 
-    pub(crate) fn wake_leader(&self) -> &OwnedFd {
+    pub(crate) fn wake_leader(&self) -> &Bell {
         &self.wake_leader
     }
 
-    pub(crate) fn wake_background(&self) -> &OwnedFd {
+    pub(crate) fn wake_background(&self) -> &Bell {
         &self.wake_background
     }
 
@@ -126,37 +113,40 @@ impl Runtime {
 
     /// Whether so many threads wait that passing the lead among them costs more than the background thread.
     pub(crate) fn is_crowded(&self, inner: &Inner) -> bool {
-        inner.followers.len() >= CROWD && self.background.is_alive()
+        inner.roles.followers.len() >= CROWD && self.background.is_alive()
     }
 
     /// Must be called by every thread that has changed something, or stops waiting.
     pub(crate) fn leave(&self, inner: &mut Inner) {
-        match inner.leader {
+        match inner.roles.leader {
             Leader::Nobody => {
                 let crowded = self.is_crowded(inner);
-                let follower = inner.followers.first().filter(|_| !crowded);
+                let follower = inner.roles.followers.first().filter(|_| !crowded);
                 if let Some(condvar) = follower {
-                    inner.wakers.push(Waker::One(condvar.clone()));
-                } else if inner.background_parked || crowded || inner.needs_background() {
-                    inner.background_parked = false;
+                    inner.roles.wakers.push(Waker::One(condvar.clone()));
+                } else if !self.background.is_alive() {
+                    // Nobody will serve tasks: they find that out.
+                    inner.roles.wake_tasks();
+                } else if inner.roles.background_parked || crowded || inner.needs_background() {
+                    inner.roles.background_parked = false;
                     self.background.call();
                 }
                 // Otherwise the background thread dozes or is awake, and will look by itself.
             }
             // A driver at work looks by itself before it sleeps.
-            Leader::Application if inner.watched.awake => {}
+            Leader::Application if inner.roles.driver_awake => {}
             Leader::Application => {
                 let wake = inner.next_wake(None);
-                if inner.leader_notified || wake < inner.leader_wakes_at {
-                    inner.leader_wakes_at = inner.leader_wakes_at.min(wake);
-                    signal(&self.wake_leader);
+                if inner.roles.leader_notified || wake < inner.roles.leader_wakes_at {
+                    inner.roles.leader_wakes_at = inner.roles.leader_wakes_at.min(wake);
+                    self.wake_leader.ring();
                 }
             }
             Leader::Background => {
                 let wake = inner.next_wake(None);
-                if wake < inner.leader_wakes_at {
-                    inner.leader_wakes_at = wake;
-                    signal(&self.wake_background);
+                if wake < inner.roles.leader_wakes_at {
+                    inner.roles.leader_wakes_at = wake;
+                    self.wake_background.ring();
                 }
             }
         }
@@ -170,13 +160,15 @@ impl Runtime {
     ///
     /// Returns the time to go on with: later than `now` if this has looked. Time must not run backwards for the host.
     pub(crate) fn poll_for_acks(&self, inner: &mut Inner, now: Instant) -> Instant {
-        if inner.leader == Leader::Application || inner.written_since_poll < BYTES_PER_POLL {
+        if inner.roles.leader == Leader::Application
+            || inner.roles.written_since_poll < BYTES_PER_POLL
+        {
             return now;
         }
-        inner.written_since_poll = 0;
-        if inner.leader == Leader::Background {
-            inner.leader = Leader::Nobody;
-            signal(&self.wake_background); // it finds itself replaced
+        inner.roles.written_since_poll = 0;
+        if inner.roles.leader == Leader::Background {
+            inner.roles.leader = Leader::Nobody;
+            self.wake_background.ring(); // it finds itself replaced
         }
         self.background.next_epoch();
         inner.work(Patience::default());
@@ -185,7 +177,7 @@ impl Runtime {
 
     /// Processes arrived packets, if no other thread does.
     pub(crate) fn poll_once(&self, inner: &mut Inner) {
-        if inner.leader != Leader::Application {
+        if inner.roles.leader != Leader::Application {
             inner.work(Patience::default());
             inner.send(self.now());
         }
@@ -207,12 +199,12 @@ impl Runtime {
             self.poll_once(&mut inner);
             result = attempt(&mut inner, self.now());
         }
-        if result.is_none() && !self.background.is_alive() && inner.leader == Leader::Nobody {
+        if result.is_none() && !self.background.is_alive() && inner.roles.leader == Leader::Nobody {
             result = Some(Err(io::Error::other("nobody serves tasks: the device has panicked")));
         }
         if result.is_none() {
-            let replaced = inner.tasks.put(channel, slot, context.waker());
-            inner.wakers.extend(replaced.map(Waker::Forgotten));
+            let replaced = inner.roles.tasks.put(channel, slot, context.waker());
+            inner.roles.wakers.extend(replaced.map(Waker::Forgotten));
         }
         inner.send(self.now());
         self.leave(&mut inner);
@@ -221,37 +213,6 @@ impl Runtime {
 
     /// The task waits no more.
     pub(crate) fn forget_task(&self, channel: Channel, slot: Slot) {
-        self.lock().forget_task(channel, slot);
+        self.lock().roles.forget_task(channel, slot);
     }
-
-    /// A descriptor that shows a connection's readiness.
-    pub(crate) fn export(&self, id: ConnectionId) -> io::Result<OwnedFd> {
-        let mut inner = self.lock();
-        if let Entry::Vacant(vacant) = inner.readiness.entry(id) {
-            vacant.insert(Readiness::new()?);
-        }
-        inner.update_readiness(id);
-        let fd = inner.readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
-        self.leave(&mut inner);
-        fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
-    }
-
-    /// The same for a listener.
-    pub(crate) fn export_listener(&self, id: ListenerId) -> io::Result<OwnedFd> {
-        let mut inner = self.lock();
-        if let Entry::Vacant(vacant) = inner.listener_readiness.entry(id) {
-            vacant.insert(Readiness::new()?);
-        }
-        inner.update_listener_readiness(id);
-        let fd =
-            inner.listener_readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
-        self.leave(&mut inner);
-        fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
-    }
-}
-
-/// Makes an eventfd readable.
-pub(crate) fn signal(eventfd: &OwnedFd) {
-    // It can only fail by overflowing, and then it is readable all the more.
-    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }

@@ -3,7 +3,7 @@
 //! The kernel keeps the addresses, the ports and the routes; a thread of the stack's hears when they change and asks for them again. Nothing here is on
 //! a packet's way.
 
-use crate::runtime::{Runtime, signal};
+use crate::runtime::Runtime;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::fmt;
@@ -11,7 +11,8 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use transom_device::routes::{RouteChanges, Routes};
+use transom_device::host::Changes;
+use transom_device::routes::Routes;
 use transom_stack::config::{Interface, is_unicast};
 
 /// The machine with which a stack shares addresses, as far as the stack may use it.
@@ -112,9 +113,9 @@ impl Follower {
     ) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let routes = Mutex::new(Routes::open()?);
-        let changes = RouteChanges::listen()?;
+        let changes = Changes::of_addresses_and_routes()?;
         let stopped = Arc::clone(&stop);
-        // What changed before it listened is seen at the first look.
+        // The first look sees changes from before it listened.
         let work = move || follow(&sharing, &runtimes, limit, known, changes, &stopped);
         let thread = std::thread::Builder::new().name("transom-host".into()).spawn(work)?;
         Ok(Follower { routes, stop, thread: Some(thread) })
@@ -129,7 +130,8 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        signal(&self.stop);
+        // It can only fail by overflowing, and then it is readable all the more.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // If it panicked, that has been said already.
             let _ = thread.join();
@@ -142,7 +144,7 @@ fn follow(
     runtimes: &[Arc<Runtime>],
     limit: u32,
     mut known: Interface,
-    mut changes: RouteChanges,
+    mut changes: Changes,
     stop: &OwnedFd,
 ) {
     let second = Timespec { tv_sec: 1, tv_nsec: 0 };

@@ -1,6 +1,7 @@
 //! The running host and how it is built.
 
 use crate::clock::Clock;
+use crate::engine::Inner;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
 use crate::ports::{KernelPorts, PortSource, Ports};
@@ -28,7 +29,7 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A user-level TCP host that runs in this process.
 ///
-/// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
+/// Clones are handles to the same host. Streams and listeners keep it alive. When the last handle of any kind is dropped, it
 /// waits up to two seconds for data that was written and not yet acknowledged, and stops.
 ///
 /// A host of several [shards](StackBuilder::shards) is one for its programs and its peers. Each connection is in one shard for all its life; a listener
@@ -77,7 +78,7 @@ impl Drop for Family {
 }
 
 /// Waits until all are `done`, or until `timeout`, or until the devices of the others have failed. Returns whether all were done.
-fn wait_until<'a>(
+pub(crate) fn wait_until<'a>(
     runtimes: impl Iterator<Item = &'a Runtime> + Clone,
     timeout: std::time::Duration,
     done: impl Fn(&Host) -> bool,
@@ -300,9 +301,9 @@ impl StackBuilder {
         self
     }
 
-    /// Works in so many shards, 1 to 64: each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there is
-    /// one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are shared out
-    /// evenly.
+    /// Works in so many shards, 1 to 64. Each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there
+    /// is one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
+    /// shared out evenly.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -315,7 +316,7 @@ impl StackBuilder {
     }
 
     /// Who says which ports are free.
-    #[cfg(feature = "broker")]
+    #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn port_source(&self) -> &PortSource {
         &self.ports
     }
@@ -368,6 +369,12 @@ impl StackBuilder {
     /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
     pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
         let Opened { device, addresses, lease, .. } = opened;
+        #[cfg(feature = "bpf")]
+        let lease = match lease.map(|lease| lease.downcast()).transpose() {
+            Ok(None) => None,
+            Ok(Some(address)) => return Ok((self.on_kernel_address(*address)?, device)),
+            Err(lease) => Some(lease),
+        };
         if let Some(lease) = lease {
             return Ok((self.with_any_lease(lease)?, device));
         }
@@ -432,7 +439,8 @@ impl StackBuilder {
             }
             let host = Host::new(config, clock.now())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            let started = Runtime::start(host, device, clock, self.busy_poll, ports.clone());
+            let inner = Inner::new(host, device, clock, ports.clone());
+            let started = Runtime::start(inner, clock, self.busy_poll);
             match started {
                 Ok(runtime) => runtimes.push(runtime),
                 Err(error) => {

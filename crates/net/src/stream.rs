@@ -14,6 +14,7 @@ mod controls;
 mod delivery;
 mod fast_open;
 mod options;
+mod owned;
 mod polling;
 mod reports;
 mod transfer;
@@ -23,6 +24,7 @@ use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::runtime::Runtime;
+use crate::socket::{Place, SocketOptions};
 use crate::stack::{Shared, Stack, each_address};
 pub use chunk::{Chunk, ChunkReader};
 use options::{load_timeout, zero_timeout};
@@ -115,8 +117,8 @@ impl Drop for Socket {
 impl Socket {
     /// Nobody can wait any more.
     fn forget_tasks(&self, inner: &mut Inner) {
-        inner.forget_tasks(Channel::Readable(self.id));
-        inner.forget_tasks(Channel::Writable(self.id));
+        inner.roles.forget_tasks(Channel::Readable(self.id));
+        inner.roles.forget_tasks(Channel::Writable(self.id));
     }
 }
 
@@ -202,7 +204,7 @@ impl TcpStream {
     }
 
     /// Waits for the end of the handshake.
-    fn wait_until_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn wait_until_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
         let Socket { shared, id, .. } = &*self.socket;
         let deadline = timeout.map(|timeout| shared.runtime.now() + timeout.into());
         let channel = Channel::Writable(*id);
@@ -232,12 +234,45 @@ impl TcpStream {
         remote: SocketAddr,
         profile: Option<Profile>,
     ) -> io::Result<Self> {
+        Self::start_with(stack, local, remote, profile, &SocketOptions::default(), None)
+    }
+
+    /// Starts connecting with options that the SYN has too, from a place that was reserved.
+    pub(crate) fn start_with(
+        stack: &Stack,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Profile>,
+        options: &SocketOptions,
+        place: Option<&Place>,
+    ) -> io::Result<Self> {
         let (shared, id) = stack.open(local, remote, &|shared, inner, now, local| {
             let profile = profile.clone();
             let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
-            inner.host.connect(now, local, remote, profile).map_err(connect_error)
+            if let Some(place) = place {
+                place.release(shared, inner);
+            }
+            let id = inner.host.connect(now, local, remote, profile).map_err(connect_error)?;
+            options.apply(inner, id, now).inspect_err(|_| inner.host.abort(id, now))?;
+            Ok(id)
         })?;
-        Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))
+        Ok(TcpStream::new(shared, id, is_mapped(remote.ip())).with_options(options))
+    }
+
+    /// The options that are the handle's own.
+    pub(crate) fn with_options(self, options: &SocketOptions) -> Self {
+        let Socket { non_blocking, linger, receive_low_water, .. } = &*self.socket;
+        non_blocking.store(options.non_blocking, Ordering::Relaxed);
+        if let Some(choice) = options.linger {
+            *linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = choice;
+        }
+        if let Some(mark) = options.receive_low_water {
+            receive_low_water.store(mark.max(1), Ordering::Relaxed);
+        }
+        // Zero is none.
+        let _ = self.set_read_timeout(options.read_timeout);
+        let _ = self.set_write_timeout(options.write_timeout);
+        self
     }
 
     /// Where the connection is.

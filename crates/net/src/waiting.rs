@@ -1,19 +1,17 @@
 //! How a thread waits: it leads, or it follows.
 //!
-//! A thread that has to wait for its socket *leads* if no other application thread does: it waits for the device, processes
+//! A thread that has to wait for its socket *leads* if no other application thread does. It waits for the device, processes
 //! what arrives, and leaves when its own socket is ready. Other waiting threads *follow*: they sleep until their socket is
 //! ready, or until the leader leaves and one of them takes over.
 
-use crate::eagerness::MOMENT;
-use crate::engine::{Channel, Inner, Leader, Patience};
+use crate::bell::Bell;
+use crate::eagerness::{MOMENT, Patience};
+use crate::engine::{Channel, ConnectionId, Inner};
 use crate::lock::Held;
-use crate::runtime::{Runtime, signal};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use crate::roles::Leader;
+use crate::runtime::Runtime;
+use crate::sync::{Arc, thread};
 use std::io;
-use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 /// The interval for retries of a failed device, and for polls of a device without a descriptor.
@@ -105,7 +103,7 @@ pub(crate) struct Lead<'a> {
 impl<'a> Lead<'a> {
     /// Takes the lead.
     pub(crate) fn take(runtime: &'a Runtime, mut inner: Held<'a>, leader: Leader) -> Self {
-        inner.leader = leader;
+        inner.roles.leader = leader;
         let epoch = runtime.background.next_epoch();
         Lead { runtime, inner: Some(inner), leader, epoch }
     }
@@ -134,8 +132,8 @@ impl<'a> Lead<'a> {
     pub(crate) fn give_back(&mut self) -> Held<'a> {
         let mut inner = self.inner.take().unwrap_or_else(|| self.runtime.lock());
         if !self.is_replaced() {
-            inner.leader = Leader::Nobody;
-            inner.leader_channel = None;
+            inner.roles.leader = Leader::Nobody;
+            inner.roles.leader_channel = None;
             self.runtime.background.next_epoch();
         }
         inner
@@ -144,14 +142,14 @@ impl<'a> Lead<'a> {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             if self.leader == Leader::Background {
                 self.runtime.background.died();
             }
             let mut inner = self.give_back();
             if self.leader == Leader::Background {
                 // Nobody serves them any more: they find that out.
-                inner.wake_tasks();
+                inner.roles.wake_tasks();
             }
             self.runtime.leave(&mut inner);
         }
@@ -180,7 +178,7 @@ impl Awake {
         if let Awake::Attempt(until) = *self
             && (arrived || now >= until)
         {
-            inner.eagerness.learn(arrived);
+            inner.roles.eagerness.learn(arrived);
             if arrived {
                 *self = Awake::No;
             }
@@ -190,7 +188,7 @@ impl Awake {
     /// Whether to go on without sleeping, though nothing arrived until `now`.
     pub(crate) fn goes_on(&mut self, inner: &mut Inner, now: Instant) -> bool {
         match *self {
-            Awake::No if inner.eagerness.stays_awake() => {
+            Awake::No if inner.roles.eagerness.stays_awake() => {
                 *self = Awake::Attempt(now + MOMENT);
                 true
             }
@@ -250,19 +248,25 @@ impl Runtime {
         let result = loop {
             let now = self.now();
             let result = task.attempt(&mut inner, now);
+            inner.roles.tried = Some(channel);
             inner.send(self.now()); // a writer may have looked for acknowledgements since
+            let is_news = inner.roles.tried.take().is_none();
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
-            if inner.leader == Leader::Application
-                || (inner.leader == Leader::Background && self.is_crowded(&inner))
+            if is_news {
+                // What left made room for more, for example.
+                continue;
+            }
+            if inner.roles.leader == Leader::Application
+                || (inner.roles.leader == Leader::Background && self.is_crowded(&inner))
             {
-                if inner.has_errands() {
+                if inner.roles.has_errands() {
                     // They go out when the lock is free, and asleep this thread would not look again.
                     inner = inner.let_in();
                     continue;
                 }
-                // What was just sent may be news for whoever leads.
+                // The leader may have to hear of what was just sent.
                 self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);
                 continue;
@@ -282,16 +286,16 @@ impl Runtime {
         deadline: Option<Instant>,
         task: &mut impl Task<T>,
     ) -> (Option<T>, Held<'a>) {
-        if inner.leader == Leader::Background {
-            signal(self.wake_background()); // it finds itself replaced
+        if inner.roles.leader == Leader::Background {
+            self.wake_background().ring(); // it finds itself replaced
         }
         let mut lead = Lead::take(self, inner, Leader::Application);
-        lead.inner().leader_channel = Some(channel);
+        lead.inner().roles.leader_channel = Some(channel);
         let mut awake = Awake::polling(self.now(), self.busy_poll());
         let mut signalled = false;
         let result = loop {
             let inner = lead.inner();
-            inner.leader_notified = false;
+            inner.roles.leader_notified = false;
             let patience = self.patience(inner, &awake, deadline);
             let (mut result, arrived) = task.work(inner, patience);
             let now = self.now();
@@ -306,7 +310,8 @@ impl Runtime {
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
-            if arrived || awake.goes_on(inner, now) {
+            // Sending may be news for this thread, too.
+            if arrived || inner.roles.leader_notified || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
                 lead.rest(|inner| {
@@ -339,11 +344,11 @@ impl Runtime {
         &'a self,
         mut inner: Held<'a>,
         deadline: Option<Instant>,
-        wake: &OwnedFd,
+        wake: &Bell,
     ) -> (Held<'a>, bool) {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
-        inner.leader_wakes_at = until;
+        inner.roles.leader_wakes_at = until;
         let device = self.device_fd().filter(|_| !inner.has_failed());
         if device.is_none() {
             let look =
@@ -351,28 +356,9 @@ impl Runtime {
             until = until.min(now + look);
         }
         drop(inner);
-        let span = until.since(now);
-        let timeout = (until != Instant::FAR_FUTURE).then(|| Timespec {
-            tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
-        });
-        let wake_fd = PollFd::new(wake, PollFlags::IN);
-        let (outcome, woken) = match device {
-            Some(device) => {
-                let mut fds = [wake_fd, PollFd::new(device, PollFlags::IN)];
-                let outcome = poll(&mut fds, timeout.as_ref());
-                (outcome, fds[0].revents().contains(PollFlags::IN))
-            }
-            None => {
-                let mut fds = [wake_fd];
-                let outcome = poll(&mut fds, timeout.as_ref());
-                (outcome, fds[0].revents().contains(PollFlags::IN))
-            }
-        };
-        if woken {
-            let _ = rustix::io::read(wake, &mut [0u8; 8]);
-        }
-        (self.lock(), outcome == Err(Errno::INTR))
+        let span = (until != Instant::FAR_FUTURE).then(|| until.since(now));
+        let by_signal = wake.sleep(device, span);
+        (self.lock(), by_signal)
     }
 
     fn follow<'a>(
@@ -381,19 +367,21 @@ impl Runtime {
         channel: Channel,
         deadline: Option<Instant>,
     ) -> Held<'a> {
-        let waiters = inner.waiters.entry(channel).or_default();
+        let waiters = inner.roles.waiters.entry(channel).or_default();
         waiters.count += 1;
         let condvar = Arc::clone(&waiters.condvar);
-        inner.followers.push(Arc::clone(&condvar));
+        inner.roles.followers.push(Arc::clone(&condvar));
         let limit = deadline.map(|deadline| deadline.since(self.now()));
         inner = inner.sleep(&condvar, limit);
-        if let Some(index) = inner.followers.iter().position(|other| Arc::ptr_eq(other, &condvar)) {
-            inner.followers.remove(index);
+        if let Some(index) =
+            inner.roles.followers.iter().position(|other| Arc::ptr_eq(other, &condvar))
+        {
+            inner.roles.followers.remove(index);
         }
-        if let Some(waiters) = inner.waiters.get_mut(&channel) {
+        if let Some(waiters) = inner.roles.waiters.get_mut(&channel) {
             waiters.count -= 1;
             if waiters.count == 0 {
-                inner.waiters.remove(&channel);
+                inner.roles.waiters.remove(&channel);
             }
         }
         inner

@@ -21,12 +21,15 @@ mod kernel_presets;
 mod log;
 mod observer;
 mod options;
+mod owned;
 mod partial;
 mod runtime;
 mod shards;
 mod sharing;
 #[path = "sockets/main.rs"]
 mod sockets;
+mod sockets_before;
 mod soft_errors;
+mod std_table;
 mod tasks;
 mod udp_tunnel;

@@ -98,7 +98,7 @@ fn units_are_waited_for_and_wait_for_room() {
     };
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     assert!(sent > 0);
-    // What was taken is whole.
+    // The units that were taken are whole.
     let mut unit = Vec::new();
     for _ in 0..sent {
         assert!(matches!(ours.recv_adu(&mut unit).unwrap(), Adu::Unit { .. }));

@@ -149,7 +149,7 @@ impl Drop for Odd {
     }
 }
 
-/// Whatever of an extension panics, its host and the other layers stay.
+/// When any function of an extension panics, its host and the other layers stay.
 #[test]
 fn that_panics_outside_of_its_calls() {
     let (a, b) = hosts(Profile::classic());

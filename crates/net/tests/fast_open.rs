@@ -10,7 +10,7 @@ use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::listener::ListenConfig;
 use transom_tcp::connection::FastOpenFailure;
 
-/// What takes longer hangs.
+/// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn server_address() -> SocketAddr {

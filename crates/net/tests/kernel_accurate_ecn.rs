@@ -131,7 +131,7 @@ fn marked(role: Role, up: bool, words: &str, option: u8) -> Option<(Info, Kernel
     Some((info, kernel, link.marked))
 }
 
-/// What a queue marks of Transom's data is what the kernel counts, and what Transom is told.
+/// The kernel counts as many packets as the queue has marked of Transom's data, and tells Transom so.
 #[test]
 fn the_kernel_counts_the_marks_and_transom_answers() {
     for role in ROLES {

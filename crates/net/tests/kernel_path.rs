@@ -39,8 +39,8 @@ fn transfer(link: &str, bytes: u64) -> Option<Vec<PathReport>> {
             damaged += bad;
             reports.push(report);
         }
-        // What the links have damaged on their way here is found out (damage to an IPv4 header, or to an address, shows
-        // otherwise, and some packets arrive after the end).
+        // Damage by the links on the way here is found. Damage to an IPv4 header or to an address shows otherwise, and
+        // some packets arrive after the end.
         let corrupted: u64 = reports.iter().map(|report| report.ingress.corrupted).sum();
         assert!(damaged <= corrupted);
         assert!(corrupted < 20 || damaged > corrupted / 2, "{damaged} of {corrupted}");

@@ -64,7 +64,7 @@ fn a_port_is_the_kernels_or_ours() {
         let error = stack.listen(kernels.local_addr().unwrap()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::ADDRINUSE.raw_os_error()));
     }
-    // What is not local is the kernel's word too.
+    // The kernel also decides which addresses are local.
     let error = stack.listen("192.0.2.200:0").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
 }
@@ -101,7 +101,7 @@ fn the_port_stays_until_the_last_connection_has_gone() {
     let mut buffer = [0; 11];
     server.read_exact(&mut buffer).unwrap();
     assert_eq!(&buffer, b"still there");
-    // Who closes first is in TIME-WAIT, and keeps its port.
+    // The end that closes first is in TIME-WAIT, and keeps its port.
     drop(server);
     assert_eq!(client.read(&mut buffer).unwrap(), 0);
     drop(client);

@@ -38,7 +38,7 @@ fn moves_a_file(
     for (role, version) in ROLES.into_iter().zip(versions) {
         let info = both_ways(&lab, version, role, bytes, true, bytes ^ role as u64);
         let what = format!("{preset}, {role:?}, {version:?}: {info:?}");
-        // Who does not offer agrees, unless the profile has no ECN at all.
+        // A host that does not offer ECN accepts it, unless the profile has no ECN at all.
         let agrees = uses_ecn || (role == Role::Server && profile.ecn.config().is_some());
         // A SYN that was lost is repeated without the offer (RFC 3168 section 6.1.1.1).
         let agreed = info.ecn.is_some();
@@ -239,8 +239,8 @@ fn transom_echoes_and_the_kernel_answers() {
     assert_eq!(early.count(), 0);
 }
 
-/// DCTCP's feedback towards a kernel that speaks RFC 3168: each mark is echoed, and none where nothing was marked; the kernel, which takes an echo for a
-/// whole window's, is held back more than by its own peer, and all arrives.
+/// DCTCP's feedback towards a kernel that speaks RFC 3168: each mark is echoed, and none where nothing was marked. The kernel, which takes an echo
+/// for a whole window's, is held back more than by its own peer, and all arrives.
 #[test]
 fn feedback_packet_by_packet_is_understood() {
     let Some((packets, marked, _, arrived)) = marked(false, "datacentre") else { return };

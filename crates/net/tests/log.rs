@@ -131,7 +131,7 @@ fn lines_are_json_and_say_what_is_missing() {
     });
 }
 
-/// Who begins late writes what is still there, and has missed nothing.
+/// A writer that begins late writes the records that are still there, and has missed none.
 #[test]
 fn a_file_begins_with_the_oldest_record_there_is() {
     let directory = tempfile::tempdir().unwrap();

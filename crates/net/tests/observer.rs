@@ -167,7 +167,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     assert_eq!((narrowed.own, narrowed.effective), (own, 3000));
     assert_eq!(narrowed.decided_by, Decider::Layer(observer.layer()));
     assert_eq!(observer.look().unwrap().ruling(Variable::Cwnd), narrowed);
-    // What is asked stays through events that nobody answers.
+    // Requests stay through events that nobody answers.
     scene.transfer(100_000);
     assert_eq!(ruling(&scene).effective, 3000);
     observer.limits(|limits| limits.clear(Variable::Cwnd)).unwrap();
@@ -180,7 +180,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     assert_eq!(departure.unwrap(), None, "a layer that its owner took away has not failed");
 }
 
-/// What changes the limits may look at the connection and its observer, though the layer wants the mailbox under the host's lock meanwhile.
+/// The function that changes the limits may look at the connection and its observer. Meanwhile the layer waits for the mailbox under the host's lock.
 #[test]
 fn what_changes_limits_may_use_the_connection() {
     let mut scene = Scene::new();

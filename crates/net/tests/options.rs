@@ -7,7 +7,7 @@ use transom_net::{PathMtuDiscovery, Stack, TcpListener, TcpStream, WriteOptions}
 use transom_stack::listener::ListenConfig;
 use transom_tcp::profile::AckChoice;
 
-/// What takes longer hangs.
+/// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Two hosts next to each other, each with an address of each version.
@@ -153,7 +153,7 @@ fn a_read_waits_for_the_low_water_mark() {
     let count = far.read(&mut bytes).unwrap();
     assert!(count >= 10, "{count} bytes");
     let mut near = writer.join().unwrap();
-    // What a buffer has room for is enough, whatever the mark.
+    // A full buffer is enough, for any mark.
     near.write_all(b"xyz").unwrap();
     if count < 12 {
         far.read_exact(&mut bytes[..12 - count]).unwrap();

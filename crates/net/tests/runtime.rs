@@ -1,5 +1,5 @@
-//! Who leads, who follows, and that nobody is forgotten: threads that wait while other threads cause what they wait for, leaders
-//! that leave, time-outs, and a device that panics or fails.
+//! Leaders and followers: threads that wait for what other threads cause, leaders that leave, time-outs, and a device that
+//! panics or fails. No thread is forgotten.
 //!
 //! Each test has an upper bound on how long something may take that is generous beside what it should take, and short beside
 //! what it takes when a wake-up is lost (for ever, or until some unrelated timer).

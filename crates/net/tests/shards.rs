@@ -107,7 +107,7 @@ fn active_connections_take_turns_and_stay() {
     for shard in 0..2 {
         assert_eq!(stack.shard(shard).unwrap().connection_count(), 10);
     }
-    // Long enough for the kernel to forget in which queue each connection was seen last; then its hash chooses, and half of the packets come to the
+    // Long enough for the kernel to forget in which queue each connection was seen last. Then its hash chooses, and half of the packets come to the
     // wrong shard.
     thread::sleep(Duration::from_secs(7));
     for (nth, (ours, theirs)) in pairs.iter_mut().enumerate() {
@@ -134,7 +134,7 @@ fn deal_out(
 ) -> thread::JoinHandle<()> {
     fn pass(from: &mut MemoryDevice, to: &mut MemoryDevice) -> bool {
         let Ok(packet) = from.recv() else { return false };
-        // What is full drops.
+        // A full queue drops.
         let _ = to.send(&TxPacket::whole(packet.bytes()));
         from.recycle(packet.buffer);
         true

@@ -218,7 +218,7 @@ fn the_kernel_and_a_stack_serve_the_same_address() {
             exchange(&to_kernel, &kernel);
             exchange(&to_us, &us);
         }
-        // The kernel gives the port to nobody, and what it has is not for us.
+        // The kernel gives the port to nobody, and we do not take the ports that it uses.
         let taken = machine.namespace.run(|| net::TcpListener::bind(here(version, 8080)));
         assert_eq!(taken.unwrap().unwrap_err().kind(), ErrorKind::AddrInUse);
         let taken = machine.namespace.run(|| process.stack.listen(here(version, 9090)).map(drop));

@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// What is in `papers/` is in the program, says which experiment it is, and can be read in both forms.
+    /// Each file in `papers/` is in the program, names its experiment, and can be read in both forms.
     #[test]
     fn every_scenario_is_an_experiment() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");

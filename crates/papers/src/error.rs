@@ -13,7 +13,7 @@ pub enum Error {
     #[error("there is no experiment {0}")]
     Unknown(String),
     /// The requested experiment is not a scenario: another command makes it.
-    #[error("{id} is no scenario: `{command}` in the repository runs it")]
+    #[error("{id} is not a scenario: run it with `{command}` in the repository")]
     OtherExperiment {
         /// Its id.
         id: &'static str,
@@ -24,7 +24,7 @@ pub enum Error {
     #[error("{0}")]
     Scenario(Errors),
     /// A scenario does not say which paper it is of.
-    #[error("{0} names no paper")]
+    #[error("{0} does not name its paper")]
     NoPaper(&'static str),
     /// Runs cannot be read.
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub enum Error {
         error: io::Error,
     },
     /// A file is not what a summary is.
-    #[error("{} is no summary: {error}", .path.display())]
+    #[error("{} is not a summary: {error}", .path.display())]
     NoSummary {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum Error {
         error: serde_json::Error,
     },
     /// A summary is of something else.
-    #[error("{} is of another experiment, or of another version of Transom", .0.display())]
+    #[error("{} belongs to another experiment or to another version of Transom; make it again", .0.display())]
     AnotherSummary(PathBuf),
 }
 

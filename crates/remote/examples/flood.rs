@@ -1,8 +1,9 @@
-//! What peers that flood a host with commands take of its throughput.
+//! The share of a host's throughput that peers take when they flood it with commands.
 //!
-//! One connection sends as fast as it can to another host in this process. Another process has so many peers attached to the connection, each of which
-//! sends `look`, or limits, in the binary form as fast as they are taken, and reads the answers. What counts is what arrives in a second, and the CPU time of
-//! the host's process for each kilobyte, beside those without peers in the same turn. Where others use the machine as well, CPU time says more.
+//! One connection sends as fast as it can to another host in this process. Another process has so many peers attached to the connection, each of
+//! which sends `look`, or limits, in the binary form as fast as they are taken, and reads the answers. It measures the bytes that arrive in a second,
+//! and the CPU time of the host's process for each kilobyte. Each turn also measures both without peers. Where others use the machine as well, CPU
+//! time says more.
 //!
 //! `cargo run --profile dist -p transom-remote --example flood`; it takes about a minute.
 

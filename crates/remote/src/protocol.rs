@@ -64,7 +64,7 @@ pub enum ProtocolError {
     #[error("{0}")]
     Malformed(String),
     /// An interval ends before it begins.
-    #[error("the least of {0} is more than the most")]
+    #[error("the lower limit of {0} is above the upper one")]
     Nonsense(Variable),
 }
 

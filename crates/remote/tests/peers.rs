@@ -1,4 +1,4 @@
-//! Peers of every kind: those that keep to the protocol, those that do not, those that sleep and those that vanish. Whatever they do, the flow goes on.
+//! Peers of every kind: those that keep to the protocol, those that do not, those that sleep and those that vanish. The flow goes on in every case.
 
 use crate::support::{Peer, SOON, Scene, requested};
 use serde_json::json;
@@ -135,7 +135,11 @@ fn a_peer_that_breaks_the_protocol_hears_why_and_goes() {
     for (said, reason, fault) in [
         ("what?", "expected value", Fault::Protocol),
         (r#"{"limits":{"mss":9}}"#, "there is no variable \"mss\"", Fault::Protocol),
-        (r#"{"limits":{"rto":[9,8]}}"#, "the least of rto is more", Fault::Nonsense(Variable::Rto)),
+        (
+            r#"{"limits":{"rto":[9,8]}}"#,
+            "the lower limit of rto is above",
+            Fault::Nonsense(Variable::Rto),
+        ),
         (&long, "at most 65536 bytes", Fault::Protocol),
         ("\u{0}\u{1}\u{2}", "expected value", Fault::Protocol),
     ] {
@@ -200,7 +204,7 @@ fn the_end_of_the_connection_is_told() {
     scene.theirs.with_connection(|connection, now| connection.abort(now)).unwrap();
     assert!(peer.last_words("over").contains("closed"));
     peer.hears_no_more();
-    // What is gone is not offered any more: the next waits for another connection.
+    // A closed connection is not offered any more: the next peer waits for another one.
     let mut peer = Peer::connect(&scene);
     peer.hear();
     peer.say(r#"{"attach":{"connection":0}}"#);
@@ -297,7 +301,7 @@ fn peers_that_flood_are_slowed_down_together() {
     assert!(took.as_millis() >= 1090, "{took:?}");
 }
 
-/// What comes faster than it is passed on is passed on together, and nothing of it is lost.
+/// Requests that come faster than they are passed on are merged, and none is lost.
 #[test]
 fn of_many_limits_the_last_counts() {
     let scene = Scene::new();

@@ -4,7 +4,7 @@ use super::block::{Block, Verdict};
 use super::number::short;
 
 /// Points as (seconds, value), or as (value of the horizontal axis, value). A value that is not finite is a gap in
-/// the line; a point whose place on the horizontal axis is not finite is left out.
+/// the line. A point whose place on the horizontal axis is not finite is left out.
 pub type Points = Vec<(f64, f64)>;
 
 /// The contents of a report.

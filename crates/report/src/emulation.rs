@@ -22,7 +22,7 @@ pub(crate) fn add(record: &Record, data: &mut ReportData) {
         data.blocks.insert(0, Block::Table(table));
     }
     data.notes.push(format!("Emulated in real time: {fidelity}."));
-    // Who has the same build does not get the same bytes, for real time is never the same.
+    // The same build does not give the same bytes, because real time never repeats.
     data.command_note = "Emulated in real time: another run sees something else.".into();
     if fidelity.is_late() {
         let reasons = fidelity.late.join("; ");

@@ -8,10 +8,10 @@
 //! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
 //! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
 //!
-//! [`render()`] turns it into a page that needs no network, no server and no
-//! other file. The text is HTML from the start, so a reader without scripts still gets the results; the
-//! charts are drawn by uPlot, embedded, from points embedded as JSON. Points are thinned here, before
-//! they are written ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
+//! [`render()`] turns it into a page that needs no network, no server and no other file. The text is HTML
+//! from the start, so a reader without scripts still gets the results. The charts are drawn by uPlot,
+//! embedded, from points embedded as JSON. Points are thinned here, before they are written
+//! ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
 //!
 //! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised.
 //! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). [`drawing()`] draws a scenario's

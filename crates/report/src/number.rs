@@ -6,7 +6,7 @@ pub(crate) fn short_as(value: f64, other: f64) -> String {
         return "–".into();
     }
     let digits = short(other).split_once('.').map_or(0, |(_, digits)| digits.len());
-    // What is small beside the other does not become nothing.
+    // A number that is small beside the other does not become zero.
     let text = format!("{value:.*}", digits.max(2));
     if text.parse() == Ok(0.0) && value != 0.0 { short(value) } else { text }
 }

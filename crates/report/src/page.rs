@@ -78,7 +78,7 @@ fn draw(page: &mut String, drawing: &Drawing) {
     if !caption.is_empty() {
         put!(page, "<p class=\"caption\">{}</p>\n", escape(caption));
     }
-    // What is wider than the page is reached by scrolling, with the keyboard too.
+    // Content that is wider than the page can be scrolled, with the keyboard too.
     put!(
         page,
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</div>\n</section>\n",

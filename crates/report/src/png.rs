@@ -1,7 +1,7 @@
 //! PNG files of pictures.
 //!
-//! Text is set in the fonts that the program carries, never in the system's, and nothing is drawn by the system either: the
-//! same build makes the same bytes from the same picture on every machine.
+//! Text is set in the program's own fonts, and the system draws nothing. So the same build makes the same bytes from the
+//! same picture on every machine.
 
 use std::io;
 use std::sync::{Arc, LazyLock};

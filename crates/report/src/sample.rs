@@ -1,5 +1,5 @@
-//! A page with every element of a report, from a real (if simple) transfer over the link model: a sender
-//! that keeps a window, halves it on a loss and grows it by a packet each round trip.
+//! A page with every element of a report, from a simple transfer over the link model. The sender keeps a
+//! window, halves it on a loss and grows it by a packet each round trip.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

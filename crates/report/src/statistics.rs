@@ -15,8 +15,8 @@ pub(crate) struct Summary {
 impl Summary {
     /// Of these values; `None` if there are none, or if one is not a number.
     ///
-    /// The confidence interval is that of Student's t for values that are independent and about normal, as those of different seeds are
-    /// meant to be: mean ± t(0.975, n − 1) · s/√n, with s the sample's standard deviation.
+    /// The confidence interval is that of Student's t: mean ± t(0.975, n − 1) · s/√n, with s the sample's standard deviation. It
+    /// assumes independent, roughly normal values, as different seeds should give.
     pub(crate) fn of(values: &[f64]) -> Option<Summary> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -133,7 +133,7 @@ fn hostile_text_stays_text() {
     let page = page(&data);
     assert_well_formed(&page);
     assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains("<!--"));
-    // What is data comes back as it was.
+    // Data comes back as it was.
     assert_eq!(embedded(&page)[0]["charts"][0]["curves"][0]["name"], evil);
 }
 

@@ -1,7 +1,7 @@
 //! Queues in front of an output link.
 //!
 //! A [`Discipline`] holds the packets that wait for a link. The link's owner offers each arriving packet
-//! ([`enqueue`](Discipline::enqueue)) and takes one whenever the link is free ([`dequeue`](Discipline::dequeue)); the
+//! ([`enqueue`](Discipline::enqueue)) and takes one whenever the link is free ([`dequeue`](Discipline::dequeue)). The
 //! packet being transmitted is no longer in the queue. Either call may drop packets or mark them with "congestion
 //! experienced" (RFC 3168). The caller's [`Sink`] gets each such decision at once, with its cause and, for a drop, the
 //! packet. So every packet comes out, is reported as dropped, or is still in the queue.

@@ -13,9 +13,9 @@
 //!
 //! **What never happens.** A window is never above the receiver's own. It is never below one segment unless the receiver's was. The right
 //! edge (acknowledgement number plus window) never moves left of an edge that the sender has seen, unless the receiver itself moves it.
-//! RFC 9293 3.8.6.2 requires this of receivers, and some senders fail otherwise. Only the window and the checksum change. Packets that the
-//! marker does not understand pass unchanged: a flow whose SYNs were not seen (the scale of its windows is unknown, RFC 7323 2.2),
-//! fragments, truncated packets, and acknowledgement numbers that the sender cannot expect.
+//! RFC 9293 3.8.6.2 requires this of receivers, and some senders fail otherwise. Only the window and the checksum change. The marker
+//! passes these packets unchanged: fragments, truncated packets, and acknowledgement numbers that the sender cannot expect. It also passes
+//! flows whose SYNs were not seen, because the scale of their windows is unknown (RFC 7323 2.2).
 //!
 //! **SYNs.** The window of a receiver's SYN is the first one that a sender sees, so lowering it moves no edge. The paper leaves it
 //! unchanged. A policy may lower it ([`Policy::on_syn`]), and then the same guarantees hold.

@@ -132,15 +132,15 @@ pub struct LinkSample {
 }
 
 impl LinkSample {
-    /// What a link without window control is like at `at`, and what its packets have waited since the last such look; for that it has to be told
-    /// before, by [`LinkModel::measure_delays`].
+    /// The state of a link without window control at `at`, and the delays of its packets since the last sample. Call
+    /// [`LinkModel::measure_delays`] before, so that it records delays.
     pub fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
         let (waiting, delays) = (link.queued(at), link.take_delays(at));
         LinkSample { at, waiting, counters: link.counters(), delays, window: None }
     }
 }
 
-/// A link's window control at one moment. What it has been shown on the way there is what was offered to the link.
+/// A link's window control at one moment. The packets that it has seen on the way forward are those offered to the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowSample {
     /// The window that the policy has arrived at, in bytes; `None` of a policy that has not the same for all flows.

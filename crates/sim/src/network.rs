@@ -1,10 +1,10 @@
 //! A network of hosts, routers and links in virtual time.
 //!
-//! Theory of operation. A host is a Transom stack with applications on it, the same stack that a program uses on a real
-//! network; a link is two [`LinkModel`](crate::link::LinkModel)s; a router forwards. Time jumps from one event to the next. Only links and hosts
-//! have events: a link that a packet comes out of, a host whose timer expires. When a host is called it does everything that
-//! can be done at that time: its timers, then its applications, then its packets leave. What happens at the same nanosecond happens
-//! in the order in which it was asked for, so a run is a function of the topology and the seed.
+//! Theory of operation. A host is a Transom stack with applications on it, the same stack that a program uses on a real network; a link is two
+//! [`LinkModel`](crate::link::LinkModel)s; a router forwards. Time jumps from one event to the next. Only links and hosts have events: a link
+//! that a packet comes out of, a host whose timer expires. When a host is called it does everything that can be done at that time: its timers,
+//! then its applications, then its packets leave. Events at the same nanosecond happen in the order in which they were scheduled, so a run is a
+//! function of the topology and the seed.
 //!
 //! A *gateway* stands for a host outside of all this: packets leave and enter the network there (`gateway`). With gateways a run is
 //! a function of what enters when as well.
@@ -54,7 +54,7 @@ use gateway::Gateway;
 use host::Host;
 use packets::{Packet, PacketId, Packets};
 use std::net::IpAddr;
-use topology::{Routes, host_at};
+use topology::{MAX_HOSTS, Routes, host_at};
 use transom_stack::config::StackConfigError;
 use transom_stack::stack::Stack;
 use transom_tcp::time::{Duration, Instant};
@@ -91,16 +91,16 @@ pub enum NetworkError {
     #[error("node {} is not a gateway", .0.0)]
     NotAGateway(NodeId),
     /// A link from a node to itself or to none.
-    #[error("link {} joins a node to itself, or to none", .0.0)]
+    #[error("link {} must join two different nodes of the network", .0.0)]
     BadLink(LinkId),
     /// A link that cannot be made.
     #[error("link {}: {}", .0.0, .1)]
     Link(LinkId, LinkConfigError),
     /// Hosts without a way between them.
-    #[error("there is no way from node {} to node {}", .0.0, .1.0)]
+    #[error("no path leads from node {} to node {}", .0.0, .1.0)]
     Unreachable(NodeId, NodeId),
     /// More hosts than there are addresses.
-    #[error("{0} hosts are more than there are addresses for")]
+    #[error("a network has addresses for {MAX_HOSTS} hosts, not for {0}")]
     TooManyHosts(usize),
     /// A host's configuration.
     #[error(transparent)]
@@ -416,7 +416,7 @@ impl Network {
             settle(wire, packets);
             let Some(delivered) = delivered else { break };
             self.arrive(link, to, delivered)?;
-            // Packets that come at the same time are still answered one by one: a host that saw a whole window's
+            // Packets that come at the same time are still answered one by one. A host that saw a whole window's
             // acknowledgements before it may send would forget what a clock they are.
             if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
                 self.run_host(number)?;
@@ -505,7 +505,7 @@ impl Network {
                 let towards = destination(packet.headers())
                     .filter(|_| forward)
                     .and_then(|host| routes.towards(host));
-                // What is held is not overtaken.
+                // Packets do not overtake those that are held.
                 if !delay.is_zero() || self.fabric.is_holding(link) {
                     let at = self.fabric.hold(now, link, delay, towards, id);
                     self.call_for_held(link.back(), at);

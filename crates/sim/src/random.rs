@@ -1,8 +1,8 @@
 //! Random numbers that are the same on every machine: one ChaCha stream per entity and purpose.
 //!
-//! A run has one seed. From it [`Streams`] derives a generator for each (entity, purpose) pair, so that
-//! adding a link to a scenario, or an effect to a link, does not shift the numbers any other one sees.
-//! Seed and entity make up the cipher's key and the purpose its stream number, hence the streams are as
+//! A run has one seed. From it [`Streams`] derives a generator for each (entity, purpose) pair. So a
+//! new link in a scenario, or a new effect of a link, does not change the numbers of any other. Seed
+//! and entity make up the cipher's key and the purpose its stream number, hence the streams are as
 //! independent as ChaCha with eight rounds makes them.
 //!
 //! Variates are computed in integers: normal ones by Marsaglia's polar method, Pareto ones by inversion,

@@ -1,8 +1,8 @@
 //! What the hosts of a network do: applications, and the ledger of what becomes of their flows.
 //!
 //! An [`Application`] lives on one host. It is called when something happens to its connections, or at a time it asked for,
-//! and acts through its [`Io`]. What it sends are zeros, as many as it likes: a simulation is about how much arrives when.
-//! Whose connections they are is behind [`Sockets`]: a simulated host's, or those of another TCP that the network meets at a
+//! and acts through its [`Io`]. It sends zeros, as many as it likes: a simulation is about how much arrives when. Whose
+//! connections they are is behind [`Sockets`]: a simulated host's, or those of another TCP that the network meets at a
 //! gateway.
 
 mod bulk;
@@ -112,7 +112,7 @@ impl Io<'_> {
         self.sockets.call_at(at, self.application);
     }
 
-    /// Connects. What becomes of it comes as events; an attempt that cannot even begin gives `None`.
+    /// Connects. Events report the outcome; an attempt that cannot even begin gives `None`.
     pub fn connect(
         &mut self,
         remote: SocketAddr,
@@ -176,12 +176,12 @@ impl Io<'_> {
         self.ledger.follows(self.sockets.node());
     }
 
-    /// Writes down that what this host sends to `remote` is the flow's: the receiver's address and port.
+    /// Notes that packets of this host to `remote`, the receiver's address and port, are the flow's.
     pub fn sends_to(&mut self, flow: FlowId, remote: SocketAddr) {
         self.sockets.sends_to(remote, flow);
     }
 
-    /// Writes down that what this host sends from `port` is the flow's.
+    /// Notes that packets of this host from `port` are the flow's.
     pub fn sends_from(&mut self, flow: FlowId, port: u16) {
         self.sockets.sends_from(port, flow);
     }

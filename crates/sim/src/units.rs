@@ -1,8 +1,8 @@
 //! Quantities as people write them: "10Mbit/s", "20ms", "64KiB", "0.5%".
 //!
-//! Each quantity is a type that holds an integer, is parsed from text exactly once, prints as text that
-//! parses back to the same value, and refuses nonsense with an error that says what to write instead.
-//! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine.
+//! Each quantity is a type that holds an integer. It is parsed from text once, and its text parses back
+//! to the same value. An error for wrong text says what to write instead. Decimal digits are scaled
+//! with integer arithmetic, so "0.1%" is the same number on every machine.
 
 pub mod duration_text;
 pub mod probability_text;

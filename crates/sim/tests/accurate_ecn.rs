@@ -153,7 +153,7 @@ fn what_one_end_counts_the_other_is_told() {
         let options = a.sends_options && b.sends_options;
         assert!(equal || !options, "{what}: {a:?} {b:?}");
         assert!(options || !lossless, "{what}: options were given up: {a:?} {b:?}");
-        // What arrives twice is counted twice, if it still is acceptable.
+        // A packet that arrives twice is counted twice, if it still is acceptable.
         if links.iter().all(|link| *link == LINKS[0]) {
             let counted = a.received.ce_packets + b.received.ce_packets;
             assert_eq!(counted, *marks.borrow(), "{what}");
@@ -164,7 +164,7 @@ fn what_one_end_counts_the_other_is_told() {
     assert!(marked > 1000, "only {marked} marks");
 }
 
-/// Without options the field's three bits are right, and what they cannot say is taken for the most that may be: the count is never too low.
+/// Without options the field's three bits are right. Where they leave a doubt, the largest possible count is used: the count is never too low.
 #[test]
 fn the_field_alone_is_right_but_for_its_wraps() {
     let mut exact = 0;

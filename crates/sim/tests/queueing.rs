@@ -81,8 +81,8 @@ fn store_and_forward() {
     }
 }
 
-/// What comes to a queue at random, and takes equally long, waits ρ/(2(1 − ρ)) times as long as that on average (Pollaczek and Khinchine,
-/// for M/D/1), and not at all with a probability of 1 − ρ.
+/// Packets that come to a queue at random, and take equally long, wait ρ/(2(1 − ρ)) times as long as that on average (Pollaczek and
+/// Khinchine, for M/D/1), and not at all with a probability of 1 − ρ.
 #[test]
 fn the_mean_wait_of_m_d_1() {
     for (per_second, band) in [(300, 0.01), (500, 0.015), (800, 0.03), (900, 0.06)] {
@@ -149,7 +149,7 @@ fn red_holds_its_queue_where_its_equation_says() {
         let after = network.link_counters(links[0]).unwrap();
         let packets = after.dequeued - before.dequeued;
         let waited = after.queue_delay.as_nanos() - before.queue_delay.as_nanos();
-        // What a packet waits is the queue that it finds, a millisecond for each, and what is left of the one being sent.
+        // A packet waits for the queue that it finds, a millisecond for each, and for the rest of the one being sent.
         let length = waited as f64 / packets as f64 / MILLI as f64;
         let share = 1.0 - 1000.0 / per_mille as f64;
         let p = share / (2.0 - share);

@@ -49,10 +49,9 @@ fn goodput(network: &mut Network, from: u64, to: u64) -> Vec<f64> {
 }
 
 /// Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997, equation 3: with
-/// one loss every 1/p packets a flow that grows by a segment per round trip and halves has a bandwidth of
-/// MSS/RTT · √(3/2) / √p. The derivation lets the window grow from the moment of the loss and be any fraction of a segment; a
-/// real flow spends a round trip repairing the loss and sends whole segments only, so that it approaches the law from below as
-/// windows grow.
+/// one loss every 1/p packets a flow that grows by a segment per round trip and halves has a bandwidth of MSS/RTT · √(3/2) /
+/// √p. The derivation lets the window grow from the moment of the loss and be any fraction of a segment. A real flow spends a
+/// round trip repairing the loss and sends whole segments only, so that it approaches the law from below as windows grow.
 #[test]
 fn a_reno_flow_obeys_the_square_root_law() {
     let mut before = 0.0;
@@ -142,7 +141,7 @@ fn a_discipline_keeps_the_queue_where_it_says() {
     assert!(pie > 5.0 && pie < 30.0, "PIE: {pie:.1} ms");
 }
 
-/// Nothing but loss limits a bulk flow: it fills a queue of five times the bandwidth-delay product, whose round-trip time is six
+/// Nothing but loss limits a bulk flow. It fills a queue of five times the bandwidth-delay product, whose round-trip time is six
 /// times what the handshake saw, and then halves. A receiver that tuned its window by the handshake would end it before.
 #[test]
 fn one_flow_fills_a_long_queue() {

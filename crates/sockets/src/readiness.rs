@@ -96,6 +96,14 @@ impl Sockets<'_> {
         self.connection(stream).is_some_and(|connection| connection.is_readable())
     }
 
+    /// Has the stack tell of room to write, if there is too little now.
+    pub fn await_room(&mut self, fd: i32) {
+        if let Ok(Some(stream)) = self.stream(fd) {
+            let now = self.now();
+            let _ = self.stack.with_connection(stream.id, now, |c| c.await_room());
+        }
+    }
+
     /// Fills in what holds now, and counts the descriptors with any of it.
     pub fn poll(&self, fds: &mut [PollFd]) -> usize {
         for entry in fds.iter_mut() {

@@ -178,7 +178,7 @@ pub enum StackConfigError {
     #[error("the range of ephemeral ports is empty or contains port 0")]
     Ports,
     /// An index beyond the count, or too many.
-    #[error("stack {0:?} of a host: there are 1 to 64, counted from 0")]
+    #[error("shard {0:?} of a host is not possible: a host has 1 to 64 shards, numbered from 0")]
     Shard(Shard),
     /// Thresholds that do not grow.
     #[error("limits on memory must grow from low to pressure to limit: {0:?} do not")]

@@ -1,9 +1,9 @@
 //! SYN cookies: answering SYNs without remembering them, when there are too many to remember.
 //!
-//! The initial sequence number of the SYN-ACK is a keyed hash of the connection's addresses and ports and the peer's own
-//! sequence number, with a slow clock and an index of the peer's MSS. Window scale, SACK and ECN do not fit. They travel in
-//! the lowest six bits of the timestamp if the peer uses timestamps, and are omitted otherwise. Accurate ECN (RFC 9768)
-//! needs no bit: the acknowledgement that returns the cookie shows the agreement.
+//! The initial sequence number of the SYN-ACK is a keyed hash of the connection's addresses and ports and the peer's
+//! sequence number. It also has a slow clock and an index of the peer's MSS. Window scale, SACK and ECN do not fit. They
+//! travel in the lowest six bits of the timestamp if the peer uses timestamps, and are omitted otherwise. Accurate ECN (RFC
+//! 9768) needs no bit: the acknowledgement that returns the cookie shows the agreement.
 
 use crate::flow::FlowKey;
 use crate::secrets::{Purpose, Secrets};

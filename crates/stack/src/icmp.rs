@@ -131,7 +131,7 @@ impl Stack {
 
     /// Answers a packet of an unsupported protocol, within the budget.
     pub(crate) fn on_unknown_protocol(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8]) {
-        // What the offending packet was is quoted from its start to its end.
+        // The offending packet is quoted from its start to its end.
         let Some(offending) = bytes.get(..ip.total_len()) else { return };
         let is_udp = ip.protocol() == Protocol::UDP;
         match ip {

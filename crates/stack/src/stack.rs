@@ -5,14 +5,16 @@
 //! the next deadline ([`Stack::next_timeout`]).
 //!
 //! A connection with something to send is in the ready queue; nothing is scanned. A deadline that moves later is not moved in
-//! the timing wheel: the timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
+//! the timing wheel. The timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
 //! instead of one per acknowledgement.
 
 mod comment;
 mod fast_open;
+mod handshake;
 mod opens;
 mod predict;
 mod receive;
+mod reserved;
 mod shards;
 mod sharing;
 mod sockets;
@@ -178,6 +180,8 @@ pub struct Stack {
     wait_order: VecDeque<(u32, u32)>,
     listeners: Slab<Listener>,
     listening: ListenTable,
+    /// Places that are bound and nothing else yet.
+    reserved: Vec<crate::mapped::Bound>,
     wheel: Wheel<Wake>,
     ready: VecDeque<u32>,
     /// Transmissions the connection at the front of the ready queue has had in a row.
@@ -218,6 +222,7 @@ impl Stack {
             wait_order: VecDeque::new(),
             listeners: Slab::new(),
             listening: ListenTable::new(hash.clone()),
+            reserved: Vec::new(),
             wheel: Wheel::new(now),
             ready: VecDeque::new(),
             turn: 0,

@@ -206,8 +206,8 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// A timer in a slot of the lowest level that is due, whichever comes first in the slot: among timers that have all
-    /// passed the order means nothing, and looking for the earliest would make a crowded slot quadratic.
+    /// A due timer in a slot of the lowest level, the first in the slot. Among timers that are all due the order does
+    /// not matter, and a search for the earliest would make a crowded slot quadratic.
     fn due_in(&self, slot: usize, now: Instant) -> Option<u32> {
         let mut index = self.heads[slot];
         while index != NONE {

@@ -75,7 +75,7 @@ pub enum ComposeError {
         wanted: Unit,
     },
     /// No word where one is needed.
-    #[error("no word chooses {0}")]
+    #[error("a word for {0} is missing")]
     Nothing(Unit),
     /// The parameters of a choice.
     #[error(transparent)]

@@ -8,13 +8,14 @@
 //!
 //! Each part has its own file: opening, arrival of segments, acknowledgements, output, timers, closing, network errors, the user timeout, the
 //! application's calls, and what can be observed. The connection calls its units (congestion control, recovery, timer, ordering, flow control,
-//! acknowledgement policy, pacing) for their decisions; nothing here depends on the choice of a unit.
+//! acknowledgement policy, pacing) for their decisions. Nothing here depends on the choice of a unit.
 
 mod accurate;
 mod acks;
 mod api;
 mod arrival;
 mod close;
+mod commit;
 mod controls;
 mod delivery;
 mod duplicates;
@@ -22,10 +23,12 @@ mod ecn;
 pub mod exchange;
 pub mod extensions;
 mod fast_open;
+mod headers;
 mod icmp;
 mod info;
 mod limiter;
 mod memory;
+mod offered;
 mod open;
 mod output;
 mod partial;
@@ -175,6 +178,8 @@ struct Sender {
     syn_acked: bool,
     /// Whether the SYN or SYN-ACK has to leave (again).
     syn_due: bool,
+    /// The first SYN was answered for an older connection, so that the second one repeats none that was lost.
+    syn_was_answered: bool,
     syn_sent_at: Instant,
     syn_transmissions: u32,
     buffer: SendBuffer,

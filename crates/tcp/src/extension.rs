@@ -6,7 +6,7 @@
 //!
 //! - Any request is accepted. The *effective* value is clamped into the variable's [safe range](safe) at every use, because the range moves
 //!   with the connection.
-//! - TCP's own value never changes. A value that was used is a [`safe::Effective`], which can be compared and used up, and cannot be stored
+//! - TCP's own value never changes. An effective value is a [`safe::Effective`], which can be compared and consumed. It cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
 //! - Each extension is a *layer*. Layers only narrow: the request of a [stack] is the intersection of all requests. So their order does not
 //!   matter, and two equal layers act like one. If the intersection is empty, TCP's own value is effective, and the conflict is recorded.
@@ -121,7 +121,7 @@ pub enum Fault {
     #[error("it panicked")]
     Panicked,
     /// It took longer than it may.
-    #[error("it took {took:?} where {allowed:?} are allowed")]
+    #[error("it took {took:?}, but {allowed:?} are allowed")]
     Overran {
         /// How long it took.
         took: Duration,
@@ -129,16 +129,16 @@ pub enum Fault {
         allowed: Duration,
     },
     /// It kept asking to be woken at times that had passed, and did not catch up; see [`MAX_LATE_WAKES`].
-    #[error("it asked {MAX_LATE_WAKES} times in a row to be woken at a time that had passed")]
+    #[error("it asked {MAX_LATE_WAKES} times in a row to be woken in the past")]
     Restless,
     /// All extensions of its host together have used up the time they may take.
     #[error("the extensions of this host have used up their time")]
     NoTime,
     /// It requested an interval that ends before it begins.
-    #[error("it asked nonsense of {0}: the least is more than the most")]
+    #[error("its limits for {0} are impossible: the lower one is above the upper one")]
     Nonsense(Variable),
     /// It lives in another process, which has gone or does not answer.
-    #[error("its process has gone")]
+    #[error("its process has ended")]
     Gone,
     /// It lives in another process, which says what it must not.
     #[error("its process broke the protocol")]
@@ -156,7 +156,7 @@ pub enum AttachError {
     #[error("the connection does not have what the extension requires: {0}")]
     Lacks(Capabilities),
     /// There are [`MAX_LAYERS`] already.
-    #[error("a connection takes {MAX_LAYERS} extensions")]
+    #[error("a connection takes at most {MAX_LAYERS} extensions")]
     TooMany,
     /// It failed when it was attached.
     #[error("it failed when it was attached: {0}")]

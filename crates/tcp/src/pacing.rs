@@ -92,7 +92,7 @@ impl Pacing for RatePacing {
 mod tests {
     use super::*;
 
-    /// 1000 bytes at 1000 bytes per second are owed for a second; after half of it 500 bytes are left, which at 10,000 take 50 ms.
+    /// 1000 bytes at 1000 bytes per second are owed for a second. After half of it 500 bytes are left, which at 10,000 take 50 ms.
     #[test]
     fn another_rate_holds_from_now_on() {
         let mut pacing = RatePacing::default();

@@ -99,7 +99,7 @@ impl<'a> Payload<'a> {
 
     /// A payload that lies already in the memory of the application, which is waiting for the next data of exactly this
     /// connection. If it is that data, the receive queue takes nothing and says in `claimed` how many bytes the
-    /// application may keep; otherwise it copies what it needs.
+    /// application may keep. Otherwise it copies what it needs.
     pub const fn in_place(bytes: &'a [u8], claimed: &'a Cell<usize>) -> Self {
         Payload { bytes, place: Place::Reader(claimed) }
     }
@@ -131,7 +131,7 @@ impl<'a> Payload<'a> {
         let end = range.end.min(self.bytes.len());
         let start = range.start.min(end);
         let place = match self.place {
-            // What does not begin where the reader's memory begins is not where the reader expects it.
+            // A part that does not begin where the reader's memory begins is not where the reader expects it.
             Place::Reader(_) if start > 0 => Place::Borrowed,
             place => place,
         };

@@ -129,7 +129,7 @@ impl HalfOpen {
             ..TcpHeader::default()
         };
         let iss = ack.ack - 1;
-        // Whoever uses accurate ECN says it in the acknowledgement: 0 and 1 are for all others (RFC 9768 section 5.1).
+        // A peer with accurate ECN says so in the acknowledgement: 0 and 1 are for all others (RFC 9768 section 5.1).
         let accurate = profile.ecn.accurate().is_some() && accurate_ecn::ace(ack.flags) > 1;
         let mut half = HalfOpen::new(profile, endpoint, path, iss, timestamp_offset, &syn, now);
         half.transmissions = 1;
@@ -283,7 +283,7 @@ impl HalfOpen {
     }
 
     /// The codepoint of the SYN-ACK that [`HalfOpen::syn_ack`] made last. Where ECN is agreed and the profile extends it to control packets
-    /// the first is ECN-capable; one that has to be repeated may have been dropped for that (draft-ietf-tcpm-generalized-ecn, section
+    /// the first is ECN-capable. One that has to be repeated may have been dropped for that (draft-ietf-tcpm-generalized-ecn, section
     /// 3.2.2).
     pub fn codepoint(&self, profile: &Profile) -> Ecn {
         let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
@@ -295,7 +295,7 @@ impl HalfOpen {
         }
     }
 
-    /// The peer repeats its SYN. If it now does not offer ECN, ECN must not be used: a host that has sent both may use it or not (RFC 3168 section
+    /// The peer repeats its SYN. If it now does not offer ECN, ECN must not be used. A host that has sent both may use it or not (RFC 3168 section
     /// 6.1.1). With accurate ECN the agreement stays, but packets are not ECN-capable (RFC 9768 section 3.1.5).
     pub fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
         self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(sizes(&mut search, 1300, later)[..4], [1500, 1500, 1500, 1400]);
     }
 
-    /// What hardly any path has is checked at once: a forged report is found out.
+    /// An MTU that hardly any path has is checked at once, so that a forged report is found out.
     #[test]
     fn a_narrow_report_is_checked() {
         let mut search = Search::reported(552, 1500, BASE, NOW);

@@ -9,6 +9,7 @@ mod blocks;
 use crate::pos::Pos;
 use alloc::vec::Vec;
 use blocks::Blocks;
+use bytes::Bytes;
 use core::ops::Range;
 
 /// As much as the longest packet can carry.
@@ -96,6 +97,17 @@ impl SendBuffer {
             push_zeros(&mut self.bytes, core::mem::take(&mut self.zeros));
         }
         self.bytes.push_by(most, fill)
+    }
+
+    /// Takes as much from the front of `bytes` as there is space for, keeps that memory until it is acknowledged, and says how much that was.
+    pub fn write_owned(&mut self, bytes: &mut Bytes) -> usize {
+        let taken = bytes.split_to(bytes.len().min(self.space()));
+        if !taken.is_empty() {
+            push_zeros(&mut self.bytes, core::mem::take(&mut self.zeros));
+        }
+        let length = taken.len();
+        self.bytes.keep(taken);
+        length
     }
 
     /// Appends as many of `count` zeros as there is space for and says how many that were.

@@ -1,9 +1,9 @@
 //! The sender's scoreboard: data that was sent and is not yet acknowledged.
 //!
 //! One record per transmission (a super-segment is one record), in sequence order. Records are split when an acknowledgement or a
-//! retransmission covers a part of them, only at multiples of the segment size or at edges that the sender chose, so that a peer
-//! cannot cut them into tiny ones. Every change updates the byte counters, so the flight size of RFC 6675's `SetPipe` is a
-//! constant-time query.
+//! retransmission covers a part of them. They are split only at multiples of the segment size or at edges that the sender chose,
+//! so a peer cannot cut them into tiny ones. Every change updates the byte counters, so the flight size of RFC 6675's `SetPipe`
+//! is a constant-time query.
 //!
 //! Which records are *lost* is not decided here: a recovery unit marks them.
 

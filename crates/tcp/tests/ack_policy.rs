@@ -160,7 +160,7 @@ fn quick_acknowledgements_on_demand() {
     assert!(peer.connection.quick_ack());
 }
 
-/// What was read to the end, and was all the peer had to say, is acknowledged by reading it.
+/// Reading the peer's data to the end acknowledges it, if the peer had nothing more to send.
 #[test]
 fn reading_acknowledges() {
     let mut peer = linux().active();

@@ -209,7 +209,7 @@ fn run(seed: u64) -> bool {
         );
     }
     let lived = peer.state() != State::Closed;
-    // Whatever it went through, time alone ends a connection that nobody holds on to.
+    // After any history, time alone ends a connection that its owner has closed.
     peer.close();
     peer.run_until(peer.now + Duration::from_secs(86_400));
     assert_eq!(peer.state(), State::Closed, "seed {seed}: {}", peer.summary());

@@ -148,7 +148,7 @@ fn a_fin_out_of_order_waits() {
     assert!(peer.connection.end_of_stream());
 }
 
-/// What comes after the FIN is ignored (RFC 9293 section 3.10.7.4, seventh step), and a second FIN elsewhere is nothing.
+/// Data after the FIN is ignored (RFC 9293 section 3.10.7.4, seventh step), and so is a second FIN elsewhere.
 #[test]
 fn nothing_comes_after_the_fin() {
     let mut peer = Setup::default().active();

@@ -119,7 +119,7 @@ fn words() {
     }
 }
 
-/// What cannot work is refused, with the numbers.
+/// Parameters that cannot work are refused, with the numbers.
 #[test]
 fn refusals() {
     for (text, reason) in [

@@ -210,8 +210,8 @@ impl World {
     }
 }
 
-/// 10 MB take 4.1 s at least on 20 Mbit/s. Whoever fills the link gets near; background flows may take twice as long, and without
-/// congestion control most packets are sent several times.
+/// 10 MB take 4.1 s at least on 20 Mbit/s. A controller that fills the link gets near. Background flows may take twice as long,
+/// and without congestion control most packets are sent several times.
 #[test]
 fn every_algorithm_moves_a_file() {
     let slow = ["ledbat++", "lp", "nice"];
@@ -305,9 +305,9 @@ fn background_flows_give_way() {
     }
 }
 
-/// On a path that holds 48 segments in all: LTCP with windows below 50 segments is Reno. MulTCP's two get √(2·1.75/0.5)/√1.5 = 2.2
-/// times Reno's share when losses hit each by itself; when they hit both, the windows are as 2·4 to 1·2: four times. That is worked out
-/// without timeouts, so it has a path of four times the size: on the small one Reno's part is so few segments that losses often end in one.
+/// On a path that holds 48 segments in all: LTCP with windows below 50 segments is Reno. MulTCP's two get √(2·1.75/0.5)/√1.5 = 2.2 times
+/// Reno's share when losses hit each by itself. When they hit both, the windows are as 2·4 to 1·2: four times. That is worked out without
+/// timeouts, so it has a path of four times the size: on the small one Reno's part is so few segments that losses often end in one.
 #[test]
 fn shares() {
     for (text, size, least, most) in

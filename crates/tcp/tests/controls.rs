@@ -38,7 +38,7 @@ fn what_is_held_leaves_after_200_ms() {
     peer.write(400).wait(150).write(100).silent();
     peer.run_to(start + 199).silent();
     peer.run_to(start + 200).expect(&["PA 1:501 ack 1"]);
-    // What comes next waits anew.
+    // The next data waits anew.
     peer.recv(seg().ack(501));
     let start = peer.millis();
     peer.write(10).run_to(start + 199).silent();
@@ -229,7 +229,7 @@ fn what_is_unsent_is_bounded() {
     let mut peer = Setup::default().window(4000).active();
     peer.connection.set_notsent_low_water(3000);
     assert_eq!(peer.connection.notsent_low_water(), 3000);
-    // Whatever leaves at once makes room for more.
+    // Data that leaves at once makes room for more.
     assert_eq!(peer.write_some(50_000), 3000);
     assert_eq!(peer.write_some(50_000), 3000);
     peer.drain();

@@ -51,7 +51,7 @@ fn data_beyond_a_hole_is_delivered_and_makes_room() {
     peer.silent();
     peer.recv(seg().seq(2001).data(1000)).expect(&["A 1:1 ack 1 sack 1001-3001"]);
     assert_eq!(peer.advertised(), 11_000, "1000 more, for 1000 were read");
-    // What was read already comes again, and more with it: reported as a duplicate, delivered once.
+    // Data that was read already comes again, with more: reported as a duplicate, delivered once.
     peer.recv(seg().seq(1501).data(2000)).expect(&["A 1:1 ack 1 sack 1501-3001 1001-3501"]);
     assert_eq!(piece(&mut peer), data(2000, 1500));
     // The hole: everything is acknowledged, only the missing part is left to read.
@@ -120,10 +120,10 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(connection.read(now, &mut out), Err(refusal));
     assert_eq!(connection.peek(&mut out), Err(refusal));
     assert_eq!(connection.recv_adu(now, &mut unit), Err(refusal));
-    assert_eq!(refusal.to_string(), "what this connection delivers is read with read_unordered");
+    assert_eq!(refusal.to_string(), "read from this connection with `read_unordered`");
     let refusal = WriteError::Delivery(Delivery::Pieces);
     assert_eq!(connection.send_adu(now, b"x"), Err(refusal));
-    assert_eq!(refusal.to_string(), "what this connection carries is written with write");
+    assert_eq!(refusal.to_string(), "write to this connection with `write`");
     assert_eq!(piece(&mut peer), data(0, 10));
 
     let mut peer = units(true).active();
@@ -133,7 +133,7 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(connection.read_unordered(now, &mut out), Err(refusal));
     assert_eq!(connection.write(now, b"x"), Err(WriteError::Delivery(Delivery::Units)));
     let refusal = WriteError::Delivery(Delivery::Units);
-    assert_eq!(refusal.to_string(), "what this connection carries is written with send_adu");
+    assert_eq!(refusal.to_string(), "write to this connection with `send_adu`");
 
     // A stream comes in pieces too, in order.
     let mut peer = Setup::default().active();
@@ -145,7 +145,7 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(peer.connection.recv_adu(peer.now, &mut unit), refusal);
 }
 
-/// What leaves is the encoding, and nothing else: zero, blocks, zero.
+/// Only the encoding leaves: zero, blocks, zero.
 #[test]
 fn a_unit_leaves_as_its_encoding() {
     let mut peer = units(true).active();
@@ -229,7 +229,7 @@ fn what_is_no_unit_is_counted_and_what_follows_is_delivered() {
     assert_eq!(peer.connection.unit_faults(), faults);
 }
 
-/// However many units lie incomplete, the one that waits for the least finds room: the reader never waits for a sender that waits for
+/// However many units lie incomplete, the one that waits for the least finds room. The reader never waits for a sender that waits for
 /// the window.
 #[test]
 fn a_unit_of_the_largest_size_always_fits() {
@@ -280,7 +280,7 @@ fn buffers_are_never_too_small_for_a_unit() {
     assert_eq!((info.rcv_buffer, info.snd_buffer), (6028, 3014));
 }
 
-/// The window is the widest whatever is read, and what does not fit is neither acknowledged nor reported.
+/// The window is always the widest. Data that does not fit is neither acknowledged nor reported.
 #[test]
 fn without_flow_control_what_does_not_fit_is_dropped() {
     let mut peer = no_flow_control(3000).active();

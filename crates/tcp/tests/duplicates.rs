@@ -160,7 +160,7 @@ fn rr_learns_the_length_of_a_reordering() {
     // Half of ten segments, and 0.9 of five.
     assert_eq!((peer.info().cwnd, dupthresh(&peer)), (5000, 4));
 
-    // A timeout: as at first. What is remembered of the path is not forgotten, but it takes another report.
+    // A timeout: as at first. The memory of the path is kept, but another report is needed.
     peer.run_to(10_000).drain();
     assert!(peer.info().counters.timeouts > 0);
     assert_eq!(dupthresh(&peer), 3);
@@ -219,7 +219,7 @@ fn rr_exchanged() {
     peer.connection.recompose(now, "rr").unwrap();
     assert_eq!(dupthresh(&peer), 3);
     let error = peer.connection.recompose(now, "rr(cap=1.1)").unwrap_err();
-    assert!(error.to_string().contains("a cap of 1, not 1.1"), "{error}");
+    assert!(error.to_string().contains("the whole window, not 1.1"), "{error}");
 }
 
 /// Both are exchanged on a live connection, from the next duplicate on; together with what cannot work with them they are refused.

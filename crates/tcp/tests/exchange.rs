@@ -100,7 +100,7 @@ fn the_window_is_handed_over() {
     assert_eq!(peer.info().cwnd, 13_000);
 }
 
-/// What Reno counts towards its next segment is not Vegas's; but nothing is exchanged for itself.
+/// Reno's count towards its next segment does not pass to Vegas; but a unit is not exchanged for itself.
 #[test]
 fn nothing_is_exchanged_for_the_same() {
     let mut peer = ten_out(Setup::default());
@@ -186,7 +186,7 @@ fn in_recovery_a_controller_with_its_own_is_told() {
     assert!(peer.info().cwnd < 40_000, "not by all that was ever delivered: {}", peer.summary());
 }
 
-/// What was delivered before counts for nothing: BBR's window grows by what is acknowledged from now on.
+/// Bytes delivered before do not count: BBR's window grows by what is acknowledged from now on.
 #[test]
 fn what_was_delivered_before_is_no_news() {
     let mut peer = Setup::default().active();
@@ -249,7 +249,7 @@ fn in_the_handshake_the_last_one_starts() {
     assert_eq!(peer.info().cwnd, 10_000);
 }
 
-/// Whatever takes over from whatever: never more than there was.
+/// Every exchange of controllers: the window never grows by it.
 #[test]
 fn never_more_than_there_was() {
     for from in ALGORITHMS {
@@ -342,7 +342,7 @@ fn by_name() {
     assert_eq!((profile.congestion.name(), profile.pacing), ("vegas", PacingChoice::Rate));
     assert_eq!((profile.reduction, profile.undo), (ReductionChoice::Prr, UndoConfig::ALL));
     assert!(peer.connection.nodelay());
-    // What a call has set is not undone by a text that does not speak of it.
+    // A text does not undo settings of a call that it does not mention.
     peer.connection.set_nodelay(false);
     peer.connection.recompose(peer.now, "cubic").unwrap();
     assert!(!peer.connection.nodelay());

@@ -195,7 +195,7 @@ fn the_user_timeout_ends_a_connection_whatever_an_extension_asks_for() {
     }
 }
 
-/// What is attached after close() has two minutes too, and no more: nothing can be attached then.
+/// Layers attached after close() have two minutes too. After these, nothing can be attached.
 #[test]
 fn a_closed_connection_takes_extensions_for_two_minutes() {
     let mut peer = Setup::newreno().active();

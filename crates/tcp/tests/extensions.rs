@@ -115,7 +115,7 @@ fn ssthresh_ends_slow_start() {
     assert_eq!((info.cwnd, info.cwnd_cnt, info.ssthresh), (12_000, 3000, u64::MAX));
 }
 
-/// The window that is offered shrinks as data arrives, and what was promised is taken.
+/// The offered window shrinks as data arrives, and data within a promised window is taken.
 #[test]
 fn rcv_wnd_limits_the_peer_without_taking_back() {
     let mut peer = Setup::newreno().receive_buffer(10_000).active();
@@ -406,7 +406,7 @@ fn all_layers_see_the_same() {
     assert_eq!(*seen.lock().unwrap(), [10_000, 10_000, 5000, 5000]);
 }
 
-/// An extension that fails is detached with its limits, the others stay, and who asks is told.
+/// An extension that fails is detached with its limits, the others stay, and its departure is reported.
 #[test]
 fn a_layer_that_fails_is_detached() {
     let mut peer = Setup::newreno().active();
@@ -424,7 +424,7 @@ fn a_layer_that_fails_is_detached() {
     assert_eq!(peer.connection.layers().count(), 1);
 }
 
-/// What an extension lacks, and a stack that is full, are refused with the reason.
+/// An extension that lacks something, and one too many, are refused with the reason.
 #[test]
 fn what_cannot_be_attached_is_refused() {
     let mut peer = Setup::newreno().connecting();
@@ -444,7 +444,7 @@ fn what_cannot_be_attached_is_refused() {
     assert_eq!(refused, Err(AttachError::TooMany));
 }
 
-/// What a profile names is there as soon as the handshake is complete, at either end; what the connection cannot give it is told of.
+/// A profile's extensions are there as soon as the handshake is complete, at either end. Those that cannot be attached are reported.
 #[test]
 fn a_profile_brings_its_extensions() {
     let narrow = || asking(|view, limits| limits.at_most(CWND, 2 * view.mss()));

@@ -43,7 +43,7 @@ fn outcome(peer: &mut Peer) -> Option<FastOpenOutcome> {
 }
 
 /// RFC 7413 section 4.2.1: the first connection asks for a cookie, and its data waits for the handshake. Section 4.2.2: the next one has its data in
-/// the SYN, and what the SYN-ACK acknowledges is not sent again.
+/// the SYN, and data that the SYN-ACK acknowledges is not sent again.
 #[test]
 fn a_cookie_is_asked_for_and_used() {
     let setup = Setup::default();
@@ -119,11 +119,11 @@ fn data_that_is_not_taken_leaves_again_at_once() {
     peer.recv(seg().ack(301).win(5000)).silent();
     assert_eq!(peer.info().unacknowledged, 0);
     peer.write(5).expect(&["PA 301:306 ack 1"]);
-    // What never left is not acknowledged.
+    // Data that never left is not acknowledged.
     let mut peer = opening(&setup, cookie(7), 1000, false, 300);
     peer.drain();
     answer(&setup, &mut peer, 302, None);
-    peer.expect(&["R 302:302"]).expect_state(State::SynSent);
+    peer.expect(&["R 302:302", "S 0:1"]).expect_state(State::SynSent);
 }
 
 /// RFC 7413 section 4.2.2: a SYN that is not answered is repeated without data and without the option. The answer may still acknowledge the data.
@@ -171,7 +171,7 @@ fn a_held_syn_waits_for_data() {
     peer.pump();
     peer.expect(&["S 0:1 cookie 8"]);
     opening(&setup, FastOpen::REQUEST, 0, true, 0).expect(&["S 0:1 cookie?"]);
-    // Whoever answers what has not left is not heard.
+    // An answer to data that has not left is ignored.
     let mut peer = opening(&setup, cookie(7), 1000, true, 0);
     answer(&setup, &mut peer, 1, None);
     peer.silent().expect_state(State::SynSent);
@@ -350,7 +350,7 @@ fn a_doubled_syn_is_answered_and_not_read_again() {
     assert_eq!(peer.info().readable, 0);
 }
 
-/// What ends a connection before the handshake is complete: a reset at RCV.NXT, the number of repetitions, the application.
+/// Three events end a connection before the handshake is complete: a reset at RCV.NXT, too many repetitions, the application.
 #[test]
 fn the_end_before_the_handshake() {
     let setup = Setup::default();

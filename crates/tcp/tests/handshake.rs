@@ -138,7 +138,8 @@ fn a_connection_in_the_way_costs_no_timeout() {
     let mut peer = setup.connecting();
     peer.expect(&["S 0:1"]);
     peer.wait(10).recv(seg().seq(500).ack(900_000)).expect(&["R 900000:900000", "S 0:1"]);
-    peer.wait(10).recv(seg().syn().options(setup.syn_options(&peer))).expect(&["A 1:1 ack 1"]);
+    let options = setup.syn_options(&peer);
+    peer.wait(10).recv(seg().syn().options(options)).expect(&["A 1:1 ack 1"]);
     peer.expect_state(State::Established);
     let info = peer.info();
     assert_eq!((info.srtt, info.counters.timeouts), (None, 0));

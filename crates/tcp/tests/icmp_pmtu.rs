@@ -36,8 +36,8 @@ fn only_what_is_in_flight_can_be_reported() {
     assert!(peer.take_events().contains(&Event::Trouble), "[MUST-47] told unasked");
 }
 
-/// [SHLD-20] Who does not want to hear of errors is not bothered: however many there are, one event waits, and what they say is
-/// replaced, not collected.
+/// [SHLD-20] A program that ignores errors pays nothing: for any number of them one event waits, and the last error replaces
+/// the others.
 #[test]
 fn reports_nobody_takes_hold_nothing_up() {
     let mut peer = bulk();

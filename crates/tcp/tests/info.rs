@@ -53,7 +53,7 @@ fn reordering_is_seen() {
     assert_eq!((peer.info().reordering, peer.info().reordering_seen), (8, 2));
 }
 
-/// What was lost and sent again was not overtaken.
+/// A segment that was lost and sent again was not overtaken.
 #[test]
 fn a_repair_is_no_reordering() {
     let mut peer = Setup::default().active();

@@ -1,7 +1,7 @@
 //! Two connections over a path that loses, duplicates, reorders and delays, from a seed.
 //!
-//! What must hold whatever the path does: every byte arrives once and in order, both ends close in order, the flight
-//! stays within the windows, nothing is sent for ever, and time ends. A failing seed is named by the panic.
+//! On every path: every byte arrives once and in order, both ends close in order, the flight stays within the
+//! windows, nothing is sent for ever, and time ends. A failing seed is named by the panic.
 
 use crate::common;
 

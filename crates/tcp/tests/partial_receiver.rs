@@ -201,7 +201,7 @@ fn patience_ends() {
     // Nothing was agreed for that; a plain peer does not know.
     let info = peer.info().partial.unwrap();
     assert_eq!((info.agreed, info.skipped_bytes), (false, 1000));
-    // What its recovery sends now comes late.
+    // The retransmissions of its recovery come late now.
     peer.recv(seg().seq(1001).data(1000)).expect(&["A 1:1 ack 6001"]);
 }
 

@@ -117,7 +117,7 @@ fn the_tail_is_given_up_by_the_timer() {
     assert_eq!(peer.info().counters.timeouts, 1);
     peer.recv(seg().ack(3001)).silent();
     assert_eq!((peer.info().phase, peer.info().unacknowledged), (Phase::Open, 0));
-    // What was never delivered does not open the window.
+    // Bytes that were never delivered do not open the window.
     assert_eq!((peer.info().cwnd, peer.info().delivered), (1000, 0));
 }
 

@@ -18,7 +18,7 @@ fn a_reset_counts_at_one_place_only() {
         peer.recv(seg().seq(seq).rst()).expect(&["A 1:1 ack 501"]);
         peer.expect_state(State::Established);
     }
-    // What else it carries is not looked at.
+    // The rest of the segment is not read.
     peer.write(10).drain();
     let reset = seg().rst_ack(11).seq(502).data(10);
     peer.recv(reset).expect(&["A 11:11 ack 501"]);
@@ -52,7 +52,7 @@ fn a_syn_is_challenged_anywhere() {
     peer.expect_state(State::TimeWait);
 }
 
-/// Section 7: ten answers a second, of each connection's own budget, and what is not answered is still refused.
+/// Section 7: ten answers a second, of each connection's own budget. Segments without an answer are refused as well.
 #[test]
 fn challenges_are_limited() {
     let mut peer = Setup::default().active();

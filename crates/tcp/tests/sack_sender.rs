@@ -180,7 +180,7 @@ fn rule_4_splits_a_super_segment() {
     }
     peer.expect(&["A 1:1001 ack 1"]);
     peer.recv(seg().ack(7001)).expect(&["PA 9001:10001 ack 1"]);
-    // What lies before it is filled when the rescue is reported.
+    // The holes before it are filled when the rescue is reported.
     peer.recv(seg().ack(7001).sack(&[(9001, 10_001)]));
     assert_eq!(peer.ranges(), [(7001, 9001)]);
 }
@@ -346,8 +346,8 @@ fn an_overtaken_acknowledgement_updates_the_scoreboard() {
     assert_eq!((peer.info().phase, peer.info().snd_wnd), (Phase::Recovery, window));
 }
 
-/// What such an acknowledgement calls missing may have arrived since: a block between it and SND.UNA is neither news nor a duplicate. One below its own
-/// number is a DSACK.
+/// The data that such an acknowledgement calls missing may have arrived since. A block between it and SND.UNA is neither new nor a duplicate. One
+/// below its own number is a DSACK.
 #[test]
 fn an_overtaken_acknowledgement_is_read_by_its_own_number() {
     let mut peer = ten_out_of(10_000);

@@ -69,7 +69,7 @@ fn bare_segments() {
     }
 }
 
-/// What reaches beyond the window is cut off, and the window is stated at once.
+/// Data beyond the window is cut off, and the window is stated at once.
 #[test]
 fn data_is_trimmed_to_the_window() {
     let mut peer = Setup::default().receive_buffer(3000).active();

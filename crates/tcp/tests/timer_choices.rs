@@ -13,7 +13,7 @@ fn with(timer: TimerChoice) -> Setup {
     Setup::newreno().profile(|profile| profile.timer = timer)
 }
 
-/// Whatever the round-trip time is: one second, and twice as much each time.
+/// For any round-trip time: one second, and twice as much each time.
 #[test]
 fn a_fixed_timer_does_not_measure() {
     let mut peer = with(TimerChoice::Fixed(FixedConfig::default())).active();

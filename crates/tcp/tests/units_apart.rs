@@ -101,7 +101,7 @@ fn no_unit_mentions_another_units_choice() {
         files_of_it.push(sources().join(room).with_extension("rs"));
         for path in files_of_it {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap();
-            // What drives the golden traces puts several units together.
+            // The driver of the golden traces combines several units.
             if stem == "tests" || stem == "trace" {
                 continue;
             }

@@ -39,7 +39,7 @@ fn our_window_is_scaled() {
         peer.recv(seg().data(997));
         for out in peer.drain() {
             let right = out.ack() as u64 + (u64::from(out.header.window) << 7);
-            // What is promised is kept; the field can express it to 128 bytes only (RFC 7323 section 2.4).
+            // A promised window is kept; the field can express it in steps of 128 bytes only (RFC 7323 section 2.4).
             assert!(right + 127 >= edge, "{right} after {edge}");
             edge = edge.max(right);
         }

@@ -1,8 +1,8 @@
 //! A host in virtual time.
 //!
 //! A [`Host`] is a real [`Stack`] and a clock that the test moves. Every call on the stack is followed by what the stack
-//! has to send and to report, and by a check of its invariants; so no test can forget to look. What a test wants to know
-//! about the calls themselves, such as what they allocate, a [`Watch`] sees.
+//! has to send and to report, and by a check of its invariants. So no test can forget to look. A [`Watch`] sees the
+//! calls themselves, such as what they allocate.
 
 use crate::sent::{Sent, one};
 use std::net::SocketAddr;
@@ -31,8 +31,8 @@ impl Watch for Unwatched {
 /// A host, its time, and what has left it.
 #[derive(Debug)]
 pub struct Host<W = Unwatched> {
-    /// The stack itself, to look at. What is called on it directly nobody watches, and what it has to send because of
-    /// that leaves at the next [`Host::call`].
+    /// The stack itself, to look at. Nobody watches direct calls on it. The packets that they cause leave at the next
+    /// [`Host::call`].
     pub stack: Stack,
     /// The present.
     pub now: Instant,

@@ -1,10 +1,9 @@
 //! What the tests of several rooms share; nothing but tests depends on it.
 //!
 //! Theory of operation: a test of a host speaks to it as its network does, in packets. [`packets`] makes them by hand, also
-//! those that no honest host would send; a [`Peer`] keeps the sequence numbers of a hand-made other end, and says what the
+//! those that no honest host would send. A [`Peer`] keeps the sequence numbers of a hand-made other end, and says what the
 //! test tells it to. A [`Host`] is a real stack in virtual time, and each packet that leaves it is a [`Sent`], whose
-//! checksums have been verified. What is particular to a set of tests (addresses, how packets arrive, what a packet may
-//! cost) stays with those tests.
+//! checksums have been verified. Each set of tests keeps its own addresses, ways of arrival and bounds of cost.
 //!
 //! Everything here panics where a test should fail.
 //!
@@ -39,6 +38,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod digests;
 pub mod host;
 pub mod packets;
 pub mod peer;

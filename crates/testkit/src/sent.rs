@@ -1,7 +1,7 @@
 //! A packet as it leaves a host, read back.
 //!
-//! What is wrong with any packet, whatever the test is about, is found here: it has to be IP, and a header checksum and a
-//! TCP checksum have to be right once what was left to the device is done.
+//! Every packet of every test is checked here. It has to be IP, and its checksums have to be right once the device's part
+//! is done.
 
 use std::fmt;
 use std::net::SocketAddr;

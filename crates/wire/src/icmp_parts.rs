@@ -1,8 +1,8 @@
 //! The parts of a message, which are the same in ICMP and ICMPv6 (RFC 792; RFC 4443 2.1).
 //!
 //! Type, code and checksum come first. With most types a word of four bytes follows, which is one
-//! number, two halves or unused, and then echoed data or a quoted packet. What a type means, and
-//! what the checksum covers, is the business of each protocol.
+//! number, two halves or unused, and then echoed data or a quoted packet. Each protocol says what a
+//! type means, and what the checksum covers.
 
 use crate::Error;
 

@@ -262,7 +262,7 @@ impl<'a> QuotedPacket<'a> {
     }
 }
 
-/// The ECN codepoint of an IP packet of which only the first two bytes are looked at. What is no IP packet has none.
+/// The ECN codepoint of an IP packet of which only the first two bytes are looked at. Bytes that are no IP packet have none.
 pub fn peek_ecn(packet: &[u8]) -> Ecn {
     match *packet {
         [first, second, ..] if first >> 4 == 4 => Ecn::from_traffic_class(second),

@@ -11,9 +11,9 @@
 //! |          extension headers, transport packet                  |
 //! ```
 //!
-//! Parsing walks the extension headers once, at most [`MAX_EXTENSION_HEADERS`] of them, and
-//! remembers where the walk ended and which byte named what it found there, since that byte is what
-//! an ICMPv6 error has to point at. A fragment ends the walk: what follows its header is a piece,
+//! Parsing walks the extension headers once, at most [`MAX_EXTENSION_HEADERS`] of them. It
+//! remembers where the walk ended, and which byte named the header there, because an ICMPv6 error
+//! has to point at that byte. A fragment ends the walk: what follows its header is a piece,
 //! whatever protocol it is of. Jumbograms are not supported.
 
 mod extensions;

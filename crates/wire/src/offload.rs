@@ -1,9 +1,9 @@
 //! Work that a packet's sender has left to the device, and work the device has done.
 //!
-//! A stack that hands 64 KB at a time to a device, with one header in front and the checksum left
-//! open, spends its time once per 64 KB instead of once per segment. What is left open must travel
-//! beside the packet: [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain
-//! data. [`VirtioNetHdr`] is how they cross the border to a kernel; [`Segmenter`] and
+//! A stack may hand 64 KB at a time to a device, with one header in front and the checksum left
+//! open. Then it works once per 64 KB instead of once per segment. The work that is left must
+//! travel beside the packet: [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are
+//! plain data. [`VirtioNetHdr`] is how they cross the border to a kernel; [`Segmenter`] and
 //! [`complete_checksum`] do the same work in software, for a device without the offload and for
 //! captures.
 
@@ -26,7 +26,7 @@ pub enum TxChecksum {
     #[default]
     Complete,
     /// The device completes the checksum. The checksum field holds the folded, *not* complemented
-    /// sum of the pseudo-header; the device sums from `start` to the end of the packet, field
+    /// sum of the pseudo-header. The device sums from `start` to the end of the packet, field
     /// included, and stores the complement at `start + offset`.
     Partial {
         /// Where the sum begins: the transport header's offset in the packet, in bytes.
@@ -71,7 +71,7 @@ pub enum RxChecksum {
     /// Nothing: the receiver must verify it.
     #[default]
     Unverified,
-    /// The payload is as it was sent, and the checksum field may not be looked at: the device has
+    /// The payload is as it was sent, and the checksum field must not be read. The device has
     /// verified it, or the packet never left the machine and the field was never completed.
     Valid,
 }

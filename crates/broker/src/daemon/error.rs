@@ -7,7 +7,7 @@ use transom_bpf::BpfError;
 use transom_device::interface::InterfaceError;
 use transom_device::tun::TunError;
 
-/// What is missing, or what failed.
+/// A part that is missing, or an action that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
@@ -31,9 +31,6 @@ pub enum DaemonError {
         /// Its lock.
         path: PathBuf,
     },
-    /// The object lacks a part.
-    #[error("the object has no `{0}`")]
-    Incomplete(String),
     /// The BPF system call, or libbpf.
     #[error(transparent)]
     Bpf(#[from] BpfError),
@@ -46,7 +43,7 @@ pub enum DaemonError {
     /// Something else.
     #[error("{action}")]
     Io {
-        /// What was tried.
+        /// The action.
         action: String,
         /// The system's answer.
         source: io::Error,

@@ -4,8 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, ProgramMut};
-use transom_bpf::{Aligned, BpfError, PinDirectory, attach_tcx, mount, open, tcx_device, update};
+use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
+use transom_bpf::{
+    Aligned, BpfError, Loaded, PinDirectory, attach_tcx, mount, open, tcx_device, update,
+};
 use transom_device::interface::IpPrefix;
 
 use super::DaemonError;
@@ -15,7 +17,7 @@ use crate::protocol::Count;
 /// The programs, compiled. `bpf/build.sh` makes it.
 pub(super) static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/tcpk.bpf.o"));
 
-/// What a lease has done.
+/// The traffic of a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseCounts {
     pub(super) received_packets: u64,
@@ -27,7 +29,7 @@ pub(super) struct LeaseCounts {
 
 #[derive(Debug)]
 pub(super) struct Kernel {
-    object: Object,
+    programs: Loaded,
     pins: PinDirectory,
     ports: MapHandle,
     leases: MapHandle,
@@ -62,24 +64,18 @@ impl Kernel {
         }
         let why = "the kernel does not take the programs, or the maps of an earlier broker have \
                    another layout (`transom broker stop` removes them)";
-        let object = object.load().map_err(BpfError::of(why))?;
-        let map = |name: &str| {
-            let found = object.maps().find(|map| map.name() == name);
-            let found = found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))?;
-            let failed = BpfError::of(format!("cannot open the map {name}"));
-            Ok::<_, DaemonError>(MapHandle::try_from(&found).map_err(failed)?)
-        };
+        let programs = Loaded::load(object, why)?;
         let kernel = Kernel {
-            ports: map("ports")?,
-            leases: map("leases")?,
-            counts: map("counts_of")?,
-            demux_total: map("demux_total")?,
-            guard_total: map("guard_total")?,
-            locals: map("locals")?,
-            uplinks: map("uplinks")?,
-            peers: map("peers")?,
-            flows: map("flows")?,
-            object,
+            ports: programs.map("ports")?,
+            leases: programs.map("leases")?,
+            counts: programs.map("counts_of")?,
+            demux_total: programs.map("demux_total")?,
+            guard_total: programs.map("guard_total")?,
+            locals: programs.map("locals")?,
+            uplinks: programs.map("uplinks")?,
+            peers: programs.map("peers")?,
+            flows: programs.map("flows")?,
+            programs,
             pins,
         };
         kernel.take_over()?;
@@ -94,20 +90,10 @@ impl Kernel {
             if tcx_device(&link).unwrap_or(0) == 0 {
                 self.unpin(&name);
             } else {
-                update(&mut link, &self.program(program)?)?;
+                update(&mut link, &*self.programs.program(program)?)?;
             }
         }
         Ok(())
-    }
-
-    fn program(&self, name: &str) -> Result<Program<'_>, DaemonError> {
-        let found = self.object.progs().find(|program| program.name() == name);
-        found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))
-    }
-
-    fn program_mut(&self, name: &str) -> Result<ProgramMut<'_>, DaemonError> {
-        let found = self.object.progs_mut().find(|program| program.name() == name);
-        found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))
     }
 
     /// Attaches a program to an interface and pins the link, unless that has been done.
@@ -117,7 +103,7 @@ impl Kernel {
             return Ok(());
         }
         self.unpin(&name);
-        let mut link = attach_tcx(&self.program_mut(program)?, device)?;
+        let mut link = attach_tcx(&*self.programs.program(program)?, device)?;
         Ok(self.pins.pin_link(&mut link, &name)?)
     }
 
@@ -181,7 +167,7 @@ impl Kernel {
         entries.filter_map(|at| Some((at, self.port(at)?))).collect()
     }
 
-    /// What there is before a device can be used: its lease and its counts.
+    /// Writes the lease and the counters of a device, before the device can be used.
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         let processors = transom_bpf::libbpf_rs::num_possible_cpus()
             .map_err(BpfError::of("cannot count the processors"))?;
@@ -286,3 +272,6 @@ pub(super) fn counted(names: &[&str], counts: &[u64]) -> Vec<Count> {
     let both = names.iter().zip(counts);
     both.map(|(name, count)| Count { name: (*name).to_owned(), count: *count }).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,31 @@ fn peers_that_wait_are_reset_too() {
     }
 }
 
+/// The kernel resets at once, and the broker says farewell as soon as it hears of the end. The median is within a second; a single one may wait for a busy
+/// machine.
+#[test]
+fn a_peer_hears_of_a_kill_within_a_second() {
+    const ROUNDS: usize = 9;
+    let Some(net) = Net::new() else { return };
+    let broker = BrokerProcess::start(&net, RULES);
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..ROUNDS {
+        let (mut victim, _) = serve(&net, 8000);
+        let mut stream = net.connect(at(HOST4, 8000)).unwrap();
+        assert!(comes_back(&mut stream, 100));
+        let since = Instant::now();
+        victim.kill();
+        // It only waits: nothing that it sends could be answered.
+        let error = stream.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        times.push(since.elapsed());
+    }
+    times.sort_unstable();
+    eprintln!("from kill -9 to the peer's reset: {times:?}");
+    assert!(times[ROUNDS / 2] < Duration::from_secs(1), "{times:?}");
+    nothing_remains(&net, broker);
+}
+
 #[test]
 fn when_the_broker_is_killed_everything_goes_on_and_a_new_one_takes_over() {
     let Some(net) = Net::new() else { return };

@@ -53,7 +53,7 @@ fn a_process_connects_from_a_port_that_the_kernel_gave_it() {
     }
 }
 
-/// By hand, as Transom's stack drops what comes from an address of its own.
+/// With packets made by hand, so that nothing of Transom's stack has a part in it. `stacks` has the same with stacks.
 #[test]
 fn two_processes_and_the_kernel_speak_with_each_other_on_one_host() {
     let Some(net) = Net::new() else { return };
@@ -142,6 +142,53 @@ fn errors_and_fragments_find_their_process() {
     let packets = frames::until(tun, &ours[1]);
     assert!(packets.contains(&ours[0]) && !packets.iter().any(|one| kernels.contains(one)));
     assert_eq!((net.demuxed("icmp-errors"), net.demuxed("fragments")), (2, 2));
+}
+
+#[test]
+fn fragments_of_ipv6_find_their_process() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap();
+    let tun = &device.queues[0];
+    let tap = frames::Tap::new(&net);
+    holder.bind(at(HOST6, 8001)).unwrap();
+    let theirs = at(PEER6, 9);
+    let pieces = |port: u16, id: u32| {
+        let whole = frames::tcp(theirs, at(HOST6, port), ACK, &[7; 100]);
+        let (source, to) = (PEER6.parse().unwrap(), HOST6.parse().unwrap());
+        let part = |offset: u16, more, bytes: &[u8]| {
+            let tcp = transom_wire::Protocol::TCP;
+            transom_testkit::packets::fragment6(source, to, tcp, id, offset, more, bytes)
+        };
+        [part(0, true, &whole[40..80]), part(40, false, &whole[80..])]
+    };
+    let (ours, kernels) = (pieces(8001, 5), pieces(80, 6));
+    // Without its first one, a fragment is the kernel's. So is one whose number a first fragment of the kernel's has taken over.
+    let (stray, taken_over) = (pieces(8001, 7), [pieces(80, 5), pieces(8001, 5)]);
+    // A fragment that is whole all the same (RFC 6946).
+    let atomic = transom_testkit::packets::fragment6(
+        PEER6.parse().unwrap(),
+        HOST6.parse().unwrap(),
+        transom_wire::Protocol::TCP,
+        8,
+        0,
+        false,
+        &frames::tcp(theirs, at(HOST6, 8001), ACK, b"whole")[40..],
+    );
+    let mark = frames::tcp(theirs, at(HOST6, 8001), ACK, b"mark");
+    let [first, second] = &ours;
+    for packet in kernels.iter().chain([first, second, &stray[1], &atomic]) {
+        tap.send(packet);
+    }
+    for packet in [&taken_over[0][0], &taken_over[1][1], &mark] {
+        tap.send(packet);
+    }
+    let mut packets = frames::until(tun, &mark);
+    // The kernel's own ones are none of our business.
+    packets.retain(|packet| packet.get(8..24) == first.get(8..24));
+    assert_eq!(packets, [first.clone(), second.clone(), atomic, mark]);
+    assert_eq!(net.demuxed("fragments"), 2);
 }
 
 #[test]

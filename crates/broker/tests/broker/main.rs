@@ -11,6 +11,10 @@ mod delivery;
 #[cfg(feature = "daemon")]
 mod requests;
 #[cfg(feature = "daemon")]
+mod scale;
+#[cfg(feature = "daemon")]
+mod soak;
+#[cfg(feature = "daemon")]
 mod stacks;
 #[cfg(feature = "daemon")]
 mod support;

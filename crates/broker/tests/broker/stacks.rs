@@ -121,8 +121,10 @@ fn ports_are_given_back_when_the_last_connection_has_gone() {
         server.set_linger(Some(std::time::Duration::ZERO)).unwrap();
         drop((listener, server, stream));
     }
-    until("the port is the kernel's again", || held() == 0);
-    net.host.run(|| TcpListener::bind(at(HOST4, 8080))).unwrap().unwrap();
+    until("the broker has the port no more", || held() == 0);
+    // The stack closes its own socket for the port after that.
+    let bound = || net.host.run(|| TcpListener::bind(at(HOST4, 8080))).unwrap().is_ok();
+    until("the port is the kernel's again", bound);
 }
 
 #[test]
@@ -222,4 +224,59 @@ fn the_word_shared_opens_a_lease() {
     // What is the machine's is not to be chosen.
     let refused = open(Stack::builder().address(at(HOST4, 0).ip(), 24)).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+}
+
+/// Each queue of a lease is a shard's.
+#[test]
+fn a_lease_with_several_queues_is_a_stack_with_several_shards() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 3);
+    serve(&net, &stack, HOST4, 8080);
+    let mut streams: Vec<_> = (0..48).map(|_| net.connect(at(HOST4, 8080)).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for stream in &mut streams {
+            scope.spawn(|| assert!(comes_back(stream, 100_000)));
+        }
+    });
+    let connections = (0..3).map(|shard| stack.shard(shard).unwrap().connection_count());
+    let connections: Vec<_> = connections.collect();
+    assert_eq!(connections.iter().sum::<usize>(), 48);
+    // The kernel's hash would have to be a bad one.
+    assert!(connections.iter().all(|count| *count > 0), "{connections:?}");
+    let lease = net.status().leases.remove(0);
+    assert_eq!((lease.ports, lease.drops), (vec![at(HOST4, 8080)], vec![]));
+}
+
+/// `SO_REUSEPORT` shares a port among sockets of one user. A broker does not share it among processes, and a listener of the kernel's takes it.
+#[test]
+fn a_port_that_may_be_reused_is_still_one_process() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let reusing = || {
+        let ports = PortSource::Kernel(KernelPorts::new().reuse_port(true));
+        let lease = Lease::connect(net.socket()).unwrap();
+        net.host.run(|| Stack::builder().ports(ports).start_leased(lease)).unwrap().unwrap()
+    };
+    let (one, other) = (reusing(), reusing());
+    serve(&net, &one, HOST4, 8080);
+    let refused = net.host.run(|| other.listen(at(HOST4, 8080)).map(drop)).unwrap().unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse, "{refused}");
+    let mut before = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut before, 100_000));
+
+    let bind = || {
+        use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        sockopt::set_socket_reuseport(&socket, true).unwrap();
+        bind(&socket, &at(HOST4, 8080)).unwrap();
+        listen(&socket, 8).unwrap();
+        TcpListener::from(socket)
+    };
+    let kernels = net.host.run(bind).unwrap();
+    let theirs = net.connect(at(HOST4, 8080)).unwrap();
+    let (accepted, from) = kernels.accept().unwrap();
+    assert_eq!(from, theirs.local_addr().unwrap());
+    assert_eq!(net.demuxed("kernel-listens"), 1);
+    drop(accepted);
 }

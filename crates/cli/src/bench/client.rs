@@ -180,7 +180,7 @@ fn measure(shared: &Shared, socket: Option<Arc<Socket>>, hello: Hello) -> anyhow
         Some(first) if hello.purpose == Purpose::Connect => ask(first, &hello),
         _ => Ok(()),
     };
-    // Whatever has happened, the others wait for this thread.
+    // The others wait for this thread, also after an error.
     let started = shared.start.wait();
     ready?;
     if let Some(socket) = socket.as_deref().filter(|_| hello.purpose != Purpose::Connect) {

@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
     let received = (!args.reverse).then(|| receipt(&theirs)).transpose()?;
     let mut total = 0;
     for Stream { socket, done, thread } in streams {
-        // What is still under way is of no interest; a thread that waits for it is woken.
+        // Data that is still on its way does not matter; a thread that waits for it is woken.
         socket.abort();
         let outcome = thread.join().map_err(|_| anyhow!("a data connection's thread failed"))?;
         outcome.context("on a data connection")?;
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
         ensure!(bytes <= most, "the server has received {bytes} of {total} bytes sent");
     }
     let no_latency = Histogram::new(1).context("no histogram")?;
-    // What the server has not received when the test ends does not count.
+    // Bytes that the server has not received when the test ends do not count.
     let counted = received.map_or_else(|| counts.iter().sum(), |received| received.bytes);
     report.add(counted, received, &no_latency);
     report.finish(span, sender);

@@ -39,7 +39,7 @@ pub(super) fn all(
         if interruption.is_requested() {
             return Ok(());
         }
-        // What cannot be used is said when it is shown.
+        // Values that cannot be used are named when they are shown.
         let Found::Finished(mut stored) = store.find(run) else { return Ok(()) };
         let changed = store.compare(&mut stored)?;
         if changed || pages.anew || !has_pages(stored.directory(), pages.png) {

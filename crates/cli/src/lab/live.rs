@@ -3,7 +3,7 @@
 //! Theory of operation. Each run in progress has one *picture*: its page at this moment. The next picture replaces it. A viewer takes the
 //! newest one when it is ready: a slow viewer misses some and costs nothing, a late viewer misses nothing. The thread of the run makes a
 //! picture from the recorder's data, not more often than every [`INTERVAL`]. It is encoded for a browser only if there is one.
-// Whoever looks may not be in the build.
+// A build may have no viewer.
 #![cfg_attr(not(all(feature = "tui", feature = "web")), allow(dead_code))]
 
 use std::collections::VecDeque;
@@ -219,7 +219,7 @@ impl Live {
         let done = count(|stage| matches!(stage, Stage::Done(_)));
         let failed = count(|stage| *stage == Stage::Done(Some(false)));
         let mut table = Table::new("Runs", &["run", "", "bands"]);
-        // What goes on and what has failed is what one looks for.
+        // Running and failed runs come first.
         let rank = |stage: &Stage| match stage {
             Stage::Running(_) => 0,
             Stage::Done(Some(false)) => 1,

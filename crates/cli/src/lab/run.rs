@@ -260,7 +260,7 @@ fn followed(scenario: &Scenario, store: &Store, plan: &Plan, runs: &[&PlannedRun
 
 /// The plan to use: the directory's own if it includes everything that is wanted. Repeating one run of a sweep keeps the others.
 fn planned(store: &Store, wanted: &Plan) -> anyhow::Result<Plan> {
-    // What cannot be read is replaced.
+    // A file that cannot be read is replaced.
     if let Ok(Some(own)) = store.plan()
         && own.includes(wanted)
     {

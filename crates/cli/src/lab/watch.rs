@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::live::Live;
 pub(super) use address::parse as parse_address;
 
-/// How long the server is there after all runs have ended, so that what has just been opened is filled.
+/// How long the server is there after all runs have ended, so that a page that has just been opened is filled.
 const LINGERS: Duration = Duration::from_secs(3);
 
 /// A server that shows runs.
@@ -58,7 +58,7 @@ impl Watch {
                         "the runs cannot be watched any more: {error}"
                     ));
                 }
-                // Whoever has not taken the last event by now does not get it.
+                // A browser that has not taken the last event by now does not get it.
                 runtime.shutdown_background();
             })
             .context("cannot start a thread")?;

@@ -114,7 +114,7 @@ impl Root {
             let Ok(mut metadata) = metadata else { continue };
             let mut kind = FileType::from_raw_mode(metadata.st_mode);
             if kind == FileType::Symlink {
-                // What a link leads to counts, if that is inside. Any other is shown as an empty file and answered with 404.
+                // A link is followed if its target is inside. Any other is shown as an empty file and answered with 404.
                 metadata.st_size = 0;
                 if let Some(inside) = self.behind(segments, name) {
                     (metadata, kind) = (inside, FileType::from_raw_mode(inside.st_mode));

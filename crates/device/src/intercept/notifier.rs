@@ -34,7 +34,7 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It returns this.

@@ -2,7 +2,7 @@ use std::error::Error;
 
 use super::*;
 
-/// What is said about a word that cannot be opened.
+/// The message about a word that cannot be opened.
 fn said(word: &str, options: &OpenOptions) -> String {
     let error = open(&word.parse().unwrap(), options).unwrap_err();
     let mut text = error.to_string();

@@ -1,18 +1,16 @@
 //! TUN devices that one process makes and another uses.
 //!
-//! Who makes it sets everything that takes privileges, and passes the descriptors on. The other needs none.
+//! Its maker does everything that takes privileges, and passes the descriptors on. The other process needs no privileges.
 
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::fs::OFlags;
-use transom_tcp::packet::BufferPool;
 use transom_wire::offload::VirtioNetHdr;
 
-use super::builder::{IPV6_HEADER_LEN, LONGEST_PACKET, negotiate, open_tun, prepare_header};
+use super::builder::{Interface, LONGEST_PACKET, negotiate, open_tun, prepare_header};
 use super::{Tun, TunError, TunOffload, ioctl};
-use crate::Capabilities;
 
 /// A TUN device that is made and not up yet, and has neither addresses nor settings.
 #[derive(Debug)]
@@ -87,31 +85,13 @@ impl Tun {
         let status = rustix::fs::fcntl_getfl(&descriptor).map_err(|e| TunError::Open(e.into()))?;
         rustix::fs::fcntl_setfl(&descriptor, status | OFlags::NONBLOCK)
             .map_err(|error| TunError::Open(error.into()))?;
-        let capabilities = Capabilities {
-            mtu: usize::try_from(mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET),
-            tx_checksum: true,
-            segmentation: Some(LONGEST_PACKET),
-            rx_coalesce: true,
-        };
-        let longest = LONGEST_PACKET + IPV6_HEADER_LEN;
-        Ok(Tun {
-            descriptor,
-            name,
-            index,
-            capabilities,
-            header_len: VirtioNetHdr::LEN,
-            pool: BufferPool::new(VirtioNetHdr::LEN + longest + 1, 256),
-            spare: None,
-            last_header: VirtioNetHdr::default(),
-            discarded: 0,
-            others: Vec::new(),
-            min_segment: 0,
-            cut_headers: Vec::new(),
-        })
+        let mtu = usize::try_from(mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
+        let interface = Interface { name, index, mtu, vnet_header: true, rx_coalesce: true };
+        Ok(Tun::builder().offload(TunOffload::Segmentation).device(descriptor, &interface))
     }
 }
 
-/// Has a TUN device outlive its last descriptor, or not any more. Whoever holds a descriptor may; for tests.
+/// Makes a TUN device outlive its last descriptor, or not. Each holder of a descriptor may do that; for tests.
 ///
 /// # Errors
 /// The kernel's refusal.
@@ -119,7 +99,7 @@ pub fn set_persistent(tun: BorrowedFd<'_>, persistent: bool) -> io::Result<()> {
     ioctl::set_persistent(tun, persistent)
 }
 
-/// Has a TUN device pretend that its cable is plugged in, or not. Whoever holds a descriptor may; for tests.
+/// Turns the carrier of a TUN device on or off. Each holder of a descriptor may do that; for tests.
 ///
 /// # Errors
 /// The kernel's refusal.

@@ -20,7 +20,7 @@ pub enum UdpError {
     Silent {
         /// Where somebody should.
         remote: SocketAddr,
-        /// What the kernel knows about it.
+        /// The kernel's information about it.
         source: io::Error,
     },
     /// The other end does not let us in.
@@ -58,7 +58,7 @@ pub enum UdpError {
 }
 
 impl UdpError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             UdpError::Connect { source, .. }

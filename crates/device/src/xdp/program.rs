@@ -1,71 +1,60 @@
 //! The program that gives a station's frames to our socket.
 
-use aya::maps::XskMap;
-use aya::programs::xdp::{Xdp, XdpMode};
-use aya::{Ebpf, EbpfLoader};
+use std::os::fd::OwnedFd;
+
+use transom_bpf::libbpf_rs::{MapCore, MapFlags};
+use transom_bpf::{Aligned, BpfError, Loaded, XdpMode, attach_xdp, open, set_constants};
 
 use super::XdpError;
 use super::rings::Rings;
 use crate::link::Mac;
 
 /// The program, compiled. `bpf/build.sh` makes it.
-pub(super) static OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/station.bpf.o"));
+pub(super) static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/station.bpf.o"));
 
 /// The program in its place. It leaves with this value, or with the process.
 pub(super) struct Redirection {
-    _programs: Ebpf,
+    _link: OwnedFd,
     native: bool,
 }
 
-fn failed<E>(what: &'static str) -> impl FnOnce(E) -> XdpError
-where
-    E: std::error::Error + Send + Sync + 'static,
-{
-    move |error| XdpError::Program { what, source: Box::new(error) }
+fn failed(action: &'static str) -> impl FnOnce(BpfError) -> XdpError {
+    move |source| XdpError::Program { action, source: Box::new(source) }
 }
 
 /// Has the kernel look at the program, and take it away again.
 pub(super) fn try_load() -> Result<(), XdpError> {
-    load([0; 6]).map(|_| ())
+    load([0; 6]).map(|_| ()).map_err(failed(LOADING))
 }
 
-fn load(mac: Mac) -> Result<Ebpf, XdpError> {
+fn load(mac: Mac) -> Result<Loaded, BpfError> {
     let [a, b, c, d, e, f] = mac;
     let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-    let mut programs = EbpfLoader::new()
-        .override_global("station", &station, true)
-        .load(OBJECT)
-        .map_err(failed(LOADING))?;
-    program(&mut programs)?.load().map_err(failed(LOADING))?;
-    Ok(programs)
+    let mut object = open(OBJECT)?;
+    set_constants(&mut object, &station.to_ne_bytes())?;
+    Loaded::load(object, "the kernel does not take the program")
 }
 
-fn program(programs: &mut Ebpf) -> Result<&mut Xdp, XdpError> {
-    let program = programs.program_mut("transom_station").ok_or_else(missing)?;
-    program.try_into().map_err(failed(LOADING))
-}
-
-const LOADING: &str = "a program loaded that gives us our frames";
-
-fn missing() -> XdpError {
-    failed(LOADING)(std::io::Error::from(std::io::ErrorKind::NotFound))
-}
+const LOADING: &str = "load the program that gives us our frames";
 
 impl Redirection {
     /// Puts the program at the interface with this number; at the driver if it can.
     pub(super) fn attach(index: u32, mac: Mac, rings: &Rings) -> Result<Self, XdpError> {
-        let mut programs = load(mac)?;
-        let map = programs.map_mut("sockets").ok_or_else(missing)?;
-        let mut sockets: XskMap<_> = map.try_into().map_err(failed(LOADING))?;
-        sockets.set(0, rings.raw_fd(), 0).map_err(failed("the socket given to the program"))?;
-        let program = program(&mut programs)?;
-        let native = program.attach_to_if_index(index, XdpMode::Driver).is_ok();
-        if !native {
-            let attaching = "the program attached: another may be in its place";
-            program.attach_to_if_index(index, XdpMode::Skb).map_err(failed(attaching))?;
-        }
-        Ok(Redirection { _programs: programs, native })
+        let programs = load(mac).map_err(failed(LOADING))?;
+        let sockets = programs.map("sockets").map_err(failed(LOADING))?;
+        let socket = u32::try_from(rings.raw_fd()).unwrap_or(u32::MAX);
+        let given = sockets.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY);
+        let given = given.map_err(BpfError::of("the kernel does not take the socket"));
+        given.map_err(failed("give the program our socket"))?;
+        let program = programs.program("transom_station").map_err(failed(LOADING))?;
+        let (link, native) = match attach_xdp(&program, index, XdpMode::Driver) {
+            Ok(link) => (link, true),
+            Err(_) => {
+                let link = attach_xdp(&program, index, XdpMode::Generic);
+                (link.map_err(failed("attach the program; another may be in its place"))?, false)
+            }
+        };
+        Ok(Redirection { _link: link, native })
     }
 
     pub(super) fn is_native(&self) -> bool {

@@ -1,20 +1,8 @@
-use std::process::Command;
-
 use super::*;
 
 #[test]
 fn the_object_was_compiled_from_the_source() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
-    let checked = Command::new("sha256sum")
-        .args(["-c", "station.bpf.sha256"])
-        .current_dir(directory)
-        .output();
-    let Ok(checked) = checked else {
-        eprintln!("SKIPPED: sha256sum is not installed");
-        return;
-    };
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "it has changed since bpf/build.sh ran: {said}");
+    transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
 }
 
 #[test]

@@ -46,8 +46,8 @@ pub(crate) struct Figures {
     pub(crate) unseen: f64,
 }
 
-/// Seconds. Who was not let on for so long, a third of what the queue can hold, was not alone: not only the looks were late, but in modes nfqueue and user
-/// the router as well. It is the machine that is measured then, and the run is repeated.
+/// Seconds. When a thread could not run for a third of the time that the queue can hold, the looks were late. In modes nfqueue and user, the router
+/// was late as well. It is the machine that is measured then, and the run is repeated.
 pub(crate) const BLIND: f64 = 0.02;
 
 impl Figures {
@@ -65,7 +65,7 @@ impl Figures {
         if span <= 0.0 || fair.at <= begin.at {
             return Err("it was over before it could be looked at".into());
         }
-        // What was seen holds until the next look.
+        // A value that was seen holds until the next look.
         let area: f64 =
             between.windows(2).map(|two| two[0].queue.bytes as f64 * (two[1].at - two[0].at)).sum();
         let got: Vec<f64> =

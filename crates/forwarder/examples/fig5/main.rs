@@ -1,5 +1,5 @@
-//! Figures 4 and 5 of the paper with the kernel's TCP: ten transfers of 1 MB through a router whose output is ten times slower than its input, without
-//! window control and with each of the three deployments, for senders of different kinds.
+//! Figures 4 and 5 of the paper with the kernel's TCP. Ten transfers of 1 MB pass a router whose output is ten times slower than its input. The runs
+//! are without window control and with each of the three deployments, for senders of different kinds.
 //!
 //! Everything is in network namespaces of its own, made anew for each run, so that nothing is remembered from one to the next. Run it as root on an
 //! idle machine; it writes a report in Markdown:

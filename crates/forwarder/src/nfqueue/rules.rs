@@ -27,7 +27,7 @@ impl Rules {
     pub(super) fn install(device: &str, forward: u16, returning: u16) -> Result<Self, Refusal> {
         let mut rules = Rules { comment: comment(device), there: false };
         rules.sweep()?;
-        // What is made from here on goes with them if not all can be made.
+        // If not all rules can be made, those that were made are removed.
         rules.there = true;
         for program in programs() {
             for (direction, number) in [("-o", forward), ("-i", returning)] {

@@ -69,7 +69,7 @@ fn nonsense_is_answered_and_does_no_harm() {
     let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
     for nonsense in ["\n", "status\n", "status -1\n", "\u{0}\n", &"x".repeat(10_000)] {
         let stream = UnixStream::connect(&path).unwrap();
-        // Who says too much may find the door shut.
+        // The server may close the connection of a client that says too much.
         let _ = (&stream).write_all(nonsense.as_bytes());
         let mut text = String::new();
         let _ = (&stream).read_to_string(&mut text);

@@ -1,7 +1,5 @@
 //! The object and its source, and what is counted without looking.
 
-use sha2::{Digest, Sha256};
-
 use super::Counted;
 
 #[test]
@@ -14,15 +12,5 @@ fn flows_are_counted_from_the_last_walk_on() {
 
 #[test]
 fn the_object_was_compiled_from_the_source() {
-    let source: &[u8] = include_bytes!("../../bpf/window.bpf.c");
-    let noted = include_str!("../../bpf/window.bpf.sha256");
-    let noted: Vec<_> = noted.lines().filter_map(|line| line.split_once("  ")).collect();
-    let found = [("window.bpf.c", source), ("window.bpf.o", super::OBJECT)];
-    for ((digest, name), (expected, bytes)) in noted.iter().zip(found) {
-        let found: String =
-            Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(*name, expected);
-        assert_eq!(*digest, found, "{name} has changed since bpf/build.sh ran");
-    }
-    assert_eq!(noted.len(), found.len(), "{noted:?}");
+    transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
 }

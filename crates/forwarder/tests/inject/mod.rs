@@ -74,7 +74,7 @@ impl Side {
     }
 }
 
-/// The senders' side and the receivers'. What is for [`NEAR`] and [`FAR`] is forwarded, wherever it comes from; a wire needs no help.
+/// The senders' side and the receivers'. Packets for [`NEAR`] and [`FAR`] are forwarded, wherever they come from; a wire needs no help.
 pub(crate) fn sides(net: &Net, forwards: bool) -> [Side; 2] {
     let places = [
         ((&net.sender, "near"), "in", [NEAR.to_string(), NEAR_SIX.to_string()]),

@@ -1,7 +1,7 @@
 //! The algorithm is there twice: in Rust, and in C for the kernel. Here both get the same packets, and have to make the same of them.
 //!
-//! The programs run on frames that are on no interface (`BPF_PROG_TEST_RUN`), as if on a loopback interface, whose queue is empty; so when the
-//! core's target is halved, the programs' is put there. What differs on purpose is not in the traffic: the core gives up a flow that has seen too
+//! The programs run on frames that are on no interface (`BPF_PROG_TEST_RUN`), as if on a loopback interface, whose queue is empty. So when the
+//! core's target is halved, the programs' is put there. One difference is intended, and the traffic avoids it: the core gives up a flow after too
 //! many implausible acknowledgements, and the programs do not.
 
 mod both;
@@ -105,7 +105,7 @@ fn the_kernel_does_as_we_do() {
     if !support::installed("tc") {
         return;
     }
-    // Nobody says anything there, so that what is tried out is all there is.
+    // No other packets pass there, so only the tested ones are seen.
     run(&quiet, "tc", &["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "10"]);
     let mut rewritten = 0;
     for seed in 0..48 {

@@ -80,7 +80,7 @@ impl Audit {
         Audit { before, after, receivers: [four, six] }
     }
 
-    /// Compares. What is wrong is a panic that says what.
+    /// Compares. It panics with the reason if a packet is wrong.
     pub(crate) fn end(self) -> Audited {
         let (before, after) = (self.before.packets(), self.after.packets());
         let (before, after) = (flows(&before, self.receivers), flows(&after, self.receivers));

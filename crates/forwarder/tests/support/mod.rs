@@ -238,7 +238,7 @@ const POLICIES: [(&str, Does, bool); 7] = [
 pub(crate) fn every_policy(net: &Net, mut start: impl FnMut(&str) -> Option<Box<dyn Deployment>>) {
     for (policy, does, remembers) in POLICIES {
         let Some(mut deployment) = start(policy) else { return };
-        // Who does not remember what the SYNs said takes a window for what is written in the header.
+        // A policy without a flow table takes the window as it is written in the header.
         let scaling = if remembers { "1" } else { "0" };
         net.sender.set_sysctl("net.ipv4.tcp_window_scaling", scaling).unwrap();
         for way in [WAYS[0], WAYS[2]] {
@@ -253,7 +253,7 @@ pub(crate) fn every_policy(net: &Net, mut start: impl FnMut(&str) -> Option<Box<
             "{policy}: {counters:?}"
         );
         assert_eq!(counters.confirmed, if remembers { 10 } else { 0 }, "{policy}: {counters:?}");
-        // What comes late of flows under the policy before is unknown.
+        // Late packets of flows under the policy before are unknown.
         let odd = (counters.implausible, counters.failed, counters.lost);
         assert_eq!(odd, (0, 0, 0), "{policy}");
         assert!(policy.starts_with(&status.policy), "{policy} is {}", status.policy);

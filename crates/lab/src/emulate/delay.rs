@@ -47,7 +47,7 @@ fn exchange(from: &Namespace, to: &Namespace) -> Result<Vec<Duration>, EmulateEr
     let delays = std::thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..DATAGRAMS {
-                // What is lost is not received, and counts for nothing.
+                // Lost packets are not received, and do not count.
                 let _ = sender.send_to(&nanos().to_be_bytes(), ("10.0.0.2", PORT));
                 std::thread::sleep(APART);
             }

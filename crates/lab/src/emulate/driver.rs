@@ -27,8 +27,7 @@ use crate::run::Progress;
 /// the real-time class.
 const AWAKE: Duration = Duration::from_micros(100);
 const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
-/// In the real-time class it sleeps at least this much of each period: 8 % of the time, because the system stops threads that take more than 95
-/// % for much longer (sched(7)).
+/// In the real-time class it sleeps at least 8 % of each period. The system stops threads that take more than 95 % for much longer (sched(7)).
 const NAP: Duration = Duration::from_micros(80);
 const NAP_EVERY: Duration = Duration::from_micros(1000);
 /// The longest sleep.
@@ -157,7 +156,7 @@ impl Driver {
         }
         for &(flow, node) in &self.senders {
             let packets = network.entered(node, flow);
-            // Who sends datagrams has no connections, and nothing is counted of these.
+            // Senders of datagrams have no connections, and none are counted.
             let (totals, present) = told.get(&flow).copied().unwrap_or((Totals::NONE, None));
             self.known.insert(flow, (packets, totals, present));
         }
@@ -256,7 +255,7 @@ impl Driver {
         }
         let before = self.clock.now();
         self.waiter.wait(patience, ready)?;
-        // Who slept was woken by the first packet.
+        // A thread that slept was woken by the first packet.
         let slept = (!patience.is_zero()).then(|| self.clock.now());
         for (number, door) in (0u64..).zip(&mut self.doors) {
             let has_none = ready.iter().all(|(one, _)| *one != number);

@@ -1,9 +1,9 @@
 //! Observes the flows of programs, whose sockets are not ours.
 //!
 //! Theory of operation. A thread asks the kernels of both ends for their TCP connections shortly before each sample, and gets notified of those that
-//! have ended in between. A connection belongs to the flow with its server port. A flow may use several connections, in both directions. What it has
-//! *delivered* is the larger of the bytes that its clients and its server have received. Its *sender* is the connection at the other end that has
-//! sent most. (A kernel counts the end of a stream as a byte.)
+//! have ended in between. A connection belongs to the flow with its server port. A flow may use several connections, in both directions. *Delivered*
+//! is the larger of the bytes that its clients and its server have received. Its *sender* is the connection at the other end that has sent most. (A
+//! kernel counts the end of a stream as a byte.)
 
 use std::collections::BTreeMap;
 use std::io;

@@ -337,7 +337,7 @@ impl Job {
     fn wait_until_listening(&mut self, port: u16, output: &Path) -> Result<(), EmulateError> {
         let deadline = std::time::Instant::now() + TO_LISTEN;
         let silent = |job: &Job, how: &str| {
-            // What it has written goes with the run, so it is said here.
+            // Its output is removed with the run, so it is shown here.
             let written = std::fs::read_to_string(output.join(job.file_name("stderr")));
             let last = written.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
             let said = if last.is_empty() { last } else { format!(", and has said: {last}") };
@@ -387,7 +387,7 @@ impl Job {
 
     /// It has ended, or is about to.
     fn bury(&mut self) {
-        // What it has started and left behind goes with it. Until it has been waited for, the number is its own.
+        // Processes that it has started and left behind end with it. Until it has been waited for, the number is its own.
         self.signal(Signal::KILL);
         let Some(mut child) = self.running.take() else { return };
         if let Ok(status) = child.wait() {

@@ -432,7 +432,7 @@ impl Sockets for KernelSockets {
     fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
         if let Ok(Entry::Datagrams { socket, .. }) = self.datagrams(port) {
             let bytes = ZEROS.get(..payload.into()).unwrap_or_default();
-            // What the kernel will not take is lost, as datagrams are.
+            // Datagrams that the kernel does not take are lost.
             let _ = rustix::net::sendto(socket, bytes, SendFlags::empty(), &remote);
         }
     }

@@ -65,8 +65,8 @@ to = "b"
 
 const KERNEL: &str = "kind = \"kernel\"";
 
-/// Runs it until the machine lets the emulator do its work, three times at most; says so if it never does. What a scheduler does is no
-/// business of a test's. Output is left in `output`.
+/// Runs it until the machine lets the emulator do its work, three times at most; says so if it never does. A test must not depend on
+/// the scheduler. Output is left in `output`.
 #[track_caller]
 fn undisturbed(text: &str, output: &Path) -> Option<Emulation> {
     let mut longest = Duration::ZERO;
@@ -336,7 +336,7 @@ client = ["sh", "-c", "sleep 1001 & echo $!; exit 0"]"#;
     assert_eq!(read("flow.client.stdout"), "to 10.0.0.2:1024\n");
     assert_eq!(read("flow.client.stderr"), "oops\n");
     assert_eq!(read("stopped.client.stdout"), "bye\n");
-    // What a program has started and left behind is ended with it.
+    // Processes that a program has started and left behind end with it.
     let child = read("parent.client.stdout");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     let stat = format!("/proc/{}/stat", child.trim());
@@ -388,8 +388,8 @@ fn iperf3_measures_what_the_link_gives() {
     let expected = 20e6 * 1448.0 / 1500.0;
     assert!((0.85 * expected..1.02 * expected).contains(&rate), "{rate}");
     assert_eq!(said["end"]["sender_tcp_congestion"], "cubic");
-    // What was seen from outside is what it says itself, some bytes of its control connection, and what arrived after it had stopped
-    // counting: a queue and a link full of data, 150 kB and 25 kB.
+    // The count from outside is its own count, some bytes of its control connection, and what arrived after it had stopped counting:
+    // a queue and a link full of data, 150 kB and 25 kB.
     let samples = &emulation.observations.flows[0].samples;
     let received = said["end"]["sum_received"]["bytes"].as_u64().unwrap();
     let delivered = samples.last().unwrap().delivered;

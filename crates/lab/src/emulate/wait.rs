@@ -1,6 +1,6 @@
 //! Waiting for descriptors, and for a time that is as precise as the system's timers.
 //!
-//! epoll_wait(2) counts its patience in milliseconds; ppoll(2) in nanoseconds, and an epoll descriptor is itself one that can be polled.
+//! epoll_wait(2) takes its time-out in milliseconds, ppoll(2) in nanoseconds. An epoll descriptor can itself be polled.
 
 use std::io;
 use std::mem::MaybeUninit;

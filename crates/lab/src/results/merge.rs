@@ -1,7 +1,7 @@
 //! Putting together what several machines have run.
 //!
-//! Everything is checked before anything is written: that all directories are parts of the same runs, that together they have all of
-//! them, and that a run in several parts is the same everywhere. The merged result is, byte for byte, that of one machine.
+//! Everything is checked before anything is written. All directories must be parts of the same runs, and have all of them together.
+//! A run in several parts must be the same everywhere. The merged result is, byte for byte, that of one machine.
 
 use super::StoreError;
 use super::manifest::Manifest;
@@ -18,7 +18,7 @@ pub enum MergeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A directory does not say which runs it is to have.
-    #[error("{} does not say which runs it is to have: it has no results.json", .0.display())]
+    #[error("{} has no results.json, the list of its runs", .0.display())]
     NoPlan(PathBuf),
     /// Two directories are about different runs.
     #[error("{} and {} have {what}", .one.display(), .other.display())]
@@ -47,7 +47,7 @@ pub enum MergeError {
         other: PathBuf,
     },
     /// Not all runs are there.
-    #[error("not all runs are there:{0}")]
+    #[error("some runs are missing:{0}")]
     Incomplete(MissingRuns),
 }
 
@@ -96,7 +96,7 @@ pub struct Merged {
 /// # Errors
 /// [`MergeError`]; nothing has been written then, unless writing itself failed.
 pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
-    // What is there already is better known than what is in the parts: bands may have been judged that wait there.
+    // The results that are there already know more than the parts: bands may have been judged that wait there.
     let mut parts = match Part::open(output) {
         Ok(part) => vec![part],
         Err(MergeError::Store(StoreError::NoResults(_))) => Vec::new(),

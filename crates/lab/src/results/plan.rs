@@ -219,7 +219,7 @@ impl fmt::Display for Shard {
 
 /// A text is no shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no part of a whole: write I/N, such as 2/3, with I from 1 to N")]
+#[error("`{0}` is not a share of the runs: write I/N, such as 2/3, with I from 1 to N")]
 pub struct ShardError(String);
 
 impl FromStr for Shard {

@@ -1,7 +1,7 @@
 //! The tables of a run: flows, their completions, and links.
 //!
-//! All values are integers: times in nanoseconds since the run began, sizes in bytes, and totals from the run's beginning, so that what
-//! happened in any span is a difference of two rows.
+//! All values are integers: times in nanoseconds since the run began, sizes in bytes, and totals from the run's beginning. The
+//! difference of two rows is the amount in the span between them.
 
 use super::column::{Column, Integer, Kind, Part, Table, columns};
 use crate::run::{FlowObservations, LinkObservations};
@@ -245,8 +245,8 @@ impl Table for Links {
     }
 }
 
-/// The delay that `percent` of a hundred of the packets that left the queue since the row before did not exceed, by the nearest rank: exact for
-/// all of them, at most 1 % too long else. None if no packet left it.
+/// The percentile of the delays of packets that left the queue since the row before, by the nearest rank. It is exact for 100 %, and else at
+/// most 1 % too long. None if no packet left it.
 fn percentile(before: Option<&LinkSample>, row: &LinkSample, percent: u64) -> Option<u64> {
     let packets = row.counters.dequeued.checked_sub(before?.counters.dequeued)?;
     let rank = packets.saturating_mul(percent).div_ceil(100).max(1);

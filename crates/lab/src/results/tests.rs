@@ -255,7 +255,7 @@ fn damage_is_named() {
     assert_eq!(store.runs().unwrap()[0].observations().unwrap(), sweep.seen(&sweep.plan.runs[0]));
 }
 
-/// What a build without Parquet has stored is read by one with it.
+/// A build with Parquet reads the results of one without it.
 #[cfg(feature = "parquet")]
 #[test]
 fn plain_tables_are_read_by_every_build() {
@@ -279,7 +279,7 @@ fn plain_tables_are_read_by_every_build() {
     assert_eq!(run.observations().unwrap(), seen);
 }
 
-/// What is stored as Parquet is another build's to read; it is not taken for damaged, and not made again.
+/// A build without Parquet does not read Parquet files. It does not take them for damaged, and does not run them again.
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn without_parquet_its_files_are_left_alone() {

@@ -123,7 +123,7 @@ fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -
             };
             let delivered = last.delivered - first.delivered;
             let senders = || samples.iter().filter_map(|sample| sample.sender);
-            // What whoever measured it could not tell has no value.
+            // A measure that could not be taken has no value.
             let sent = |count: fn(&SentSample) -> Option<u64>| {
                 Some(count(&last.sent)? - count(&first.sent)?)
             };
@@ -175,7 +175,7 @@ fn recovery_times(samples: &[FlowSample]) -> Vec<f64> {
                     fallen = Some((since, level, least.min(window)));
                 }
             }
-            // What is less than that is no reaction to a loss.
+            // A smaller step is no reaction to a loss.
             (None, Some((since, level))) if window < level - level / 50 => {
                 fallen = Some((since, level, window));
             }

@@ -114,14 +114,17 @@ fn what_cannot_be_run_says_so() {
         simulate(&resolved(text), 1, beside(Path::new("")), |_| true).unwrap_err().to_string()
     };
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
-    assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
+    assert_eq!(
+        error(&kernel),
+        "host b1 has the kernel's TCP, which runs in real time only: use --emulate"
+    );
     if !cfg!(feature = "unconstrained") {
         let flow = DUMBBELL.replacen(
             "kind = \"bulk\"",
             "kind = \"bulk\"\nprofile = { unconstrained = true }",
             1,
         );
-        assert!(error(&flow).starts_with("bulk is unconstrained, and this build has no such mode"));
+        assert!(error(&flow).starts_with("bulk is unconstrained, which this build does not know"));
     }
 }
 
@@ -172,7 +175,7 @@ on = "60s"
 /// What each of these bands, written as in a scenario, is about.
 fn measured(scenario: &str, bands: &[&str]) -> Vec<Vec<f64>> {
     let bands: String = bands.iter().map(|band| format!("[[expect]]\n{band}\nmin = 0\n")).collect();
-    // What has a unit wants one.
+    // Measures with a unit need one in the band.
     let bands: String = bands
         .split_inclusive("[[expect]]")
         .map(|band| match band {
@@ -196,7 +199,7 @@ fn throughput_and_efficiency_by_hand() {
         ],
     );
     assert_eq!(values[..2], [vec![1e6, 1e6], vec![2e6]]);
-    // 972 of 1000 bytes. What is on its way at the end of the span was, one packet before, at its beginning.
+    // 972 of 1000 bytes. The packet on its way at the end of the span replaces the one on its way at its beginning.
     assert!(values[2].iter().all(|one| (one / 0.972 - 1.0).abs() < 1e-9), "{:?}", values[2]);
     // Without loss, 1448 of 1500 bytes; the handshake is over.
     let alone = DUMBBELL.split("[[flows]]\nname = \"file\"").next().unwrap();
@@ -356,7 +359,7 @@ fn a_trace_that_has_changed_is_not_used() {
     let file = directory.path().join("on-off.trace");
     std::fs::write(&file, "1\n").unwrap();
     let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
-    assert!(error.contains("is another one than the scenario's"), "{error}");
+    assert!(error.contains("is not the scenario's"), "{error}");
     std::fs::remove_file(&file).unwrap();
     let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
@@ -453,7 +456,7 @@ kind = "bulk"
 start = "5s"
 "#;
 
-/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own: so one with three times the
+/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own. So one with three times the
 /// weight gets more than the others, which it would not if it had a macroflow to itself. Flows of two runs do not, or the second run of
 /// the same would have another result.
 #[test]

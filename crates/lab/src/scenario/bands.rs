@@ -77,7 +77,7 @@ impl Bands {
             let at = all.0.remove("at").map(|entry| entry.node);
             let other: QuantityOptions = decode(&all, &node.span, &["at"], problems)?;
             let its_measure = other.measure.unwrap_or(measure);
-            // What is left out is as in the band.
+            // Parts that are left out are as in the band.
             let merged = inherit(&other, &quantity);
             relative_to = known.quantity(its_measure, &merged, &all, &node.span, problems);
             let each = |one: &Option<Quantity>| {
@@ -133,7 +133,7 @@ impl Bands {
         let (min, max) =
             (bound("min", &options.min, problems), bound("max", &options.max, problems));
         match (min, max) {
-            // What only stands in a column has nothing to be compared with.
+            // Values that only stand in a column are not compared.
             (None, None)
                 if options.min.is_none()
                     && options.max.is_none()

@@ -39,7 +39,7 @@ impl FromStr for Composition {
     type Err = ComposeError;
 
     fn from_str(text: &str) -> Result<Self, ComposeError> {
-        // One space between words, so that what means the same is written the same.
+        // One space between words, so that equal texts are written alike.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         compose(&text).map(|_| Composition(text))
     }
@@ -181,7 +181,7 @@ impl Visitor<'_> for WordsFor {
             }
             Key::Unit(unit) => match Composer::default().check_unit(unit, text) {
                 Ok(()) => {}
-                // What there is to choose here is more help than what there is at all.
+                // The choices that fit here help more than all choices.
                 Err(ComposeError::Unknown { word, .. }) => {
                     let known = WORDS.iter().find(|(one, _)| *one == unit);
                     let known = known.map_or(&[][..], |(_, words)| words);

@@ -1,8 +1,8 @@
 //! Estimates the cost of a run, so that one that would take for ever, or too much memory, is refused before it begins.
 //!
-//! Theory of operation. Three things grow with what is written and with nothing else: samples, packets, and runs. All are estimated from the scenario alone, and
-//! only what is far beyond any machine is refused. So an estimate may be wrong by some, and leans towards too little: a flow is not
-//! estimated to send more than the slowest link on its way takes, nor a link to carry more than its rate.
+//! Theory of operation. Three things grow with what is written and with nothing else: samples, packets, and runs. All are estimated from the scenario
+//! alone, and only what is far beyond any machine is refused. So an estimate is rough, and rather too low. It assumes that a flow sends no more than
+//! the slowest link on its way takes, and that a link carries no more than its rate.
 
 mod packets;
 

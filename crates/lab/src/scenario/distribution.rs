@@ -60,7 +60,7 @@ pub enum DistributionError {
     )]
     Form(String),
     /// The first value is above the second.
-    #[error("in `{0}` the least is above the greatest")]
+    #[error("in `{0}` the smallest value is above the largest")]
     Order(String),
 }
 

@@ -91,7 +91,9 @@ pub enum Problem {
     #[error("`{0}` is a router, and flows begin and end at hosts")]
     NotAHost(String),
     /// Two groups of different sizes cannot be paired.
-    #[error("`{from}` are {from_count} and `{to}` are {to_count}: they cannot be paired")]
+    #[error(
+        "`{from}` has {from_count} hosts and `{to}` has {to_count}: pairs need as many of each"
+    )]
     UnequalGroups {
         /// One group.
         from: String,
@@ -114,7 +116,7 @@ pub enum Problem {
     #[error("no link leads to `{0}`")]
     NoLink(String),
     /// No way through routers from one host to another.
-    #[error("there is no way from `{from}` to `{to}`")]
+    #[error("no path leads from `{from}` to `{to}`")]
     Unreachable {
         /// Where the flow begins.
         from: String,
@@ -122,7 +124,7 @@ pub enum Problem {
         to: String,
     },
     /// Hosts that no flow needs, but that cannot reach each other.
-    #[error("the network falls apart: nothing joins `{0}` and `{1}`")]
+    #[error("no links join `{0}` and `{1}`: every two hosts need a path")]
     Disconnected(String, String),
     /// There is nothing of this.
     #[error("the scenario has no {0}")]
@@ -146,10 +148,10 @@ pub enum Problem {
         hint: String,
     },
     /// A sweep sets something that the scenario has not.
-    #[error("the sweep's path leads to nothing: there is no `{0}`")]
+    #[error("the sweep's path names no parameter: there is no `{0}`")]
     SweepPath(String),
     /// A form sets something of an item that the scenario has not.
-    #[error("the form changes what is not there: there is no `{0}`")]
+    #[error("the form changes an unknown parameter: there is no `{0}`")]
     FormPath(String),
     /// A sweep that takes the lists side by side, with lists of different lengths.
     #[error(
@@ -292,7 +294,7 @@ impl Problems {
         let diagnostics = found
             .into_iter()
             .map(|((start, end, problem), found)| {
-                // What is wrong at every point has nothing to do with the sweep.
+                // A mistake at every point has nothing to do with the sweep.
                 let with = found.with.filter(|_| found.points < points);
                 Diagnostic { problem, span: start..end, with }
             })

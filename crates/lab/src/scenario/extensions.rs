@@ -39,7 +39,7 @@ impl FromStr for Extensions {
     type Err = StackError;
 
     fn from_str(text: &str) -> Result<Self, StackError> {
-        // One space between words, so that what means the same is written the same.
+        // One space between words, so that equal texts are written alike.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         stack(&text)?;
         Ok(Extensions { text })

@@ -96,7 +96,7 @@ impl TryFrom<String> for Name {
     type Error = String;
 
     fn try_from(text: String) -> Result<Name, String> {
-        // What this program has put together itself is read back: a name, a hyphen, a name and its numbers.
+        // Names that this program has composed are read back: a name, a hyphen, a name and its numbers.
         let stem = text.get(..LONGEST).unwrap_or(&text);
         let rest = text.get(stem.len()..).unwrap_or_default();
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

@@ -153,7 +153,7 @@ impl Nodes {
                 }
             }
         }
-        // What is said about one member of a group comes instead of what is said about all.
+        // Settings of one member of a group replace those of the group.
         for (name, host, key) in singles {
             if self.groups.get(&name).is_some_and(|members| *members != [name.clone()]) {
                 let name = name.to_string();

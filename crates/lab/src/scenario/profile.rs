@@ -134,7 +134,7 @@ impl ProfileOptions {
             profile.keep_alive = Some(KeepAlive::default());
         }
         profile.validate()?;
-        // What the applications here send is zeros, and only their number counts.
+        // The applications here send zeros, and only their number matters.
         profile.carries_bytes()?;
         Ok(profile)
     }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(profile.congestion.name(), "ltcp");
         assert_eq!(profile.ack, AckChoice::Immediate);
         assert_eq!(ProfileOptions::default().or(&host), host);
-        // What the flow says wins over what cannot work with it.
+        // The flow's settings win over host settings that cannot work with them.
         let nearer = tcp("no-sack").or(&tcp("sack")).profile().unwrap();
         assert_eq!(nearer.recovery, RecoveryChoice::NewReno);
     }

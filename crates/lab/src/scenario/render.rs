@@ -38,7 +38,7 @@ pub(super) fn diagnostic(
         // A tab is as wide above as below.
         f.write_char(if character == '\t' { '\t' } else { ' ' })?;
     }
-    // What goes on in the next line is marked to the end of this one.
+    // A part that continues in the next line is marked to the end of this one.
     let marked = text.get(span.clone()).unwrap_or_default();
     let marked = marked.lines().next().unwrap_or_default().trim_end().chars().count();
     let left = characters.as_str().trim_end().chars().count();

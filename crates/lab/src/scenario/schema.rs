@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    /// What stands in the schema as an example is an example.
+    /// Examples in the schema are valid.
     #[test]
     fn examples_of_link_options_are_accepted() {
         for (key, _, _, example) in LINK_OPTIONS {

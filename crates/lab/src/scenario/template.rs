@@ -46,7 +46,7 @@ impl fmt::Display for Template {
 
 /// The template is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of dumbbell, chain, star, network")]
+#[error("`{0}` is not a template: choose dumbbell, chain, star or network")]
 pub struct UnknownTemplate(String);
 
 impl FromStr for Template {

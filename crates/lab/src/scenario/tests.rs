@@ -1,4 +1,4 @@
-//! What scenarios say, and what is said about scenarios that are wrong.
+//! Scenarios that are right, and the errors of those that are wrong.
 
 mod errors;
 mod forms;

@@ -41,7 +41,7 @@ pub enum TraceError {
     #[error("the trace {} has no entries", .0.display())]
     Empty(PathBuf),
     /// It takes no time.
-    #[error("the last line of the trace {} is 0: a trace has to take some time", .0.display())]
+    #[error("the last line of the trace {} is 0, but a trace must last longer than that", .0.display())]
     Timeless(PathBuf),
     /// It is no file, but a directory or a device.
     #[error("the trace {} is not a file", .0.display())]
@@ -50,7 +50,7 @@ pub enum TraceError {
     #[error("the trace {} is larger than {} MiB", .0.display(), MOST_BYTES >> 20)]
     TooLarge(PathBuf),
     /// It is another one than when the scenario was read.
-    #[error("the trace {} is another one than the scenario's: its SHA-256 is {sum}", .path.display())]
+    #[error("the trace {} is not the scenario's: its SHA-256 is {sum}", .path.display())]
     Changed {
         /// The file.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! A TOML document as a tree in which every key and value knows where it was written.
 //!
-//! Every message about a scenario points into its text, so positions have to survive the steps before decoding: a sweep
+//! Every message about a scenario points into its text. So positions have to survive the steps before decoding. A sweep
 //! replaces values, and options of a link are copied to both of its directions. A moved value keeps its position.
 
 use std::collections::BTreeMap;

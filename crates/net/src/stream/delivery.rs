@@ -48,7 +48,7 @@ impl TcpStream {
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
             let now = self.socket.shared.runtime.poll_for_acks(inner, now);
             inner.host.send_adu(id, now, unit)?;
-            inner.written_since_poll += unit.len();
+            inner.roles.written_since_poll += unit.len();
             Ok(())
         })
     }

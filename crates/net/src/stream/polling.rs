@@ -146,7 +146,7 @@ impl TcpStream {
             });
             (inner.has_failed() || ready.unwrap_or(true)).then_some(Ok(()))
         });
-        // What goes wrong is found by the call that follows.
+        // The next call finds the error.
         polled.map(|_| ())
     }
 

@@ -97,7 +97,7 @@ impl TcpStream {
             }
             Ok(total)
         })?;
-        inner.written_since_poll += *written.as_ref().unwrap_or(&0);
+        inner.roles.written_since_poll += *written.as_ref().unwrap_or(&0);
         Ok(written?)
     }
 }

@@ -111,7 +111,7 @@ proptest! {
         let _ = (json::attach(text.as_bytes()), json::commands(text.as_bytes()));
     }
 
-    /// Whatever a frame asks is an interval, or is refused.
+    /// A frame's request is an interval, or it is refused.
     #[test]
     fn limits_are_intervals(variable in 0u64..13, low: u64, high: u64) {
         match binary::command(&frame(LIMITS, &[variable, low, high])) {

@@ -26,14 +26,14 @@ type Input = BufReader<Deadline<UnixStream>>;
 /// Says why and closes.
 pub(super) fn turn_away(stream: UnixStream, reason: &str) {
     let mut output = Output { stream, form: Form::Json };
-    // Who does not wait for an answer gets none.
+    // A peer that does not wait for an answer gets none.
     let _ = output.stream.set_write_timeout(Some(PATIENCE));
     let _ = output.line(&json::error(reason));
 }
 
 /// Serves a peer until it disconnects.
 pub(super) fn attend(hub: &Hub, stream: UnixStream) {
-    // What fails here has failed because the peer is gone: there is nobody to tell.
+    // A failure here means that the peer has gone, so nobody can be told.
     let _ = talk(hub, stream);
 }
 
@@ -43,7 +43,7 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     let mut output = Output { stream, form: Form::Json };
     output.line(&json::hello(hub.offered()))?;
     let Some(first) = read_line(&mut input) else {
-        // It has gone, or it says nothing. Who has gone does not hear why.
+        // It has gone, or it says nothing. A peer that has gone does not hear why.
         let reason = format!("nothing was asked for in {} s", PATIENCE.as_secs());
         return output.line(&json::error(&reason));
     };

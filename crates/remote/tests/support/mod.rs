@@ -11,7 +11,7 @@ use transom_net::{Stack, TcpStream};
 use transom_remote::{ExtensionSocket, Offer};
 use transom_tcp::extension::{DepartureReason, Interval, Variable};
 
-/// What takes longer never happens.
+/// After this time a test fails.
 pub const SOON: Duration = Duration::from_secs(20);
 
 pub struct Scene {

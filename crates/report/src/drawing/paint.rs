@@ -75,7 +75,7 @@ fn wire(graph: &Graph<'_>, layout: &Layout, from: usize, to: usize) -> Vec<(f64,
     let mut points = vec![a];
     points.extend(layout.side(from).and_then(|side| straight(from, a, side)));
     points.extend(layout.side(to).and_then(|side| straight(to, b, side)));
-    // What would run through other nodes goes around them.
+    // A line that would run through other nodes goes around them.
     let is_free = |node: usize| node == from || node == to;
     let near = |node: usize| {
         let (x, y) = layout.at(node);

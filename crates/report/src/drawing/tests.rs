@@ -116,7 +116,7 @@ fn two_hosts_and_a_link_need_no_router() {
     let kinds: Vec<Kind> = graph.nodes.iter().map(|node| node.kind).collect();
     assert_eq!(kinds, [Kind::Host, Kind::Kernel]);
     let picture = drawing(&scenario).unwrap().picture.inline("");
-    // What is so both ways is said once, the rest with an arrow.
+    // Properties of both directions are written once, the others with an arrow.
     assert!(picture.contains(">50 ms<") && picture.contains(">→ loss "), "{picture}");
     assert!(!picture.contains("←") && picture.contains(">kernel<"));
 }

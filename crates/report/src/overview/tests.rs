@@ -110,7 +110,7 @@ fn points_have_means_and_how_sure_they_are() {
             "timeouts of bulk2"
         ]
     );
-    // What failed comes first, and leads to its page.
+    // Failed runs come first, with links to their pages.
     assert_eq!(
         texts(&tables[0].rows[0]),
         [

@@ -125,21 +125,27 @@ fn window(seen: &Seen<'_>, with_window: bool, with_threshold: bool) -> Option<Ch
 fn in_flight(seen: &Seen<'_>) -> Chart {
     let chart = Chart::new("Bytes in flight", "in flight", "KiB")
         .caption("Sent, and neither acknowledged nor taken for lost.");
+    of_senders(seen, chart, Style::Step, |one| Some(one.in_flight as f64 / 1024.0))
+}
+
+/// The chart with a series for each flow of which a value was seen.
+fn of_senders(
+    seen: &Seen<'_>,
+    chart: Chart,
+    style: Style,
+    value: impl Fn(&SenderSample) -> Option<f64>,
+) -> Chart {
     shown(seen).fold(chart, |chart, (flow, hue)| {
-        let points = sender(flow, |one| Some(one.in_flight as f64 / 1024.0));
+        let points = sender(flow, &value);
         let name = flow.name.to_string();
-        if is_seen(&points) { chart.series(name, Style::Step, hue, points) } else { chart }
+        if is_seen(&points) { chart.series(name, style, hue, points) } else { chart }
     })
 }
 
 fn round_trips(seen: &Seen<'_>) -> Chart {
     let chart = Chart::new("Round-trip time", "smoothed RTT", "ms")
         .caption("As the sender has smoothed it (RFC 6298).");
-    shown(seen).fold(chart, |chart, (flow, hue)| {
-        let points = sender(flow, |one| one.srtt.map(millis));
-        let name = flow.name.to_string();
-        if is_seen(&points) { chart.series(name, Style::Line, hue, points) } else { chart }
-    })
+    of_senders(seen, chart, Style::Line, |one| one.srtt.map(millis))
 }
 
 fn again(seen: &Seen<'_>, with_segments: bool, with_timeouts: bool) -> Option<Chart> {

@@ -2,12 +2,12 @@
 //!
 //! A queue is good while it absorbs bursts and bad while it stands. CoDel measures how long each packet has waited when
 //! it leaves. Once every packet of an `interval` has waited at least `target`, it drops one, and then further ones
-//! after interval/√2, interval/√3, …: the rate of loss-controlled flows falls with 1/√(loss rate), so theirs falls
-//! linearly in time. The first packet that waited less ends it. If the queue stands again soon after, the drop rate
-//! resumes at its last value.
+//! after interval/√2, interval/√3, …. The rate of loss-controlled flows falls with 1/√(loss rate), so it falls linearly
+//! in time. The first packet that waited less ends it. If the queue stands again soon after, the drop rate resumes at
+//! its last value.
 //!
 //! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
-//! packets of ECN-capable transports are marked instead; a marked packet is transmitted, hence at most one packet is
+//! packets of ECN-capable transports are marked instead. A marked packet is transmitted, hence at most one packet is
 //! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are
 //! those of integers, exact to the nanosecond.
 
@@ -175,7 +175,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
             }
             let (next, ..) = self.signal(now, item, sink);
             self.dropping = true;
-            // Drops of the last dropping state that were more than it started with; if it ended a short while ago, the
+            // Drops of the last dropping state that were more than it started with. If it ended a short while ago, the
             // rate it had reached is a good one to start with (RFC 8289, section 5.5).
             let grown = self.count - self.last_count;
             let recently = now.since(self.drop_next) < interval.times(16);

@@ -30,7 +30,7 @@ impl<P: Send> Discipline<P> for DropHead<P> {
         _: &mut dyn Coin,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
-        // What would not fit into an empty queue must not empty it.
+        // A packet that would not fit into an empty queue must not empty it.
         if !self.limit.admits(Length::default(), item.len) {
             return refuse(now, Cause::Tail, item, sink);
         }

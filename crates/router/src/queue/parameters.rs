@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// A parameter must be above zero.
-    #[error("`{parameter}` is zero: it must be above")]
+    #[error("`{parameter}` must be above zero")]
     Zero {
         /// Its name in a queue's text form.
         parameter: &'static str,
     },
     /// A parameter is too large to be computed with.
-    #[error("`{parameter}` is too large: {most} is the most")]
+    #[error("`{parameter}` must be at most {most}")]
     TooLarge {
         /// Its name in a queue's text form.
         parameter: &'static str,
@@ -27,7 +27,7 @@ pub enum ParameterError {
     },
     /// RED's lower threshold lies beyond the queue's capacity.
     #[error(
-        "red's `min` ({min}) is never passed by a queue limited to {limit}: RED would do nothing"
+        "a queue limited to {limit} never exceeds red's `min` ({min}), so RED would do nothing; lower `min`"
     )]
     NeverReached {
         /// The lower threshold.
@@ -36,6 +36,6 @@ pub enum ParameterError {
         limit: u64,
     },
     /// CoDel's target is longer than its interval.
-    #[error("codel's `target` is longer than its `interval`: 5 to 10 % of it is usual")]
+    #[error("codel's `target` must be shorter than its `interval`; 5 to 10 % of it is usual")]
     TargetAboveInterval,
 }

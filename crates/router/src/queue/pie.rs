@@ -12,7 +12,7 @@
 //! PIE needs a timer. Its inputs do not change between two calls, so the next call first makes the updates that were due
 //! since the last one, each for its own time. The result is that of a timer, which starts with the first packet. An idle
 //! queue's controller settles after a few hundred updates, and at most [`MOST_UPDATES`] are made at once, so that no
-//! call takes long: a link that held packets back for longer has been down.
+//! call takes long. A link that held packets back for longer has been down.
 
 mod controller;
 mod estimate;

@@ -131,7 +131,7 @@ impl WindowControl {
     }
 
     /// Sets a function that prefetches memory, instead of the reads by which [`returning_all`](Self::returning_all) prefetches
-    /// otherwise: a processor continues at once after a prefetch, but may wait for a read.
+    /// otherwise. A processor continues at once after a prefetch, but may wait for a read.
     pub fn set_prefetch(&mut self, prefetch: Option<Prefetch>) {
         self.prefetch = prefetch;
     }
@@ -145,7 +145,7 @@ impl WindowControl {
         }
         let Some(segment) = self.read(packet, len) else { return };
         let ends = segment.flags.intersects(Flags::FIN | Flags::RST);
-        // Whatever else goes forward says nothing about windows that come back: no need to look its flow up.
+        // Other packets on the way forward say nothing about windows that come back, so their flow is not looked up.
         if segment.is_syn() {
             if !ends {
                 self.sender_calls(now, &segment, packet);

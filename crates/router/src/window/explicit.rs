@@ -11,9 +11,9 @@
 //! grows by 1/8 if the average queue was below a fifth of B. It shrinks by a sixteenth of itself if it was above.
 //!
 //! Deviations: the text of the article could not be consulted; the formula and the factor's rule are as they are commonly
-//! cited. The interval is a parameter (10 ms). Without a memory of flows the scale of windows is not known, so that the
-//! value is written as if windows were not scaled: a scaled window comes out larger than meant, by a power of two. Right edges
-//! move left, which is what the paper objects to.
+//! cited. The interval is a parameter (10 ms). Without a flow table the scale of windows is not known, so the value is written
+//! as if windows were not scaled. A scaled window comes out larger than meant, by a power of two. Right edges move left, which
+//! is what the paper objects to.
 
 use transom_tcp::time::{Duration, Instant};
 

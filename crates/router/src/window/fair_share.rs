@@ -4,10 +4,10 @@
 //! window = (rate · RTT + queue) / active flows
 //! ```
 //!
-//! The RTT is what the flow's own handshake took, so that flows of different lengths get the same rate, or a parameter where
-//! that was not seen. The handshake's time has in it what waited in the queue then, and the window is too large by that; the
-//! queue's part makes up for it. With `syn_windows` the receiver's SYN gets a share as well: that of one flow more than are active, over the
-//! parameter's RTT, as nothing has been timed yet. A flow that cannot use its share leaves it unused: this is for links whose flows can.
+//! The RTT is what the flow's own handshake took, so that flows of different lengths get the same rate, or a parameter where that was not
+//! seen. The handshake's time has in it what waited in the queue then, and the window is too large by that. The queue's part makes up for
+//! it. With `syn_windows` the receiver's SYN gets a share as well: that of one flow more than are active, over the parameter's RTT, as
+//! nothing has been timed yet. A flow that cannot use its share leaves it unused: this is for links whose flows can.
 //!
 //! Transom's own; the paper does not have it.
 

@@ -14,12 +14,12 @@
 //! such an ACK (RFC 9293 3.10.7.4), so a forged SYN and a forged segment behind it cause one. Such an ACK passes unchanged, and its edge is
 //! remembered.
 //!
-//! If the receiver began, its own ACK of the sender's SYN is the proof: the receiver can know the sender's number only if it got it.
+//! If the receiver began, its own ACK of the sender's SYN is the proof. The receiver can know the sender's number only if it got it.
 //!
-//! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing: there is no edge yet that it
+//! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing. There is no edge yet that it
 //! could move. That holds for the first SYN only. The router cannot know which of several SYNs reaches the sender. So it remembers the
-//! furthest edge of all of them, and no later one moves it back: when a SYN is repeated, when both ends call at once, or when another host
-//! answers. A SYN that passes unchanged counts as well.
+//! furthest edge of all of them, and no later one moves it back. This matters when a SYN is repeated, both ends call at once, or another
+//! host answers. A SYN that passes unchanged counts as well.
 //!
 //! The router only knows the packets that it has seen. If the sender gets a copy of the SYN by another path, with a larger window, it will
 //! send data beyond the edge here, and get it acknowledged. The router treats such acknowledgements as foreign: they pass unchanged, and
@@ -137,7 +137,7 @@ impl Opening {
     /// The sender's SYN without ACK, when there has been one already of either side.
     pub(super) fn called_again(&mut self, segment: &Segment, options: &Options, micros: u32) {
         match self.step {
-            // What is sent again is of the same handshake, which began with the first.
+            // A repeated SYN belongs to the same handshake, which began with the first.
             Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {
                 self.said = self.said.early_if(segment.payload > 0);
             }
@@ -258,7 +258,7 @@ impl Opening {
         Open {
             edge: self.iss + 1 + self.told,
             ack: self.iss + 1,
-            // What has been lowered need not come down again.
+            // A window that was lowered need not come down again.
             desired: if self.said.is_lowered() { self.told } else { u32::MAX },
             rtt,
             period: 0,

@@ -9,9 +9,9 @@
 //!
 //! The paper reduces by the last acknowledged segment, which keeps the edge if acknowledgements come in order and the field has
 //! the precision. Here the edge itself is kept, because neither is certain: old acknowledgements arrive late, and a scaled
-//! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field. And where the
-//! paper lets a new flow's first acknowledgement pass, here the edge is known from the SYN, whose window is not scaled: a
-//! receiver's megabyte need not be given away first.
+//! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field. The paper lets a
+//! new flow's first acknowledgement pass. Here the edge is known from the SYN, whose window is not scaled, so a receiver's
+//! megabyte need not be given away first.
 //!
 //! The SYN's own window is up to 64 KiB. If the policy lowers it ([`Policy::on_syn`](super::Policy::on_syn)), the same three bounds hold. The
 //! earlier edge is that of the same SYN when it passed before; usually there is none.

@@ -174,7 +174,7 @@ impl Run {
         }
         for shake in &begins.shakes {
             match (*shake, begins.called_back) {
-                // What is acknowledged late is no more than has been sent.
+                // A late acknowledgement covers no more than was sent.
                 (Shake::Receiver(window, data), false) if run.confirmed => {
                     let told = run.told.distance_from(first).cast_unsigned();
                     run.answer(window, u32::from(data).min(told))?;
@@ -296,7 +296,7 @@ proptest! {
         prop_assert!(run.unproven == 0 || !(run.confirmed || run.called_back));
     }
 
-    /// Whatever comes, nothing panics, and what is not rewritten stays as it is.
+    /// No input causes a panic, and packets that are not rewritten stay as they are.
     #[test]
     fn noise(packets in proptest::collection::vec(
         (any::<bool>(), proptest::collection::vec(any::<u8>(), 0..90)), 1..50,

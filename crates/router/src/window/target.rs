@@ -18,12 +18,12 @@
 //! - The paper calls the counter's limit `div_const` in section 3.2 and `add_const` in appendix B, and the fraction the other
 //!   way round. Here they are `halve_after` and `raise` ("1/64").
 //! - The target's first value is not given: 64 KiB, the largest window without scaling.
-//! - The target is kept between one small segment (536 bytes) and a limit (1 MiB unless set): with an empty queue it would
+//! - The target is kept between one small segment (536 bytes) and a limit (1 MiB unless set). With an empty queue it would
 //!   otherwise rise without end, and be of no use when the queue fills.
 //! - Section 3.2 has each flow's window brought to the target as acknowledgements come. Appendix B lowers it only while the queue
 //!   is above the upper threshold, so that between the thresholds unequal windows stay unequal. Figure 5 comes out with the
 //!   former, which is the default; `only-above` is the latter.
-//! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to; the paper rewrites no SYNs.
+//! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to. The paper rewrites no SYNs.
 //!   With `syn_windows` the SYN gets the target too, so that there is nothing to use up first. Appendix B's condition is about windows
 //!   that fall, and does not apply: the first one does not.
 //! - The appendix's reduction can go below the target by less than one acknowledgement and is then set to it; so it is here.

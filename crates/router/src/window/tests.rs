@@ -265,7 +265,7 @@ fn an_impossible_acknowledgement_teaches_nothing() {
     let mut path = Path::new(always(2000));
     path.connect();
     assert_eq!(path.ack(9101, 500), 16);
-    // What lies beyond the edge cannot have been sent. If this were believed the edge would be anywhere.
+    // Bytes beyond the edge cannot have been sent. If this were believed the edge would be anywhere.
     assert_eq!(path.ack(1_000_000, 500), 500);
     assert_eq!(path.ack(0x7000_0000, 500), 500);
     assert_eq!(path.control.counters().implausible, 2);

@@ -1,8 +1,8 @@
 //! How long packets were in a queue: recorded one by one, kept as a histogram.
 //!
 //! A queue's delays are recorded in an HDR histogram of two significant digits: a percentile of it is at most 1 % above the exact one.
-//! What is kept of a span of time is the histogram's buckets that are not empty, in a few bytes each, so that a queue in
-//! which nothing waits costs nothing, and histograms of many spans can be added up.
+//! A span of time keeps the histogram's buckets that are not empty, in a few bytes each. So a queue in which nothing waits costs
+//! nothing, and histograms of many spans can be added up.
 
 use hdrhistogram::Histogram;
 use transom_tcp::time::Duration;

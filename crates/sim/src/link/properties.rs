@@ -174,7 +174,7 @@ proptest! {
             while let Some(at) = link.next_delivery() {
                 out.extend(link.deliver(at));
             }
-            // What comes at the same time may have been asked for one by one.
+            // Packets that come at the same time may have been asked for one by one.
             out.sort_by_key(|delivered| (delivered.due, delivered.index, delivered.duplicate));
             (out, link.counters())
         };

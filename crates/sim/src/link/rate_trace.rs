@@ -5,9 +5,8 @@
 //! number. After the last line the trace begins again at that moment. An opportunity without a packet is lost. Small packets share an
 //! opportunity, and a packet may need several.
 //!
-//! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so
-//! that an opportunity is 1500 bytes: just as there, one is what a packet of 1500 bytes takes, and a trace with one line for each millisecond
-//! has 12 Mbit/s.
+//! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so an
+//! opportunity is 1500 bytes. As there, one carries a packet of 1500 bytes, and a trace with one line for each millisecond has 12 Mbit/s.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,7 +91,7 @@ pub enum RateTraceError {
     #[error("there are no lines")]
     Empty,
     /// The trace takes no time.
-    #[error("the last line is 0: a trace has to take some time")]
+    #[error("the last line is 0, but a trace must last longer than that")]
     Timeless,
 }
 
@@ -215,7 +214,7 @@ mod tests {
         let error = |text: &str| Opportunities::parse(text).unwrap_err().to_string();
         assert_eq!(error(""), "there are no lines");
         assert_eq!(error("# nothing\n\n"), "there are no lines");
-        assert_eq!(error("0\n0\n"), "the last line is 0: a trace has to take some time");
+        assert_eq!(error("0\n0\n"), "the last line is 0, but a trace must last longer than that");
         assert_eq!(error("5\n\n4\n"), "line 3 goes back in time");
         let whole = "is not a whole number of milliseconds from 0 to 4294967295";
         for text in ["1.5", "-1", "x", "1 2", "4294967296", "99999999999999999999999", "\u{feff}1"]

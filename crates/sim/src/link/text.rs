@@ -25,7 +25,7 @@ pub enum SyntaxError {
     #[error(transparent)]
     Window(Box<transom_router::window::ControlConfigError>),
     /// The form is right but the values make no sense together.
-    #[error("`{text}` makes no sense: {why}")]
+    #[error("`{text}` is not valid: {why}")]
     Nonsense {
         /// What was given.
         text: String,

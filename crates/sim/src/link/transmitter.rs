@@ -166,7 +166,7 @@ mod tests {
     fn what_comes_with_an_opportunity_comes_too_late_for_it() {
         let mut traced = traced("1\n");
         assert_eq!(micros(traced.transmit(at(0), 100).ends), 1_000);
-        // What was left of the first is gone, whether it was needed until then or not.
+        // The rest of the first opportunity is gone, needed or not.
         assert_eq!(micros(traced.transmit(at(1_000), 100).ends), 2_000);
         assert_eq!(micros(traced.transmit(at(1_999), 100).ends), 2_000);
         assert_eq!(micros(traced.transmit(at(7_500), 1500).ends), 8_000);

@@ -101,7 +101,7 @@ impl Fabric {
         controlled.control.returning(now, packet.headers_mut(), len, checksum, queue).hold
     }
 
-    /// The same for a packet that a wire has damaged. Whatever it says, it goes on at once.
+    /// The same for a packet that a wire has damaged. In every case the packet goes on at once.
     pub(super) fn control_damaged(&mut self, now: Instant, over: LinkId, bytes: &mut [u8]) {
         let link = over.back();
         let Fabric { controls, wires, .. } = self;

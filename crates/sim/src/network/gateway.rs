@@ -1,9 +1,9 @@
 //! Where the network ends and something else begins.
 //!
-//! Theory of operation. To the network a gateway is a host that never does anything by itself. What arrives there is put down
-//! in its outbox, with the time of its arrival and as the bytes that it is on a wire; what is handed to it enters the network
-//! at the time that the caller says. The network still has no clock and no input or output: an emulator, which has both,
-//! empties the outbox when that time has come, and a test may do it whenever it likes.
+//! Theory of operation. To the network a gateway is a host that never does anything by itself. Packets that arrive there go
+//! into its outbox, with the time of their arrival and their bytes on a wire; packets handed to it enter the network at the
+//! time that the caller says. The network still has no clock and no input or output. An emulator, which has both, empties the
+//! outbox when that time has come, and a test may do it whenever it likes.
 
 use super::packets::Packet;
 use super::senders::Addresses;
@@ -52,7 +52,7 @@ impl Network {
 
     /// An IP packet comes in through a gateway at `now`, before which everything due is handled.
     ///
-    /// Only what is for a host or another gateway of the network goes anywhere; the rest (a multicast, IPv6, no packet at all)
+    /// Only what is for a host or another gateway of the network goes anywhere. The rest (a multicast, IPv6, no packet at all)
     /// counts as undeliverable.
     ///
     /// # Errors

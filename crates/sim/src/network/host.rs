@@ -291,7 +291,7 @@ impl Host {
         self.log = Some((reader, self.stack.log().written()));
     }
 
-    /// Hands out what is new in the event log. Whatever is done at once makes fewer records than it holds.
+    /// Hands out what is new in the event log. One call makes fewer records than the log holds.
     fn hand_out_log(&mut self) {
         let Some((reader, next)) = &mut self.log else { return };
         let reading = self.stack.log().read(*next);

@@ -1,8 +1,8 @@
 //! The packets that are somewhere in the network.
 //!
-//! What simulated applications send is zeros, of which there is no need to keep more than the number. A packet is then its
-//! headers, and its checksum is only made when somebody looks: when a wire damages it, a capture writes it down, or it leaves
-//! through a gateway. What has come in through a gateway has real bytes, and keeps them.
+//! Simulated applications send zeros, so only their number is kept. A packet is then its headers, and its checksum is only
+//! made when somebody looks: when a wire damages it, a capture writes it down, or it leaves through a gateway. Packets from a
+//! gateway have real bytes, and keep them.
 
 use super::NetworkError;
 use std::net::SocketAddrV4;
@@ -203,7 +203,7 @@ impl Packet {
     /// Its bytes as they are on the wire, checksums included, when it is needed no more.
     pub(super) fn into_bytes(self) -> Result<Vec<u8>, NetworkError> {
         match self.whole {
-            // What has checksums to be made was sent by a host of ours.
+            // Only a packet of a simulated host still lacks checksums.
             Some(whole) if self.origin != Origin::Within => Ok(whole.into_vec()),
             _ => self.bytes(),
         }

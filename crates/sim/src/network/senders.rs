@@ -1,9 +1,8 @@
 //! What a host sends for which flow.
 //!
 //! Packets are told apart by their ports: a flow's packets are those to its receiver's port, or from a port that only this flow uses.
-//! What TCP itself counts is asked of the flow's connections. One that its application has closed goes on sending what is in its
-//! buffer and is gone without a word when that is acknowledged; it is asked after each packet that it sends, because it cannot go
-//! before the next.
+//! TCP's own counts come from the flow's connections. A connection that its application has closed sends the rest of its buffer, and
+//! disappears when that is acknowledged. It is asked after each packet that it sends, because it cannot go before the next.
 
 use super::host::Map;
 use super::packets::Packet;
@@ -85,12 +84,12 @@ struct Connection {
 const TIDY_AT_LEAST: usize = 64;
 
 impl Senders {
-    /// What is sent to `remote` is the flow's.
+    /// Packets to `remote` are the flow's.
     pub(crate) fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
         self.addresses.add_receiver(remote, flow);
     }
 
-    /// What is sent from `port` is the flow's.
+    /// Packets from `port` are the flow's.
     pub(crate) fn sends_from(&mut self, port: u16, flow: FlowId) {
         self.addresses.add_port(port, flow);
     }

@@ -181,7 +181,7 @@ fn what_is_wrong_with_a_network_is_said() {
     assert!(matches!(topology.run(router, Instant::ZERO, sink), Err(NetworkError::NotAHost(_))));
     let error = topology.build().unwrap_err();
     assert!(matches!(error, NetworkError::Unreachable(from, to) if (from, to) == (b, a)));
-    assert_eq!(error.to_string(), "there is no way from node 1 to node 0");
+    assert_eq!(error.to_string(), "no path leads from node 1 to node 0");
 
     let mut topology = Topology::new(1);
     let a = topology.host(classic());

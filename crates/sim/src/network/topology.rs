@@ -25,7 +25,7 @@ const BEFORE_FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 /// The prefix that all hosts share, in bits.
 pub(super) const PREFIX: u8 = 8;
 /// As many hosts as have an address each.
-const MAX_HOSTS: usize = (1 << 24) - 2;
+pub(super) const MAX_HOSTS: usize = (1 << 24) - 2;
 /// Streams of hosts are numbered from here, those of links from zero.
 const HOST_STREAMS: u64 = 1 << 32;
 
@@ -106,8 +106,8 @@ impl Topology {
         self.add(Blueprint::Router)
     }
 
-    /// Adds a gateway: a host that is elsewhere. What is sent to its address leaves the network, and what comes in has its
-    /// address as the source; see [`Network::inject`] and [`Network::take_departure`].
+    /// Adds a gateway: a host that is elsewhere. Packets to its address leave the network, and packets that come in have
+    /// its address as the source; see [`Network::inject`] and [`Network::take_departure`].
     pub fn gateway(&mut self) -> NodeId {
         self.add(Blueprint::Gateway)
     }
@@ -243,7 +243,7 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
     let mut secret = [0; 16];
     streams.rng(HOST_STREAMS + number as u64, 0).fill(&mut secret);
     let config = StackConfig {
-        // What is looked at is the network.
+        // The test looks at the network.
         memory: MemoryLimits::NONE,
         mtu: config.mtu,
         // The wires know which packets they have damaged.

@@ -88,8 +88,8 @@ impl Ledger {
         }
     }
 
-    /// Takes over everything that another ledger has, which is empty afterwards: that of a host outside, for one. What has
-    /// begun in the one and ended in the other is complete then.
+    /// Takes over everything that another ledger has, which is empty afterwards: that of a host outside, for one.
+    /// Transfers that began in the one and ended in the other are complete then.
     pub fn absorb(&mut self, other: &mut Ledger) {
         let Ledger { flows, begun, ended, sending } = std::mem::take(other);
         for (id, theirs) in (0..).map(FlowId).zip(flows) {

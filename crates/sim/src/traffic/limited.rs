@@ -9,7 +9,7 @@ use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
-/// Writes a chunk at regular intervals, as a codec does. What there is no room for waits its turn.
+/// Writes a chunk at regular intervals, as a codec does. Data for which there is no room waits.
 #[derive(Debug)]
 pub struct Limited {
     flow: FlowId,

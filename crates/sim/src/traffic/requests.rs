@@ -1,6 +1,6 @@
 //! Requests and responses: one after the other over one connection, or the objects of pages over several.
 //!
-//! How large a request and its response are is drawn where the request is made; the other end is told beside the network
+//! How large a request and its response are is drawn where the request is made. The other end is told beside the network
 //! ([`Plan`]), as a real server reads it in the request.
 
 use super::{Application, FlowId, Io};

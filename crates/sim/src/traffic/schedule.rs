@@ -1,7 +1,7 @@
 //! When to transfer how much.
 //!
-//! Web-like traffic is many transfers whose sizes have a heavy tail, with pauses in which the reader thinks: the mean of the
-//! load is made by a few large ones (Crovella and Bestavros, "Self-Similarity in World Wide Web Traffic", 1997).
+//! Web-like traffic is many transfers whose sizes have a heavy tail, with pauses in which the reader thinks. A few large
+//! transfers make most of the load (Crovella and Bestavros, "Self-Similarity in World Wide Web Traffic", 1997).
 
 use crate::random::{Draw, Rng};
 use transom_tcp::time::{Duration, Instant};

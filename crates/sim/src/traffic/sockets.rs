@@ -82,10 +82,10 @@ pub trait Sockets {
     /// A connection sends for a flow: what it counts is the flow's.
     fn follow(&mut self, ledger: &mut Ledger, id: ConnectionId, flow: FlowId);
 
-    /// What is sent to this address and port is a flow's.
+    /// Packets to this address and port are a flow's.
     fn sends_to(&mut self, remote: SocketAddr, flow: FlowId);
 
-    /// What is sent from this port is a flow's.
+    /// Packets from this port are a flow's.
     fn sends_from(&mut self, port: u16, flow: FlowId);
 
     /// Takes a port for datagrams; false if another application has it.

@@ -20,7 +20,7 @@ pub(super) fn words() -> Vec<(Unit, &'static str)> {
     WORDS.iter().map(|word| (word.unit, word.name)).chain(congestion).collect()
 }
 
-/// Small buffers, so that they matter, and a TIME-WAIT that ends, though not before a fixed timer has backed off a few times: a FIN whose
+/// Small buffers, so that they matter, and a TIME-WAIT that ends, though not before a fixed timer has backed off a few times. A FIN whose
 /// acknowledgement was lost must find it.
 pub(super) fn tamed(profile: Profile) -> Profile {
     let max = if profile.options.window_scale { 1 << 20 } else { 65_535 };
@@ -81,7 +81,7 @@ fn every_pair_of_units_moves_its_bytes_or_is_refused() {
         }
     }
     assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), texts.len());
-    // What cannot work: SACK's recoveries without SACK, and what needs a window scale without it.
+    // Combinations that cannot work: SACK's recoveries without SACK, and what needs a window scale without it.
     println!("{seed} pairs moved their bytes; refused: {refused:#?}");
     assert!(seed as usize > texts.len() / 2, "most pairs can work");
     assert!(refused.keys().any(|why| why.contains("SACK option")), "{refused:?}");

@@ -1,7 +1,7 @@
 //! TCP Fast Open over adversarial networks (RFC 7413): many short connections one after the other, whose SYNs carry data that is lost, doubled and
-//! overtaken. Whatever the seed, both applications have each other's stream exactly, and no connection has any byte twice.
+//! overtaken. With every seed, both applications have each other's stream exactly, and no connection has any byte twice.
 //!
-//! What may happen is said in section 2.1: a SYN that comes late, when its first connection is gone, is a connection of its own with the same data. The
+//! Section 2.1 allows one exception: a SYN that comes late, when its first connection is gone, is a connection of its own with the same data. The
 //! server's streams are judged for these too.
 //!
 //! A failing seed is printed: `TRANSOM_FAST_OPEN_SEED=n` replays it.

@@ -14,8 +14,8 @@ mod stacked;
 mod swaps;
 mod whole;
 
-/// Runs `one` for each seed, or with a trace for the only one that the variable of this name has; with an S behind its name it has how many there are.
-/// Panics if `one` does for any of them, and says how the tests called `tests` replay that. How many were run; nothing after an only one.
+/// Runs `one` for each seed, or with a trace for the only one that the variable of this name has. With an S behind its name it has how many there
+/// are. Panics if `one` does for any of them, and says how the tests called `tests` replay that. How many were run; nothing after an only one.
 fn every_seed(
     variable: &str,
     usual: u64,

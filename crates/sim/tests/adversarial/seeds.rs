@@ -1,4 +1,4 @@
-//! Whatever the seed, every byte arrives once and in order, both connections end, and nothing spins.
+//! With every seed, every byte arrives once and in order, both connections end, and nothing spins.
 //!
 //! A failing seed is printed: `TRANSOM_SEED=n cargo test -p transom-sim --test adversarial` replays it alone with a trace,
 //! and `TRANSOM_SEEDS=n` sets how many are run.

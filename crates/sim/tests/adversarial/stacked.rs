@@ -1,4 +1,4 @@
-//! Stacks of extensions that ask for anything at any time, over adversarial networks: every byte arrives all the same, and a plain TCP
+//! Stacks of extensions that ask for anything at any time, over adversarial networks. Every byte arrives all the same, and a plain TCP
 //! with the same history could have sent whatever was sent. In what order they are attached, and how often, makes no difference.
 //!
 //! That plain TCP is a [`Shadow`] beside each connection.
@@ -89,7 +89,7 @@ impl Extension for Imp {
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        // What is to be seen is there to be looked at.
+        // The values that a test reads are there.
         assert!(view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() <= view.acks_seen() as usize);
         if event.what.contains(Wake::TIMER) || self.rng.below(4) == 0 {

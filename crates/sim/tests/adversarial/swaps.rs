@@ -46,7 +46,7 @@ fn kept(info: &Info) -> impl PartialEq + std::fmt::Debug {
 
 fn exchange(connection: &mut Connection, now: Instant, text: &str) {
     let before = connection.info(now);
-    // What cannot go together with the rest of the connection is refused, and then nothing has happened.
+    // A unit that does not fit the rest of the connection is refused, and nothing changes.
     let exchanged = connection.recompose(now, text).is_ok();
     let after = connection.info(now);
     assert!(after.cwnd <= before.cwnd, "{text}: {} after {}", after.cwnd, before.cwnd);

@@ -177,7 +177,7 @@ fn an_attempt_is_refused_only_by_who_saw_its_syn() {
     assert_eq!(scene.victim.state(id), State::Closed);
 }
 
-/// A blind SYN in SYN-SENT cannot be told from the other half of a simultaneous open [MUST-10]; the true SYN-ACK is then
+/// A blind SYN in SYN-SENT cannot be told from the other half of a simultaneous open [MUST-10]. The true SYN-ACK is then
 /// refused, as its sequence number is not the one the forger chose. What holds: no connection to the forger comes about, the
 /// attempt ends, and little is sent meanwhile.
 #[test]
@@ -232,7 +232,7 @@ fn paws_is_not_poisoned_from_off_the_path() {
 }
 
 /// After data has arrived, a retransmission of it sets TS.Recent (section 4.3). A forged one, though it has the right acknowledgement and lies
-/// in the last window, does not: nobody off the path knows what we have sent for it to echo.
+/// in the last window, does not. Nobody off the path knows what we have sent for it to echo.
 #[test]
 fn paws_is_not_poisoned_by_a_forged_retransmission() {
     let mut victim = Victim::new();

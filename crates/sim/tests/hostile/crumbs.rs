@@ -26,7 +26,7 @@ fn assert_modest(victim: &Victim, id: ConnectionId, idle: i64, what: &str) {
     let held = (victim.held() - idle) as usize;
     let most = 4 * RECEIVE_BUFFER + (16 << 10);
     assert!(held <= most, "{what}: {held} bytes held for a buffer of {RECEIVE_BUFFER}");
-    // What the connection says of itself is near the truth.
+    // The connection's own count is near the truth.
     let said = victim.connection(id).memory();
     assert!(said + 4096 >= held, "{what}: {held} bytes held, {said} admitted");
 }
@@ -185,7 +185,7 @@ fn one_byte_segments_out_of_order_cost_a_bounded_multiple() {
             victim.inject(&peer.at(Flags::ACK, place(i), 0, b"x"));
         }
         assert_modest(&victim, id, idle, name);
-        // What was refused is not lost: the peer sends it again, in order.
+        // Data that was refused is not lost: the peer sends it again, in order.
         let mut honest = peer;
         victim.limits.packets = 2;
         for from in (0..60_002).step_by(1_000) {

@@ -76,7 +76,7 @@ fn a_flood_with_a_true_cookie_is_bounded() {
     }
     assert_eq!(victim.acceptable(), LIMIT);
     assert!(victim.held() < 1 << 20, "{} bytes are held", victim.held());
-    // What was accepted still counts.
+    // Connections that were accepted still count.
     for _ in 0..LIMIT {
         let id = victim.accept_next();
         assert_eq!(victim.read(id).len(), 1000);

@@ -37,7 +37,7 @@ fn legitimate_connects_succeed_during_and_after_a_syn_flood() {
         if n % 1_000 == 999 {
             let (by_cookie, id) = connects(&mut victim, n / 1_000);
             assert!(by_cookie, "the queue of half-open connections is full");
-            // What the cookie could carry is there.
+            // The options that the cookie could carry are there.
             let info = victim.info(id);
             assert!(info.sack && info.timestamps);
             assert_eq!(info.window_scale.unwrap().0, 7);

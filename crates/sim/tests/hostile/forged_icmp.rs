@@ -176,7 +176,7 @@ fn the_path_mtu_goes_down_to_the_minimum_and_never_up() {
         let now = victim.info(id).path_mtu;
         assert!(now <= mtu && now >= 552, "{claimed} made {now} of {mtu}");
         mtu = now;
-        // What leaves keeps to it.
+        // Packets that leave keep to it.
         for out in victim.sent() {
             assert!(
                 out.bytes.len() <= now as usize,

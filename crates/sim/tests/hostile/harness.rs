@@ -101,7 +101,7 @@ impl Victim {
     pub fn with(change: impl FnOnce(&mut StackConfig, &mut Profile, &mut ListenConfig)) -> Self {
         let mut config =
             StackConfig::new(vec![(VICTIM.into(), 24), ("fd00::2".parse().unwrap(), 64)]);
-        // What is looked at is what peers can make the host hold. The event log has its ring, whatever they do.
+        // The test looks at the memory that peers can make the host hold. The event log has its ring, whatever they do.
         config.log_records = 0;
         config.secret = *b"not a real one..";
         let (mut profile, mut listen) = (Profile::classic(), ListenConfig::default());

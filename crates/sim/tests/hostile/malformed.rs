@@ -61,7 +61,7 @@ fn known_options_of_unknown_length_are_skipped() {
         scene.victim.inject(&packets::tcp_with_options(from, to, &header, odd, &[]));
         let syn_ack = scene.victim.last();
         assert_eq!(syn_ack.flags, Flags::SYN | Flags::ACK, "{odd:?}");
-        // What was not offered properly is not agreed.
+        // Options that were not offered properly are not agreed.
         let Options { window_scale, sack_permitted, timestamps, .. } = syn_ack.options;
         assert_eq!((window_scale, sack_permitted, timestamps), (None, false, None), "{odd:?}");
     }

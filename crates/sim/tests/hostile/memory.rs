@@ -69,7 +69,7 @@ fn goes_on(victim: &mut Victim, peer: &mut Peer, id: ConnectionId) {
     victim.sent();
 }
 
-/// A host whose invariants are not checked after each packet, as that looks at every connection it has. What it holds is measured.
+/// A host whose invariants are not checked after each packet, as that looks at every connection it has. Its memory is measured.
 struct Crowded {
     stack: Stack,
     listener: ListenerId,
@@ -158,7 +158,7 @@ fn holes_of_ten_thousand_peers() {
         host.inject(&good.data(part));
         assert_eq!(host.read(id), part, "in order, and at once");
     }
-    // What was dropped is sent again, by whoever is honest.
+    // Honest peers send again what was dropped.
     let (peer, id) = &mut peers[PEERS / 2];
     let mut expected = Vec::new();
     for part in [&stream(1_000), &behind, &behind] {
@@ -201,7 +201,7 @@ fn data_that_nobody_reads() {
     assert_eq!(state(&victim), MemoryState::Normal);
 }
 
-/// Peers that take nothing: an application that writes to them all waits, and what is written stays within the limit.
+/// Peers that take nothing: an application that writes to them all waits, and the written data stays within the limit.
 #[test]
 fn data_that_nobody_takes() {
     const PEERS: usize = 1_000;

@@ -146,7 +146,7 @@ fn every_stage_is_what_it_says() {
         let expected = match stage {
             Stage::ClosedPort | Stage::Listen => (State::Closed, 0, 0, 0),
             Stage::HalfOpen => (State::Closed, 0, 1, 0),
-            // What is left of it is not the connection any more.
+            // The rest of it is not the connection any more.
             Stage::In(State::TimeWait) => (State::Closed, 1, 0, 1),
             Stage::In(state) => (state, 1, 0, 0),
         };
@@ -223,7 +223,7 @@ fn one_segment(stage: Stage, flags: Flags, seq: i64, ack: i64, payload: &[u8]) {
         assert_eq!(after, before, "{what}");
     }
     if synchronized && (ack == 1 << 30 || seq == 1 << 30) && stage != Stage::HalfOpen {
-        // What was never sent is acknowledged, or the position is far off.
+        // It acknowledges data that was never sent, or its position is far off.
         assert_eq!(after, before, "{what}");
     }
 }

@@ -4,7 +4,7 @@ use crate::harness::*;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options};
 
-/// What arrived first stays, whatever a later segment claims (the attack on intrusion detection of Ptacek and Newsham).
+/// The bytes that arrived first stay, whatever a later segment claims (the attack on intrusion detection of Ptacek and Newsham).
 #[test]
 fn the_first_bytes_stay() {
     let mut victim = Victim::new();
@@ -78,7 +78,7 @@ fn the_flight_stays_within_a_window_that_jumps_about() {
         victim.write(id, &stream_from(round, 30_000));
         peer.acknowledge(&mut victim);
         let info = victim.info(id);
-        // What was sent under a larger window stays sent [SHLD-15]; nothing is added.
+        // Data sent under a larger window stays sent [SHLD-15]; nothing is added.
         assert!(info.snd_nxt.since(info.snd_una) <= (u64::from(window) << 14).max(info.in_flight));
         let held_back = info.snd_nxt;
         if window == 0 {

@@ -25,7 +25,7 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// They do not begin as one.
-    #[error("this is no event log of Transom")]
+    #[error("this is not an event log of Transom")]
     Magic,
     /// It is of a version that this program does not know.
     #[error("an event log of version {0}; this program knows version {VERSION}")]

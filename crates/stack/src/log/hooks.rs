@@ -128,7 +128,7 @@ impl Log {
         let values = |bytes, extra| Values::of(&snapshot, una, bytes, snapshot.snd_wnd, extra);
         let delivered = after.delivered.saturating_sub(before.delivered);
         if duplicate || delivered > 0 || after.snd_una > before.snd_una {
-            // What the SYN and the FIN take is acknowledged and not delivered.
+            // The sequence numbers of SYN and FIN are acknowledged and not delivered.
             let bytes = delivered.max(after.snd_una.since(before.snd_una).min(1));
             let rtt = Values::last_rtt(&snapshot);
             self.flow(subject, &snapshot, FlowEvent::Acknowledged, values(bytes, rtt));

@@ -164,7 +164,7 @@ pub enum RecordError {
     #[error("a record of the unknown kind {0}")]
     Kind(u8),
     /// A field has a value that it cannot have.
-    #[error("the record's {0} makes no sense")]
+    #[error("the record's {0} is not valid")]
     Field(&'static str),
 }
 

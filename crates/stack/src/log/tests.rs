@@ -154,7 +154,7 @@ fn a_reader_knows_what_it_missed() {
     assert_eq!(numbers(&log, 1), (1, std::vec![2, 3, 4, 5]));
     assert_eq!(numbers(&log, 5), (0, std::vec![5]));
     assert_eq!(numbers(&log, 6), (0, std::vec![]));
-    // What a reader has not seen yet cannot have been missed.
+    // A reader cannot have missed records that it has not come to yet.
     assert_eq!(numbers(&log, 1000), (0, std::vec![]));
     assert_eq!(log.read(6).next, 6);
 }
@@ -227,7 +227,7 @@ fn lines_are_what_the_documentation_says() {
 }
 
 proptest! {
-    /// Any bytes are a record or are refused, and what is a record can be shown and written again.
+    /// Any bytes are a record or are refused, and each record can be shown and written again.
     #[test]
     fn hostile_bytes_do_no_harm(bytes in prop::array::uniform32(any::<u8>()), kind in 0u8..14) {
         let mut record = [0; RECORD_LEN];

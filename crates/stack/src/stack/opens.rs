@@ -1,15 +1,18 @@
 //! Opening: listening, and connecting from an unpredictable port (RFC 6056).
 
-use super::{ConnectionId, Owner, Stack};
+use super::template::Template;
+use super::transmit::IpFields;
+use super::{ConnectionId, Owner, Slot, Stack};
 use crate::config::PortSource;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{ListenConfig, Listener, ListenerId};
 use crate::mapped::{Bound, canonical};
 use crate::secrets::Purpose;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
-use transom_tcp::connection::{Connection, Endpoint};
+use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Instant;
 
@@ -20,7 +23,7 @@ pub enum ConnectError {
     #[error("{0} is not an address one can connect to")]
     BadRemote(SocketAddr),
     /// There is no local address of the remote's family.
-    #[error("no local address to reach {0} from")]
+    #[error("this host has no address from which to reach {0}")]
     NoRoute(IpAddr),
     /// The local address is not ours.
     #[error("{0} is not an address of this host")]
@@ -78,11 +81,12 @@ impl Stack {
                 return Err(ListenError::NoPort);
             }
             let mut places = self.config.ephemeral_ports.clone().map(at_port);
-            places.find(|bound| self.listening.is_free(bound)).ok_or(ListenError::NoPort)?
+            let is_free = |bound: &Bound| self.listening.is_free(bound) && !self.is_reserved(bound);
+            places.find(is_free).ok_or(ListenError::NoPort)?
         } else {
             at_port(address.port())
         };
-        if self.listening.conflicts(&bound) {
+        if self.listening.conflicts(&bound) || self.is_reserved(&bound) {
             return Err(ListenError::InUse(bound.address()));
         }
         let (index, generation) = self.listeners.insert(Listener {
@@ -253,6 +257,9 @@ impl Stack {
             None => self.source_for(remote.ip()).ok_or(ConnectError::NoRoute(remote.ip()))?,
         };
         let local = match local.map(|local| local.port()).filter(|&port| port != 0) {
+            Some(port) if self.is_reserved(&Bound::new(SocketAddr::new(ip, port), true)) => {
+                return Err(ConnectError::InUse);
+            }
             Some(port) => SocketAddr::new(ip, port),
             None => self.ephemeral(ip, remote, now).ok_or(ConnectError::NoPort)?,
         };
@@ -287,8 +294,8 @@ impl Stack {
         self.id_of(index).ok_or(ConnectError::TooMany)
     }
 
-    /// One of our addresses from which `remote` can be reached: of the smallest scope that is large enough, the one that
-    /// shares the longest prefix with it (RFC 6724 section 5, rules 2 and 8).
+    /// One of our addresses from which `remote` can be reached. Of those with the smallest sufficient scope, it shares
+    /// the longest prefix with `remote` (RFC 6724 section 5, rules 2 and 8).
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let shared = |ours: IpAddr| match (ours, remote) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -327,12 +334,72 @@ impl Stack {
                 }
                 Some(_) => true,
             };
-            if !taken && self.listening.find(local).is_none() {
+            let reserved = self.is_reserved(&Bound::new(local, true));
+            if !taken && !reserved && self.listening.find(local).is_none() {
                 self.next_port = self.next_port.wrapping_add(attempt + 1);
                 return Some(local);
             }
         }
         None
+    }
+
+    /// Gives a connection its place among the others.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        mut connection: Connection,
+        key: FlowKey,
+        owner: Owner,
+    ) -> u32 {
+        let takes_over = connection.profile().path_mtu_discovery.takes_over();
+        let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
+        if known.is_some_and(|known| !known.whole) {
+            connection.expect_fragments(now);
+        }
+        let ip_fields = IpFields {
+            dont_fragment: connection.dont_fragment(),
+            ..IpFields::of(connection.profile())
+        };
+        let slot = Slot {
+            connection,
+            key,
+            owner,
+            timer: None,
+            ready: false,
+            detached: false,
+            ip_fields,
+            ident: self.secrets.hash(Purpose::Identification, &key) as u16,
+            template: Template::new(&key, &ip_fields),
+            to_self: self.is_loop(&key),
+            homeless: false,
+            fast_pending_at: None,
+            held: 0,
+        };
+        let (index, _) = self.slots.insert(Box::new(slot));
+        let subject = self.subject(index, now);
+        if let Some(slot) = self.slots.get(index) {
+            self.log.opened(subject, &slot.connection, key.local(), key.remote());
+        }
+        self.flows.insert(key, Handler::Connection(index));
+        index
+    }
+
+    /// The path to a remote host, as far as it is known.
+    pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
+        let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
+        let known = self.path_mtus.get(key.remote, now);
+        let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
+        let interface_mtu = self.mtu_from(key);
+        let path = PathInfo {
+            mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
+            interface_mtu,
+            ip_header,
+            // The IP length field has 16 bits, and the headers take their part.
+            max_super_segment: self.config.offload.segmentation.map(|max| {
+                u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
+            }),
+        };
+        path.limited_to(profile.max_segment)
     }
 }
 

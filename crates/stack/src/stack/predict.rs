@@ -41,8 +41,8 @@ impl Stack {
         let index = self.slot_index(id)?;
         let subject = self.subject(index, now);
         let slot = self.slots.get_mut(index)?;
-        // Without somebody's word for the checksum, the ordinary way verifies it.
-        // What we send to ourselves does not come this way: it would be forged.
+        // Without somebody's word for the checksum, the ordinary way verifies it. Our packets to
+        // ourselves do not come this way: they would be forged.
         if offload.checksum != RxChecksum::Valid || slot.detached || slot.to_self {
             return None;
         }

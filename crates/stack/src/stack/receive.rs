@@ -1,28 +1,16 @@
-//! Arrival of packets.
+//! Arrival of packets: checks that do not depend on a connection, then the handler of the flow.
 
-use super::fast_open::FastSyn;
-use super::template::Template;
 use super::transmit::IpFields;
-use super::{ConnectionId, Owner, Reply, Slot, Stack};
-use crate::cookie;
+use super::{ConnectionId, Reply, Stack};
 use crate::flow::{FlowKey, Handler};
-use crate::listener::{HalfEntry, ListenerId};
-use crate::secrets::Purpose;
-use alloc::boxed::Box;
 use core::ops::Range;
-use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::packet::{PacketBuf, Payload};
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
-use transom_tcp::profile::Profile;
 use transom_tcp::segment::{Segment, reset_for};
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
-use transom_wire::{
-    Ecn, FastOpen, Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps,
-    UdpPacket,
-};
+use transom_wire::{Ecn, Flags, IpPacket, Protocol, Seq, TcpHeader, TcpPacket, UdpPacket};
 
 /// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
@@ -283,123 +271,9 @@ impl Stack {
         true
     }
 
-    fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
+    pub(super) fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
         self.recorded(index, now, |connection| connection.on_segment(now, segment));
         self.touched(index, now);
-    }
-
-    fn on_half_open(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
-        let Some(entry) = self.halves.get_mut(index) else { return };
-        let key = entry.key;
-        let over = |last: Instant| now.since(last) >= Duration::from_millis(500);
-        let Some(listener) = self.listeners.get(entry.listener.index) else { return };
-        let ip_fields = IpFields::of(&listener.profile);
-        match entry.half.on_segment(now, segment) {
-            HalfOpenAction::Ignore => {}
-            HalfOpenAction::RepeatSynAck => {
-                entry.half.on_repeated_syn(segment.header, segment.ecn);
-                if over(entry.last_syn_ack) {
-                    entry.last_syn_ack = now;
-                    let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-                }
-            }
-            HalfOpenAction::Challenge(header) => {
-                if entry.last_challenge.is_none_or(over) {
-                    entry.last_challenge = Some(now);
-                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-                }
-            }
-            HalfOpenAction::Reset(header) => {
-                self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-            }
-            HalfOpenAction::Refuse(header) => {
-                self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-                self.drop_half_open(index);
-            }
-            HalfOpenAction::Drop => self.drop_half_open(index),
-            HalfOpenAction::Complete => {
-                let listener = entry.listener;
-                // A full accept queue is told by silence: the peer's acknowledgement is as good as lost.
-                if self.listeners.get(listener.index).is_none_or(|entry| entry.is_full())
-                    || self.slots.len() >= self.config.max_connections
-                {
-                    return;
-                }
-                let half = entry.half.clone();
-                self.drop_half_open(index);
-                self.complete(now, key, listener, &half, segment);
-            }
-        }
-    }
-
-    /// Makes a connection of a half-open one.
-    fn complete(
-        &mut self,
-        now: Instant,
-        key: FlowKey,
-        listener: ListenerId,
-        half: &HalfOpen,
-        segment: &Segment<'_>,
-    ) {
-        let Some(entry) = self.listeners.get(listener.index) else { return };
-        let profile = entry.profile.clone();
-        let connection = Connection::from_half_open(profile, half, now);
-        let index = self.install(now, connection, key, Owner::Listener(listener));
-        self.on_connection(now, index, segment);
-    }
-
-    pub(super) fn install(
-        &mut self,
-        now: Instant,
-        mut connection: Connection,
-        key: FlowKey,
-        owner: Owner,
-    ) -> u32 {
-        let takes_over = connection.profile().path_mtu_discovery.takes_over();
-        let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
-        if known.is_some_and(|known| !known.whole) {
-            connection.expect_fragments(now);
-        }
-        let ip_fields = IpFields {
-            dont_fragment: connection.dont_fragment(),
-            ..IpFields::of(connection.profile())
-        };
-        let slot = Slot {
-            connection,
-            key,
-            owner,
-            timer: None,
-            ready: false,
-            detached: false,
-            ip_fields,
-            ident: self.secrets.hash(Purpose::Identification, &key) as u16,
-            template: Template::new(&key, &ip_fields),
-            to_self: self.is_loop(&key),
-            homeless: false,
-            fast_pending_at: None,
-            held: 0,
-        };
-        let (index, _) = self.slots.insert(Box::new(slot));
-        let subject = self.subject(index, now);
-        if let Some(slot) = self.slots.get(index) {
-            self.log.opened(subject, &slot.connection, key.local(), key.remote());
-        }
-        self.flows.insert(key, Handler::Connection(index));
-        index
-    }
-
-    pub(super) fn drop_half_open(&mut self, index: u32) {
-        let Some(entry) = self.halves.remove(index) else { return };
-        self.wheel.remove(entry.timer);
-        self.flows.remove(&entry.key);
-        if self.listeners.generation(entry.listener.index) == Some(entry.listener.generation)
-            && let Some(listener) = self.listeners.get_mut(entry.listener.index)
-        {
-            listener.half_open = listener.half_open.saturating_sub(1);
-        }
     }
 
     fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
@@ -426,16 +300,6 @@ impl Stack {
                 }
             }
         }
-    }
-
-    /// Whether a SYN for `listener` makes a half-open connection.
-    fn has_room(&self, listener: ListenerId) -> bool {
-        self.listeners.get(listener.index).is_some_and(|entry| {
-            self.slots.len() < self.config.max_connections
-                && !entry.is_full()
-                && entry.half_open < entry.syn_backlog
-                && self.halves.len() < self.config.max_half_open
-        })
     }
 
     /// A segment for which there is no connection (RFC 9293 section 3.10.7.2). `beyond`: an initial sequence number chosen now
@@ -479,158 +343,10 @@ impl Stack {
         }
     }
 
-    pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
-        let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
-        let known = self.path_mtus.get(key.remote, now);
-        let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
-        let interface_mtu = self.mtu_from(key);
-        let path = PathInfo {
-            mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
-            interface_mtu,
-            ip_header,
-            // The IP length field has 16 bits, and the headers take their part.
-            max_super_segment: self.config.offload.segmentation.map(|max| {
-                u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
-            }),
-        };
-        path.limited_to(profile.max_segment)
-    }
-
-    fn endpoint(key: &FlowKey) -> Endpoint {
-        Endpoint { local_port: key.local_port, remote_port: key.remote_port }
-    }
-
-    fn on_syn(
-        &mut self,
-        now: Instant,
-        key: FlowKey,
-        listener: ListenerId,
-        segment: &Segment<'_>,
-        beyond: Option<Seq>,
-    ) {
-        let syn = segment.header;
-        let Some(entry) = self.listeners.get(listener.index) else { return };
-        let profile = entry.profile.clone();
-        let ip_fields = IpFields::of(&profile);
-        let path = self.path_info(&key, &profile, now);
-        let full = self.slots.len() >= self.config.max_connections;
-        let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        if full || entry.is_full() {
-            // No hurry to answer: the peer repeats its SYN.
-            self.counters.syns_dropped += 1;
-            return;
-        }
-        let offset = self.secrets.timestamp_offset(&key);
-        let fast = self.judge_fast_syn(now, &key, listener, syn);
-        let cookie = match fast {
-            FastSyn::Cookie(cookie) => cookie,
-            FastSyn::Plain | FastSyn::Open(_) => None,
-        };
-        let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        let crowded =
-            entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
-        // Who has a cookie of Fast Open's is no part of a flood from forged addresses.
-        if crowded && !matches!(fast, FastSyn::Open(_)) {
-            // Cookies are honoured for as long as they are good.
-            entry.cookies_until = now + Duration::from_secs(128);
-            self.counters.cookies_sent += 1;
-            let iss = cookie::make(&self.secrets, &key, syn, now);
-            let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
-                .with_syn_codepoint(segment.ecn);
-            let mut header = half.syn_ack_header(&profile, now);
-            // A cookie does not remember that partial reliability was agreed.
-            header.options.partial = None;
-            header.options = with_cookie(header.options, cookie);
-            if let Some(stamps) = &mut header.options.timestamps {
-                let offered = cookie::Offered { options: syn.options, ecn: half.agreed().ecn };
-                stamps.value = cookie::fold(&offered, stamps.value);
-            } else {
-                // Without timestamps there is no place to keep these.
-                if half.agreed().ecn {
-                    header.flags.remove(Flags::ECE);
-                }
-                header.options.window_scale = None;
-                header.options.sack_permitted = false;
-            }
-            self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-            return;
-        }
-        let mut iss = self.secrets.initial_sequence(&key, now);
-        if let Some(beyond) = beyond
-            && !iss.after(beyond)
-        {
-            // [MAY-2] beyond everything the old incarnation used
-            iss = beyond + (iss.get() & 0x000f_ffff) + 1;
-        }
-        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
-            .with_syn_codepoint(segment.ecn);
-        if let FastSyn::Open(cookie) = fast {
-            self.open_fast(now, key, listener, &half, segment, cookie);
-            return;
-        }
-        let mut header = half.syn_ack(&profile, now);
-        header.options = with_cookie(header.options, cookie);
-        let codepoint = half.codepoint(&profile);
-        entry.half_open += 1;
-        let deadline = half.deadline();
-        let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
-        let (last_syn_ack, last_challenge) = (now, None);
-        let entry = HalfEntry { half, key, listener, timer, last_syn_ack, last_challenge };
-        let (index, _) = self.halves.insert(entry);
-        self.wheel.remove(timer);
-        let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(index));
-        if let Some(entry) = self.halves.get_mut(index) {
-            entry.timer = timer;
-        }
-        self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, ip_fields, header, codepoint));
-    }
-
-    /// An acknowledgement without a connection: does it bring back a cookie?
-    fn on_cookie(
-        &mut self,
-        now: Instant,
-        key: FlowKey,
-        listener: ListenerId,
-        segment: &Segment<'_>,
-    ) -> bool {
-        let Some(entry) = self.listeners.get(listener.index) else { return false };
-        if entry.cookies_until <= now {
-            return false;
-        }
-        let ack = segment.header;
-        let Some(theirs) = cookie::check(&self.secrets, &key, ack, now) else { return false };
-        if entry.is_full() || self.slots.len() >= self.config.max_connections {
-            return true; // as good as lost
-        }
-        let profile = entry.profile.clone();
-        let offset = self.secrets.timestamp_offset(&key);
-        let path = self.path_info(&key, &profile, now);
-        let cookie::Offered { options: theirs, ecn } = theirs;
-        let theirs = Options {
-            timestamps: theirs.timestamps.map(|stamps| Timestamps { echo: 0, ..stamps }),
-            ..theirs
-        };
-        let endpoint = Self::endpoint(&key);
-        let half = HalfOpen::from_cookie(&profile, endpoint, path, offset, ack, &theirs, now)
-            .with_ecn(&profile, ecn);
-        self.counters.cookies_accepted += 1;
-        self.complete(now, key, listener, &half, segment);
-        true
-    }
-
     pub(super) fn connection_for(&self, key: &FlowKey) -> Option<ConnectionId> {
         match self.flows.get(key) {
             Some(&Handler::Connection(index)) => self.id_of(index),
             _ => None,
         }
     }
-}
-
-/// The options of a SYN-ACK, with a cookie of Fast Open if it fits. The option of accurate ECN is dispensable, and is replaced by
-/// it.
-fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
-    let with = Options { fast_open: cookie, ..options };
-    let without = Options { acc_ecn: if cookie.is_some() { None } else { with.acc_ecn }, ..with };
-    [with, without].into_iter().find(|fit| fit.encoded_len() <= 40).unwrap_or(options)
 }

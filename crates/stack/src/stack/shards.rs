@@ -1,9 +1,9 @@
 //! One host as several stacks: each has its own connections, and each packet should come to the one that has its connection.
 //!
-//! Whoever steers packets among the stacks may be wrong: the first packets after a pause, ICMP errors and reassembled packets go by another hash than
-//! the connection's segments. So a packet whose connection is not here goes on to the next stack, first to the one whose ports include its own.
-//! The last one to see it knows that nobody has its connection, and answers as RFC 9293 section 3.10.7.1 says. Nothing is shared
-//! among the stacks for this, and a packet that arrives where its connection is costs nothing.
+//! Packets may be steered to the wrong stack. The first packets after a pause, ICMP errors and reassembled packets go by another hash than the
+//! connection's segments. So a packet whose connection is not here goes on to the next stack, first to the one whose ports include its own. The last
+//! one to see it knows that nobody has its connection, and answers as RFC 9293 section 3.10.7.1 says. Nothing is shared among the stacks for this,
+//! and a packet that arrives where its connection is costs nothing.
 //!
 //! A SYN for a listener is served where it arrives, for all of the stacks have the same listeners.
 

@@ -1,6 +1,6 @@
 //! Addresses that are others' too: the kernel's of the same machine, and those of other processes with stacks of their own.
 //!
-//! What is ours on such an address is a port, not the address. So a packet from one of our addresses need not be from ourselves, and one to it need
+//! On such an address the host owns ports, not the address. So a packet from one of our addresses need not be from ourselves, and one to it need
 //! not be for us. A segment for a port that this stack does not have is ignored: the owner of the port answers it. ICMP echo and errors for other
 //! protocols are left to the kernel.
 //!

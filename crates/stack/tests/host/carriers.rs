@@ -77,7 +77,7 @@ fn a_listeners_choice_is_in_its_answers_too() {
     let fin = Peer { seq: peer.seq - 1, ..peer };
     let late = one(host.inject(&fin.segment(Flags::FIN | Flags::ACK, &[])));
     assert_eq!(carrier(&late), (255, 48));
-    // What is nobody's carries the host's own.
+    // Packets that belong to no connection carry the host's own.
     let stray = Peer::new(at(PEER, 4002), at(HOST, 99)).segment(Flags::ACK, &[]);
     assert_eq!(carrier(&one(host.inject(&stray))), (64, 0));
 }

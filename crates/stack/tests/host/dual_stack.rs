@@ -115,7 +115,7 @@ fn a_mapped_address_is_listened_at_and_connected_to_as_ipv4() {
     let now = host.now;
     let refused = host.stack.connect(now, Some(at(HOST6, 0)), mapped(at(PEER, 90)), None);
     assert_eq!(refused, Err(ConnectError::NoRoute(PEER.into())));
-    // What is no host's address in IPv4 is none when it is mapped.
+    // An IPv4 address that cannot be a host's cannot be one when it is mapped.
     for impossible in [at([224, 0, 0, 1], 80), at([255; 4], 80), at([10, 0, 0, 255], 80)] {
         let refused = host.stack.connect(now, None, mapped(impossible), None);
         assert_eq!(refused, Err(ConnectError::BadRemote(impossible)));

@@ -1,8 +1,8 @@
 //! The three ways a packet comes in give the same result.
 //!
 //! [`Stack::on_packet`] lends the packet, [`Stack::on_owned_packet`] gives its buffer away, and [`Stack::on_expected`] has it in two
-//! parts, the second in the memory of a reader who waits. Whatever arrives, and however the application behaves meanwhile, what
-//! leaves, what is read and what is counted has to be the same byte for byte; and no buffer may get lost.
+//! parts, the second in the memory of a reader who waits. For any input and any behaviour of the application, all entrances send,
+//! deliver and count the same, byte for byte. No buffer gets lost.
 
 mod traffic;
 
@@ -177,7 +177,7 @@ impl Scene {
         format!("{info:?} {:?}", self.host.counters())
     }
 
-    /// What was told, without how often there was something to read: a reader who got it is not told.
+    /// The notices, without how often there was something to read: a reader that got the data gets no notice.
     fn told(&self) -> Vec<StackEvent> {
         use transom_tcp::connection::Event;
         let readable = StackEvent::Connection(self.id, Event::Readable);
@@ -234,8 +234,7 @@ fn run(steps: &[Step], v6: bool, timestamps: bool) -> Result<Outcome, TestCaseEr
             other.away -= 1;
         }
     }
-    // What was read needs no buffer any more; what lies behind a gap may hold some, and what was thrown away with a connection
-    // that failed is freed.
+    // Data that was read needs no buffer any more. Data behind a gap may hold some. Data of a failed connection is freed.
     let connection = owned.host.stack.connection(owned.id).unwrap();
     let gaps = connection.counters().out_of_order_segments > 0;
     if !gaps && connection.error().is_none() {
@@ -318,7 +317,7 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     assert_eq!(host.counters().misaddressed, 2);
 }
 
-/// Whatever bit of an IP header is damaged, no entrance takes the segment, even if somebody vouches for the payload.
+/// If any bit of an IP header is damaged, no entrance takes the segment, even if the device vouches for the payload.
 #[test]
 fn no_entrance_overlooks_a_damaged_header() {
     let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };

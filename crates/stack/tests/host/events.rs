@@ -85,7 +85,7 @@ fn room_to_write_is_told_to_who_was_cut_short() {
     assert_eq!(host.count(id, Event::Writable), 1);
 }
 
-/// Who has let go of a connection hears no more of it.
+/// After a connection is closed, its owner hears no more of it.
 #[test]
 fn nothing_is_told_of_a_connection_nobody_holds() {
     let mut host = Host::new();

@@ -140,7 +140,7 @@ fn eight_bytes_of_the_segment_are_enough() {
     assert_eq!(host.state(id), State::SynSent);
 }
 
-/// [MUST-54] Only the connection it is about hears of an error, and only if what is quoted is in flight (RFC 5927 section 4.1).
+/// [MUST-54] Only the connection concerned hears of an error, and only if the quoted segment is in flight (RFC 5927 section 4.1).
 #[test]
 fn an_error_about_anything_else_changes_nothing() {
     let (mut host, id, mut peer, data) = sending(false);

@@ -150,7 +150,7 @@ fn a_listener_that_closes_resets_what_was_not_accepted_and_forgets_what_was_not_
     // Late for the handshake: nobody is there any more.
     let ack = half.answer(&answer, usual_options());
     assert_eq!(one(host.inject(&ack)).flags(), Flags::RST);
-    // What was accepted is not the listener's any more.
+    // An accepted connection does not belong to the listener any more.
     kept.assert_alive(&mut host, id);
 }
 

@@ -198,7 +198,7 @@ fn layers_and_what_they_ask_are_told() {
     scene.acknowledge(1000);
     let records = scene.new_records();
     assert_eq!(records.iter().find_map(asked), Some((Some(2000), 2000)));
-    // At fault, it goes, and what it asked goes with it.
+    // A layer at fault is detached, and its requests with it.
     scene.acknowledge(2000);
     let records = scene.new_records();
     let gone = records.iter().find_map(fate);
@@ -225,8 +225,8 @@ impl Extension for Restless {
     }
 }
 
-/// Segments that one call lets go are each settled in a call of their own, and what is asked in answer stands behind the first. What is asked
-/// after the others is told when a round trip is over, with the first acknowledgement.
+/// Segments that one call lets go are each settled in a call of their own, and what is asked in answer stands behind the first. A later
+/// request is reported when a round trip is over, with the first acknowledgement.
 #[test]
 fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
     let mut scene = Scene::new(64);
@@ -257,7 +257,7 @@ fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
     assert_eq!(told(&mut scene), [20_004]);
 }
 
-/// What arrives within a tenth of a millisecond is one record, unless something else happens in between.
+/// Data that arrives within a tenth of a millisecond is one record, unless something else happens in between.
 #[test]
 fn arrivals_that_follow_each_other_closely_are_one() {
     let mut scene = Scene::new(64);

@@ -1,9 +1,9 @@
 //! A host's behaviour as its network and its applications see it, in virtual time.
 //!
 //! Theory of operation: a [`harness::Host`] is a real stack. Packets built by hand ([`transom_testkit::packets`]) arrive at
-//! it, and what it sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the
-//! sequence numbers of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop.
-//! Every module is one topic.
+//! it. Its answers are compared with those that the RFCs demand, worked out by hand. A [`harness::Peer`] keeps the sequence
+//! numbers of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop. Every
+//! module is one topic.
 //!
 //! The fuzz targets' scripts are in the same program, which is built and linked once.
 #![allow(unreachable_pub)] // one binary: what is public is so for its other modules

@@ -97,7 +97,7 @@ fn a_thousand_transfers_at_once_all_arrive_whole() {
 #[test]
 fn ten_thousand_idle_connections_need_no_timer() {
     let (mut pair, clients, servers) = open(10_000);
-    // What the handshakes have left in the wheels runs off.
+    // The timers that the handshakes have left expire.
     for _ in 0..100 {
         if pair.hosts.iter().all(|host| host.next_timeout().is_none()) {
             break;

@@ -60,7 +60,7 @@ fn what_was_too_big_is_sent_again_smaller_and_later_connections_know() {
         assert!(again.iter().any(|sent| sent.bytes.len() == mtu as usize), "nothing of that size");
         assert_eq!(again[0].tcp().seq, sent[0].tcp().seq);
         assert!(again.iter().all(|sent| sent.bytes.len() <= mtu as usize));
-        // What one connection believes may be forged: the next starts with the whole MTU.
+        // The report that one connection believes may be forged: the next starts with the whole MTU.
         learn(&mut host, SocketAddr::new(remote.ip(), 83), mtu);
         // Now another to the same place starts there; the MSS announced is still what can be received.
         let second = host.connect(SocketAddr::new(remote.ip(), 81));
@@ -152,7 +152,7 @@ fn what_one_connection_believes_is_not_taken_over() {
     }
 }
 
-/// There is a bound on the paths that are remembered, and what is remembered goes on being learnt about.
+/// The number of remembered paths is bounded, and remembered paths are still updated.
 #[test]
 fn a_full_memory_still_learns_of_the_paths_in_it() {
     let mut host = Host::new();

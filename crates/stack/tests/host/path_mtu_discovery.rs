@@ -128,7 +128,7 @@ fn it_can_be_changed_on_a_live_connection() {
     assert!(!v4(&host.sent_one()).0);
 }
 
-/// What others have learned of the path is taken over, unless the interface's MTU is asked for.
+/// A connection takes over the path MTU that others have learned, unless it asks for the interface's MTU.
 #[test]
 fn a_connection_may_begin_with_the_interfaces_mtu() {
     let mut host = Host::new();

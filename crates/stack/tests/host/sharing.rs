@@ -165,7 +165,7 @@ fn connections_follow_the_mtu() {
     host.write_all(id, &stream(3000));
     let sent = host.sent();
     assert_eq!(largest(&sent), 1500);
-    // What is on its way does not pass any more, and is cut anew at once.
+    // Segments on their way do not pass any more, and are cut anew at once.
     set(&mut host, interface(&[HOST.into()], 1300));
     let again = host.sent();
     assert!(largest(&again) <= 1300, "{again:?}");
@@ -193,7 +193,7 @@ fn connections_follow_the_mtu() {
     set(&mut host, narrow);
     let (_, second) = Peer::connect(&mut host, listener, at(PEER, 4002), service());
     assert_eq!(host.connection(second).path_mtu(), 1400);
-    // What makes no sense changes nothing.
+    // An impossible request changes nothing.
     let nonsense = host.call(|stack, now| stack.set_interface(now, interface(&[HOST.into()], 1)));
     assert_eq!(nonsense, Err(StackConfigError::Mtu(1, 68)));
     assert_eq!(host.stack.config().mtu, 9000);

@@ -27,7 +27,7 @@ fn connected(v6: bool, longest: usize) -> (Host, Peer, ConnectionId) {
     (host, peer, id)
 }
 
-/// A segment has 1500 - 20 - 20 - 12 = 1448 bytes of data over IPv4, twenty fewer over IPv6; a packet has 65,535 at most.
+/// A segment has 1500 - 20 - 20 - 12 = 1448 bytes of data over IPv4, twenty fewer over IPv6. A packet has 65,535 at most.
 #[test]
 fn what_leaves_says_how_it_is_to_be_cut() {
     for (v6, size, header_len, kind) in
@@ -79,7 +79,7 @@ fn without_a_device_that_cuts_no_packet_exceeds_the_mtu() {
     }
 }
 
-/// What the cut pieces say together is what a receiver gets to read.
+/// A receiver reads the bytes of all pieces together.
 #[test]
 fn cut_as_the_device_would_the_pieces_are_valid_segments() {
     let (mut host, _, id) = connected(false, 65_535);

@@ -92,7 +92,7 @@ fn what_completes_a_handshake_and_what_does_not() {
     next.assert_alive(&mut host, id);
 }
 
-/// What was not offered is not answered with (RFC 7323 section 2.2, RFC 2018 section 2), and data in the SYN is left for later.
+/// Options that were not offered are not in the answer (RFC 7323 section 2.2, RFC 2018 section 2). Data in the SYN is left for later.
 #[test]
 fn the_answer_offers_what_the_syn_offered() {
     let mut host = Host::new();
@@ -131,7 +131,7 @@ fn a_listeners_own_limit_and_the_hosts_are_told_apart() {
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (3, 5));
 }
 
-/// RFC 5961 sections 3.2 and 4.2, for a connection that is not complete: a reset or SYN that might be forged is answered with an
+/// RFC 5961 sections 3.2 and 4.2, for a connection that is not complete. A reset or SYN that might be forged is answered with an
 /// acknowledgement, twice a second at most, and changes nothing.
 #[test]
 fn a_half_open_connection_is_as_careful_as_an_open_one() {

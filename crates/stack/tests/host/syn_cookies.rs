@@ -1,4 +1,4 @@
-//! SYN cookies: a full queue of half-open connections keeps nobody out, and what a cookie can keep is kept.
+//! SYN cookies: a full queue of half-open connections keeps nobody out, and a cookie keeps the options that it can.
 
 use crate::harness::*;
 use std::sync::Arc;
@@ -146,13 +146,13 @@ fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
     assert!(host.inject(&ack).is_empty());
     assert_eq!((host.stack.acceptable(listener), host.stack.connection_count()), (1, 1));
     host.accept(listener);
-    // What the peer sends next is as good as the acknowledgement was.
+    // The peer's next segment completes the handshake as the acknowledgement did.
     host.inject(&peer.segment(Flags::ACK | Flags::PSH, b"data"));
     let id = host.accept(listener);
     assert_eq!(host.read(id), b"data");
 }
 
-/// Whatever ends a half-open connection makes room for another: its completion, a reset, or giving up.
+/// Each end of a half-open connection makes room for another: its completion, a reset, or giving up.
 #[test]
 fn where_there_is_room_again_no_cookie_is_needed() {
     for way in 0..3 {
@@ -230,8 +230,8 @@ fn with_timestamps_a_cookie_keeps_ecn() {
     }
 }
 
-/// Accurate ECN needs nothing to be kept: the SYN-ACK says how the SYN arrived, and the acknowledgement, that it was agreed on (RFC 9768 section 5.1).
-/// So it survives without timestamps too. Whoever agreed on RFC 3168 says 0 or 1 there.
+/// Accurate ECN needs nothing to be kept. The SYN-ACK says how the SYN arrived, and the acknowledgement, that it was agreed on (RFC 9768 section
+/// 5.1). So it survives without timestamps too. A peer that agreed on RFC 3168 sends 0 or 1 there.
 #[test]
 fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
     for timestamps in [true, false] {

@@ -61,7 +61,7 @@ fn a_reset_is_ignored() {
     assert_eq!(host.stack.time_wait_count(), 1);
 }
 
-/// [MAY-2] RFC 6191 section 2: a SYN with a later timestamp is a new connection, whatever its sequence number; the host's new
+/// [MAY-2] RFC 6191 section 2: a SYN with a later timestamp is a new connection, whatever its sequence number. The host's new
 /// sequence numbers lie beyond the old ones.
 #[test]
 fn a_later_timestamp_opens_it_again() {
@@ -247,7 +247,7 @@ fn new_numbers_lie_beyond_those_of_a_fast_connection() {
     assert!(one(host.inject(&peer.syn(options))).tcp().seq.after(old.ack));
 }
 
-/// What took another's place lasts as long as any, not as long as the other would have.
+/// An entry that replaced another lasts as long as any, not as long as the other would have.
 #[test]
 fn a_successor_has_its_own_time() {
     let mut host = Host::with(|config, _| config.max_time_wait = 1);

@@ -8,7 +8,7 @@ use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
 
 const SCTP: Protocol = Protocol(132);
 
-/// RFC 1122 sections 3.2.2.1 and 4.1.3.1: port unreachable for UDP, protocol unreachable for others; the quote is at least the
+/// RFC 1122 sections 3.2.2.1 and 4.1.3.1: port unreachable for UDP, protocol unreachable for others. The quote is at least the
 /// header and eight bytes, and the whole packet has at most 576 (RFC 1812 section 4.3.2.3).
 #[test]
 fn ipv4_packets_nobody_wants_are_answered() {

@@ -72,7 +72,7 @@ fn placed(marker: &Marker, known: &BTreeSet<String>, problems: &mut Vec<String>)
     }
 }
 
-/// What is done is marked in the code and in a test that runs by default.
+/// A requirement that is done is marked in the code and in a test that runs by default.
 fn backed(table: &[Requirement], markers: &[Marker], problems: &mut Vec<String>) {
     for row in table.iter().filter(|row| row.status == Status::Done) {
         let id = &row.id;
@@ -86,7 +86,7 @@ fn backed(table: &[Requirement], markers: &[Marker], problems: &mut Vec<String>)
     }
 }
 
-/// What a program is said to call is called by a test, in the language it is said of.
+/// Each call that the table names for programs is made by a test in that language.
 fn seen_by_programs(table: &[Requirement], markers: &[Marker], problems: &mut Vec<String>) {
     for row in table.iter().filter(|row| row.status == Status::Done) {
         for (call, place) in row.interfaces().into_iter().filter(|(call, _)| !call.is_empty()) {

@@ -2,7 +2,7 @@
 //! tests.
 //!
 //! One pass over the tokens. An item begins where a statement may begin and its keyword follows
-//! (after attributes, visibility and qualifiers); it ends with its body or with its semicolon.
+//! (after attributes, visibility and qualifiers). It ends with its body or with its semicolon.
 //! Macro bodies are read like any other braces, so the functions in a `proptest!` are found too.
 
 use crate::lex::{Kind, Token};

@@ -83,7 +83,7 @@ fn the_field_counts_marked_packets() {
     }
     assert_eq!(fields, [5, 6, 7, 0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(received.field(), bits(true, true, false));
-    // What is not marked changes nothing.
+    // Packets without a mark change nothing.
     received.on_packets(Ecn::Ect0, 1, 100, false);
     received.on_packets(Ecn::NotEct, 1, 100, false);
     assert_eq!(ace(received.field()), 6);
@@ -265,7 +265,7 @@ fn options_are_waited_for() {
     }
 }
 
-/// What was estimated without an option is not counted again once an option reports it.
+/// Marks that were estimated without an option are not counted again when an option reports them.
 #[test]
 fn an_estimate_is_settled_by_the_next_option() {
     let mut told = SenderCounters::default();

@@ -5,8 +5,8 @@
 //! an idle period longer than the retransmission timeout, and after a duplicate or out-of-order arrival. Their number is that of
 //! the segments in half of the offered window, 2 at least and 16 at most. *The delay* starts at 40 ms and follows the time
 //! between arrivals, up to the smoothed round-trip time and 200 ms. *Ping-pong mode*: when a reply leaves within the delay, the
-//! two ends take turns, and an acknowledgement waits for the next reply, without quick acknowledgements. It ends when a delay
-//! passes without a reply.
+//! two ends take turns. Then an acknowledgement waits for the next reply, and there are no quick acknowledgements. It ends when
+//! a delay passes without a reply.
 //!
 //! More than one full segment is acknowledged at once, as in RFC 5681 section 4.2. So is data that the application has read to
 //! the end, if a partial segment (or a full one with PSH) shows that the peer had no more to send.

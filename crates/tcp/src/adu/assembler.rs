@@ -157,7 +157,7 @@ impl Assembler {
             let range = run.start..run.end;
             match run.spoiled {
                 None => self.unit(range, &run.bytes),
-                // What was given up ended where a unit did.
+                // The data that was given up ended together with a unit.
                 Some(_) if range.is_empty() => {}
                 Some(why) => self.note(why),
             }
@@ -207,7 +207,7 @@ impl Assembler {
             }
             self.recycle(run.bytes);
         }
-        // What follows up to the next zero is the end of something.
+        // The bytes up to the next zero are the end of a unit.
         self.place(Run {
             start: hole.end,
             end: hole.end,

@@ -46,7 +46,7 @@ pub fn encode(unit: &[u8], mut put: impl FnMut(&[u8])) {
 
 /// The data is not an encoded unit: a block reaches beyond its end, or there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes encode no unit")]
+#[error("these bytes are not an encoded data unit")]
 pub struct Malformed;
 
 /// The length of the unit that `encoded`, the bytes between two delimiters, represents.

@@ -129,7 +129,7 @@ mod tests {
     fn what_must_go_together_does() {
         for preset in PRESETS {
             let profile = compose(preset.name).unwrap();
-            // Who does not answer marks must not ask for them (RFC 3168 section 5), and who counts on pacing has it.
+            // A controller that does not react to marks must not ask for them (RFC 3168 section 5). A controller that needs pacing has it.
             if profile.congestion.name() == "bbr" {
                 assert_eq!(profile.ecn, EcnChoice::Off, "{}", preset.name);
             }

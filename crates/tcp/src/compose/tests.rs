@@ -134,12 +134,12 @@ fn what_is_wrong_is_said() {
     assert_eq!(error("abc(limit=0)"), "abc: limit is a number of segments, from one to 4294967295");
     assert!(error("rr + rack-tlp").starts_with("rr counts duplicates"));
     assert!(error("rr + newreno + no-sack").starts_with("rr learns from DSACKs"));
-    assert!(error("rr(cap=2)").ends_with("a cap of 1, not 2"));
+    assert!(error("rr(cap=2)").ends_with("which is the whole window, not 2"));
     assert!(error("early-retransmit + rack-tlp").starts_with("early retransmit counts duplicates"));
     assert_eq!(error("prr(x=1)"), "prr has no parameter `x`; it has none");
     assert_eq!(
         error("delayed-ack(delay=1s)"),
-        "an acknowledgement may be delayed by less than 500 ms, not 1s"
+        "acknowledgements must be delayed by less than 500 ms, not by 1s"
     );
     assert!(error("none").starts_with("there is no unit called `none`; did you mean"));
 }
@@ -163,7 +163,7 @@ fn pacing_comes_with_who_needs_it() {
     }
     assert_eq!(
         error("bbr + no-pacing"),
-        "bbr sends at the rate it measures and needs pacing; without it, choose another congestion control"
+        "bbr needs pacing; turn pacing on, or choose another congestion control"
     );
     let unpaced = Profile { pacing: PacingChoice::None, ..compose("bbr").unwrap() };
     assert_eq!(unpaced.validate(), Err(ProfileError::NeedsPacing("bbr")));
@@ -227,7 +227,7 @@ fn a_text_is_laid_over_another() {
     assert_eq!(over("wireless", "vegas"), "rack-tlp + prr + undo + ecn + vegas");
     assert_eq!(over("", "prr"), "prr");
     assert_eq!(over("prr", ""), "prr");
-    // What cannot work with the upper text gives way, for whichever unit it is.
+    // Words that cannot work with the upper text give way, for every unit.
     assert_eq!(over("rack-tlp + prr", "no-sack"), "prr + no-sack");
     assert_eq!(over("no-sack", "rack-tlp"), "rack-tlp");
     assert_eq!(over("rack-tlp", "rr"), "rr");
@@ -236,7 +236,7 @@ fn a_text_is_laid_over_another() {
     assert!(Composer::default().over("reno + cubic", "vegas").is_err());
 }
 
-/// What has lost leaves no traces: the options of a preset, its buffers, its other words for a unit whose words add up.
+/// A text that was replaced leaves no traces: neither a preset's options and buffers, nor its other words for a unit whose words add up.
 #[test]
 fn a_word_that_has_lost_does_nothing() {
     assert_eq!(
@@ -261,12 +261,12 @@ fn the_words_of_one_unit_are_told_from_others() {
         said(Unit::Recovery, "sack + rack-tlp"),
         "`sack` and `rack-tlp` are both loss recovery"
     );
-    assert_eq!(said(Unit::Pacing, " "), "no word chooses pacing");
+    assert_eq!(said(Unit::Pacing, " "), "a word for pacing is missing");
     assert_eq!(said(Unit::Reduction, "prr(x=1)"), "prr has no parameter `x`; it has none");
     assert!(said(Unit::Congestion, "modern").starts_with("there is no unit called `modern`"));
 }
 
-/// Whatever a text below says, one above can say that a unit is as it is by default.
+/// The upper text can always return a unit to its default.
 #[test]
 fn every_default_has_a_word() {
     for unit in Unit::ALL {

@@ -19,7 +19,7 @@ impl Carry {
     /// `numerator / denominator`, with the remainder of earlier divisions; keeps the new remainder. Saturating.
     pub(super) fn divide(&mut self, numerator: u128, denominator: u128) -> u64 {
         let denominator = denominator.max(1);
-        // What is left over came from another denominator: it is worth less than one either way.
+        // The remainder came from another denominator; it is worth less than one with either.
         let sum = numerator.saturating_add(self.0.min(denominator - 1));
         self.0 = sum % denominator;
         u64::try_from(sum / denominator).unwrap_or(u64::MAX)

@@ -14,7 +14,7 @@
 //! - PickProbeWait's random numbers are a hash of the time and of what has been delivered: runs repeat.
 //! - The state for an undo is saved when a recovery begins, not again with the first loss of each of its round trips (the prose of section
 //!   5.5.11.1 says the one, NoteLoss the other). The window that PROBE_RTT returns to is the last one before it.
-//! - What was sent until the end of PROBE_RTT counts as limited by the application by its delivery count, instead of by a mark in the connection.
+//! - Data sent before the end of PROBE_RTT counts as limited by the application. The delivery count tells it, instead of a mark in the connection.
 //! - An acknowledgement without a sample of the rate, because that would be of less than a round trip, ends no round trip.
 //! - Restarting from idle is what follows a silence longer than the retransmission timeout.
 //! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.

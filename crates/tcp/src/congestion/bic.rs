@@ -1,13 +1,13 @@
 //! BIC (Xu, Harfoush, Rhee: "Binary Increase Congestion Control for Fast, Long Distance Networks", INFOCOM 2004).
 //!
-//! The window at which the last loss happened is too large, the one after it is not: the right one is searched for between them by
-//! halving, at most `smax` segments a round trip and at least `smin`. Once the old maximum is passed, a new one is probed for: with
-//! 1, 2, 4 … segments a round trip, then with `smax`. Below `low` segments it is Reno.
+//! The window at which the last loss happened is too large, the one after it is not. A binary search between them finds the right
+//! one, in steps of at most `smax` and at least `smin` segments a round trip. Once the old maximum is passed, a new one is probed
+//! for: with 1, 2, 4 … segments a round trip, then with `smax`. Below `low` segments it is Reno.
 //!
 //! Differences from the paper, and choices that it leaves open:
 //! - Fast convergence compares with the window at the last loss. In the paper's listing it compares with the default maximum after a search that
 //!   passed the old one, and would then give up bandwidth on the way up.
-//! - The midpoint moves with each acknowledgement, as in the listing; so the distance to the maximum shrinks by the factor 1/√e each
+//! - The midpoint moves with each acknowledgement, as in the listing. So the distance to the maximum shrinks by the factor 1/√e each
 //!   round trip rather than by one half.
 //! - Growth counts bytes, exactly. A timeout takes the same share as a loss from ssthresh.
 

@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438).
 //!
-//! After a loss the window follows a cubic function of the *time* since congestion avoidance began: fast back towards the
+//! After a loss the window follows a cubic function of the *time* since congestion avoidance began. It rises fast towards the
 //! window at which the loss happened (W_max), slowly around it, and fast again beyond. Where that is slower than Reno would be, it
 //! follows an estimate of Reno's window (W_est) instead.
 //!

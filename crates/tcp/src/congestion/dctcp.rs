@@ -1,13 +1,13 @@
 //! DCTCP (RFC 8257): the window shrinks by as much as there is congestion.
 //!
 //! Routers mark packets as soon as a short queue builds, and the receiver echoes exactly which. α estimates the share of marked bytes, once
-//! each window; a window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
+//! each window. A window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
 //!
 //! The connection has to deliver exact feedback: [`AckContext::marked`] or [`AckContext::ecn_echo`] for each acknowledgement, and one
 //! [`CongestionEvent::Ecn`] for each window with marks.
 //!
-//! Choices that the RFC leaves open: α is a fixed-point number with 20 bits and rounds down, so a flow without marks keeps an α of up to 15/2²⁰
-//! (section 4.2 wants it to decay to almost nothing). The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
+//! Choices that the RFC leaves open: α is a fixed-point number with 20 bits and rounds down. So a flow without marks keeps an α of up to 15/2²⁰;
+//! section 4.2 wants it to decay to almost nothing. The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
 //! acknowledged, which is the connection's round.
 
 use super::{

@@ -1,8 +1,8 @@
 //! Measuring delay, for controllers that keep queues short: from round trips or from the peer's timestamps, with a base that forgets and a
 //! filter for the present.
 //!
-//! A delay is a signed number of nanoseconds from an unknown origin: of one-way delays only differences mean something, as the clocks of the two
-//! ends are not set to each other (RFC 6817 section 3.4.2).
+//! A delay is a signed number of nanoseconds from an unknown origin. Only differences of one-way delays mean something, because the clocks of
+//! the two ends are not synchronized (RFC 6817 section 3.4.2).
 
 use crate::ack_context::AckContext;
 use crate::time::{Duration, Instant};

@@ -8,7 +8,7 @@
 //! Differences from the paper, and choices that it leaves open:
 //! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
 //! - Losses are Reno's matter, as in the paper's implementation.
-//! - The window grows only when it was what held the sender back, and stays at two segments at least.
+//! - The window grows only when it held the sender back, and stays at two segments at least.
 
 use super::arithmetic::mul_div;
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};

@@ -1,8 +1,8 @@
 //! H-TCP (Leith, Shorten: draft-leith-tcp-htcp-06; "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004).
 //!
-//! Growth depends on the time Δ since the last loss: Reno's for the first second, then α(Δ) = 1 + 10(Δ − 1) + ((Δ − 1)/2)² segments each
-//! round trip. A loss leaves the share β = RTT_min/RTT_max of the window, between 0.5 and 0.8, which just empties the queue; unless the
-//! throughput changed by more than a fifth since the last one, when it leaves half. Growth is scaled by 2(1 − β), so that Reno's share stays Reno's.
+//! Growth depends on the time Δ since the last loss: Reno's for the first second, then α(Δ) = 1 + 10(Δ − 1) + ((Δ − 1)/2)² segments each round trip.
+//! A loss leaves the share β = RTT_min/RTT_max of the window, between 0.5 and 0.8, which just empties the queue. It leaves half if the throughput
+//! changed by more than a fifth since the last loss. Growth is scaled by 2(1 − β), so that Reno's share stays Reno's.
 //!
 //! Differences from the draft, and choices that it leaves open:
 //! - The throughput B(k) of an epoch is the largest delivery-rate sample in it that the application did not limit.

@@ -120,7 +120,7 @@ impl CongestionControl for Controller {
     }
 
     fn on_takeover(&mut self, _window: &mut Window, _takeover: &Takeover) {
-        // What is in flight is no beginner's guess: the delay says whether it is too much.
+        // The flight was not guessed at the start of a connection: the delay says whether it is too much.
     }
 
     fn has_own_slow_start(&self) -> bool {

@@ -5,7 +5,7 @@
 //! - Growth is slower than Reno's: GAIN = 1/min(16, ⌈2·TARGET/base⌉) a round trip (section 4.2).
 //! - Decrease is multiplicative: W += max(GAIN − W·(delay/TARGET − 1), −W/2) each round trip (section 4.3).
 //! - Two round trips after slow start, and then periodically, the window is two segments for two round trips, so that all flows see the empty
-//!   path; then slow start leads back to where it was. Nine times as long as that took, the next begins (section 4.4).
+//!   path. Then slow start leads back to where it was. Nine times as long as that took, the next begins (section 4.4).
 //! - Round trips instead of one-way delays, and a target of 60 ms (section 4.5).
 //!
 //! Differences from the draft, and choices that it leaves open:
@@ -152,7 +152,7 @@ impl CongestionControl for Controller {
     }
 
     fn on_takeover(&mut self, _window: &mut Window, _takeover: &Takeover) {
-        // What is in flight is no beginner's guess: the delay says whether it is too much.
+        // The flight was not guessed at the start of a connection: the delay says whether it is too much.
     }
 
     fn has_own_slow_start(&self) -> bool {

@@ -7,7 +7,7 @@
 //! Differences from the paper, and choices that it leaves open:
 //! - After a reduction the next indication counts a smoothed round trip later, when delays can show its effect, and smoothing restarts then. So, as
 //!   in the paper, persistent congestion takes the window to one segment in two round trips.
-//! - Delays are measured with a resolution of a millisecond, or as round trips where timestamps cannot be used; the threshold is at least two
+//! - Delays are measured with a resolution of a millisecond, or as round trips where timestamps cannot be used. The threshold is at least two
 //!   milliseconds above d_min in the first case, so that the clock's steps are no congestion.
 //! - A segment that travels alone is no sample, as its receiver may have delayed the acknowledgement. Otherwise a window of one segment would always
 //!   look congested.

@@ -3,7 +3,7 @@
 //! One connection that behaves as N do: N segments more each round trip, and after a loss, which hits one of the N, half of that one's
 //! share less, so that (N − 1/2)/N of the window is left.
 //!
-//! What differs from the paper: slow start is that of one flow. (The paper triples the window up to the point that N doubling flows would reach; that
+//! A difference from the paper: slow start is that of one flow. (The paper triples the window up to the size that N doubling flows would reach. That
 //! was for an initial window of one segment.) A timeout affects the whole connection; ssthresh becomes half of the flight.
 
 use super::arithmetic::mul_div;

@@ -13,7 +13,7 @@
 //!   slow link faster than any data. maxRTT is twice minRTT at least, as if the queue held a bandwidth-delay product. Without this, a tenth of the
 //!   observed queue can be less than the transmission time of a segment, and a flow would mistake its own segments for a queue and stall on an idle
 //!   link.
-//! - What Vegas leaves open is decided as [`super::vegas`] does.
+//! - Where Vegas leaves a choice, the choice is that of [`super::vegas`].
 
 use super::arithmetic::mul_div;
 use super::delay::is_alone;

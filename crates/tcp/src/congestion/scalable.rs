@@ -1,9 +1,10 @@
 //! Scalable TCP (Kelly: "Scalable TCP: Improving Performance in Highspeed Wide Area Networks", CCR 2003).
 //!
-//! The window grows by a constant for each acknowledged segment, so by a constant share each round trip, and a loss takes a constant
-//! share: recovery takes the same number of round trips at every window. Up to `low` segments (the paper's legacy window) it is Reno.
+//! The window grows by a constant for each acknowledged segment, so by a constant share each round trip. A loss takes a constant
+//! share. So recovery takes the same number of round trips at every window. Up to `low` segments (the paper's legacy window) it is
+//! Reno.
 //!
-//! What differs from the paper: growth counts acknowledged bytes instead of acknowledgements, so that delayed acknowledgements do not
+//! A difference from the paper: growth counts acknowledged bytes instead of acknowledgements, so that delayed acknowledgements do not
 //! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;

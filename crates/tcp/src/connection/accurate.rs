@@ -233,7 +233,7 @@ impl Connection {
         state.receiver.on_packets(segment.ecn, 1, segment.payload.len() as u64, true);
         state.test_options(segment.header.options.acc_ecn.as_ref());
         ecn.marked_segments += u64::from(segment.ecn == Ecn::Ce);
-        // Our SYN was not ECN-capable. What nobody says is taken for unchanged (section 3.1.3).
+        // Our SYN was not ECN-capable. A codepoint that is not reported is taken for unchanged (section 3.1.3).
         let arrived = handshake_codepoint(segment.header.flags).unwrap_or(Ecn::NotEct);
         ecn.silent |= is_mangled(Ecn::NotEct, arrived);
         if arrived == Ecn::Ce {

@@ -249,9 +249,9 @@ impl Connection {
     }
 
     fn sample_rtt(&mut self, now: Instant, segment: &Segment<'_>, delivered: &mut Delivered) {
-        // Our own record is finer than the timestamp; the timestamp tells retransmissions apart
-        // [MUST-18] (Karn's rule, RFC 7323 section 4.1). What a retransmission uncovered waited for it: the time since
-        // it left says nothing about the path.
+        // Our own record is finer than the timestamp; the timestamp tells retransmissions apart [MUST-18] (Karn's
+        // rule, RFC 7323 section 4.1). Data that a retransmission uncovered had waited for it, so the time since it
+        // left says nothing about the path.
         if delivered.included_retransmission || delivered.given_up > 0 {
             delivered.rtt = None;
         }
@@ -281,7 +281,7 @@ impl Connection {
         if delivered.acked > 0 {
             let advance = delivered.acked.saturating_sub(delivered.given_up);
             let counted = self.snd.duplicates_delivered.min(advance);
-            // What is counted and still outstanding is so for a later advance.
+            // The rest was counted too, and belongs to a later advance.
             let rest = self.snd.duplicates_delivered - counted;
             self.snd.duplicates_delivered = rest.min(self.snd.sent.outstanding());
             return advance - counted;

@@ -8,6 +8,7 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +28,7 @@ pub enum WriteError {
         max: usize,
     },
     /// This is not how data is written to a connection that delivers so: bytes are not units, nor the other way round.
-    #[error("what this connection carries is written with {}", call(*.0, "write", "write", "send_adu"))]
+    #[error("write to this connection with `{}`", call(*.0, "write", "write", "send_adu"))]
     Delivery(Delivery),
     /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
     #[error(transparent)]
@@ -48,7 +49,7 @@ pub enum ReadError {
     #[error("the next bytes were given up and will never come")]
     Hole,
     /// This is not how data is read that is delivered so.
-    #[error("what this connection delivers is read with {}", call(*.0, "read", "read_unordered", "recv_adu"))]
+    #[error("read from this connection with `{}`", call(*.0, "read", "read_unordered", "recv_adu"))]
     Delivery(Delivery),
     /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
     #[error(transparent)]
@@ -122,6 +123,16 @@ impl Connection {
         }
         let written = self.snd.buffer.write_by(room, fill);
         self.after_write(now, written, written)
+    }
+
+    /// Like [`Connection::write`], and keeps the memory until it is acknowledged instead of a copy. Takes what there is room for from the front of
+    /// `bytes`. Up to 64 KB may be copied before and behind it, so that each packet is at most two pieces of memory.
+    pub fn write_owned(&mut self, now: Instant, bytes: &mut Bytes) -> Result<usize, WriteError> {
+        self.takes_bytes()?;
+        let wanted = bytes.len();
+        let mut front = bytes.split_to(self.send_room().min(wanted));
+        let written = self.snd.buffer.write_owned(&mut front);
+        self.after_write(now, written, wanted)
     }
 
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
@@ -200,6 +211,11 @@ impl Connection {
         let space = self.send_room();
         self.snd.writer_waits |= space == 0;
         Ok(space)
+    }
+
+    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for whoever does not write into less.
+    pub fn await_room(&mut self) {
+        self.snd.writer_waits = true;
     }
 
     fn read_state(&self, read: usize) -> Result<usize, ReadError> {

@@ -234,7 +234,7 @@ impl Connection {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
-                // The FIN has said everything, and what was written has arrived.
+                // The FIN was the last, and all written data has arrived.
                 State::Closing | State::LastAck if self.snd.buffer.is_empty() => self.finish(None),
                 _ => self.fail(ConnectionError::Reset),
             }
@@ -325,7 +325,7 @@ impl Connection {
             }
         }
         if self.memory != MemoryState::Normal {
-            // What is dropped is neither acknowledged nor reported: to the peer it is lost.
+            // Data that is dropped is neither acknowledged nor reported: to the peer it is lost.
             taken = taken.min(self.memory_takes_upto(at, end));
         }
         let wanted = taken.since(at) as usize;
@@ -339,7 +339,7 @@ impl Connection {
             return;
         }
         let payload = segment.payload.slice(0..wanted);
-        // What is dropped anyway is neither claimed for a reader nor worth its buffer.
+        // Data that is dropped anyway needs neither the reader's memory nor its buffer.
         let payload = if self.rcv.shut { payload.to_be_copied() } else { payload };
         let Arrived { accepted, next, gap, readable } =
             self.rcv.ordering.take_in(at, payload, self.rcv.buffer_limit);

@@ -15,7 +15,7 @@ impl Connection {
     pub fn shutdown_write(&mut self, now: Instant) {
         match self.state {
             State::Closed | State::TimeWait => {}
-            // What was written is still delivered once the handshake is complete, then the FIN.
+            // Written data is still delivered once the handshake is complete, then the FIN.
             State::SynSent | State::SynReceived => self.snd.fin_queued = true,
             State::Established => {
                 self.snd.fin_queued = true;
@@ -112,7 +112,7 @@ impl Connection {
         self.snd.syn_due = false;
         self.snd.probe_due = false;
         self.rcv.ack_now = false;
-        // What was received in order may still be read, except after an error or by nobody.
+        // Data received in order may still be read, except after an error or if nobody is there to read it.
         if self.error.is_some() || self.orphaned {
             self.drop_received();
         }

@@ -128,7 +128,7 @@ impl Connection {
         if cork || self.controls.is_some() {
             let controls = self.controls_mut();
             if controls.cork != cork {
-                // What waits from now on waits anew.
+                // The wait begins anew.
                 controls.held_since = Instant::FAR_FUTURE;
                 controls.overdue = false;
                 controls.more_upto = Pos::INITIAL;
@@ -287,8 +287,8 @@ impl Connection {
         open
     }
 
-    /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`), or of less when no more can come: at the end of the
-    /// stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
+    /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`). It notifies of fewer when no more can come: at the
+    /// end of the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
     pub fn set_receive_low_water(&mut self, bytes: usize) {
         if bytes > 1 || self.controls.is_some() {
             self.controls_mut().receive_low_water = bytes.max(1);

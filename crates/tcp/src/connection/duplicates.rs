@@ -1,14 +1,14 @@
 //! Duplicates before they mean a loss: how many are needed, and whether they release new data.
 //!
-//! *Early Retransmit* (RFC 5827 section 3.2, the variant that counts segments): with so few segments outstanding that three duplicates cannot
-//! come, and no new data to cause more of them, the threshold is one less than the number of segments. With SACK the RFC requires whole segments;
+//! *Early Retransmit* (RFC 5827 section 3.2, the variant that counts segments): with few segments outstanding, three duplicates cannot come. If
+//! there is no new data to cause more of them, the threshold is one less than the number of segments. With SACK the RFC requires whole segments;
 //! here a segment that is reported in two pieces counts twice. There are no mitigations against reordering; instead, the profile may detect
 //! spurious retransmissions.
 //!
 //! *RR* ([`reordering`](crate::reordering)): where the path is known to reorder, more than three. Then early retransmit is set aside.
 //!
-//! *Limited Transmit* (RFC 3042): the first duplicates say that segments have left the network, and let new ones take their place, which bring the
-//! duplicates that are missing. Without it, what is outstanding counts as being in the network until recovery begins.
+//! *Limited Transmit* (RFC 3042): the first duplicates say that segments have left the network. New segments take their place, and bring the
+//! missing duplicates. Without it, what is outstanding counts as being in the network until recovery begins.
 
 use super::Connection;
 use super::output::Hold;

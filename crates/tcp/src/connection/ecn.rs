@@ -150,8 +150,8 @@ impl Connection {
     /// The peer's SYN-ACK arrived, or a SYN that crosses ours.
     pub(super) fn on_answer_to_syn(&mut self, now: Instant, segment: &Segment<'_>) {
         let is_answer = segment.header.flags.contains(Flags::ACK);
-        // Who has sent a SYN without the offer can be taken for one without ECN, but by a peer that has answered the offer with accurate ECN
-        // (section 3.1.5 of RFC 9768).
+        // After a SYN without the offer, the peer may believe that this end has no ECN, unless it has answered the offer with accurate ECN
+        // (RFC 9768 section 3.1.5).
         let withdrawn = self.offer().is_empty() && !(is_answer && self.agreed.accurate);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         ecn.silent = withdrawn;
@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete, and its last acknowledgement echoes a mark on our SYN-ACK: the initial window is one segment, as if the SYN-ACK
+    /// The handshake is complete, and its last acknowledgement echoes a mark on our SYN-ACK. The initial window is one segment, as if the SYN-ACK
     /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);

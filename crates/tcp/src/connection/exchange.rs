@@ -6,8 +6,8 @@
 //! # Congestion control
 //!
 //! The connection's own measurements go on as if nothing had happened: the round-trip time and its least value, the delivery rate and its samples,
-//! what is in flight. So do the variables of RFC 5681, in the window: the controller that leaves puts into them what another can build upon
-//! ([`on_leave`](crate::congestion::CongestionControl::on_leave)), and the one that comes begins as on a new connection, but with this window
+//! what is in flight. So do the variables of RFC 5681, in the window. The controller that leaves puts into them what another can build upon
+//! ([`on_leave`](crate::congestion::CongestionControl::on_leave)). The one that comes begins as on a new connection, but with this window
 //! ([`on_takeover`](crate::congestion::CongestionControl::on_takeover)). Then:
 //!
 //! - cwnd is never more than it was before the exchange, until the new controller's first increase. More may be in flight than a new window

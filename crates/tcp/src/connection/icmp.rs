@@ -103,7 +103,7 @@ impl Connection {
                 error => ConnectionError::Unreachable(error),
             });
         }
-        // [MUST-56] [SHLD-26] In synchronized states none is fatal. What is remembered explains the failure, if it comes to that [SHLD-25].
+        // [MUST-56] [SHLD-26] In synchronized states none is fatal. The error is remembered, and explains a later failure [SHLD-25].
         self.soft_error = Some(Box::new(SoftError { error, at: now, untold: true }));
         self.raise(Event::Trouble);
     }

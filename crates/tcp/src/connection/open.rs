@@ -143,6 +143,7 @@ impl Connection {
                 space: SeqSpace::new(iss),
                 syn_acked: false,
                 syn_due: false,
+                syn_was_answered: false,
                 syn_sent_at: now,
                 syn_transmissions: 0,
                 buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
@@ -250,10 +251,7 @@ impl Connection {
         self.ecn = self.ecn_state();
         self.snd.window = Window::initial(self.mss());
         self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
-        // An active open may send its SYN twice though the first one was answered.
-        let lost =
-            if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
-        if lost {
+        if self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered) {
             let event = CongestionEvent::HandshakeLoss;
             self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
         }
@@ -347,7 +345,10 @@ impl Connection {
     /// that connection, so the SYN is sent once more behind it, as Linux does. Otherwise it would wait for the retransmission timer, a second. This happens
     /// once: forged segments must not become a stream of SYNs.
     fn repeat_answered_syn(&mut self) {
-        self.snd.syn_due |= self.snd.syn_transmissions == 1 && self.snd.sent.outstanding() == 0;
+        if self.snd.syn_transmissions == 1 && self.snd.sent.outstanding() == 0 {
+            self.snd.syn_due = true;
+            self.snd.syn_was_answered = true;
+        }
     }
 
     /// Data and FIN of a SYN wait until the handshake is complete (RFC 9293 section 3.10.7.3), because the peer is not verified before.

@@ -4,7 +4,7 @@
 use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
 use super::timers::Timer;
-use super::{Connection, MemoryState, RESERVE, State};
+use super::{Connection, State};
 use crate::congestion::CongestionEvent;
 use crate::pacing::window_rate;
 use crate::pos::Pos;
@@ -14,9 +14,8 @@ use crate::undo::Detector;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use crate::validation::{IdlePeriod, WindowBounds};
-use alloc::boxed::Box;
 use core::ops::Range;
-use transom_wire::{Ecn, Flags, Options, SackBlock, SackBlocks, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, TcpHeader};
 
 /// A transmission that is settled but not yet given out.
 #[derive(Clone, Debug)]
@@ -66,7 +65,7 @@ pub(super) enum Hold {
 }
 
 /// The part of `len` beyond whole segments. Usually there is exactly one, or less: no need to divide.
-fn remainder(len: u64, mss: u64) -> u64 {
+pub(super) fn remainder(len: u64, mss: u64) -> u64 {
     match len.cmp(&mss) {
         core::cmp::Ordering::Less => len,
         core::cmp::Ordering::Equal => 0,
@@ -144,8 +143,8 @@ impl Connection {
         if let Some((upto, echo)) = self.ecn.as_mut().and_then(|ecn| ecn.early_ack.take()) {
             return Some(Plan::EarlyAck(upto, echo));
         }
-        // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
-        // segments that differ in size split badly. What arrived out of order is reported at once anyway.
+        // SACK blocks and the user timeout go into segments without data. They would take room from the payload, and
+        // segments that differ in size split badly. Data out of order is reported at once anyway.
         let report =
             self.rcv.ack_now && (!self.rcv.dsack.is_empty() || self.rcv.ordering.has_gap());
         if report
@@ -409,120 +408,6 @@ impl Connection {
         Some(Plan::Probe)
     }
 
-    /// Carries out `plan`: changes the state as its sending does, and returns the header and the data's place.
-    fn commit(&mut self, plan: Plan, now: Instant) -> (TcpHeader, Range<Pos>) {
-        let nothing = self.nxt()..self.nxt();
-        match plan {
-            Plan::Reset(header) => (header, nothing),
-            Plan::Syn => self.syn(now),
-            Plan::Retransmit(range, len, exempt) => {
-                let (header, range) = self.commit_again(range.start, len, now);
-                debug_assert!(exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
-                self.snd.recovery.on_retransmitted(range.clone());
-                (header, range)
-            }
-            Plan::Data(range, fin) => {
-                // A FIN alone takes no room, also where a tail probe went beyond the window before it.
-                let bare_fin = range.is_empty();
-                let committed = self.commit_data(range, fin, now);
-                debug_assert!(bare_fin || self.keeps_to_cwnd(), "sent beyond cwnd");
-                committed
-            }
-            Plan::TailProbe(range, new) => {
-                self.counters.tail_probes += 1;
-                let committed = match new {
-                    Some(fin) => self.commit_data(range, fin, now),
-                    None => self.commit_again(range.start, range.end.since(range.start), now),
-                };
-                let end = self.nxt();
-                self.snd.recovery.on_probed(new.is_none(), end);
-                self.rearm_retransmission(now);
-                self.arm_recovery(now);
-                committed
-            }
-            Plan::Probe => {
-                self.snd.probe_outstanding = true;
-                self.counters.window_probes += 1;
-                let range = self.nxt()..self.nxt() + 1;
-                (self.data_header(now, &range), range)
-            }
-            Plan::KeepAlive => {
-                // [SHLD-12] without data, one before what the peer expects.
-                let seq = self.snd.space.to_wire(self.nxt() - 1);
-                (TcpHeader { seq, ..self.ack_header(now) }, nothing)
-            }
-            Plan::Ack => (self.pure_ack_header(now), nothing),
-            Plan::EarlyAck(upto, echo) => {
-                let header = self.ack_header(now);
-                let ack = self.rcv.space.to_wire(upto);
-                let flags = if echo { Flags::ACK | Flags::ECE } else { Flags::ACK };
-                // What has arrived since waits for an acknowledgement of its own.
-                self.rcv.ack_now = true;
-                // The same right edge, from further left.
-                let scale = self.agreed.receive_scale;
-                let field = self.rcv.edge.since(upto).div_ceil(1 << scale).min(65_535);
-                self.rcv.edge = self.rcv.edge.max(upto + (field << scale));
-                let window = u16::try_from(field).unwrap_or(u16::MAX);
-                (TcpHeader { ack, flags, window, ..header }, nothing)
-            }
-        }
-    }
-
-    /// These bytes leave for the first time.
-    fn commit_data(
-        &mut self,
-        range: Range<Pos>,
-        fin: bool,
-        now: Instant,
-    ) -> (TcpHeader, Range<Pos>) {
-        let range = range.start..range.end + u64::from(fin);
-        self.snd.sent.push(range.end, now);
-        self.snd.probe_outstanding = false;
-        if let Some(episode) = &mut self.snd.episode {
-            episode.watch.on_new_data();
-        }
-        self.note_unacked(now);
-        let len = range.end.since(range.start);
-        if remainder(len, u64::from(self.mss())) != 0 {
-            self.snd.small_upto = range.end;
-        }
-        self.after_data(now, len);
-        self.note_new_data();
-        debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
-        let mut header = self.data_header(now, &range);
-        let payload = range.end.min(self.snd.buffer.end()).since(range.start);
-        self.add_option_to_data(&mut header, range.start, payload);
-        // RFC 3168 section 6.1.2.
-        if self.ecn.as_mut().is_some_and(|ecn| core::mem::take(&mut ecn.cwr_due)) {
-            header.flags |= Flags::CWR;
-        }
-        (header, range)
-    }
-
-    /// Up to `len` bytes from `start` on leave again.
-    fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
-        let segment = u64::from(self.mss());
-        let len = len.min(self.record_left(start));
-        let range = self.snd.sent.retransmit(start, len, segment, now);
-        self.repeat_of_probe(&range);
-        let bytes = range.end.since(range.start);
-        self.counters.retransmitted_segments += 1;
-        self.counters.retransmitted_bytes += bytes;
-        self.after_data(now, bytes);
-        if self.snd.repeat_due && range.start == self.una() {
-            // RFC 6298 section 5.6: the timer starts with the retransmission, also where that was held back.
-            self.snd.repeat_due = false;
-            self.rearm_retransmission(now);
-        }
-        self.suspect_option(&range);
-        let header = self.data_header(now, &range);
-        if let Some(episode) = &mut self.snd.episode {
-            let stamp = header.options.timestamps.map(|stamps| stamps.value);
-            episode.watch.on_retransmission(bytes, stamp);
-        }
-        (header, range)
-    }
-
     /// The rate to pace at: the controller's, or a window in a little less than a round trip.
     pub(super) fn own_pacing_rate(&self) -> Option<u64> {
         let snd = &self.snd;
@@ -533,242 +418,11 @@ impl Connection {
 
     /// Whether the flight is within cwnd, with the exemptions the RFCs name: with nothing else in flight one segment may
     /// always go, and the FIN takes no room. (Fast retransmission is exempt altogether: RFC 5681 section 3.2 step 3.)
-    fn keeps_to_cwnd(&self) -> bool {
+    pub(super) fn keeps_to_cwnd(&self) -> bool {
         #[cfg(feature = "unconstrained")]
         if self.is_unconstrained() {
             return true;
         }
         self.in_flight() <= self.snd.window.cwnd.max(u64::from(self.mss())) + 1
-    }
-
-    /// Updates the state after data has left.
-    fn after_data(&mut self, now: Instant, len: u64) {
-        self.rcv.policy.on_data_sent(now);
-        if self.snd.pacing.is_some() {
-            let rate = self.own_pacing_rate();
-            if let Some(pacing) = &mut self.snd.pacing {
-                pacing.on_sent(now, len, rate);
-            }
-        }
-        self.count_in_reduction(len);
-        self.count_in_pacing(now, len);
-        if !self.timers.is_set(Timer::Retransmit) {
-            self.rearm_retransmission(now);
-        }
-        self.timers.clear(Timer::Persist);
-        self.arm_recovery(now);
-        self.touch_idle(now);
-    }
-
-    pub(super) fn base_header(&self) -> TcpHeader {
-        TcpHeader {
-            src_port: self.endpoint.local_port,
-            dst_port: self.endpoint.remote_port,
-            ..TcpHeader::default()
-        }
-    }
-
-    /// A reset in answer to a segment with this acknowledgement.
-    pub(super) fn reset_at(&self, now: Instant, seq: Seq) -> Box<TcpHeader> {
-        let options = self.ordinary_options(now);
-        Box::new(TcpHeader { seq, flags: Flags::RST, options, ..self.base_header() })
-    }
-
-    /// The options of a segment without data: timestamps, if they are agreed, also in a reset (RFC 7323 section 3.2).
-    pub(super) fn ordinary_options(&self, now: Instant) -> Options {
-        Options {
-            timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
-            ..Options::default()
-        }
-    }
-
-    fn syn(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
-        self.snd.syn_due = false;
-        self.snd.syn_sent_at = now;
-        self.snd.syn_transmissions += 1;
-        self.note_unacked(now);
-        if self.snd.retransmits > 0 {
-            self.counters.retransmitted_segments += 1;
-        }
-        self.rearm_retransmission(now);
-        let offer = self.offer();
-        let base = TcpHeader {
-            seq: self.snd.space.initial(),
-            flags: Flags::SYN | offer,
-            window: self.syn_window(),
-            options: self.our_syn_options(now, None),
-            ..self.base_header()
-        };
-        if self.state == State::SynSent {
-            let options = Options {
-                // Nor one whose options somebody dislikes.
-                partial: base.options.partial.filter(|_| self.snd.syn_transmissions <= 2),
-                timestamps: base
-                    .options
-                    .timestamps
-                    .map(|stamps| transom_wire::Timestamps { echo: 0, ..stamps }),
-                ..base.options
-            };
-            let (options, range) = self.fast_syn(options);
-            return (TcpHeader { options, ..base }, range);
-        }
-        self.rcv.ack_now = false;
-        self.rcv.last_ack_sent = self.rcv.next;
-        let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
-        let window = if self.is_opened_fast() { self.fast_window() } else { base.window };
-        let header = TcpHeader {
-            window,
-            ack: self.rcv.space.to_wire(self.rcv.next),
-            flags: Flags::SYN | Flags::ACK | self.syn_ack_flags(),
-            options: self.with_accurate_option(Options {
-                window_scale,
-                sack_permitted: self.agreed.sack,
-                timestamps: base.options.timestamps.filter(|_| self.agreed.timestamps),
-                partial: base.options.partial.filter(|_| self.agreed.partial),
-                fast_open: self.fast_syn_ack(),
-                ..base.options
-            }),
-            ..base
-        };
-        (header, Pos::FIRST_DATA..Pos::FIRST_DATA)
-    }
-
-    /// A header with the current acknowledgement and window; it settles all pending acknowledgements.
-    pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
-        let next = self.rcv.next;
-        // What goes the other way only tells the policy nothing.
-        if self.rcv.ack_now || next != self.rcv.last_ack_sent || self.timers.is_set(Timer::Ack) {
-            self.rcv.ack_now = false;
-            self.timers.clear(Timer::Ack);
-            self.rcv.policy.on_ack_sent();
-        }
-        self.rcv.last_ack_sent = next;
-        self.note_field_sent();
-        let window = self.advertise(next);
-        let (urgent_flag, urgent) = self.urgent_pointer(self.nxt());
-        TcpHeader {
-            seq: self.snd.space.to_wire(self.nxt()),
-            ack: self.rcv.space.to_wire(next),
-            flags: Flags::ACK | urgent_flag | self.echo(),
-            window,
-            urgent,
-            options: self.ordinary_options(now),
-            ..self.base_header()
-        }
-    }
-
-    fn pure_ack_header(&mut self, now: Instant) -> TcpHeader {
-        self.counters.pure_acks_sent += 1;
-        let mut header = self.ack_header(now);
-        if core::mem::take(&mut self.user_timeout.due) {
-            header.options.user_timeout = self.user_timeout_option();
-        }
-        header.options.partial = self.announcement(now);
-        let dsack = core::mem::take(&mut self.rcv.dsack);
-        if self.agreed.sack && (!dsack.is_empty() || self.rcv.ordering.has_gap()) {
-            let room = header.options.sack_room();
-            let space = self.rcv.space;
-            let mut blocks = SackBlocks::default();
-            if !dsack.is_empty() {
-                let (left, right) = (space.to_wire(dsack.start), space.to_wire(dsack.end));
-                blocks.push(SackBlock { left, right });
-            }
-            self.rcv.ordering.sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
-            header.options.sack = blocks;
-        }
-        self.add_marks_to_ack(&mut header);
-        header
-    }
-
-    fn data_header(&mut self, now: Instant, range: &Range<Pos>) -> TcpHeader {
-        let mut header = self.ack_header(now);
-        header.seq = self.snd.space.to_wire(range.start);
-        let end = self.snd.buffer.end();
-        if range.end > end {
-            header.flags |= Flags::FIN;
-        }
-        // [MUST-61] the last of what is queued is pushed.
-        if (range.end >= end && range.start < end) || self.ends_record(range.end) {
-            header.flags |= Flags::PSH;
-        }
-        let (urgent_flag, urgent) = self.urgent_pointer(range.start);
-        header.flags = (header.flags - Flags::URG) | urgent_flag;
-        header.urgent = urgent;
-        header
-    }
-
-    /// The urgent pointer of a segment at `seq`: every segment before the end of the urgent data announces it, whether
-    /// the data itself can leave or not (RFC 9293 section 3.10.2). It names the octet behind that data [MUST-62], or
-    /// as far as it reaches: a run of any length is announced piece by piece [MUST-31].
-    fn urgent_pointer(&self, seq: Pos) -> (Flags, u16) {
-        let urgent = self.snd.urgent;
-        if urgent <= self.una().max(seq) {
-            return (Flags::empty(), 0);
-        }
-        (Flags::URG, u16::try_from(urgent.since(seq)).unwrap_or(u16::MAX))
-    }
-
-    /// How far the window should reach now.
-    fn wanted_edge(&mut self) -> Pos {
-        let next = self.rcv.next;
-        if core::mem::take(&mut self.rcv.wanted_edge_is_old) {
-            self.rcv.wanted_edge = self.own_wanted_edge(next);
-        }
-        debug_assert_eq!(self.rcv.wanted_edge, self.own_wanted_edge(next), "it moved unnoticed");
-        let wanted = self.effective_receive_edge(next, self.rcv.wanted_edge);
-        match self.memory {
-            // The window opens no further than for what is taken in anyhow.
-            MemoryState::Full => wanted.min(self.rcv.edge.max(next + RESERVE as u64)),
-            MemoryState::Normal | MemoryState::Pressure => wanted,
-        }
-    }
-
-    /// The largest window that the header can express, in bytes.
-    fn widest_window(&self) -> u64 {
-        u64::from(u16::MAX) << self.agreed.receive_scale
-    }
-
-    /// The right edge that the window could have now, if RCV.NXT is `next`: read data makes room. Room that the header cannot express does not
-    /// count, or it would be offered again and again.
-    pub(super) fn own_wanted_edge(&self, next: Pos) -> Pos {
-        let widest = self.widest_window();
-        let edge = self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest);
-        edge.min(next + widest)
-    }
-
-    /// Half of the window at its largest.
-    fn half_window(&self) -> u64 {
-        self.effective_receive_buffer().min(self.widest_window()) / 2
-    }
-
-    /// The window field of an acknowledgement of `next`, and with it the new right edge. The edge never moves left [SHLD-14], and moves right
-    /// only by a sufficient amount [MUST-39]. While the application does not read, it stays, closed for as long as necessary [MAY-8].
-    fn advertise(&mut self, next: Pos) -> u16 {
-        let wanted = self.wanted_edge();
-        let gain = wanted.since(self.rcv.edge);
-        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= self.half_window());
-        let edge = if moves { wanted } else { self.rcv.edge };
-        let scale = self.agreed.receive_scale;
-        let window = edge.max(self.rcv.edge).since(next);
-        // Rounded up, so that the scaled window does not fall short of what was promised; but no further than one unit
-        // beyond the buffer, or a sender of small segments would move the edge with each of them, read or not. What was
-        // promised is taken in any case (RFC 7323 section 2.4).
-        let up = window.div_ceil(1 << scale);
-        let most = (wanted + (1 << scale)).max(self.rcv.edge);
-        let field = if next + (up << scale) <= most { up } else { window >> scale };
-        let field = field.min(65_535);
-        self.rcv.edge = self.rcv.edge.max(next + (field << scale));
-        u16::try_from(field).unwrap_or(u16::MAX)
-    }
-
-    /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of it
-    /// has become free.
-    pub(super) fn window_update_is_due(&mut self) -> bool {
-        let next = self.rcv.next;
-        let gain = self.wanted_edge().since(self.rcv.edge);
-        let offered = self.rcv.edge.since(next);
-        let half = self.half_window();
-        let segment = self.rcv.segment;
-        gain >= segment.min(half) && (offered < 2 * segment || gain >= half)
     }
 }

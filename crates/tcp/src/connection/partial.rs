@@ -2,10 +2,10 @@
 //!
 //! Recovery (by the persistence) and the ages of holes decide what to give up. Here both ends carry it out. A forward point leaves in a
 //! segment of its own without data: at once when it has moved, again a round trip later while acknowledgements show that the peer has
-//! not received it, and with every retransmission timeout. The receiver accepts it from an otherwise acceptable segment (RFC 5961) if
-//! three conditions hold: it was agreed upon, it lies within the window, and it is not beyond the segment that brings it or the peer's
-//! FIN. Any other is ignored and counted. An old one is answered, within the budget for such answers: the peer repeats it because the
-//! acknowledgement was lost.
+//! not received it, and with every retransmission timeout. The receiver accepts it from an otherwise acceptable segment (RFC 5961) on
+//! three conditions. The option was agreed upon, the point lies within the window, and it is not beyond the segment that brings it or
+//! the peer's FIN. Any other is ignored and counted. An old one is answered, within the budget for such answers: the peer repeats it
+//! because the acknowledgement was lost.
 
 use super::timers::Timer;
 use super::{Connection, Event};

@@ -289,7 +289,7 @@ impl Connection {
 
     /// Whether larger sizes are searched for. The loss of a probe is only found with SACK.
     fn probes_path(&self) -> bool {
-        // What may be fragmented passes whatever its size; of a path that fragments, probes alone must not be.
+        // Packets that may be fragmented pass at any size, so only probes without fragmentation measure the path.
         let whole = self.path.ip_header >= 40 || self.profile.path_mtu_discovery.dont_fragment();
         self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack && whole
     }

@@ -227,7 +227,7 @@ impl Connection {
         self.counters.timeouts += 1;
         if !self.snd.syn_acked {
             if self.snd.sent.outstanding() > 0 {
-                // What was answered to data in a SYN is no better off than the SYN-ACK.
+                // The answer to data in a SYN is lost if the SYN-ACK is.
                 self.lose_all(now);
                 self.snd.repeat_due = true;
             }

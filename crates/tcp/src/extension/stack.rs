@@ -140,7 +140,7 @@ impl Combined {
         let low_by = if low > 0 { layer } else { NOBODY };
         let high_by = if high < u64::MAX { layer } else { NOBODY };
         let before = &mut self.requests[variable as usize];
-        // The same layer asks as before, and what it asks is no contradiction: nearly always.
+        // Nearly always the same layer asks as before, and its request is no contradiction.
         if (low_by, high_by) == (before.low_by, before.high_by) && !before.is_conflict() {
             let same = (low, high) == (before.low, before.high);
             (before.low, before.high) = (low, high);
@@ -172,7 +172,7 @@ impl Combined {
             self.some.add(Variables::one(variable));
         }
         match (request.is_conflict(), before.is_conflict()) {
-            // What layers contradict each other about is nobody's, whoever they are.
+            // No layer decides a variable about which layers contradict each other.
             (true, true) => Change::None,
             (false, false) if request.interval() == before.interval() => Change::Deciders,
             _ => Change::Askers,

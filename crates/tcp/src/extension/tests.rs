@@ -1,4 +1,4 @@
-//! The lattice, Table 1 by hand, and that whatever is asked for, what is used is safe.
+//! The lattice, Table 1 by hand, and a property: for any request, the value in use is safe.
 
 use super::safe;
 use super::stack::{Combined, Decider};
@@ -78,7 +78,7 @@ fn what_is_not_safe_is_coerced() {
     assert_eq!((ruling.effective, ruling.decided_by), (10_000, Decider::SafeRange));
 }
 
-/// What cannot be had together leaves TCP's own value.
+/// Limits that contradict each other leave TCP's own value.
 #[test]
 fn a_conflict_leaves_tcps_own() {
     let conflict = combine(&[
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// What is used is safe or TCP's own, and TCP's own where nobody asks.
+    /// The value in use is safe or TCP's own, and TCP's own if nobody asks.
     #[test]
     fn whatever_is_used_is_safe(layers in stack(), own: u64, safe in interval()) {
         let combined = combine(&layers);

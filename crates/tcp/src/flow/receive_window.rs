@@ -1,7 +1,7 @@
 //! The receiver's window with automatic tuning (Dynamic Right-Sizing, Fisk and Feng 2001).
 //!
-//! Twice as much as the application read in the last round trip is offered: if the sender was limited by the
-//! window, it doubles; if by the application or the network, it stays. The buffer only grows, up to its maximum.
+//! The window is twice as much as the application read in the last round trip. If the window limited the sender,
+//! it doubles. If the application or the network did, it stays. The buffer only grows, up to its maximum.
 //!
 //! In slow start, twice is not enough. While a round trip's data arrives, the receiver knows how much the one before brought, d. This one brings
 //! 2d, and its acknowledgements let the sender have 4d in flight. So if reading has grown by a factor g from one round trip to the next, the
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_drains_the_window_doubles_it_each_round() {
-        // What was known before is that half of it came: it may be slow start.
+        // Half of it came in the round before, so the sender may be in slow start.
         for (before, expected) in [(64, 128), (32, 256), (48, 128), (40, 163)] {
             assert_eq!(offer(64 * KIB, before * KIB) / KIB, expected, "{before}");
         }

@@ -82,7 +82,7 @@ impl Ordering for Units {
     }
 
     fn skip(&mut self, upto: Pos) -> u64 {
-        // What is between the holes may have been no unit, and free already.
+        // The data between the holes may have held no unit, and may be free already.
         if self.holes.len() >= MAX_HOLES {
             return 0;
         }

@@ -1,7 +1,7 @@
 //! The arrived parts of a sequence space: RCV.NXT, the ranges beyond it, and the range that SACK reports first.
 //!
-//! It is the same bookkeeping in whatever order the data reaches the application, so that the peer cannot tell the difference:
-//! acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
+//! It does not depend on the order in which data reaches the application, so the peer cannot tell the difference.
+//! Acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
 
 use crate::packet::Payload;
 use crate::pos::Pos;
@@ -12,7 +12,7 @@ use transom_wire::{SackBlock, SackBlocks, Seq};
 /// The most disjoint ranges held beyond RCV.NXT.
 pub(super) const MAX_GAPS: usize = 1024;
 
-/// The most holes that the reader has not noted. With that many, RCV.NXT does not move over a further one: a peer that gives up all but a
+/// The most holes that the reader has not noted. With that many, RCV.NXT does not move over a further one. A peer that gives up all but a
 /// few bytes must not fill the memory with the rest.
 pub(super) const MAX_HOLES: usize = 1024;
 

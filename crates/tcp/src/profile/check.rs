@@ -16,24 +16,22 @@ pub enum ProfileError {
     SackWithoutOption,
     /// Two ideas of when something is lost.
     #[error(
-        "early retransmit counts duplicates, and RACK-TLP goes by time and probes the tail; choose another loss recovery, or leave it out"
+        "early retransmit counts duplicates, but RACK-TLP goes by time; choose another loss recovery, or leave out early retransmit"
     )]
     EarlyRetransmitWithRack,
     /// The same, where the path reorders.
     #[error(
-        "rr counts duplicates, and RACK-TLP goes by time, with a window for reordering of its own; choose another loss recovery, or leave it out"
+        "rr counts duplicates, but RACK-TLP goes by time; choose another loss recovery, or leave out rr"
     )]
     RrWithRack,
     /// Robustness against reordering needs DSACK reports.
     #[error("rr learns from DSACKs and needs the SACK option; offer it, or leave rr out")]
     RrWithoutSack,
     /// It would not be a share.
-    #[error("rr takes at most the whole window for its threshold, a cap of 1, not {0}")]
+    #[error("rr's cap must be at most 1, which is the whole window, not {0}")]
     RrCap(Fraction),
     /// The controller sends at its own rate.
-    #[error(
-        "{0} sends at the rate it measures and needs pacing; without it, choose another congestion control"
-    )]
+    #[error("{0} needs pacing; turn pacing on, or choose another congestion control")]
     NeedsPacing(&'static str),
     /// A buffer of no size.
     #[error("the {0} buffer must hold at least one segment (1460 bytes), not {1} bytes")]
@@ -63,16 +61,16 @@ pub enum ProfileError {
     },
     /// See [`Profile::carries_bytes`].
     #[error(
-        "adu is for programs that send and receive data units (send_adu and recv_adu), and here bytes are written; leave it out: in-order works"
+        "adu is for programs that call send_adu and recv_adu, but this one writes bytes; leave out adu, so that data is in order"
     )]
     NotBytes,
     /// See [`Profile::carries_a_stream`].
     #[error(
-        "unordered is for programs that put the pieces in their places (read_unordered), and here a stream is read; leave it out: in-order works"
+        "unordered is for programs that call read_unordered, but this one reads a stream; leave out unordered, so that data is in order"
     )]
     NotAStream,
     /// RFC 9293 section 3.8.6.3.
-    #[error("an acknowledgement may be delayed by less than 500 ms, not {0:?}")]
+    #[error("acknowledgements must be delayed by less than 500 ms, not by {0:?}")]
     AckDelay(Duration),
     /// The timer's bounds are the wrong way round, or zero.
     #[error(
@@ -90,22 +88,22 @@ pub enum ProfileError {
     #[error("a maximum segment size of {0} bytes leaves no room for data; 64 is the least")]
     MaxSegment(u16),
     /// RFC 6675 needs at least one.
-    #[error("a duplicate-acknowledgement threshold of zero would call everything lost")]
+    #[error("the duplicate-acknowledgement threshold must be at least 1, not 0")]
     DupThresh,
     /// A code point has six bits.
     #[error("a differentiated services code point has six bits: {0} is above 63")]
     Dscp(u8),
     /// A packet that expires at once.
-    #[error("a hop limit of zero lets no packet leave")]
+    #[error("the hop limit must be at least 1, not 0")]
     HopLimit,
     /// The lower bound is zero, or above the upper one.
     #[error("a peer's user timeout needs bounds 0 < lower ≤ upper, not {0:?} and {1:?}")]
     UserTimeoutBounds(Duration, Duration),
     /// Data that is given up before it can be lost.
-    #[error("data with a lifetime of zero is given up before it can be lost")]
+    #[error("the lifetime of data must be above zero")]
     Lifetime,
     /// A receiver without any patience would take the least reordering for a loss.
-    #[error("a receiver has to wait some time for what is missing before it skips it")]
+    #[error("the time before a receiver skips missing data must be above zero")]
     Patience,
     /// Both keep-alive times and the count must be positive.
     #[error("keep-alive needs positive times and at least one probe")]

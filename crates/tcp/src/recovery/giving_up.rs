@@ -151,7 +151,7 @@ impl Recovery for GivingUp {
             let persistence = self.persistence;
             given_up = sent.give_up(end, overdue, |record| persistence.is_exhausted(record, now));
         }
-        // What had been given up behind something that was repaired is first in line now.
+        // Data that was given up behind a repaired part is first in line now.
         let reached =
             self.forward <= sent.start() && sent.first().is_some_and(|record| record.fate.given_up);
         if given_up > 0 || reached {

@@ -92,8 +92,8 @@ impl Recovery for NewReno {
                     self.first_pending = false;
                 }
                 Phase::Recovery => {
-                    // A partial acknowledgement: the next segment is missing too (section 3.2 step 3). What it
-                    // acknowledged beyond one segment had been counted as departed.
+                    // A partial acknowledgement: the next segment is missing too (section 3.2 step 3). The
+                    // bytes that it acknowledged beyond one segment had been counted as departed.
                     self.departed = self.departed.saturating_sub(ack.acked.saturating_sub(mss));
                     verdict.lost += sent.mark_head_lost(mss);
                     self.credit = self.in_flight(sent);

@@ -1,9 +1,9 @@
 //! The standard retransmission timer (RFC 6298).
 //!
-//! One parameter differs from the text by default: the lower bound is 200 ms instead of one second, as in the
-//! large deployed stacks, which RFC 8961 section 4 permits for a sender that keeps to its principles. Like them it also
-//! keeps the timeout 200 ms above SRTT: with a sample for every acknowledgement the variation of a steady path decays to
-//! nothing, and the first delayed acknowledgement would be a timeout. The text's one second hides that on most paths.
+//! One parameter differs from the text by default: the lower bound is 200 ms instead of one second, as in the large
+//! deployed stacks. RFC 8961 section 4 permits this for a sender that keeps to its principles. Like them it also keeps
+//! the timeout 200 ms above SRTT. With a sample for every acknowledgement the variation of a steady path decays to zero,
+//! and the first delayed acknowledgement would cause a timeout. The text's one second hides that on most paths.
 
 use super::RetransmissionTimer;
 use crate::compose::{ArgumentError, Arguments};
@@ -44,7 +44,7 @@ impl Rfc6298Config {
         Ok(Rfc6298Config {
             initial: given.duration("initial")?.unwrap_or(default.initial),
             min: min.unwrap_or(default.min),
-            // Who wants less than the default's minimum does not want it above SRTT either.
+            // With a minimum below the default's, the variation's minimum falls as well.
             min_variation: given
                 .duration("variation")?
                 .unwrap_or(default.min_variation.min(min.unwrap_or(default.min))),

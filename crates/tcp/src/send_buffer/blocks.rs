@@ -3,18 +3,46 @@
 //! Bytes are appended at the end and dropped at the front. A used block is the first to be reused, so that only as much
 //! memory passes through the processor's caches as there are bytes queued. (A ring uses its whole capacity even with little
 //! data, and copying into memory that was last used megabytes ago costs several times as much.)
+//!
+//! A block may also be memory of somebody else's, which is kept and not copied. Such blocks are as long as ours, but for the last one. When
+//! something follows that, it becomes one of ours.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// The least a block is given memory for.
 const LEAST: usize = 512;
+
+#[derive(Debug)]
+enum Block {
+    Ours(Vec<u8>),
+    Kept(Bytes),
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Block::Ours(block) => block,
+            Block::Kept(block) => block,
+        }
+    }
+
+    /// The memory that it takes.
+    #[cfg(test)]
+    fn memory(&self) -> usize {
+        match self {
+            Block::Ours(block) => block.capacity(),
+            Block::Kept(block) => block.len(),
+        }
+    }
+}
 
 /// Bytes in blocks of `BLOCK`. Any `BLOCK` consecutive ones lie in at most two pieces.
 #[derive(Debug, Default)]
 pub(super) struct Blocks<const BLOCK: usize> {
     /// All but the last one are full.
-    used: VecDeque<Vec<u8>>,
+    used: VecDeque<Block>,
     spare: Vec<Vec<u8>>,
     /// How much of the first block is forgotten already.
     head: usize,
@@ -43,15 +71,16 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
             let (now, later) = bytes.split_at(bytes.len().min(self.room_at_end()));
             if now.is_empty() {
                 let block = self.spare.pop().unwrap_or_default();
-                self.used.push_back(block);
+                self.used.push_back(Block::Ours(block));
                 continue;
             }
             let is_first = self.used.len() == 1;
-            if let Some(block) = self.used.back_mut() {
+            self.own_last();
+            if let Some(Block::Ours(block)) = self.used.back_mut() {
                 let before = block.capacity();
                 let needed = block.len() + now.len();
                 if needed > before {
-                    // What is queued behind a full block will be followed by more; before that, a little may be all.
+                    // After a full block more data will follow; before that, a little may be all.
                     let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
                     block.reserve_exact(wanted.min(BLOCK) - block.len());
                     self.memory += block.capacity() - before;
@@ -64,17 +93,18 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
 
     /// Lets `fill` append to the last block, which has memory for at least one more byte, and at most `most` of them. Returns how many it has appended.
     ///
-    /// Whatever it does with the block, the queue stays sound: what is too much is cut off, and zeros stand for what it has removed.
+    /// The queue stays sound for any `fill`: bytes that are too many are cut off, and zeros replace bytes that it has removed.
     pub(super) fn push_by(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>, usize)) -> usize {
         if most == 0 {
             return 0;
         }
         if self.room_at_end() == 0 {
             let block = self.spare.pop().unwrap_or_default();
-            self.used.push_back(block);
+            self.used.push_back(Block::Ours(block));
         }
+        self.own_last();
         let most = most.min(self.room_at_end());
-        let Some(block) = self.used.back_mut() else { return 0 };
+        let Some(Block::Ours(block)) = self.used.back_mut() else { return 0 };
         let (before, len) = (block.capacity(), block.len());
         block.reserve_exact(BLOCK - len);
         fill(block, most);
@@ -82,15 +112,43 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         block.resize(len + filled, 0);
         self.memory = self.memory - before + block.capacity();
         self.len += filled;
-        if block.is_empty() {
-            let block = self.used.pop_back().unwrap_or_default();
+        if block.is_empty()
+            && let Some(Block::Ours(block)) = self.used.pop_back()
+        {
             self.spare.push(block);
         }
         filled
     }
 
+    /// Appends `bytes` without a copy, but for what fills the last block.
+    pub(super) fn keep(&mut self, mut bytes: Bytes) {
+        let room = self.room_at_end();
+        if room > 0 {
+            let head = bytes.split_to(room.min(bytes.len()));
+            self.push(&head);
+        }
+        self.len += bytes.len();
+        self.memory += bytes.len();
+        while !bytes.is_empty() {
+            let block = bytes.split_to(bytes.len().min(BLOCK));
+            self.used.push_back(Block::Kept(block));
+        }
+    }
+
+    /// Makes the last block one that can be appended to.
+    fn own_last(&mut self) {
+        let Some(last) = self.used.back_mut() else { return };
+        let Block::Kept(kept) = last else { return };
+        let mut block = self.spare.pop().unwrap_or_default();
+        self.memory -= kept.len() + block.capacity();
+        block.reserve_exact(BLOCK);
+        block.extend_from_slice(kept);
+        self.memory += block.capacity();
+        *last = Block::Ours(block);
+    }
+
     fn room_at_end(&self) -> usize {
-        self.used.back().map_or(0, |block| BLOCK - block.len())
+        self.used.back().map_or(0, |block| BLOCK - block.bytes().len())
     }
 
     /// Forgets the first `count` bytes.
@@ -101,9 +159,14 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         // An empty queue starts over, so that what comes next lies in one piece.
         while self.head >= BLOCK || (self.len == 0 && !self.used.is_empty()) {
             self.head = self.head.saturating_sub(BLOCK);
-            let Some(mut block) = self.used.pop_front() else { break };
-            block.clear();
-            self.spare.push(block);
+            match self.used.pop_front() {
+                Some(Block::Ours(mut block)) => {
+                    block.clear();
+                    self.spare.push(block);
+                }
+                Some(Block::Kept(block)) => self.memory -= block.len(),
+                None => break,
+            }
         }
         if self.len == 0 {
             self.head = 0;
@@ -118,12 +181,14 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
         let (from, len) = (self.head + from, upto - from);
         let (block, at) = (from / BLOCK, from % BLOCK);
-        let first =
-            self.used.get(block).map_or(&[][..], |block| &block[at..block.len().min(at + len)]);
+        let first = self
+            .used
+            .get(block)
+            .map_or(&[][..], |block| &block.bytes()[at..block.bytes().len().min(at + len)]);
         let rest = len - first.len();
         let second = match rest {
             0 => &[][..],
-            _ => self.used.get(block + 1).map_or(&[][..], |block| &block[..rest]),
+            _ => self.used.get(block + 1).map_or(&[][..], |block| &block.bytes()[..rest]),
         };
         [first, second]
     }
@@ -165,7 +230,7 @@ mod tests {
         assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
         assert_eq!(blocks.push_by(0, |_, _| panic!("there is no room")), 0);
         assert_eq!((blocks.len(), blocks.slices(14, 17).concat()), (16, vec![3, 3]));
-        // What a call spoils that it must not touch is not there any more, but nothing breaks.
+        // Bytes that a call must not touch, and has removed, are lost; nothing else breaks.
         blocks.push(&[4; 3]);
         assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
         assert_eq!((blocks.len(), blocks.slices(16, 19).concat()), (19, vec![0; 3]));
@@ -183,21 +248,42 @@ mod tests {
         assert_eq!(blocks.used.len(), 0);
     }
 
+    #[test]
+    fn whole_blocks_are_kept_where_they_lie() {
+        let theirs: Bytes = (0..100u8).collect::<Vec<_>>().into();
+        let mut blocks = Blocks::<16>::default();
+        blocks.push(&[9; 6]);
+        blocks.keep(theirs.clone());
+        // Ten bytes filled the first block.
+        for at in (10..100).step_by(16) {
+            let [kept, _] = blocks.slices(at + 6, at + 7);
+            assert_eq!(kept.as_ptr(), theirs[at..].as_ptr());
+        }
+        // Nobody has it any more when it is gone from here.
+        blocks.drop_front(106);
+        assert!(theirs.is_unique());
+        assert_eq!(blocks.memory(), blocks.spare.iter().map(Vec::capacity).sum::<usize>());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn what_was_pushed_is_there_until_it_is_dropped(
-            steps in prop::collection::vec((0usize..60, 0usize..60), 1..60),
+            steps in prop::collection::vec((0usize..60, 0usize..60, any::<bool>()), 1..60),
             cut in (0usize..80, 0usize..30),
         ) {
             let mut blocks = Blocks::<16>::default();
             let mut model: VecDeque<u8> = VecDeque::new();
             let mut next = 0u8;
-            for (push, drop) in steps {
+            for (push, drop, keep) in steps {
                 let bytes: Vec<u8> = (0..push).map(|i| next.wrapping_add(i as u8)).collect();
                 next = next.wrapping_add(push as u8);
-                blocks.push(&bytes);
+                if keep {
+                    blocks.keep(bytes.clone().into());
+                } else {
+                    blocks.push(&bytes);
+                }
                 model.extend(&bytes);
                 prop_assert_eq!(blocks.len(), model.len());
                 let (from, upto) = (cut.0, cut.0 + cut.1);
@@ -206,7 +292,8 @@ mod tests {
                 prop_assert_eq!(got, wanted);
                 blocks.drop_front(drop);
                 model.drain(..drop.min(model.len()));
-                let held: usize = blocks.used.iter().chain(&blocks.spare).map(Vec::capacity).sum();
+                let spare: usize = blocks.spare.iter().map(Vec::capacity).sum();
+                let held = spare + blocks.used.iter().map(Block::memory).sum::<usize>();
                 prop_assert_eq!(blocks.memory(), held);
             }
         }

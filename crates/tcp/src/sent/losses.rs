@@ -62,7 +62,7 @@ impl SentList {
     }
 
     /// Marks every transmission lost that left before `newest`, which was delivered, and at least `wait` ago (RFC 8985 section 6.2 step
-    /// 5); for retransmitted data the retransmission counts. Returns the bytes newly marked and when the last of the other earlier ones
+    /// 5). For retransmitted data the retransmission counts. Returns the bytes newly marked and when the last of the other earlier ones
     /// will be lost.
     pub fn mark_lost_sent_before(
         &mut self,

@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Section 4.3: a slow start that has a threshold doubles until it is there, whatever round trips take. What leaves none, as a silence does, or has been
-    /// taken back, changes nothing.
+    /// Section 4.3: a slow start that has a threshold doubles until it is there, whatever round trips take. Events that leave no threshold, such as
+    /// silence, or that were undone, change nothing.
     #[test]
     fn only_a_slow_start_without_a_threshold_looks_at_round_trips() {
         for (ssthresh, grown) in [(1_000_000, 10_000), (u64::MAX, 2500)] {

@@ -32,7 +32,7 @@ impl SlowStart for Limited {
         // K = int(cwnd / (0.5 · max_ssthresh)); cwnd grows by a K-th of what is acknowledged.
         let divisor = (window.cwnd.saturating_mul(2) / max).max(1);
         let left = window.slow_start(acked / divisor);
-        // What is beyond ssthresh counts in full again.
+        // Bytes beyond ssthresh count in full again.
         left.saturating_mul(divisor)
     }
 }

@@ -1,9 +1,9 @@
 //! The slow start of RFC 5681, counting bytes.
 //!
-//! Appropriate Byte Counting (RFC 3465) limits what one acknowledgement may count for to L segments, and after a timeout, when a peer may acknowledge at
-//! once what had arrived before, to one. That is a parameter, 2 at most by section 2.3, which is not enforced; without it, as in QUIC (RFC 9002) and today's kernels, the window at most
-//! doubles each round trip however the receiver divides its acknowledgements. (Congestion avoidance counts bytes in any case, as RFC 3465 section
-//! 2.1 has it.)
+//! Appropriate Byte Counting (RFC 3465) limits what one acknowledgement may count for to L segments, and after a timeout, when a peer may acknowledge
+//! at once what had arrived before, to one. That is a parameter, 2 at most by section 2.3, which is not enforced. Without it, as in QUIC (RFC 9002)
+//! and today's kernels, the window at most doubles each round trip however the receiver divides its acknowledgements. (Congestion avoidance counts
+//! bytes in any case, as RFC 3465 section 2.1 has it.)
 
 use super::SlowStart;
 use crate::ack_context::AckContext;

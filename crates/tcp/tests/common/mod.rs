@@ -1,7 +1,7 @@
 //! A script's view of one connection, in the spirit of packetdrill, in virtual time.
 //!
 //! A [`Peer`] holds one [`Connection`] and plays everything around it: the clock, the other end, the application and
-//! the network. Sequence numbers are relative in both directions (0 is the SYN, 1 the first byte of data); both
+//! the network. Sequence numbers are relative in both directions (0 is the SYN, 1 the first byte of data). Both
 //! initial numbers lie just below the wrap, so that every script crosses it. After every step all segments the
 //! connection wants to send are taken and kept as [`Out`], and what must hold at all times is checked: the
 //! connection's own counters, the bytes in flight against both windows, and the data against what was written.

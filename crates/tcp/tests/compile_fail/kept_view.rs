@@ -1,4 +1,4 @@
-//! What is seen is seen during the call: who kept it would read a connection that goes on without him.
+//! A view is valid during the call only: an extension that kept it would read a connection that goes on without it.
 
 use transom_tcp::extension::{Ack, View};
 use transom_tcp::time::Instant;

@@ -1,4 +1,4 @@
-//! What an extension sees it cannot change.
+//! An extension cannot change what it sees.
 
 use transom_tcp::extension::{Limits, View};
 use transom_tcp::time::Instant;

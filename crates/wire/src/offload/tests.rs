@@ -335,9 +335,9 @@ fn a_received_checksum_is_put_right_only_if_it_is_known_to_be() {
     let mut recomputed = udp.clone();
     recompute_checksum(&mut recomputed).unwrap();
     assert_eq!(recomputed, udp);
-    // What was not verified may be broken, and stays so.
+    // A checksum that was not verified may be wrong, and stays wrong.
     assert_eq!(packets(Segmenter::for_received(&packet, &RxOffload::default())).concat(), packet);
-    // What is not a packet is passed on as well.
+    // Bytes that are no packet are passed on as well.
     assert_eq!(packets(Segmenter::for_received(&[1, 2, 3], &valid)).concat(), [1, 2, 3]);
     assert_eq!(recompute_checksum(&mut [1, 2, 3]), Err(Error::BadVersion));
 }

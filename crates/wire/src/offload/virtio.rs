@@ -2,9 +2,9 @@
 //!
 //! It precedes each packet (virtio 1.2, 5.1.6; Linux `IFF_VNET_HDR`, in its ten-byte form without a
 //! buffer count). All fields are little-endian. Both sides must distrust it: what a header claims
-//! is checked against the packet it came with before anything relies on it. `hdr_len` in particular
-//! is only a hint (virtio 1.2, 5.1.6.4.2) – a kernel states how much of the packet lies in its
-//! first buffer – so the length of the headers is read from the headers.
+//! is checked against the packet it came with before anything relies on it. `hdr_len` is only a
+//! hint (virtio 1.2, 5.1.6.4.2): a kernel states how much of the packet lies in its first buffer.
+//! So the length of the headers is read from the headers.
 
 use super::{RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload};
 use crate::tcp::{self, Flags};
@@ -157,8 +157,8 @@ impl VirtioNetHdr {
 }
 
 impl VirtioNetHdr {
-    /// What the header claims about a packet whose own headers, `header_len` bytes of them, the caller has yet to look at:
-    /// for use by one who checks that the packet is exactly what was expected before believing it.
+    /// The header's claims about a packet whose own headers (`header_len` bytes) the caller has not checked yet. For
+    /// callers that compare the packet with what they expect before they believe it.
     ///
     /// # Errors
     /// [`Error::BadOffload`] for a kind of super-segment that is not supported, or segments of no size.

@@ -14,7 +14,7 @@
 //!   one.
 //! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3
 //!   lets the receiver of the option use 14).
-//! - What follows an end-of-list option is not looked at.
+//! - Bytes after an end-of-list option are not read.
 
 mod acc_ecn;
 mod fast_open;

@@ -70,6 +70,10 @@ impl BrokerProcess {
         broker
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// As `kill -9` does.
     pub(crate) fn kill(&mut self) {
         let _ = self.0.kill();

@@ -1,6 +1,6 @@
 //! CUBIC and BBR: Transom's in the simulator and the kernel's in the emulator, on the same path, where the same packets are lost.
 //!
-//! What is compared does not depend on when the emulator's threads wake up: windows as shares of the window before the loss, as functions of
+//! The comparison does not depend on when the emulator's threads wake up: windows as shares of the window before the loss, as functions of
 //! the time since; the bottleneck's rate, and what a controller derives from it; what comes round in cycles. The bands come from the
 //! specifications and from how finely can be seen, and say so.
 
@@ -54,14 +54,14 @@ impl Stage {
     }
 }
 
-/// Two packets are lost, on a way of 200 ms, where for seconds CUBIC's window is above what Reno's would be: one in slow start, and one while the window
-/// is on its way back. The first loss comes at whatever window slow start has in that round trip; the second leaves β of the window (section 4.6), and
-/// then everything follows from that window: W_max from fast convergence, K from both, and W(t) (section 4.2).
+/// Two packets are lost, on a way of 200 ms, where for seconds CUBIC's window is above what Reno's would be: one in slow start, and one while the
+/// window is on its way back. The first loss comes at whatever window slow start has in that round trip. The second leaves β of the window (section
+/// 4.6), and then everything follows from that window: W_max from fast convergence, K from both, and W(t) (section 4.2).
 ///
-/// The bands. What is left of some hundred segments is β to two segments, as the kernel's windows are whole segments. The window aims at
-/// W_cubic(t + RTT), so it is not below W_cubic(t) nor above W_cubic(t + RTT), but for 3 %: two segments and a half of the least that there
-/// are, 80. As shares of W_max, after the same shares of K, the two windows are the same function. Each may be 3 % from it, in opposite directions, so
-/// they differ by 6 % at most.
+/// The bands. The rest of some hundred segments is β to within two segments, because the kernel's windows are whole segments. The window aims at
+/// W_cubic(t + RTT), so it is not below W_cubic(t) nor above W_cubic(t + RTT), but for 3 %: two segments and a half of the least that there are, 80.
+/// As shares of W_max, after the same shares of K, the two windows are the same function. Each may be 3 % from it, in opposite directions, so they
+/// differ by 6 % at most.
 #[test]
 fn cubic_is_the_kernels_cubic() {
     if !allowed() {
@@ -199,10 +199,10 @@ impl Model {
 /// - *A loss* reduces the window to what is in flight for one round trip (4.2.3.4), and then it is what it was. In flight are three to five quarters of the
 ///   product, and the window is 2.2 to 2.75 products: a share of 0.27 to 0.57, and more by what is acknowledged until it is seen, 0.65; for the kernel's,
 ///   whose flight is larger by what acknowledgements have gathered, 0.85.
-/// - *PROBE_RTT* begins when the least round-trip time was not seen for ten seconds (4.3.5): it was seen in the first round trips, before there was a queue, at
-///   0.3 s at the latest, and it takes a round trip to notice. It lasts until the flight has fallen to four segments, a round trip with what is in
-///   the queue, and 200 ms and a round trip from then. Then the window is what it was, to a tenth. The kernel's has the part of what acknowledgements have gathered
-///   before and after, and either may be a quarter more.
+/// - *PROBE_RTT* begins when the least round-trip time was not seen for ten seconds (4.3.5). It was seen in the first round trips, before there was a
+///   queue, at 0.3 s at the latest, and it takes a round trip to notice. It lasts until the flight has fallen to four segments, a round trip with
+///   what is in the queue, and 200 ms and a round trip from then. Then the window is what it was, to a tenth. The kernel's has the part of what
+///   acknowledgements have gathered before and after, and either may be a quarter more.
 #[test]
 fn bbr_is_the_kernels_bbr() {
     if !allowed() {

@@ -81,7 +81,7 @@ fn what_does_not_belong_together_is_refused() {
     fs::write(inputs[1].join("results.json"), plan.replace(crate::VERSION, "0.0.1")).unwrap();
     assert!(refused(&inputs, &output).contains("different versions of the program"));
     fs::remove_file(inputs[1].join("results.json")).unwrap();
-    assert!(refused(&inputs, &output).contains("does not say which runs"));
+    assert!(refused(&inputs, &output).contains("has no results.json"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is written is read back as it was; what was not written is refused.
+//! Files are read back as they were written; files of another origin are refused.
 
 use super::super::column::{Column, Kind, Table};
 use super::*;
@@ -184,7 +184,7 @@ proptest! {
         }
     }
 
-    /// Whatever is done to a file, the answer is a table or an error.
+    /// Any change of a file gives a table or an error.
     #[test]
     fn a_file_can_be_anything(
         seen in observations(),
@@ -322,7 +322,7 @@ fn what_no_run_can_have_seen_is_refused() {
     }
 }
 
-/// What is wrong with a plain table is said with its line.
+/// Mistakes in a plain table are reported with their line.
 #[test]
 fn a_plain_table_is_what_was_written_or_refused() {
     let mut flows = [Flows::owner(&["x".into()]).unwrap(), Flows::owner(&["y".into()]).unwrap()];

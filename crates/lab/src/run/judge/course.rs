@@ -1,7 +1,7 @@
 //! The course of a measure over time, and when it reaches a level.
 //!
 //! Theory of operation. A *course* is a measure at every sample of a run within the span of the band. A momentary measure, such as a window, has its
-//! sampled value. A measure over a span, such as goodput, has at each sample the value of the window that ends there; so the first value comes a
+//! sampled value. A measure over a span, such as goodput, has at each sample the value of the window that ends there. So the first value comes a
 //! whole window after the first moment. These values show when a course reaches a level, exact to a sample interval.
 
 use super::Span;
@@ -34,7 +34,7 @@ impl Level {
         let number = match self {
             Level::Reached(level) => course.iter().position(|(_, value)| *value >= level)?,
             Level::Kept(level) => {
-                // What is no number, such as a share of nothing, is not above.
+                // A value that is no number, such as a share of nothing, is not above.
                 let below = |(_, value): &(Instant, f64)| !matches!(value.partial_cmp(&level), Some(order) if order.is_ge());
                 course.iter().rposition(below).map_or(0, |last| last + 1)
             }

@@ -141,8 +141,8 @@ fn counts(scenario: &str, more: &str) -> Vec<f64> {
     judge(&scenario, &run(&scenario, 1)).into_iter().flat_map(|one| one.values).collect()
 }
 
-/// The n-th acknowledgement of a segment may say 20,000 − 1460 n bytes, as what the SYN's answer has offered is not taken back; the receiver says more each
-/// time. So all ten are rewritten. The last segment bears the FIN, and its acknowledgement the receiver's.
+/// The n-th acknowledgement of a segment may say 20,000 − 1460 n bytes, as what the SYN's answer has offered is not taken back. The receiver says
+/// more each time. So all ten are rewritten. The last segment bears the FIN, and its acknowledgement the receiver's.
 #[test]
 fn every_acknowledgement_is_counted() {
     assert_eq!(counts(TRANSFER, ""), [10.0, 10.0, 1.0, 0.0, 0.0, 0.0]);

@@ -164,7 +164,7 @@ fn demand(flow: &Flow, active: f64, path: &Path) -> Demand {
     match &flow.traffic {
         Traffic::Bulk(_) => full(most),
         Traffic::Transfer(transfer) => full(transfer.size.0 as f64 / SEGMENT),
-        // What a file says has been read, and is no more than the file. Programs are in real time.
+        // The file has been read, and its contents are no larger than the file. Programs are in real time.
         Traffic::Trace(_) | Traffic::Program(_) => full(0.0),
         Traffic::RequestResponse(exchange) => {
             let packets = segments(&exchange.request) + segments(&exchange.response);
@@ -188,7 +188,7 @@ fn demand(flow: &Flow, active: f64, path: &Path) -> Demand {
             let size = udp.payload.0 as f64 + 28.0;
             let packets = udp.rate.bits_per_sec() as f64 * active * share / (size * 8.0);
             let phases = if off > 0.0 { active / (on + off) } else { 0.0 };
-            // What the first queue drops was sent all the same.
+            // Packets that the first queue drops were sent all the same.
             Demand { packets, size, also: phases + packets }
         }
         Traffic::AppLimited(stream) => {

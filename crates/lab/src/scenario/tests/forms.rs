@@ -40,7 +40,7 @@ fn a_form_says_what_is_different() {
     assert_eq!(one.expect[0].min.unwrap().to_string(), "900kbit/s");
     let a = one.hosts.values().next().unwrap();
     assert_eq!(a.profile.tcp, Some("nodelay".parse().unwrap()));
-    // What it says nothing of is as it was.
+    // The rest stays as it was.
     assert_eq!(one.links[0].there.delay.as_millis(), 10);
 }
 

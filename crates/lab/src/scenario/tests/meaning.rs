@@ -331,7 +331,7 @@ fn units_as_a_text_and_as_a_table() {
     assert!(text.to_toml().contains("tcp = \"modern + ltcp(beta=0.1) + immediate-ack\""));
 }
 
-/// What a flow says of a unit wins; what it does not speak of is as each of its hosts has it.
+/// A flow's choice of a unit wins; other units are as each of its hosts has them.
 #[test]
 fn a_flows_units_are_laid_over_its_hosts() {
     let text = minimal("")
@@ -347,7 +347,7 @@ fn a_flows_units_are_laid_over_its_hosts() {
     assert_eq!(at("b").ack, transom_tcp::profile::AckChoice::Immediate);
 }
 
-/// What the scenario says of TCP is laid under what each host says, and is no part of the canonical form.
+/// The scenario's TCP settings are the defaults of each host, and are not in the canonical form.
 #[test]
 fn a_scenarios_units_are_those_of_its_hosts() {
     let plain = minimal("").replacen("[hosts.b]", "[hosts.b]\nprofile.tcp = \"cubic\"", 1);

@@ -1,4 +1,4 @@
-//! What holds for every scenario: its canonical form stands still, and is a scenario itself.
+//! For every scenario, the canonical form of its canonical form is the same, and is a scenario.
 
 use super::*;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ fn the_identity_is_of_what_decides_the_outcome() {
     let one = resolved(&text);
     assert_ne!(one.id(2, "1.0"), same);
     assert_ne!(one.id(1, "1.1"), same);
-    // What is emulated is another run.
+    // An emulated run is another run.
     assert_ne!(one.emulated_id(1, "1.0"), same);
     assert_ne!(one.emulated_id(1, "1.0"), one.emulated_id(2, "1.0"));
 }

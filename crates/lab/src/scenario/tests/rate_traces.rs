@@ -61,7 +61,7 @@ fn what_is_wrong_is_said_with_its_place() {
     for (trace, message) in [
         ("", "has no entries"),
         ("# nothing\n", "has no entries"),
-        ("0\n", "is 0: a trace has to take some time"),
+        ("0\n", "is 0, but a trace must last longer than that"),
         ("3\n2\n", "line 2 of the trace"),
         ("3\n2\n", "goes back in time"),
         ("1\n1.5\n", "line 2 of the trace"),

@@ -142,7 +142,7 @@ fn a_non_blocking_listener_does_not_wait() {
             false
         }
     });
-    // What is accepted blocks all the same, as the standard library's does on Linux.
+    // An accepted stream blocks all the same, as the standard library's does on Linux.
     let mut server = accepted.unwrap();
     server.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let started = Instant::now();

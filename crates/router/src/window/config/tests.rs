@@ -104,13 +104,16 @@ fn what_makes_no_sense_is_refused() {
             "`lower` (15 packets) must be below its `upper` (15 packets)",
         ),
         ("target-window(upper=30kB, lower=15 packets)", "must both count packets, or both bytes"),
-        ("target-window(upper=0 packets, lower=0 packets)", "`upper` is zero"),
+        ("target-window(upper=0 packets, lower=0 packets)", "`upper` must be above zero"),
         (
             "target-window(upper=40kB, lower=0B)",
-            "`lower` is zero: no queue is shorter, so that the target could never rise again",
+            "`lower` must be above zero: no queue is shorter, so the target could never rise",
         ),
-        ("target-window(upper=2 packets, lower=0 packets)", "`lower` is zero"),
-        ("target-window(upper=3 packets, lower=1 packet, halve-after=0B)", "`halve-after` is zero"),
+        ("target-window(upper=2 packets, lower=0 packets)", "`lower` must be above zero"),
+        (
+            "target-window(upper=3 packets, lower=1 packet, halve-after=0B)",
+            "`halve-after` must be above zero",
+        ),
         (
             "target-window(upper=3 packets, lower=1 packet, initial=2MiB)",
             "`initial` (2097152 B) is above its `most` (1048576 B)",
@@ -126,19 +129,19 @@ fn what_makes_no_sense_is_refused() {
         ),
         (
             "target-window(upper=3 packets, lower=1 packet, naive, syn-windows)",
-            "`syn-windows` needs the memory of flows that `naive` does without",
+            "`syn-windows` needs a flow table, which `naive` does not have",
         ),
         ("fair-share(queue=1kB, syn-windows=2)", "write true or false"),
         ("ack-delay(above=1kB, syn-windows)", "has no parameter `syn-windows`"),
         ("explicit-window(queue=9 packets, syn-windows)", "has no parameter `syn-windows`"),
         ("target-window(above=3)", "has no parameter `above`: it has upper, lower"),
-        ("explicit-window(queue=0 packets)", "`queue` is zero"),
+        ("explicit-window(queue=0 packets)", "`queue` must be above zero"),
         (
             "explicit-window(queue=10 packets, mss=70000B)",
             "`70000B` is not a value of explicit-window's `mss`",
         ),
         ("fair-share(queue=1kB, rate=0bit/s)", "`0bit/s` is not a value of fair-share's `rate`"),
-        ("fair-share(queue=1kB, rtt=0ms)", "`rtt` is zero"),
+        ("fair-share(queue=1kB, rtt=0ms)", "`rtt` must be above zero"),
     ] {
         let error = refused(text).to_string();
         assert!(error.contains(said), "{text}: {error}");
@@ -152,7 +155,7 @@ fn a_threshold_beyond_the_queue_is_refused() {
     let error = policy.fits(Limit::Packets(50)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "target-window's `upper` (50 packets) is never passed by a queue limited to 50 packets"
+        "a queue limited to 50 packets never exceeds target-window's `upper` (50 packets); lower it"
     );
     // Nothing is known of packets in a queue that counts bytes.
     assert_eq!(policy.fits(Limit::Bytes(1000)), Ok(()));
@@ -179,6 +182,6 @@ fn bounds_of_a_control() {
     };
     assert_eq!(sound.validate(), Ok(()));
     assert!(refused(|config| config.idle = Duration::from_millis(999)).contains("a second"));
-    assert!(refused(|config| config.flows = u32::MAX).contains("16777216 are the most"));
-    assert!(refused(|config| config.mss = 0).contains("`mss` is zero"));
+    assert!(refused(|config| config.flows = u32::MAX).contains("at most 16777216 flows"));
+    assert!(refused(|config| config.mss = 0).contains("`mss` must be above zero"));
 }

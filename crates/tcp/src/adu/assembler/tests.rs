@@ -186,7 +186,7 @@ proptest! {
         prop_assert_eq!((one.held(), one.faults().total()), (0, 0));
     }
 
-    /// Whatever the bytes: the order of arrival does not change what comes out, apart from the order, and nothing is left over.
+    /// For any bytes, the order of arrival changes only the order of the units, and nothing is left over.
     #[test]
     fn hostile_bytes_give_the_same_in_any_order(
         bytes in prop::collection::vec(prop_oneof![2 => Just(0u8), 3 => 1u8..6, 1 => any::<u8>()], 0..400),
@@ -243,7 +243,7 @@ proptest! {
         }
         let mut got = units(&mut one);
         got.sort();
-        // What lost only its first or last zero may still be told by the zero of its neighbour's.
+        // A unit that lost only its first or last zero may still be found by its neighbour's zero.
         prop_assert!(expected.iter().all(|unit| got.contains(unit)));
         for (offset, unit) in &got {
             prop_assert!(sent.contains(unit), "{:?} at {} was never sent", unit, offset);

@@ -152,7 +152,7 @@ fn a_probe_that_went_too_far() {
             (too_high, !too_high)
         );
     }
-    // What was not sent while probing does not count, nor what the application limited.
+    // Data that was not sent while probing does not count, and neither does data that the application limited.
     let mut controller = probing(Mode::Cruise);
     controller.on_lost(&mut { WINDOW }, &loss(0, 1000, 100_000, 50_000));
     assert_eq!(controller.model.bounds, Bounds::default());
@@ -451,7 +451,7 @@ fn a_shallow_queue() {
     assert!(delivered / 30 > 8_500_000, "{} bytes/s", delivered / 30);
 }
 
-/// A bottleneck that falls to a half is believed after two cycles; one that doubles is found by the next probes, which go up as long as the
+/// A bottleneck that falls to a half is believed after two cycles. One that doubles is found by the next probes, which go up as long as the
 /// rate grows.
 #[test]
 fn it_follows_the_rate() {

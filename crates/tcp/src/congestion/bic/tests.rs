@@ -21,7 +21,7 @@ fn steps(trace: &mut Trace, rounds: usize) -> Vec<u64> {
 }
 
 /// A loss at 100 leaves 87.5. Half the distance to 100 each time: 93.75, 96.875 … 12.5/2¹⁰ = 0.012 remain, of which the half is below
-/// S_min = 0.01; that is added until 100 is passed. Then max probing: 1, 2, 4, 8, 16, and 32 from there on.
+/// S_min = 0.01. That is added until 100 is passed. Then max probing: 1, 2, 4, 8, 16, and 32 from there on.
 #[test]
 fn search_and_probe() {
     let mut trace = Trace::avoiding(&bic(), 100);

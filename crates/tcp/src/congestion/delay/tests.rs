@@ -14,7 +14,7 @@ fn ack(now: Instant, rtt: Duration, stamps: Option<(u32, u32)>) -> AckContext {
     }
 }
 
-/// Data leaves every 100 ms at our t and arrives 30 + q later, on a clock that is 7 000 000 ahead and about to wrap; the answer takes 50 ms
+/// Data leaves every 100 ms at our t and arrives 30 + q later, on a clock that is 7 000 000 ahead and about to wrap. The answer takes 50 ms
 /// more. Only q shows, and nothing of what the receiver waits: the second of two segments is what counts.
 #[test]
 fn one_way_delays() {

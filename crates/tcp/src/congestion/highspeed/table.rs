@@ -3,7 +3,7 @@
 //! - b(w) = 0.5 − 0.4·(log w − log 38)/(log 83000 − log 38) (section 5, with High_Decrease = 0.1);
 //! - a(w) = w²·p(w)·2·b(w)/(2 − b(w)), with p(w) = 1/(12.8·w^1.2), the 0.078/w^1.2 of section 5 as the appendix has it.
 //!
-//! A line begins at the first window where a(w) is more than one above that of the line before, as in the RFC's own program; so the whole
+//! A line begins at the first window where a(w) is more than one above that of the line before, as in the RFC's own program. So the whole
 //! part of a(w) rises by one from line to line.
 //!
 //! Logarithms have 32 fractional bits; w^0.8 is the fifth root of w⁴ with eleven.

@@ -53,7 +53,7 @@ fn it_settles_at_the_target() {
     assert!((294..=302).contains(&trace.segments()), "{}", trace.segments());
 }
 
-/// One segment above the flight is as far as it grows, but what it has it keeps.
+/// It grows to one segment above the flight at most, and does not shrink.
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut trace = ledbat(round_trips(), 100);

@@ -70,7 +70,7 @@ fn watching() {
     assert_eq!(trace.rounds(2, ms(100)), [21_000, 22_000], "600 ms are over");
 }
 
-/// What a receiver may have delayed says nothing: a segment that travels alone for 200 ms.
+/// A sample that the receiver may have delayed says nothing: a single segment that takes 200 ms.
 #[test]
 fn a_segment_alone() {
     let mut trace = lp(40);

@@ -170,7 +170,7 @@ fn slow_start_is_renos() {
     assert_eq!((trace.window.cwnd, trace.window.ssthresh), (1000, before / 2));
 }
 
-/// What is below ssthresh is slow start, whatever layer the flow had: a loss halves 210 segments instead of leaving 178.5.
+/// A window below ssthresh is in slow start, in every layer: a loss halves 210 segments instead of leaving 178.5.
 #[test]
 fn a_loss_on_the_way_back_halves() {
     let mut trace = Trace::avoiding(&ltcp(), 210);
@@ -248,7 +248,7 @@ fn throughput() {
     assert_eq!(96_176 * 1000 / 12_247, 7853);
 }
 
-/// What a flow settles at is its own answer: the loss rate that belongs to the window before a loss leads back to it.
+/// A flow's steady window agrees with itself: the loss rate of the window before a loss leads back to that window.
 #[test]
 fn the_steady_state() {
     let layers = Layers::default();

@@ -45,7 +45,7 @@ fn the_threshold() {
     assert_eq!(trace.window.cwnd, 11_000);
 }
 
-/// From four segments, with all that can be seen delayed: 2, 1; then two are tried, and one segment takes 2, 4, 8, 16, 32, 48, 48 round trips of 200
+/// From four segments, with all that can be seen delayed: 2, 1. Then two are tried, and one segment takes 2, 4, 8, 16, 32, 48, 48 round trips of 200
 /// ms: 1000 bytes in 0.4 s are 2500 bytes per second. Then back, without queues.
 #[test]
 fn below_one_segment() {

@@ -16,7 +16,7 @@ fn a_hundredth_each_round() {
     assert_eq!(trace.rounds(5, ms(10)), [101_000, 102_010, 103_030, 104_060, 105_100]);
 }
 
-/// What a millionth of a byte leaves over is kept: 0.000001 of 1000 bytes is a thousandth of a byte.
+/// Fractions of a byte are kept: 0.000001 of 1000 bytes is a thousandth of a byte.
 #[test]
 fn fractions_add_up() {
     let a = Fraction::from_millionths(1);

@@ -102,7 +102,7 @@ fn losses() {
     assert_eq!((trace.window.cwnd, trace.window.ssthresh), (2000, 2000));
 }
 
-/// What was no loss does not end slow start either.
+/// A reduction that was undone does not end slow start either.
 #[test]
 fn an_undo_resumes_slow_start() {
     let mut trace = Trace::new(&CongestionChoice::new(Vegas::default()), 10);

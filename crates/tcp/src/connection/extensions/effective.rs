@@ -3,7 +3,8 @@
 
 use super::super::Connection;
 use super::super::timers::Timer;
-use super::{Armed, Host, Shared};
+use super::host::Armed;
+use super::{Host, Shared};
 use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};

@@ -2,7 +2,8 @@
 //!
 //! They are kept until [polled](Connection::poll_layer_event), and bounded: if there are too many, the oldest are dropped.
 
-use super::{Connection, Departure, Host, Layer, Layers};
+use super::host::Layer;
+use super::{Connection, Departure, Host, Layers};
 use crate::extension::variable::Variables;
 use crate::extension::{DepartureReason, LayerId, Variable};
 use alloc::boxed::Box;

@@ -192,8 +192,8 @@ impl<'a> View<'a> {
         self.of(|tcp| tcp.snd.sent.delivery().delivered(), |tcp| tcp.info.delivered)
     }
 
-    /// The rate at which data was delivered lately, in bytes per second, and whether the application had too little to send when that was measured, so
-    /// that the path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
+    /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
+    /// path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
     pub fn delivery_rate(&self) -> Option<(u64, bool)> {
         self.of(
             |tcp| tcp.snd.sent.delivery().latest(),

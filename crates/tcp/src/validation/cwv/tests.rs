@@ -101,7 +101,7 @@ fn five_minutes() {
         let worth = unit.on_restart(&window, &silence);
         let cwnd = cwnd.unwrap_or(Window::WIDEST);
         assert_eq!(worth, WindowBounds { cwnd, ssthresh }, "{seconds} s");
-        // What was done is done: asked again, before anything has left.
+        // A second call before anything has left changes nothing.
         let after = Window { cwnd: window.cwnd.min(worth.cwnd), ..window };
         assert_eq!(unit.on_restart(&after, &silence), WindowBounds::UNCHANGED);
     }

@@ -25,7 +25,7 @@ pub struct AccEcnCounters {
 pub struct AccEcn {
     order: AccEcnOrder,
     fields: u8,
-    /// What is beyond the fields is zero.
+    /// The bytes beyond the fields are zero.
     bytes: [u8; 9],
 }
 

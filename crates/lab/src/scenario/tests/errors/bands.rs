@@ -105,7 +105,7 @@ fn sweeps() {
     says(
         &sweep("\"flows.blk.start\" = [\"1s\"]"),
         r#"
-error: the sweep's path leads to nothing: there is no `flows.blk`
+error: the sweep's path names no parameter: there is no `flows.blk`
   --> test.toml:17:1
    |
 17 | "flows.blk.start" = ["1s"]
@@ -124,7 +124,7 @@ error: there is no `rat` here
    = hint: did you mean `rate`?
 "#,
     );
-    // What is wrong at one point only says at which.
+    // A mistake at a single point names the point.
     says(
         &sweep("links.a-b.rate = [\"1Mbit/s\", \"2\"]\nscenario.duration = [\"5s\", \"6s\"]"),
         r#"

@@ -146,7 +146,7 @@ error: no link has window control, so there is nothing of this to draw
    |                   ^^^^^^^^^^^^^^^
 "#,
     );
-    // One point is enough. What there is nothing of is not in the canonical form, which can be read.
+    // One point is enough. Empty parts are not in the canonical form, which can be read.
     let scenario = Scenario::parse("test.toml", &swept(series)).unwrap();
     let drawn: Vec<Vec<LinkSeries>> =
         scenario.sweep().map(|point| point.resolved.measure.links).collect();

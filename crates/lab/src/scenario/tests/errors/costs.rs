@@ -1,4 +1,4 @@
-//! What no machine can do is refused, with the estimate and the key to change.
+//! A scenario that no machine can run is refused, with the estimate and the key to change.
 
 use super::*;
 

@@ -101,7 +101,7 @@ error: `b` is a router, and flows begin and end at hosts
     says(
         &minimal("[hosts.c]\ncount = 2\n[hosts.d]\ncount = 3\n[[links]]\nfrom = \"c\"\nto = \"d\""),
         r#"
-error: `c` are 2 and `d` are 3: they cannot be paired
+error: `c` has 2 hosts and `d` has 3: pairs need as many of each
   --> test.toml:22:6
    |
 22 | to = "d"
@@ -131,7 +131,7 @@ error: no link leads to `c`
              kind = \"bulk\"",
         ),
         r#"
-error: there is no way from `a` to `c`
+error: no path leads from `a` to `c`
   --> test.toml:23:6
    |
 23 | to = "c"
@@ -142,7 +142,7 @@ error: there is no way from `a` to `c`
     says(
         &minimal("[hosts.c]\n[hosts.d]\n[[links]]\nfrom = \"c\"\nto = \"d\""),
         r#"
-error: the network falls apart: nothing joins `a` and `c`
+error: no links join `a` and `c`: every two hosts need a path
   --> test.toml:16:8
    |
 16 | [hosts.c]
@@ -159,7 +159,7 @@ fn presets() {
              from = \"leaf1\"\nto = \"leaf2\"\nkind = \"bulk\""
         )
     };
-    // Who is not there because the topology cannot be read is not missed.
+    // Hosts that are missing because the topology cannot be read are not reported.
     says(
         &star("leaves = 2"),
         r#"

@@ -114,7 +114,7 @@ error: expected units such as "sack + ltcp", or a table with a key for each, fou
     profile(
         r#"{ tcp = "adu" }"#,
         r#"
-error: adu is for programs that send and receive data units (send_adu and recv_adu), and here bytes are written; leave it out: in-order works
+error: adu is for programs that call send_adu and recv_adu, but this one writes bytes; leave out adu, so that data is in order
  --> test.toml:6:11
   |
 6 | profile = { tcp = "adu" }

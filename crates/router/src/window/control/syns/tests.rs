@@ -212,7 +212,7 @@ fn only_what_returns_comes_by() {
     assert_eq!(path.answer_to(101, 7777, 60_000), 2000, "another answer, to the same");
     assert_eq!(path.ack(1101, 60_000), 1000, "data has been acknowledged: the handshake is over");
     assert_eq!(path.ack(2101, 60_000), 1000);
-    // An ACK of the SYN alone may be a challenge ACK. It passes as it is, and what it tells is kept.
+    // An ACK of the SYN alone may be a challenge ACK. It passes unchanged, and its options are remembered.
     let mut path = set.path(&only);
     assert_eq!(path.answer_with(60_000), 1000);
     assert_eq!((path.ack(101, 30_000), path.control.table().open), (30_000, 0));

@@ -47,7 +47,7 @@ fn an_answer_that_is_not_believed_has_still_been_told() {
     path.confirm();
     assert_eq!(path.ack(101, 60_000), 5000);
     assert_eq!(path.ack(5101, 60_000), 1000, "a segment of the first");
-    // What acknowledges something else altogether is nobody's.
+    // An answer that acknowledges another SYN belongs to no flow.
     let (_, mut path) = wishing(2000);
     path.call();
     for ack in [0, 100, 101 + 65_536, 1 << 31] {
@@ -72,7 +72,7 @@ fn a_copy_after_the_handshake_takes_nothing_back_either() {
     // Now up to 5101. A copy that comes this late tells nobody anything new: 101 + 60,000 would lie beyond the edge.
     assert_eq!(path.answer_with(60_000), 5000);
     assert_eq!(path.ack(3101, 60_000), 2000);
-    // What it acknowledges cannot be of this flow, and it opens nothing that is open.
+    // Its acknowledgement does not fit this flow, and it opens no flow that is open.
     assert_eq!(path.answer_to(50_000, 900, 60_000), 60_000);
     assert_eq!(path.call_back(900, 60_000), 60_000);
     assert_eq!(path.ack(3101, 60_000), 2000);

@@ -1,0 +1,59 @@
+//! Many devices at once.
+
+use std::time::Instant;
+
+use transom_broker::client::{BoundSocket, Lease};
+use transom_broker::protocol::ErrorKind;
+
+use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, comes_back, frames, until};
+
+/// Several hundred devices at once. Each has its port, and all of them go.
+#[test]
+fn hundreds_of_devices_live_side_by_side() {
+    const DEVICES: u16 = 300;
+    let Some(net) = Net::new() else { return };
+    let rules = format!("[[allow]]\nuser = 0\nports = \"1-65535\"\ndevices = {DEVICES}\n");
+    let broker = BrokerProcess::start(&net, &rules);
+    let start = || {
+        let mut took = Vec::new();
+        let leases = (0..DEVICES).map(|number| {
+            let since = Instant::now();
+            let mut lease = Lease::connect(net.socket()).unwrap();
+            let descriptors = lease.take_descriptors();
+            took.push(since.elapsed());
+            let socket = BoundSocket::bind(at(HOST4, 20_000 + number)).unwrap();
+            lease.add_port(&socket).unwrap();
+            (lease, descriptors, socket)
+        });
+        let leases: Vec<_> = leases.collect();
+        (leases, took)
+    };
+    let (mut leases, mut took) = net.host.run(start).unwrap();
+    let one_more = net.host.run(|| Lease::connect(net.socket()).map(drop)).unwrap().unwrap_err();
+    assert_eq!(one_more.refusal(), Some(ErrorKind::Limit));
+    let first = took[0];
+    took.sort_unstable();
+    let (middle, last) = (took[took.len() / 2], took[took.len() - 1]);
+    eprintln!(
+        "{DEVICES} devices: the first took {first:?}, half of them {middle:?}, the slowest {last:?}"
+    );
+
+    let tap = frames::Tap::new(&net);
+    for number in [0, DEVICES / 2, DEVICES - 1] {
+        let to = at(HOST4, 20_000 + number);
+        let packet = frames::tcp(at(PEER4, 9), to, frames::ACK, &number.to_be_bytes());
+        tap.send(&packet);
+        let tun = &leases[usize::from(number)].1[0];
+        assert_eq!(frames::until(tun, &packet), [packet]);
+    }
+    net.kernel_echo(at(HOST4, 80));
+    assert!(comes_back(&mut net.connect(at(HOST4, 80)).unwrap(), 1_000_000));
+    let since = Instant::now();
+    leases.clear();
+    until("the devices have gone", || {
+        net.interfaces().iter().all(|name| !name.starts_with("tcpk"))
+    });
+    eprintln!("they have gone after {:?}", since.elapsed());
+    until("the leases have gone", || net.status().leases.is_empty());
+    drop(broker);
+}

@@ -1,0 +1,82 @@
+//! The functions that C calls.
+//!
+//! Each returns -1 and sets `errno` when it fails. Nothing unwinds into C: a panic gives `EIO`, and `transom_message` says what happened. The
+//! caller's memory is touched in `memory.rs` alone.
+//!
+//! A descriptor that is none of this library's goes to the C library's function of the same name.
+
+mod memory;
+mod sockets;
+mod stacks;
+mod transfer;
+mod waiting;
+
+pub use sockets::*;
+pub use stacks::*;
+pub use transfer::*;
+pub use waiting::*;
+
+use crate::entry::Entry;
+use crate::error::explain;
+use crate::registry;
+use std::any::Any;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use transom_sockets::errno::{EBADF, EIO, Errno, Result};
+
+fn set_errno(error: Errno) {
+    // SAFETY: the C library gives the place of the calling thread's own number.
+    unsafe { *libc::__errno_location() = error.0 };
+}
+
+fn errno() -> Errno {
+    // SAFETY: as above.
+    Errno(unsafe { *libc::__errno_location() })
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// What `call` gives, or -1 and `errno`. A call that succeeds leaves `errno` alone.
+fn outcome<T: From<i8>>(call: impl FnOnce() -> Result<T>) -> T {
+    let before = errno();
+    // What a panic may leave behind is as whole as after any error: locks are given up, and sockets are numbers.
+    let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        explain(panic_text(&*panic));
+        Err(Errno(EIO))
+    });
+    set_errno(result.as_ref().err().copied().unwrap_or(before));
+    result.unwrap_or(T::from(-1))
+}
+
+/// What a function of the C library has returned.
+fn kernels<T: From<i8> + PartialEq>(returned: T) -> Result<T> {
+    if returned == T::from(-1) { Err(errno()) } else { Ok(returned) }
+}
+
+/// A count for C.
+fn count(count: usize) -> libc::ssize_t {
+    libc::ssize_t::try_from(count).unwrap_or(libc::ssize_t::MAX)
+}
+
+/// The socket behind a descriptor. `None`: it is none of this library's.
+fn socket(fd: c_int) -> Result<Option<Arc<Entry>>> {
+    match registry::entry(fd) {
+        Some(entry) if entry.is_ours() => Ok(Some(entry)),
+        // A parent's.
+        Some(_) => Err(Errno(EBADF)),
+        None => Ok(None),
+    }
+}
+
+/// Makes a call on a socket of this library, and tells who waits for what it has changed.
+fn on<T>(entry: &Entry, call: impl FnOnce(&Entry) -> Result<T>) -> Result<T> {
+    let result = call(entry);
+    entry.stack.changed(entry.key);
+    result
+}

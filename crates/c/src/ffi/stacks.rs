@@ -1,0 +1,88 @@
+//! Stacks. A program that opens none gets one, with its first socket, as the environment says: `TRANSOM_DEVICE`, `TRANSOM_ADDRESS` and `TRANSOM_TCP`.
+
+use super::{memory, outcome};
+use crate::error::{explain, explanation};
+use crate::registry;
+use crate::stack::Wish;
+use std::ffi::{c_char, c_int};
+use transom_sockets::errno::{EINVAL, Errno};
+
+/// The version of the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn transom_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Opens a device and starts a stack on it. `device` is a word such as "tun:transom0" (docs/devices.md). `addresses` are the stack's own with
+/// the lengths of their prefixes, as "192.0.2.1/24,2001:db8::1/64"; NULL: those that the device gives. `tcp` are the units of TCP, as
+/// "cubic + sack"; NULL: the usual ones.
+///
+/// Returns the stack's number, which is above 0. Errors: EINVAL for words that make no sense, and what is wrong with the device: EPERM,
+/// ENODEV, EBUSY and others. transom_message then says why, in words.
+///
+/// # Safety
+/// Each of the three is null or a string that ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_stack_open(
+    device: *const c_char,
+    addresses: *const c_char,
+    tcp: *const c_char,
+) -> c_int {
+    outcome(|| {
+        // SAFETY: what the caller promises.
+        let (device, addresses, tcp) =
+            unsafe { (memory::text(device)?, memory::text(addresses)?, memory::text(tcp)?) };
+        if device.is_empty() {
+            explain("no device is named");
+            return Err(Errno(EINVAL));
+        }
+        registry::open(Wish { device, addresses, tcp })
+    })
+}
+
+/// Lets go of a stack. It ends when its last socket is closed, once everything is acknowledged or two seconds have passed.
+///
+/// Returns 0. Errors: EBADF for a number that is no stack's.
+#[unsafe(no_mangle)]
+pub extern "C" fn transom_stack_close(stack: c_int) -> c_int {
+    outcome(|| registry::close_stack(stack).map(|()| 0))
+}
+
+/// Makes a stack the one on which transom_socket makes sockets, in all threads.
+///
+/// Returns 0. Errors: EBADF for a number that is no stack's.
+#[unsafe(no_mangle)]
+pub extern "C" fn transom_stack_default(stack: c_int) -> c_int {
+    outcome(|| registry::make_default(stack).map(|()| 0))
+}
+
+/// A descriptor to wait for with poll, epoll and the like. It is readable while one of the sockets that transom_watch was called for is ready, until
+/// transom_ready has found none. It is the library's: do not read, write or close it. `stack` may be 0, for the default one.
+///
+/// Returns the descriptor. Errors: EBADF for a number that is no stack's.
+#[unsafe(no_mangle)]
+pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
+    outcome(|| Ok(registry::stack(stack)?.bell()))
+}
+
+/// Copies to `text`, which has room for `room` bytes, why this thread's last call failed that could say more than a number: one that opened a stack,
+/// or panicked. The copy is cut if it has to be, and ends with a zero byte if there is any room.
+///
+/// Returns the length of the whole, without the zero byte.
+///
+/// # Safety
+/// `text` is null or valid for writing `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_message(text: *mut c_char, room: usize) -> usize {
+    let message = explanation();
+    // SAFETY: what the caller promises.
+    if let Ok(out) = unsafe { memory::room(text.cast(), room) }
+        && let Some((end, out)) = out.split_last_mut()
+    {
+        let len = message.len().min(out.len());
+        out[..len].copy_from_slice(&message.as_bytes()[..len]);
+        out[len..].fill(0);
+        *end = 0;
+    }
+    message.len()
+}

@@ -1,0 +1,371 @@
+//! Reading and writing.
+
+use super::sockets::address;
+use super::{count, kernels, memory, on, outcome, socket};
+use crate::entry::Entry;
+use crate::signals;
+use libc::{iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
+use std::ffi::{c_int, c_void};
+use std::net::SocketAddr;
+use transom_sockets::SocketCalls;
+use transom_sockets::errno::{EINVAL, EMSGSIZE, EPIPE, Errno, Result};
+use transom_sockets::stream::{MSG_FASTOPEN, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC, Pieces, Sink};
+
+/// What is read at once from a file that is sent.
+const FILE_PIECE: usize = 128 * 1024;
+
+/// Sends, with the signal of a write that nobody reads.
+fn send(
+    entry: &Entry,
+    pieces: Pieces<'_>,
+    flags: c_int,
+    remote: Option<SocketAddr>,
+) -> Result<usize> {
+    let sent = on(entry, |entry| entry.driven().send_pieces(entry.key, pieces, flags, remote));
+    if sent == Err(Errno(EPIPE)) && flags & MSG_NOSIGNAL == 0 {
+        signals::broken_pipe();
+    }
+    sent
+}
+
+fn receive(entry: &Entry, rooms: &mut [&mut [u8]], flags: c_int) -> Result<usize> {
+    on(entry, |entry| entry.driven().recv_into(entry.key, Sink::Copy(rooms), flags))
+}
+
+/// The address that `sendto` and `sendmsg` look at: only with MSG_FASTOPEN.
+///
+/// # Safety
+/// `addr` is null or valid for reading `len` bytes.
+unsafe fn destination(
+    addr: *const sockaddr,
+    len: socklen_t,
+    flags: c_int,
+) -> Result<Option<SocketAddr>> {
+    if flags & MSG_FASTOPEN == 0 || addr.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: what the caller promises.
+    unsafe { address(addr, len) }.map(Some)
+}
+
+/// read(2): up to `len` bytes; 0 is the end of the stream.
+///
+/// Returns their number. Errors: as transom_recv.
+///
+/// # Safety
+/// `to` is null or valid for writing `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_read(fd: c_int, to: *mut c_void, len: usize) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::read(fd, to, len) });
+        };
+        // SAFETY: what the caller promises.
+        let room = unsafe { memory::room(to, len) }?;
+        receive(&entry, &mut [room], 0).map(count)
+    })
+}
+
+/// recv(2) with MSG_PEEK, MSG_OOB, MSG_WAITALL, MSG_DONTWAIT, or MSG_TRUNC, with which `to` may be NULL.
+///
+/// Returns the number of bytes. Errors: EAGAIN, EINTR, ENOTCONN, EINVAL for MSG_OOB without an urgent byte, EOPNOTSUPP for other flags, and once
+/// how the connection ended: ECONNRESET, ETIMEDOUT and others.
+///
+/// # Safety
+/// `to` is null or valid for writing `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_recv(
+    fd: c_int,
+    to: *mut c_void,
+    len: usize,
+    flags: c_int,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::recv(fd, to, len, flags) });
+        };
+        if flags & MSG_TRUNC != 0 {
+            let len = isize::try_from(len).map_err(|_| Errno(EINVAL))? as usize;
+            let sink = Sink::Drop(len);
+            return on(&entry, |entry| entry.driven().recv_into(entry.key, sink, flags)).map(count);
+        }
+        // SAFETY: what the caller promises.
+        let room = unsafe { memory::room(to, len) }?;
+        receive(&entry, &mut [room], flags).map(count)
+    })
+}
+
+/// recvfrom(2): transom_recv. A stream names no sender, so `*addr_len` becomes 0.
+///
+/// Returns as transom_recv.
+///
+/// # Safety
+/// As for [`transom_recv`]; `addr` is null or valid for writing `*addr_len` bytes, and `addr_len` is null or valid for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_recvfrom(
+    fd: c_int,
+    to: *mut c_void,
+    len: usize,
+    flags: c_int,
+    addr: *mut sockaddr,
+    addr_len: *mut socklen_t,
+) -> ssize_t {
+    if matches!(socket(fd), Ok(None)) {
+        // SAFETY: what the caller promises.
+        return outcome(|| kernels(unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) }));
+    }
+    // SAFETY: what the caller promises.
+    let received = unsafe { transom_recv(fd, to, len, flags) };
+    if received >= 0 && !addr.is_null() && !addr_len.is_null() {
+        // SAFETY: what the caller promises.
+        let _ = unsafe { memory::write(addr_len, 0) };
+    }
+    received
+}
+
+/// readv(2).
+///
+/// Returns the number of bytes. Errors: as transom_recv, and EINVAL for more than 1024 pieces.
+///
+/// # Safety
+/// `pieces` is null or valid for reading `piece_count` structures, and what they describe for writing, without overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_readv(
+    fd: c_int,
+    pieces: *const iovec,
+    piece_count: c_int,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::readv(fd, pieces, piece_count) });
+        };
+        let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
+        // SAFETY: what the caller promises.
+        let mut rooms = unsafe { memory::rooms_of(pieces, number) }?;
+        receive(&entry, &mut rooms, 0).map(count)
+    })
+}
+
+/// recvmsg(2): the data alone. There are no control messages, and no sender's address.
+///
+/// Returns the number of bytes. Errors: as transom_recv, and EMSGSIZE for more than 1024 pieces.
+///
+/// # Safety
+/// `message` is null or valid for reading and writing, and what its pieces describe for writing, without overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::recvmsg(fd, message, flags) });
+        };
+        // SAFETY: what the caller promises.
+        let mut asked = unsafe { memory::read(message) }?;
+        let number = piece_count(&asked)?;
+        // SAFETY: what the caller promises.
+        let mut rooms = unsafe { memory::rooms_of(asked.msg_iov, number) }?;
+        let received = receive(&entry, &mut rooms, flags)?;
+        asked.msg_namelen = 0;
+        asked.msg_controllen = 0;
+        asked.msg_flags = 0;
+        // SAFETY: what the caller promises.
+        unsafe { memory::write(message, asked) }?;
+        Ok(count(received))
+    })
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
+fn piece_count(message: &msghdr) -> Result<usize> {
+    let number = message.msg_iovlen as usize;
+    if number > memory::MOST_PIECES { Err(Errno(EMSGSIZE)) } else { Ok(number) }
+}
+
+/// write(2). A blocking socket takes all bytes, a non-blocking one what there is room for.
+///
+/// Returns their number. Errors: as transom_send.
+///
+/// # Safety
+/// `from` is null or valid for reading `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_write(fd: c_int, from: *const c_void, len: usize) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::write(fd, from, len) });
+        };
+        // SAFETY: what the caller promises.
+        let bytes = unsafe { memory::bytes(from, len) }?;
+        send(&entry, &[bytes], 0, None).map(count)
+    })
+}
+
+/// send(2) with MSG_OOB, MSG_EOR, MSG_MORE, MSG_DONTWAIT, MSG_NOSIGNAL.
+///
+/// Returns the number of bytes. Errors: EAGAIN, EINTR, EPIPE, with SIGPIPE unless there is MSG_NOSIGNAL, EOPNOTSUPP for other flags, and once how the
+/// connection ended.
+///
+/// # Safety
+/// `from` is null or valid for reading `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_send(
+    fd: c_int,
+    from: *const c_void,
+    len: usize,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: what the caller promises.
+    unsafe { transom_sendto(fd, from, len, flags, std::ptr::null(), 0) }
+}
+
+/// sendto(2): transom_send, or with MSG_FASTOPEN transom_connect and transom_send in one. Without that flag the address is not looked at.
+///
+/// Returns the number of bytes. Errors: as transom_connect and transom_send.
+///
+/// # Safety
+/// `from` is null or valid for reading `len` bytes; `addr` is null or valid for reading `addr_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_sendto(
+    fd: c_int,
+    from: *const c_void,
+    len: usize,
+    flags: c_int,
+    addr: *const sockaddr,
+    addr_len: socklen_t,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::sendto(fd, from, len, flags, addr, addr_len) });
+        };
+        // SAFETY: what the caller promises.
+        let (bytes, remote) =
+            unsafe { (memory::bytes(from, len)?, destination(addr, addr_len, flags)?) };
+        send(&entry, &[bytes], flags, remote).map(count)
+    })
+}
+
+/// writev(2).
+///
+/// Returns the number of bytes. Errors: as transom_send, and EINVAL for more than 1024 pieces.
+///
+/// # Safety
+/// `pieces` is null or valid for reading `piece_count` structures, and what they describe too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_writev(
+    fd: c_int,
+    pieces: *const iovec,
+    piece_count: c_int,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::writev(fd, pieces, piece_count) });
+        };
+        let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
+        // SAFETY: what the caller promises.
+        let bytes = unsafe { memory::bytes_of(pieces, number) }?;
+        send(&entry, &bytes, 0, None).map(count)
+    })
+}
+
+/// sendmsg(2): the data, and with MSG_FASTOPEN the address. Control messages are not looked at.
+///
+/// Returns the number of bytes. Errors: as transom_sendto, and EMSGSIZE for more than 1024 pieces.
+///
+/// # Safety
+/// `message` is null or valid for reading, and so is what it describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::sendmsg(fd, message, flags) });
+        };
+        // SAFETY: what the caller promises.
+        let asked = unsafe { memory::read(message) }?;
+        let number = piece_count(&asked)?;
+        // SAFETY: what the caller promises.
+        let (bytes, remote) = unsafe {
+            let name = asked.msg_name.cast::<sockaddr>();
+            (memory::bytes_of(asked.msg_iov, number)?, destination(name, asked.msg_namelen, flags)?)
+        };
+        send(&entry, &bytes, flags, remote).map(count)
+    })
+}
+
+/// sendfile(2) to a socket: `len` bytes of the file `in` from `*offset` on, which moves; from the file's own position if `offset` is NULL.
+///
+/// Returns the number of bytes. Errors: as transom_send and read(2).
+///
+/// # Safety
+/// `offset` is null or valid for reading and writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn transom_sendfile(
+    fd: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    len: usize,
+) -> ssize_t {
+    outcome(|| {
+        let Some(entry) = socket(fd)? else {
+            // SAFETY: what the caller promises.
+            return kernels(unsafe { libc::sendfile(fd, from, offset, len) });
+        };
+        if socket(from)?.is_some() {
+            return Err(Errno(EINVAL));
+        }
+        let own_position = offset.is_null();
+        let mut at = match own_position {
+            // SAFETY: no memory is passed.
+            true => kernels(unsafe { libc::lseek(from, 0, libc::SEEK_CUR) })?,
+            // SAFETY: what the caller promises.
+            false => unsafe { memory::read(offset) }?,
+        };
+        let mut buffer = vec![0; len.min(FILE_PIECE)];
+        let mut done = 0;
+        let outcome = loop {
+            let room = buffer.len().min(len - done);
+            if room == 0 {
+                break Ok(());
+            }
+            // SAFETY: the buffer has at least `room` bytes.
+            let read = unsafe { libc::pread(from, buffer.as_mut_ptr().cast(), room, at) };
+            let piece = match kernels(read) {
+                Ok(read) => buffer.get(..read.unsigned_abs()).unwrap_or_default(),
+                Err(error) => break Err(error),
+            };
+            if piece.is_empty() {
+                break Ok(());
+            }
+            let more = if done + piece.len() < len && piece.len() == room { MSG_MORE } else { 0 };
+            match send(&entry, &[piece], more, None) {
+                Ok(sent) => {
+                    done += sent;
+                    at += count(sent) as off_t;
+                    if sent < piece.len() {
+                        break Ok(());
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        if own_position {
+            // SAFETY: no memory is passed.
+            kernels(unsafe { libc::lseek(from, at, libc::SEEK_SET) })?;
+        } else {
+            // SAFETY: what the caller promises.
+            unsafe { memory::write(offset, at) }?;
+        }
+        match outcome {
+            Err(error) if done == 0 => Err(error),
+            _ => Ok(count(done)),
+        }
+    })
+}

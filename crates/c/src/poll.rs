@@ -1,0 +1,158 @@
+//! `poll` over sockets of this library, descriptors of the kernel's, or both.
+//!
+//! What holds of this library's sockets is known here; of the others the kernel is asked. A call that has to wait lets the kernel wait for the
+//! others and for a bell, which the stacks ring.
+
+use crate::entry::Entry;
+use crate::error::errno_of;
+use crate::registry;
+use crate::stack::OpenStack;
+use crate::watch::{Bell, Poller};
+use rustix::event::Timespec;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use transom_sockets::errno::{EINTR, Errno, Result};
+use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL, PollFd};
+
+/// Asks the kernel: the descriptors, and how long to wait; `None` is for ever.
+pub(crate) type AskKernel<'a> = &'a mut dyn FnMut(&mut [PollFd], Option<Timespec>) -> Result<usize>;
+
+/// What a call is about: places in the caller's list.
+struct Parts {
+    ours: Vec<(usize, Arc<Entry>)>,
+    kernels: Vec<usize>,
+}
+
+impl Parts {
+    fn of(fds: &[PollFd]) -> Self {
+        let mut parts = Parts { ours: Vec::new(), kernels: Vec::new() };
+        for (place, asked) in fds.iter().enumerate() {
+            match registry::entry(asked.fd) {
+                Some(entry) if entry.is_ours() => parts.ours.push((place, entry)),
+                _ => parts.kernels.push(place),
+            }
+        }
+        parts
+    }
+
+    /// The stacks that have a part, each once, with their sockets.
+    fn stacks(&self) -> Vec<(&Arc<OpenStack>, HashSet<i32>)> {
+        let mut stacks: Vec<(&Arc<OpenStack>, HashSet<i32>)> = Vec::new();
+        for (_, entry) in &self.ours {
+            match stacks.iter_mut().find(|(stack, _)| Arc::ptr_eq(stack, &entry.stack)) {
+                Some((_, keys)) => drop(keys.insert(entry.key)),
+                None => stacks.push((&entry.stack, HashSet::from([entry.key]))),
+            }
+        }
+        stacks
+    }
+
+    /// Fills in what holds of our sockets, and counts those with anything. With `look` also what lies at the devices counts.
+    fn fill(&self, fds: &mut [PollFd], look: bool) -> usize {
+        for (stack, _) in self.stacks() {
+            let mut fill = |host: &mut _, now| {
+                let mut any = false;
+                for (place, entry) in &self.ours {
+                    let Some(asked) = fds.get_mut(*place) else { continue };
+                    if Arc::ptr_eq(stack, &entry.stack) {
+                        let ready = stack.books.readiness(host, now, entry.key);
+                        asked.revents = ready & (asked.events | POLLERR | POLLHUP | POLLNVAL);
+                        any |= asked.revents != 0;
+                    }
+                }
+                any.then_some(())
+            };
+            if !look {
+                stack.raw.with(|host, now| fill(host, now));
+            } else if stack.raw.attempt(&mut fill).is_err() {
+                // Every call ends at once.
+                for (place, _) in &self.ours {
+                    fds.get_mut(*place).into_iter().for_each(|asked| asked.revents = POLLERR);
+                }
+            }
+        }
+        let ready = |place: &usize| fds.get(*place).is_some_and(|asked| asked.revents != 0);
+        self.ours.iter().filter(|(place, _)| ready(place)).count()
+    }
+
+    /// Asks the kernel about the others, and `bell`. Whether that has rung.
+    fn ask(
+        &self,
+        fds: &mut [PollFd],
+        bell: Option<&Bell>,
+        timeout: Option<Timespec>,
+        kernel: AskKernel<'_>,
+    ) -> Result<(usize, bool)> {
+        use rustix::fd::AsRawFd;
+        let mut asked: Vec<PollFd> =
+            self.kernels.iter().filter_map(|&place| fds.get(place).copied()).collect();
+        let bell = bell.map(|bell| bell.fd().as_raw_fd());
+        asked.extend(bell.map(|fd| PollFd { fd, events: 1, revents: 0 }));
+        kernel(&mut asked, timeout)?;
+        let rung = bell.is_some() && asked.pop().is_some_and(|bell| bell.revents != 0);
+        for (answer, &place) in asked.iter().zip(&self.kernels) {
+            fds.get_mut(place).into_iter().for_each(|asked| asked.revents = answer.revents);
+        }
+        Ok((asked.iter().filter(|answer| answer.revents != 0).count(), rung))
+    }
+}
+
+/// `poll(2)`: fills in `revents` and gives how many have any. No `timeout` means to wait for ever.
+pub(crate) fn poll(
+    fds: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: AskKernel<'_>,
+) -> Result<usize> {
+    let parts = Parts::of(fds);
+    let none = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+    if parts.ours.is_empty() {
+        return Ok(parts.ask(fds, None, timeout.map(timespec), kernel)?.0);
+    }
+    let mut ready = parts.fill(fds, true);
+    if ready > 0 || timeout == Some(Duration::ZERO) {
+        return Ok(ready + parts.ask(fds, None, none, kernel)?.0);
+    }
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let bell = Arc::new(Bell::new().map_err(|error| errno_of(&error))?);
+    let stacks = parts.stacks();
+    let pollers: Vec<_> = stacks
+        .into_iter()
+        .map(|(stack, keys)| (stack, Arc::new(Poller { bell: Arc::clone(&bell), keys })))
+        .collect();
+    pollers.iter().for_each(|(stack, poller)| stack.add_poller(poller));
+    let outcome = loop {
+        ready = parts.fill(fds, false);
+        let left = match (ready, deadline) {
+            (1.., _) => none,
+            (0, None) => None,
+            (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
+        };
+        let waits = ready == 0;
+        match parts.ask(fds, waits.then_some(&*bell), left, kernel) {
+            Err(Errno(EINTR)) if !waits => {}
+            Err(error) => break Err(error),
+            Ok((others, rung)) if ready + others > 0 || !waits => {
+                if rung {
+                    ready = parts.fill(fds, false);
+                }
+                break Ok(ready + others);
+            }
+            Ok((_, true)) => bell.quiet(),
+            Ok((_, false)) => {
+                if deadline.is_some_and(|at| at <= Instant::now()) {
+                    break Ok(parts.fill(fds, false));
+                }
+            }
+        }
+    };
+    pollers.iter().for_each(|(stack, poller)| stack.remove_poller(poller));
+    outcome
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(span.subsec_nanos()),
+    }
+}

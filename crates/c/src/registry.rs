@@ -1,0 +1,165 @@
+//! Which descriptors of the process are sockets of this library, and which stacks it has.
+//!
+//! After fork(2) the child has the descriptors and none of the threads. Its copies of the sockets can be closed, and nothing else; it may
+//! open stacks of its own. When the program exits, open sockets are closed, and what was written gets two seconds to arrive.
+
+use crate::entry::{Descriptor, Entry};
+use crate::error::{errno_of, explain};
+use crate::stack::{Driven, OpenStack, Wish};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use transom_sockets::SocketCalls;
+use transom_sockets::errno::{EBADF, Errno, Result};
+
+#[allow(unsafe_code, reason = "atexit and pthread_atfork; every use says why it is sound")]
+mod hooks;
+
+/// How long a program that exits waits for written data to be acknowledged.
+const DELIVERY_AT_EXIT: Duration = Duration::from_secs(2);
+
+/// The descriptors and the stacks.
+#[derive(Default)]
+struct Registry {
+    entries: HashMap<i32, Arc<Entry>>,
+    stacks: BTreeMap<i32, Arc<OpenStack>>,
+    last: i32,
+    /// The stack of sockets that name none.
+    default: Option<i32>,
+}
+
+static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
+/// Counts up in each child.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// Held while the default stack is opened, so that it is opened once.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// Which process this is, counted along its ancestors.
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+fn read() -> RwLockReadGuard<'static, Option<Registry>> {
+    REGISTRY.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write() -> RwLockWriteGuard<'static, Option<Registry>> {
+    REGISTRY.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens a stack and gives its number.
+pub(crate) fn open(wish: Wish<'_>) -> Result<i32> {
+    static HOOKS: Once = Once::new();
+    HOOKS.call_once(hooks::install);
+    let stack = OpenStack::open(wish)?;
+    let mut registry = write();
+    let registry = registry.get_or_insert_default();
+    registry.last += 1;
+    let number = registry.last;
+    registry.stacks.insert(number, stack);
+    Ok(number)
+}
+
+/// A stack by its number; 0 is the default one, which is opened when it is first wanted.
+pub(crate) fn stack(number: i32) -> Result<Arc<OpenStack>> {
+    if let Some(stack) = known(number) {
+        return Ok(stack);
+    }
+    if number != 0 {
+        return Err(Errno(EBADF));
+    }
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stack) = known(0) {
+        return Ok(stack);
+    }
+    let word = |name| std::env::var(name).unwrap_or_default();
+    let device = word("TRANSOM_DEVICE");
+    if device.is_empty() {
+        explain("no stack is open, and TRANSOM_DEVICE names no device, such as tun:transom0");
+        return Err(Errno(libc::ENODEV));
+    }
+    let (addresses, tcp) = (word("TRANSOM_ADDRESS"), word("TRANSOM_TCP"));
+    let opened = open(Wish { device: &device, addresses: &addresses, tcp: &tcp })?;
+    make_default(opened)?;
+    known(opened).ok_or(Errno(EBADF))
+}
+
+fn known(number: i32) -> Option<Arc<OpenStack>> {
+    let registry = read();
+    let registry = registry.as_ref()?;
+    let number = if number == 0 { registry.default? } else { number };
+    registry.stacks.get(&number).cloned()
+}
+
+/// Makes a stack the one of sockets that name none.
+pub(crate) fn make_default(number: i32) -> Result<()> {
+    let mut registry = write();
+    let registry = registry.get_or_insert_default();
+    if !registry.stacks.contains_key(&number) {
+        return Err(Errno(EBADF));
+    }
+    registry.default = Some(number);
+    Ok(())
+}
+
+/// Lets go of a stack. It ends when its last socket is closed.
+pub(crate) fn close_stack(number: i32) -> Result<()> {
+    let stack = {
+        let mut registry = write();
+        let registry = registry.get_or_insert_default();
+        if registry.default == Some(number) {
+            registry.default = None;
+        }
+        registry.stacks.remove(&number)
+    };
+    // What the end of it takes, it takes without the lock.
+    stack.map(drop).ok_or(Errno(EBADF))
+}
+
+/// The socket behind a descriptor. `None`: it is none of this library's.
+pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
+    read().as_ref()?.entries.get(&fd).cloned()
+}
+
+/// Gives a socket of `stack` a descriptor.
+pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
+    let descriptor = Descriptor::new().map_err(|error| {
+        let _ = Driven(stack).close_at_once(key);
+        errno_of(&error)
+    })?;
+    let number = descriptor.number();
+    let entry = Arc::new(Entry::new(Arc::clone(stack), key, descriptor));
+    let lost = write().get_or_insert_default().entries.insert(number, entry);
+    // The kernel would not give a number twice: the program has closed it behind our back.
+    if let Some(lost) = lost {
+        lost.descriptor.lose();
+    }
+    Ok(number)
+}
+
+/// Takes a descriptor away. The socket is closed by whoever has it last.
+pub(crate) fn remove(fd: i32) -> Option<Arc<Entry>> {
+    let entry = write().as_mut()?.entries.remove(&fd)?;
+    // From now on another thread may be given this number.
+    entry.descriptor.give_back();
+    Some(entry)
+}
+
+/// Closes all sockets and waits until what was written has arrived.
+fn at_exit() {
+    let Some(registry) = write().take() else { return };
+    for entry in registry.entries.into_values().filter(|entry| entry.is_ours()) {
+        entry.descriptor.give_back();
+        let _ = Driven(&entry.stack).close_at_once(entry.key);
+        // Calls of other threads may still have it; they find that it is closed.
+        std::mem::forget(entry);
+    }
+    let deadline = Instant::now() + DELIVERY_AT_EXIT;
+    for stack in registry.stacks.values() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stack.raw.deliver(left);
+    }
+    // The process ends; its threads with it.
+    std::mem::forget(registry.stacks);
+}

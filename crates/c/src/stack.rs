@@ -1,0 +1,186 @@
+//! Stacks: opened by the word of a device, and driven for the calls of programs.
+
+use crate::error::{errno_of, explain, explained};
+use crate::signals;
+use crate::watch::Watch;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_device::interface::IpPrefix;
+use transom_net::Stack;
+use transom_net::raw::{HeldPort, HostEvent, HostWait, RawHost};
+use transom_sockets::errno::{EINVAL, Errno, Result};
+use transom_sockets::readiness::POLLOUT;
+use transom_sockets::table::Table;
+use transom_sockets::{Awaited, Drive, Port, Sockets, Waited};
+use transom_stack::mapped::Bound;
+use transom_stack::stack::Stack as Host;
+use transom_tcp::compose::compose;
+use transom_tcp::time::{Duration, Instant};
+
+/// A running stack with its sockets.
+pub(crate) struct OpenStack {
+    pub(crate) raw: RawHost,
+    pub(crate) books: Arc<Books>,
+}
+
+/// What is known of a stack's sockets. Its locks are taken in this order, and after the host's.
+pub(crate) struct Books {
+    watch: Mutex<Watch>,
+    table: Mutex<Table>,
+    /// Somebody is, or was, to be told of what happens.
+    pub(crate) watched: AtomicBool,
+}
+
+/// What a stack is opened with, in words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish<'a> {
+    pub(crate) device: &'a str,
+    /// Addresses with their prefixes, separated by commas or spaces.
+    pub(crate) addresses: &'a str,
+    /// The units of TCP.
+    pub(crate) tcp: &'a str,
+}
+
+impl OpenStack {
+    /// Opens the device and starts a stack on it.
+    pub(crate) fn open(wish: Wish<'_>) -> Result<Arc<OpenStack>> {
+        let refuse = |why: String| {
+            explain(why);
+            Errno(EINVAL)
+        };
+        let profile = compose(wish.tcp).map_err(|error| refuse(format!("tcp: {error}")))?;
+        profile.carries_a_stream().map_err(|error| refuse(format!("tcp: {error}")))?;
+        // Calls that wait want the stack's one lock; several cores are for several stacks.
+        let mut builder = Stack::builder().profile(profile).shards(1);
+        for word in wish.addresses.split([',', ' ']).filter(|word| !word.is_empty()) {
+            let prefix = prefix_of(word)
+                .ok_or_else(|| refuse(format!("`{word}` is no address, such as 192.0.2.1/24")))?;
+            builder = builder.address(prefix.address(), prefix.prefix_len());
+        }
+        let stack = signals::without_signals(|| builder.device(wish.device))
+            .map_err(|error| explained(&error))?;
+        let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
+        let watch = Watch::new().map_err(|error| explained(&error))?;
+        let books = Books {
+            watch: Mutex::new(watch),
+            table: Mutex::default(),
+            watched: AtomicBool::new(false),
+        };
+        Ok(Arc::new(OpenStack { raw, books: Arc::new(books) }))
+    }
+}
+
+impl Books {
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What holds of a socket, in poll's flags. Of what does not hold the stack will tell.
+    pub(crate) fn readiness(&self, host: &mut Host, now: Instant, key: i32) -> i16 {
+        self.sockets(host, now, |sockets| {
+            let ready = sockets.readiness(key);
+            if ready & POLLOUT == 0 {
+                sockets.await_room(key);
+            }
+            ready
+        })
+    }
+
+    /// The sockets, while the host is lent.
+    pub(crate) fn sockets<T>(
+        &self,
+        host: &mut Host,
+        now: Instant,
+        call: impl FnOnce(&mut Sockets<'_>) -> T,
+    ) -> T {
+        // The runtime sends what is due when the call is over.
+        let mut nothing = |_: &mut Host| ();
+        call(&mut Sockets::new(host, &mut self.table(), now, &mut nothing))
+    }
+}
+
+fn prefix_of(word: &str) -> Option<IpPrefix> {
+    let (address, length) = match word.split_once('/') {
+        Some((address, length)) => (address.parse().ok()?, length.parse().ok()?),
+        None => {
+            let address: IpAddr = word.parse().ok()?;
+            (address, if address.is_ipv4() { 32 } else { 128 })
+        }
+    };
+    IpPrefix::new(address, length)
+}
+
+/// A stack at work for one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Driven<'a>(pub(crate) &'a OpenStack);
+
+fn event(awaited: Awaited) -> HostEvent {
+    match awaited {
+        Awaited::Readable(id) => HostEvent::Readable(id),
+        Awaited::Writable(id) => HostEvent::Writable(id),
+        Awaited::Acceptable(id) => HostEvent::Acceptable(id),
+    }
+}
+
+fn port(held: Option<HeldPort>) -> Option<Port> {
+    held.map(|held| Port { address: held.address, keeper: Box::new(held) })
+}
+
+impl Drive for Driven<'_> {
+    fn with<T>(&mut self, call: impl FnOnce(&mut Sockets<'_>) -> T) -> T {
+        self.0.raw.with(|host, now| self.0.books.sockets(host, now, call))
+    }
+
+    fn attempt<T>(&mut self, mut attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>) -> Waited<T> {
+        let attempt = |host: &mut Host, now| self.0.books.sockets(host, now, &mut attempt);
+        match self.0.raw.attempt(attempt) {
+            Ok(Some(value)) => Waited::Done(value),
+            Ok(None) => Waited::TimedOut,
+            Err(error) => Waited::Failed(errno_of(&error)),
+        }
+    }
+
+    fn wait<T>(
+        &mut self,
+        awaited: Awaited,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
+    ) -> Waited<T> {
+        loop {
+            let attempt = |host: &mut Host, now| self.0.books.sockets(host, now, &mut attempt);
+            match self.0.raw.wait(event(awaited), timeout, attempt) {
+                HostWait::Done(value) => return Waited::Done(value),
+                HostWait::TimedOut => return Waited::TimedOut,
+                HostWait::Failed(error) => return Waited::Failed(errno_of(&error)),
+                // As on Linux a call with a timeout is never restarted.
+                HostWait::Interrupted
+                    if timeout.is_some() || signals::some_handler_ends_calls() =>
+                {
+                    return Waited::Interrupted;
+                }
+                HostWait::Interrupted => {}
+            }
+        }
+    }
+
+    fn wake(&mut self, awaited: Awaited) {
+        self.0.raw.wake(event(awaited));
+    }
+
+    fn reserve(&mut self, bound: &Bound) -> Result<Option<Port>> {
+        self.0.raw.reserve(bound).map(port).map_err(|error| errno_of(&error))
+    }
+
+    fn reserve_towards(
+        &mut self,
+        remote: IpAddr,
+        bound: Option<SocketAddr>,
+    ) -> Result<Option<Port>> {
+        self.0.raw.reserve_towards(remote, bound).map(port).map_err(|error| errno_of(&error))
+    }
+}

@@ -1,0 +1,238 @@
+//! Who is told of what happens to sockets: pollable descriptors, calls of `poll`, and the stack's own descriptor.
+//!
+//! The host's lock is held while they are told. So nothing here waits, and nothing here keeps a stack or a socket alive: the end of one wants that
+//! lock.
+
+use crate::entry::Descriptor;
+use crate::stack::{Books, OpenStack};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use transom_net::raw::HostWatcher;
+use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL};
+use transom_stack::listener::ListenerId;
+use transom_stack::stack::{ConnectionId, Stack as Host};
+use transom_tcp::time::Instant;
+
+/// An eventfd that is readable once it was rung, until it is read.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    pub(crate) fn ring(&self) {
+        // It can only fail by overflowing, and then it is readable all the more.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn quiet(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    }
+}
+
+/// A call of `poll` that waits for some sockets.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) keys: HashSet<i32>,
+}
+
+/// Everybody who is told, by the sockets' numbers in the stack.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pollable: HashMap<i32, Arc<Descriptor>>,
+    pollers: Vec<Arc<Poller>>,
+    /// The stack's own descriptor.
+    bell: Bell,
+    rung: bool,
+    /// Sockets that the stack's descriptor is for: their descriptors, and what is waited for.
+    interest: HashMap<i32, (i32, i16)>,
+    /// Of these, those that may be ready.
+    candidates: BTreeSet<i32>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Watch {
+            pollable: HashMap::new(),
+            pollers: Vec::new(),
+            bell: Bell::new()?,
+            rung: false,
+            interest: HashMap::new(),
+            candidates: BTreeSet::new(),
+        })
+    }
+
+    fn is_watched(&self, key: i32) -> bool {
+        self.pollable.contains_key(&key)
+            || self.interest.contains_key(&key)
+            || self.pollers.iter().any(|poller| poller.keys.contains(&key))
+    }
+
+    /// Tells everybody that `key` is `ready` in poll's flags.
+    fn tell(&mut self, key: i32, ready: i16) {
+        if let Some(descriptor) = self.pollable.get(&key) {
+            descriptor.show(ready);
+        }
+        if ready == 0 {
+            return;
+        }
+        let pollers = self.pollers.iter().filter(|poller| poller.keys.contains(&key));
+        pollers.for_each(|poller| poller.bell.ring());
+        if self.interest.get(&key).is_some_and(|(_, events)| ready & asked(*events) != 0) {
+            self.candidates.insert(key);
+            self.ring();
+        }
+    }
+
+    fn ring(&mut self) {
+        if !std::mem::replace(&mut self.rung, true) {
+            self.bell.ring();
+        }
+    }
+}
+
+/// What is told of whatever is asked for.
+fn asked(events: i16) -> i16 {
+    events | POLLERR | POLLHUP | POLLNVAL
+}
+
+/// Passes on what happens in a host.
+struct Teller(Arc<Books>);
+
+impl HostWatcher for Teller {
+    fn connection(&self, host: &mut Host, now: Instant, id: ConnectionId) {
+        let key = self.0.table().stream_of(id);
+        key.into_iter().for_each(|key| self.0.tell(host, now, key));
+    }
+
+    fn listener(&self, host: &mut Host, now: Instant, id: ListenerId) {
+        let key = self.0.table().listener_of(id);
+        key.into_iter().for_each(|key| self.0.tell(host, now, key));
+    }
+
+    fn failed(&self) {
+        let mut watch = self.0.watch();
+        let keys: HashSet<i32> =
+            watch.pollable.keys().chain(watch.interest.keys()).copied().collect();
+        keys.into_iter().for_each(|key| watch.tell(key, i16::MAX));
+        watch.pollers.iter().for_each(|poller| poller.bell.ring());
+    }
+}
+
+impl Books {
+    /// Tells whoever is to be told of a socket.
+    fn tell(&self, host: &mut Host, now: Instant, key: i32) {
+        let mut watch = self.watch();
+        if watch.is_watched(key) {
+            let ready = self.readiness(host, now, key);
+            watch.tell(key, ready);
+        }
+    }
+}
+
+impl OpenStack {
+    /// Somebody wants to be told from now on.
+    fn begin_to_watch(&self) {
+        if !self.books.watched.swap(true, Ordering::AcqRel) {
+            self.raw.watch(Arc::new(Teller(Arc::clone(&self.books))));
+        }
+    }
+
+    /// Tells what a call has changed.
+    pub(crate) fn changed(&self, key: i32) {
+        if self.books.watched.load(Ordering::Acquire) {
+            self.raw.with(|host, now| self.books.tell(host, now, key));
+        }
+    }
+
+    /// Has a descriptor show what holds.
+    pub(crate) fn make_pollable(&self, key: i32, descriptor: &Arc<Descriptor>) -> io::Result<()> {
+        self.begin_to_watch();
+        if descriptor.make_pollable()? {
+            self.books.watch().pollable.insert(key, Arc::clone(descriptor));
+            self.changed(key);
+        }
+        Ok(())
+    }
+
+    /// Has the stack's descriptor tell of a socket; without events not any more.
+    pub(crate) fn set_interest(&self, key: i32, fd: i32, events: i16) {
+        self.begin_to_watch();
+        let mut watch = self.books.watch();
+        if events == 0 {
+            watch.interest.remove(&key);
+            watch.candidates.remove(&key);
+            return;
+        }
+        watch.interest.insert(key, (fd, events));
+        drop(watch);
+        self.changed(key);
+    }
+
+    /// The number of the stack's own descriptor.
+    pub(crate) fn bell(&self) -> i32 {
+        use rustix::fd::AsRawFd;
+        self.begin_to_watch();
+        self.books.watch().bell.fd().as_raw_fd()
+    }
+
+    /// The sockets that are ready for what is waited for, at most so many: descriptors and flags. If there are more, the stack's descriptor stays
+    /// readable, and so it does until nobody of them is ready.
+    pub(crate) fn ready(&self, room: usize) -> Vec<(i32, i16)> {
+        self.raw.with(|host, now| {
+            let mut watch = self.books.watch();
+            let mut found = Vec::new();
+            let mut turn = std::mem::take(&mut watch.candidates).into_iter();
+            let mut later = BTreeSet::new();
+            while found.len() < room
+                && let Some(key) = turn.next()
+            {
+                let Some(&(fd, events)) = watch.interest.get(&key) else { continue };
+                let ready = self.books.readiness(host, now, key);
+                let ready = ready & asked(events);
+                if ready != 0 {
+                    found.push((fd, ready));
+                    later.insert(key);
+                }
+            }
+            later.extend(turn);
+            watch.candidates = later;
+            if watch.candidates.is_empty() {
+                watch.rung = false;
+                watch.bell.quiet();
+            } else {
+                watch.ring();
+            }
+            found
+        })
+    }
+
+    /// A call of `poll` is to be told of some sockets.
+    pub(crate) fn add_poller(&self, poller: &Arc<Poller>) {
+        self.begin_to_watch();
+        self.books.watch().pollers.push(Arc::clone(poller));
+    }
+
+    pub(crate) fn remove_poller(&self, poller: &Arc<Poller>) {
+        self.books.watch().pollers.retain(|other| !Arc::ptr_eq(other, poller));
+    }
+
+    /// Nobody is told of a socket any more: it is closed.
+    pub(crate) fn forget(&self, key: i32) {
+        let mut watch = self.books.watch();
+        watch.pollable.remove(&key);
+        watch.interest.remove(&key);
+        watch.candidates.remove(&key);
+    }
+}

@@ -1,0 +1,7 @@
+//! The tests of the crate, in one program.
+
+mod c_programs;
+mod header;
+mod install;
+mod ported;
+mod support;

@@ -1,0 +1,120 @@
+//! C programs that use the library as other people's programs would.
+
+use crate::support::{KERNEL, Link, Program, STACK, c_source, compiler, finish, namespace};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// A transfer that makes no progress for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn an_echo_over_memory() {
+    let Some(compiler) = compiler() else { return };
+    for link in [Link::Shared, Link::Static] {
+        let program = Program::build(&compiler, &c_source("echo.c"), link);
+        assert_eq!(program.run(&["both"]), "1048576 bytes came back\n", "{link:?}");
+    }
+}
+
+#[test]
+fn a_client_of_a_server_on_the_kernel() {
+    let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
+    let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
+    // The address exists once the stack has made the interface.
+    let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7007")).unwrap().unwrap();
+    let mut command = program.command();
+    command.args(["client", &KERNEL.to_string(), "7007"]).env("TRANSOM_DEVICE", "tun:client0");
+    let child = namespace.spawn(command.stdout(Stdio::piped())).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, peer) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(peer.ip(), STACK);
+        std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+    });
+    assert_eq!(finish(child), "1048576 bytes came back\n");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_server_of_a_client_on_the_kernel() {
+    let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
+    let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
+    let mut command = program.command();
+    command.args(["server", "7007"]).env("TRANSOM_DEVICE", "tun:server0");
+    let mut child = namespace.spawn(command.stdout(Stdio::piped())).unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "listening\n");
+    let mut stream = namespace.run(|| TcpStream::connect((STACK, 7007))).unwrap().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let sent: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    let mut writer = stream.try_clone().unwrap();
+    let bytes = sent.clone();
+    let writer = std::thread::spawn(move || {
+        writer.write_all(&bytes).unwrap();
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut back = Vec::new();
+    stream.read_to_end(&mut back).unwrap();
+    writer.join().unwrap();
+    assert!(back == sent, "{} bytes came back", back.len());
+    finish(child);
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "served\n");
+}
+
+#[test]
+fn what_was_written_arrives_after_exit() {
+    let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
+    let program = Program::build(&compiler, &c_source("leave.c"), Link::Static);
+    let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7008")).unwrap().unwrap();
+    let mut command = program.command();
+    command.args([&KERNEL.to_string(), "7008"]).env("TRANSOM_DEVICE", "tun:leave0");
+    let child = namespace.spawn(&mut command).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    assert_eq!(got.len(), 500_000);
+    finish(child);
+}
+
+/// One of the tests in `behaviour.c`.
+fn behaves(name: &str) {
+    /// It is built once for all of them.
+    static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
+    let program = PROGRAM
+        .get_or_init(|| Some(Program::build(&compiler()?, &c_source("behaviour.c"), Link::Static)));
+    let Some(program) = program else { return };
+    assert_eq!(program.run(&[name]), "as expected\n", "{name}");
+}
+
+macro_rules! behaviours {
+    ($($name:ident),*) => {
+        mod behaviour {
+            $(#[test]
+            fn $name() {
+                super::behaves(stringify!($name));
+            })*
+        }
+    };
+}
+
+behaviours!(
+    errors,
+    nonblocking,
+    pieces,
+    waiting,
+    watching,
+    threads,
+    forking,
+    signals,
+    options,
+    tcpu
+);

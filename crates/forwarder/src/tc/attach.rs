@@ -1,0 +1,131 @@
+//! The programs' places at the interface: links where the kernel has them, else filters.
+
+use std::error::Error;
+
+use transom_bpf::libbpf_rs::Link;
+use transom_bpf::{Loaded, Side, attach_filter, attach_tcx, attached_tcx};
+use transom_device::filters::Filters;
+use transom_device::interface::Interfaces;
+
+use crate::refusal::Refusal;
+
+/// The programs' names, and on which side of the interface they belong.
+pub(super) const PROGRAMS: [(&str, Side); 2] =
+    [("transom_egress", Side::Egress), ("transom_ingress", Side::Ingress)];
+
+/// How programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attachment {
+    /// By links where the kernel has them, else as filters.
+    #[default]
+    Best,
+    /// By links (Linux 6.6).
+    Links,
+    /// As filters below `clsact`.
+    Filters,
+}
+
+impl Attachment {
+    /// Whether it is by links, on this kernel.
+    pub(super) fn by_links(self) -> bool {
+        match self {
+            Attachment::Links => true,
+            Attachment::Filters => false,
+            Attachment::Best => {
+                let release = rustix::system::uname();
+                version(&release.release().to_string_lossy()) >= Some((6, 6))
+            }
+        }
+    }
+}
+
+/// The first two numbers of a kernel's release, such as `6.12.9-arch1`.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number()?))
+}
+
+/// The programs in their places, which they leave with this value.
+#[derive(Debug)]
+pub(super) enum Attached {
+    /// The kernel removes them with the process too.
+    Links { _links: Vec<Link> },
+    /// They stay when the process is killed.
+    Filters { filters: Filters, index: u32, names: Vec<String> },
+}
+
+impl Attached {
+    /// Attaches both to the interface with this number. A refusal leaves nothing there.
+    pub(super) fn attach(
+        programs: &Loaded,
+        index: u32,
+        links: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        if links {
+            let attach = |(name, _): &(&str, Side)| attach_tcx(&*programs.program(name)?, index);
+            let links = PROGRAMS.iter().map(attach).collect::<Result<_, _>>()?;
+            return Ok(Attached::Links { _links: links });
+        }
+        let mut filters = Filters::open()?;
+        // Those that a crash has left; mostly none. They have the program's name, with its number behind it or not.
+        let ours = |found: &str| {
+            let name = found.split_once(":[").map_or(found, |(name, _)| name);
+            PROGRAMS.iter().any(|(ours, _)| *ours == name)
+        };
+        let _ = filters.remove(index, ours);
+        // `clsact` is left there at the end. It would take the filters with it that others have put below it meanwhile, and looking for them first
+        // would be too early.
+        let mut attached = Attached::Filters { filters, index, names: Vec::new() };
+        for (name, side) in PROGRAMS {
+            let made = attach_filter(&*programs.program(name)?, index, side)?;
+            if let Attached::Filters { names, .. } = &mut attached {
+                names.push(made);
+            }
+        }
+        Ok(attached)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Attached::Filters { filters, index, names } = self {
+            // Gone with the interface is as good.
+            let _ = filters.remove(*index, |found| names.iter().any(|name| name == found));
+        }
+    }
+}
+
+/// The programs that are attached to an interface by links, by name: ours, if they are there.
+///
+/// # Errors
+/// When the kernel does not tell, which it does since Linux 6.6.
+pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
+    let mut interfaces = Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
+    let state = interfaces
+        .state(device)
+        .map_err(|error| Refusal::NoDevice { device: device.to_owned(), source: error.into() })?;
+    let mut names = Vec::new();
+    for (ours, side) in PROGRAMS {
+        let found = attached_tcx(state.index, side).map_err(super::program)?;
+        // The kernel keeps the first 15 bytes of a name.
+        let short = &ours[..ours.len().min(15)];
+        names.extend(found.iter().filter(|found| *found == short).map(|_| ours.to_owned()));
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        assert!(version("6.6.0") >= Some((6, 6)));
+        assert!(version("6.12.9-arch1-1") >= Some((6, 6)));
+        assert!(version("10.0-rc1") >= Some((6, 6)));
+        assert!(version("6.5.13-generic") < Some((6, 6)));
+        assert!(version("5.15.0") < Some((6, 6)));
+        assert_eq!(version("nonsense"), None);
+    }
+}

@@ -1,0 +1,342 @@
+//! `TcpSocket`: options and a local place before there is a connection or a listener.
+
+use crate::engine::Inner;
+use crate::error::{listen_error, socket_error};
+use crate::listener::TcpListener;
+use crate::ports::Reservation;
+use crate::stack::{Shared, Stack};
+use crate::stream::TcpStream;
+use rustix::io::Errno;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use transom_stack::listener::ListenConfig;
+use transom_stack::mapped::Bound;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::congestion::CongestionChoice;
+use transom_tcp::connection::Connection;
+use transom_tcp::path_mtu::PathMtuDiscovery;
+use transom_tcp::profile::{KeepAlive, Profile};
+use transom_tcp::time::Instant;
+
+/// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
+///
+/// [`TcpSocket::connect`] opens a connection that has the options from its SYN on. [`TcpSocket::listen`] makes a listener whose connections
+/// inherit them.
+///
+/// ```
+/// # use transom_device::memory::{MemoryConfig, pair};
+/// # use transom_net::{Stack, TcpSocket};
+/// # let (left, right) = pair(&MemoryConfig::default())?;
+/// # let alice = Stack::builder().address("10.0.0.1".parse().unwrap(), 24).start(left)?;
+/// # let bob = Stack::builder().address("10.0.0.2".parse().unwrap(), 24).start(right)?;
+/// let listener = TcpSocket::new(&bob).nodelay(true).bind("10.0.0.2:80".parse().unwrap())?.listen(16)?;
+///
+/// let socket = TcpSocket::new(&alice).ttl(32).recv_buffer_size(1 << 20);
+/// let socket = socket.bind("10.0.0.1:0".parse().unwrap())?;
+/// let local = socket.local_addr();
+/// let stream = socket.connect("10.0.0.2:80".parse().unwrap())?;
+/// assert_eq!(Some(stream.local_addr()?), local);
+/// assert_eq!(stream.ttl()?, 32);
+/// assert!(listener.accept()?.0.nodelay()?);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a socket does nothing until it connects or listens"]
+pub struct TcpSocket {
+    stack: Stack,
+    options: SocketOptions,
+    profile: Option<Profile>,
+    v6_only: bool,
+    place: Option<Place>,
+}
+
+/// Options that a socket had before its connection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SocketOptions {
+    nodelay: Option<bool>,
+    cork: Option<bool>,
+    quickack: Option<bool>,
+    ttl: Option<u32>,
+    tos: Option<u32>,
+    keepalive: Option<Option<KeepAlive>>,
+    user_timeout: Option<Option<Duration>>,
+    fin_wait_2: Option<Duration>,
+    notsent_lowat: Option<u32>,
+    send_buffer: Option<usize>,
+    receive_buffer: Option<usize>,
+    congestion: Option<CongestionChoice>,
+    mtu_discovery: Option<PathMtuDiscovery>,
+    pub(crate) receive_low_water: Option<usize>,
+    pub(crate) linger: Option<Option<Duration>>,
+    pub(crate) read_timeout: Option<Duration>,
+    pub(crate) write_timeout: Option<Duration>,
+    pub(crate) non_blocking: bool,
+}
+
+impl SocketOptions {
+    /// Sets the time to live.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a value that is not possible.
+    pub(crate) fn set_ttl(&mut self, ttl: u32) -> io::Result<()> {
+        u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
+        self.ttl = Some(ttl);
+        Ok(())
+    }
+
+    /// The time to live; without a choice that of all hosts.
+    pub(crate) fn ttl(&self) -> u32 {
+        self.ttl.unwrap_or(64)
+    }
+
+    /// What the connections of a listener inherit: as on Linux, whether calls wait is not part of it.
+    pub(crate) fn inherited(self) -> Self {
+        SocketOptions { non_blocking: false, ..self }
+    }
+
+    /// Gives them to a connection that has sent nothing, or was just accepted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a value that is not possible.
+    pub(crate) fn apply(
+        &self,
+        inner: &mut Inner,
+        id: ConnectionId,
+        now: Instant,
+    ) -> io::Result<()> {
+        let host = &mut inner.host;
+        if let Some(ttl) = self.ttl {
+            let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
+            host.set_hop_limit(id, ttl).map_err(socket_error)?;
+        }
+        if let Some(tos) = self.tos {
+            let tos = u8::try_from(tos).map_err(|_| Errno::INVAL)?;
+            host.set_dscp(id, tos >> 2).map_err(socket_error)?;
+        }
+        if let Some(choice) = self.mtu_discovery {
+            host.set_path_mtu_discovery(id, now, choice).map_err(socket_error)?;
+        }
+        let apply = |connection: &mut Connection| self.apply_to(connection, now);
+        host.with_connection(id, now, apply).map_err(socket_error)
+    }
+
+    fn apply_to(&self, connection: &mut Connection, now: Instant) {
+        self.send_buffer.into_iter().for_each(|bytes| connection.set_send_buffer(bytes));
+        self.receive_buffer.into_iter().for_each(|bytes| connection.set_receive_buffer(bytes));
+        self.nodelay.into_iter().for_each(|on| connection.set_nodelay(on));
+        self.cork.into_iter().for_each(|on| connection.set_cork(on));
+        self.quickack.into_iter().for_each(|on| connection.set_quick_ack(on));
+        self.keepalive.into_iter().for_each(|choice| connection.set_keep_alive(choice));
+        let timeout = self.user_timeout.into_iter();
+        timeout.for_each(|span| connection.set_user_timeout(span.map(Into::into)));
+        self.fin_wait_2.into_iter().for_each(|span| connection.set_fin_wait_2(span.into()));
+        self.notsent_lowat.into_iter().for_each(|mark| connection.set_notsent_low_water(mark));
+        let mark = self.receive_low_water.into_iter();
+        mark.for_each(|mark| connection.set_receive_low_water(mark));
+        if let Some(choice) = &self.congestion {
+            connection.set_congestion(now, choice.clone());
+        }
+    }
+}
+
+/// A place that a socket is bound to. It is free when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    address: SocketAddr,
+    /// In each shard of a host that chooses its ports itself, until it is let go there.
+    own: Mutex<Vec<(Arc<Shared>, Bound)>>,
+    /// Of a host whose ports are the kernel's.
+    _kernels: Option<Reservation>,
+}
+
+impl Place {
+    fn reserve(stack: &Stack, address: SocketAddr, v6_only: bool) -> io::Result<Place> {
+        if let Some(ports) = stack.ports() {
+            let reservation = ports.reserve(&Bound::new(address, v6_only))?;
+            let address = SocketAddr::new(address.ip(), reservation.address().port());
+            return Ok(Place { address, own: Mutex::default(), _kernels: Some(reservation) });
+        }
+        let mut place = Place { address, own: Mutex::default(), _kernels: None };
+        for shared in stack.shards() {
+            let address = place.address;
+            let bound = shared.runtime.with(|inner, _| inner.host.reserve(address, v6_only));
+            let bound = bound.map_err(listen_error)?;
+            place.address.set_port(bound.address().port());
+            place.own().push((Arc::clone(shared), bound));
+        }
+        Ok(place)
+    }
+
+    /// Lets go of the place in a shard whose lock is held: for whoever takes it at once.
+    pub(crate) fn release(&self, shard: &Arc<Shared>, inner: &mut Inner) {
+        self.own().retain(|(shared, bound)| {
+            let ours = Arc::ptr_eq(shared, shard);
+            if ours {
+                inner.host.unreserve(bound);
+            }
+            !ours
+        });
+    }
+
+    fn own(&self) -> MutexGuard<'_, Vec<(Arc<Shared>, Bound)>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Not while it is locked: the host's lock is taken first elsewhere.
+        let own = std::mem::take(&mut *self.own());
+        for (shared, bound) in own {
+            shared.runtime.with(|inner, _| inner.host.unreserve(&bound));
+        }
+    }
+}
+
+/// A setter of one option.
+macro_rules! options {
+    ($($(#[$doc:meta])* $name:ident($value:ident: $type:ty) => $field:ident = $expression:expr;)*) => {
+        impl TcpSocket {$(
+            $(#[$doc])*
+            pub fn $name(mut self, $value: $type) -> Self {
+                self.options.$field = $expression;
+                self
+            }
+        )*}
+    };
+}
+
+options! {
+    /// Switches Nagle's algorithm off (`true`) or on.
+    nodelay(nodelay: bool) => nodelay = Some(nodelay);
+    /// As [`TcpStream::set_cork`].
+    cork(cork: bool) => cork = Some(cork);
+    /// As [`TcpStream::set_quickack`].
+    quickack(quickack: bool) => quickack = Some(quickack);
+    /// As [`TcpStream::set_ttl`]; the SYN has it too. Another value than 1 to 255 is told when the socket connects.
+    ttl(ttl: u32) => ttl = Some(ttl);
+    /// As [`TcpStream::set_tos`]; the SYN has it too. A value above 255 is told when the socket connects.
+    tos(tos: u32) => tos = Some(tos);
+    /// As [`TcpStream::set_keepalive`].
+    keepalive(keepalive: Option<KeepAlive>) => keepalive = Some(keepalive);
+    /// As [`TcpStream::set_user_timeout`].
+    user_timeout(timeout: Option<Duration>) => user_timeout = Some(timeout);
+    /// As [`TcpStream::set_fin_wait_2`].
+    fin_wait_2(span: Duration) => fin_wait_2 = Some(span);
+    /// As [`TcpStream::set_notsent_lowat`].
+    notsent_lowat(bytes: u32) => notsent_lowat = Some(bytes);
+    /// As [`TcpStream::set_rcvlowat`].
+    rcvlowat(bytes: usize) => receive_low_water = Some(bytes);
+    /// The size of the send buffer in bytes (`SO_SNDBUF`). It does not grow then.
+    send_buffer_size(bytes: usize) => send_buffer = Some(bytes);
+    /// The size of the receive buffer in bytes (`SO_RCVBUF`). It is not tuned then.
+    recv_buffer_size(bytes: usize) => receive_buffer = Some(bytes);
+    /// The congestion control algorithm (`TCP_CONGESTION`).
+    congestion(choice: CongestionChoice) => congestion = Some(choice);
+    /// As [`TcpStream::set_mtu_discovery`].
+    mtu_discovery(choice: PathMtuDiscovery) => mtu_discovery = Some(choice);
+    /// As [`TcpStream::set_linger`].
+    linger(linger: Option<Duration>) => linger = Some(linger);
+    /// As [`TcpStream::set_read_timeout`]; zero means none.
+    read_timeout(timeout: Option<Duration>) => read_timeout = timeout;
+    /// As [`TcpStream::set_write_timeout`]; zero means none.
+    write_timeout(timeout: Option<Duration>) => write_timeout = timeout;
+    /// Whether calls of the stream or listener return [`io::ErrorKind::WouldBlock`] instead of waiting. [`TcpSocket::connect`] then returns at once.
+    nonblocking(non_blocking: bool) => non_blocking = non_blocking;
+}
+
+impl TcpSocket {
+    /// A socket of a host, without options.
+    pub fn new(stack: &Stack) -> Self {
+        TcpSocket {
+            stack: stack.clone(),
+            options: SocketOptions::default(),
+            profile: None,
+            v6_only: false,
+            place: None,
+        }
+    }
+
+    /// The profile of its connections. The other options are laid over it.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// At the unspecified IPv6 address, listen for IPv6 alone (`IPV6_V6ONLY`). To be called before [`TcpSocket::bind`].
+    pub fn only_v6(mut self, v6_only: bool) -> Self {
+        self.v6_only = v6_only;
+        self
+    }
+
+    /// Binds the socket, and with it reserves the port: nobody else gets it until the socket is dropped. Port 0 chooses a free one.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`]; [`io::ErrorKind::InvalidInput`] if the socket is bound.
+    pub fn bind(mut self, address: SocketAddr) -> io::Result<Self> {
+        if self.place.is_some() {
+            return Err(Errno::INVAL.into());
+        }
+        self.place = Some(Place::reserve(&self.stack, address, self.v6_only)?);
+        Ok(self)
+    }
+
+    /// Where the socket is bound.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.place.as_ref().map(|place| place.address)
+    }
+
+    /// Connects to `remote`; a socket that is not blocking only starts to.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect_with`], and [`io::ErrorKind::InvalidInput`] for an option's value that is not possible.
+    pub fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
+        self.connect_within(remote, None)
+    }
+
+    /// Connects to `remote` or gives up after `timeout`.
+    ///
+    /// # Errors
+    /// As [`TcpSocket::connect`], and [`io::ErrorKind::TimedOut`].
+    pub fn connect_timeout(self, remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        self.connect_within(remote, Some(timeout))
+    }
+
+    fn connect_within(
+        self,
+        remote: SocketAddr,
+        timeout: Option<Duration>,
+    ) -> io::Result<TcpStream> {
+        let TcpSocket { stack, options, profile, place, .. } = self;
+        let local = place.as_ref().map(|place| place.address);
+        let place = place.as_ref();
+        let stream = TcpStream::start_with(&stack, local, remote, profile, &options, place)?;
+        if !options.non_blocking {
+            stream.wait_until_connected(timeout)?;
+        }
+        Ok(stream)
+    }
+
+    /// Listens, with room for this many connections that wait to be accepted. They inherit the socket's options.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind_with`]; [`io::ErrorKind::InvalidInput`] if the socket is not bound, as there would be no address to tell others.
+    pub fn listen(self, backlog: usize) -> io::Result<TcpListener> {
+        let config = ListenConfig { backlog, ..ListenConfig::default() };
+        self.listen_with(config)
+    }
+
+    /// Listens with these settings. The socket's profile and `only_v6` win over those of `config`.
+    ///
+    /// # Errors
+    /// As [`TcpSocket::listen`].
+    pub fn listen_with(self, config: ListenConfig) -> io::Result<TcpListener> {
+        let TcpSocket { stack, options, profile, v6_only, place } = self;
+        let place = place.ok_or(Errno::INVAL)?;
+        let profile = profile.map(Arc::new).or(config.profile);
+        let config = ListenConfig { profile, v6_only, ..config };
+        TcpListener::bind_at(&stack, place.address, config, options, Some(&place))
+    }
+}

@@ -1,0 +1,112 @@
+//! Writing without a copy: the stack keeps the caller's memory until it is acknowledged.
+
+use super::TcpStream;
+use super::polling::Direction;
+use crate::engine::{Channel, Inner};
+use crate::tasks::Slot;
+use bytes::Bytes;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use transom_stack::stack::SocketError;
+use transom_tcp::time::Instant;
+
+/// A file is read in pieces of this size: whole blocks of the send buffer.
+const PIECE: usize = 256 * 1024;
+
+impl TcpStream {
+    /// Writes from the front of `bytes`, and keeps that memory until it is acknowledged instead of a copy. Takes it out of `bytes`, and says how much
+    /// that was, as [`io::Write::write`] does.
+    ///
+    /// Up to 64 KB may be copied where the data before it ends within a block of 64 KB, and where more data follows. The memory is dropped under the
+    /// stack's lock: a destructor of the caller's must not use the stack.
+    ///
+    /// # Errors
+    /// As [`io::Write::write`].
+    pub fn write_owned(&self, bytes: &mut Bytes) -> io::Result<usize> {
+        let channel = Channel::Writable(self.socket.id);
+        self.repeat(channel, &self.socket.write_timeout, |inner, now| {
+            self.write_owned_now(inner, now, bytes)
+        })
+    }
+
+    /// [`TcpStream::write_owned`] for a task, by the rules of [`TcpStream::poll_ready`].
+    ///
+    /// # Errors
+    /// As [`TcpStream::poll_write`].
+    pub fn poll_write_owned(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_at(Direction::Write, Slot::OWN, context, |inner, now| {
+            self.write_owned_now(inner, now, bytes)
+        })
+    }
+
+    fn write_owned_now(
+        &self,
+        inner: &mut Inner,
+        now: Instant,
+        bytes: &mut Bytes,
+    ) -> Result<usize, SocketError> {
+        let now = self.socket.shared.runtime.poll_for_acks(inner, now);
+        let id = self.socket.id;
+        let written = inner
+            .host
+            .with_connection(id, now, |connection| connection.write_owned(now, bytes))??;
+        inner.roles.written_since_poll += written;
+        Ok(written)
+    }
+
+    /// Writes `length` bytes of a file from `offset` on, or up to its end. Returns how many were written. They are read once, into memory that becomes
+    /// part of the send buffer, so nothing is copied within this process. The file's own position does not matter and stays.
+    ///
+    /// On a non-blocking stream it writes what there is room for; the caller goes on from there.
+    ///
+    /// # Errors
+    /// The file's, and as [`io::Write::write`]. If some bytes were written before, it returns their number, and the error the next time.
+    pub fn send_file(&self, file: &File, offset: u64, length: u64) -> io::Result<u64> {
+        let mut sent = 0;
+        while sent < length {
+            let piece = usize::try_from(length - sent).map_or(PIECE, |left| left.min(PIECE));
+            let outcome = self.send_piece(file, offset.saturating_add(sent), piece);
+            match outcome {
+                Ok(0) => break,
+                Ok(n) => {
+                    sent += n as u64;
+                    if n < piece && self.socket.non_blocking.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+                Err(_) if sent > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Writes one piece; zero at the end of the file.
+    fn send_piece(&self, file: &File, offset: u64, piece: usize) -> io::Result<usize> {
+        let mut memory = vec![0; piece];
+        let read = loop {
+            match file.read_at(&mut memory, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => break outcome?,
+            }
+        };
+        memory.truncate(read);
+        let mut bytes = Bytes::from(memory);
+        let mut written = 0;
+        while !bytes.is_empty() {
+            match self.write_owned(&mut bytes) {
+                Ok(n) => written += n,
+                Err(_) if written > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+}

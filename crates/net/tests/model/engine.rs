@@ -1,0 +1,120 @@
+//! A host that counts packets for each socket.
+
+use crate::bell::{DeviceFd, Packet, Wire};
+use crate::eagerness::Patience;
+use crate::roles::Roles;
+use crate::sync::Arc;
+use std::collections::HashMap;
+use std::io;
+use transom_tcp::time::Instant;
+
+pub const BYTES_PER_POLL: usize = 2;
+const BATCH: usize = 2;
+
+pub type ConnectionId = u32;
+
+/// The socket that has news when a timer runs out.
+pub const TIMER: u32 = 99;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    Readable(ConnectionId),
+}
+
+/// A packet for another shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Stray {
+    pub to: u32,
+    pub socket: u32,
+}
+
+pub struct Inner {
+    pub roles: Roles,
+    device: Arc<Wire>,
+    /// This shard; sockets of 10 and more are the next one's.
+    shard: u32,
+    arrived: HashMap<u32, usize>,
+    news: Vec<Channel>,
+    timer: Option<Instant>,
+}
+
+impl Inner {
+    pub fn new(device: Arc<Wire>, shard: u32) -> Self {
+        let (roles, arrived) = (Roles::default(), HashMap::new());
+        Inner { roles, device, shard, arrived, news: Vec::new(), timer: None }
+    }
+
+    pub fn device_fd(&self) -> io::Result<Option<DeviceFd>> {
+        Ok(Some(Arc::clone(&self.device)))
+    }
+
+    pub fn work(&mut self, _: Patience<'_>) -> bool {
+        let mut any = false;
+        for _ in 0..BATCH {
+            match self.device.take() {
+                None => break,
+                Some(Packet::Poison) => crate::sync::thread::die(),
+                Some(Packet::For(socket)) => self.take_in(socket),
+            }
+            any = true;
+        }
+        any
+    }
+
+    fn take_in(&mut self, socket: u32) {
+        let to = if socket == TIMER { self.shard } else { socket / 10 };
+        if to != self.shard {
+            self.roles.strays.push(Stray { to, socket });
+            return;
+        }
+        *self.arrived.entry(socket).or_default() += 1;
+        self.news.push(Channel::Readable(socket));
+    }
+
+    pub fn work_for_reader(
+        &mut self,
+        _: ConnectionId,
+        _: &mut [u8],
+        _: &mut Patience<'_>,
+    ) -> (usize, bool) {
+        (0, false)
+    }
+
+    pub fn send(&mut self, now: Instant) {
+        if self.timer.is_some_and(|timer| timer <= now) {
+            self.timer = None;
+            self.take_in(TIMER);
+        }
+        for channel in std::mem::take(&mut self.news) {
+            self.roles.wake(channel);
+        }
+    }
+
+    pub fn on_stray(&mut self, _: Instant, stray: Stray) {
+        self.take_in(stray.socket);
+    }
+
+    pub fn has_failed(&self) -> bool {
+        false
+    }
+
+    pub fn next_wake(&self, deadline: Option<Instant>) -> Instant {
+        let timer = self.timer.unwrap_or(Instant::FAR_FUTURE);
+        timer.min(deadline.unwrap_or(Instant::FAR_FUTURE))
+    }
+
+    pub fn needs_background(&self) -> bool {
+        !self.roles.tasks.is_empty()
+    }
+
+    /// Takes what has arrived for a socket.
+    pub fn take(&mut self, socket: u32) -> Option<()> {
+        let count = self.arrived.get_mut(&socket).filter(|count| **count > 0)?;
+        *count -= 1;
+        Some(())
+    }
+
+    pub fn set_timer(&mut self, at: Instant) {
+        self.timer = Some(at);
+    }
+}
