@@ -26,7 +26,8 @@ fn the_comparison_runs_and_leaves_its_results() {
     command.args(["--rate", "50Mbit/s", "--transom"]).arg(transom());
     command.arg("--out").arg(directory.path());
     let text = wait(&mut command).success().text();
-    let beside = ["nothing", "rsync", "rsync --bwlimit=400", "transom exec --extension nice -- rsync"];
+    let beside =
+        ["nothing", "rsync", "rsync --bwlimit=400", "transom exec --extension nice -- rsync"];
     for name in beside {
         assert!(text.contains(&format!("| {name} |")), "{text}");
     }

@@ -31,12 +31,23 @@ impl Copying {
         fs::create_dir(path.join("to"))?;
         File::create(path.join("file"))?.set_len(FILE)?;
         let configuration = format!(
-            "use chroot = no\nreverse lookup = no\nuid = 0\ngid = 0\n[to]\npath = {}\nread only = no\n",
+            "use chroot = no\nreverse lookup = no\n[to]\npath = {}\nread only = no\n",
             path.join("to").display()
         );
         fs::write(path.join("rsyncd.conf"), configuration)?;
-        let mut server = Command::new("rsync");
-        server.args(["--daemon", "--no-detach", "--port", &PORT.to_string(), "--config"]);
+        // As root it wants to change to other users, which a namespace of an ordinary user's does not have.
+        let mut server = Command::new("unshare");
+        server.args([
+            "-U",
+            "--map-user=1000",
+            "--map-group=1000",
+            "rsync",
+            "--daemon",
+            "--no-detach",
+            "--port",
+            &PORT.to_string(),
+            "--config",
+        ]);
         server.arg(path.join("rsyncd.conf")).arg("--log-file").arg(path.join("log"));
         let server = network.receivers.spawn(server.stdin(Stdio::null())).context("no rsync")?;
         let mut copying = Copying { directory, server, client: None };
