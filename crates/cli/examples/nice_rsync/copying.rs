@@ -17,7 +17,7 @@ const FILE: u64 = 1 << 30;
 const PORT: u16 = 8730;
 
 /// A copy that goes on.
-pub struct Copying {
+pub(crate) struct Copying {
     directory: TempDir,
     server: Child,
     client: Option<Child>,
@@ -25,18 +25,29 @@ pub struct Copying {
 
 impl Copying {
     /// Starts the server, and the copy if there is to be one.
-    pub fn start(plan: &Plan, network: &Network, beside: Beside) -> Result<Copying> {
+    pub(crate) fn start(plan: &Plan, network: &Network, beside: Beside) -> Result<Copying> {
         let directory = tempfile::tempdir()?;
         let path = directory.path();
         fs::create_dir(path.join("to"))?;
         File::create(path.join("file"))?.set_len(FILE)?;
         let configuration = format!(
-            "use chroot = no\n[to]\npath = {}\nread only = no\n",
+            "use chroot = no\nreverse lookup = no\n[to]\npath = {}\nread only = no\n",
             path.join("to").display()
         );
         fs::write(path.join("rsyncd.conf"), configuration)?;
-        let mut server = Command::new("rsync");
-        server.args(["--daemon", "--no-detach", "--port", &PORT.to_string(), "--config"]);
+        // As root it wants to change to other users, which a namespace of an ordinary user's does not have.
+        let mut server = Command::new("unshare");
+        server.args([
+            "-U",
+            "--map-user=1000",
+            "--map-group=1000",
+            "rsync",
+            "--daemon",
+            "--no-detach",
+            "--port",
+            &PORT.to_string(),
+            "--config",
+        ]);
         server.arg(path.join("rsyncd.conf")).arg("--log-file").arg(path.join("log"));
         let server = network.receivers.spawn(server.stdin(Stdio::null())).context("no rsync")?;
         let mut copying = Copying { directory, server, client: None };
@@ -81,12 +92,12 @@ impl Copying {
     }
 
     /// How much has been received.
-    pub fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         fs::metadata(self.directory.path().join("to/file")).map_or(0, |file| file.len())
     }
 
     /// Ends it, and waits for the path to be empty.
-    pub fn end(mut self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
         for child in self.client.iter_mut().chain([&mut self.server]) {
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             if let Some(pid) = pid {

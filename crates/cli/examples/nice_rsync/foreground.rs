@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::path::Network;
 
 /// Sends `bytes` so many times, each over a connection of its own, and gives how many seconds each took: until the receiver has said that it has all.
-pub fn transfers(network: &Network, count: usize, bytes: usize) -> Result<Vec<f64>> {
+pub(crate) fn transfers(network: &Network, count: usize, bytes: usize) -> Result<Vec<f64>> {
     let address = (network.receiver(), 0);
     let listener = network.receivers.run(|| TcpListener::bind(address))??;
     let address = listener.local_addr()?;

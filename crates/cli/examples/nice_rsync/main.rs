@@ -23,7 +23,7 @@ use path::Network;
 
 /// How it is done; the options are in [`Plan::from_arguments`].
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     rounds: usize,
     /// Transfers of the foreground in each round, and the bytes of each.
     transfers: usize,
@@ -39,7 +39,7 @@ pub struct Plan {
 
 /// What runs beside the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub(crate) enum Beside {
     Nothing,
     Plain,
     /// `--bwlimit` in KiB per second.
@@ -63,7 +63,7 @@ impl Beside {
 
 /// What came of one round beside one of them.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Seconds of each transfer.
     times: Vec<f64>,
     /// Mbit/s of the copy while it was alone, and beside the foreground.

@@ -44,7 +44,7 @@ fn lines(results: &[Vec<Measured>]) -> Vec<Line> {
 }
 
 /// The table, in Markdown.
-pub fn text(plan: &Plan, results: &[Vec<Measured>]) -> String {
+pub(crate) fn text(plan: &Plan, results: &[Vec<Measured>]) -> String {
     let lines = lines(results);
     let first = lines.first().map_or(f64::NAN, |line| line.median);
     let mut text = format!(
@@ -64,9 +64,10 @@ pub fn text(plan: &Plan, results: &[Vec<Measured>]) -> String {
 }
 
 /// Writes `nice-rsync.md`, `nice-rsync.csv` and `nice-rsync.svg`.
-pub fn write(out: &Path, plan: &Plan, results: &[Vec<Measured>]) -> Result<()> {
+pub(crate) fn write(out: &Path, plan: &Plan, results: &[Vec<Measured>]) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let mut table = String::from("beside,round,transfer,seconds,copy_alone_mbit,copy_beside_mbit\n");
+    let mut table =
+        String::from("beside,round,transfer,seconds,copy_alone_mbit,copy_beside_mbit\n");
     for (beside, rounds) in Beside::ALL.into_iter().zip(results) {
         for (round, measured) in (1..).zip(rounds) {
             for (transfer, seconds) in (1..).zip(&measured.times) {
@@ -117,5 +118,8 @@ fn picture(results: &[Vec<Measured>]) -> String {
                 .series("median", Style::Dots, Hue::Blue, medians),
         ],
     };
-    section.charts.first().map_or_else(String::new, |chart| transom_report::plot(&section, chart).file())
+    section
+        .charts
+        .first()
+        .map_or_else(String::new, |chart| transom_report::plot(&section, chart).file())
 }

@@ -15,33 +15,36 @@ use transom_sim::units::QueueLimit;
 use transom_tcp::time::Duration;
 
 /// The senders', where `transom exec` adds its own network, and the receivers'.
-pub const SENDERS: &str = "10.8.0.1/30";
-pub const RECEIVERS: &str = "10.8.0.2/30";
+pub(crate) const SENDERS: &str = "10.8.0.1/30";
+pub(crate) const RECEIVERS: &str = "10.8.0.2/30";
 /// Transom's address, and the kernel's on the same device.
-pub const TRANSOM: &str = "10.9.0.2/24";
-pub const TRANSOM_PEER: &str = "10.9.0.1/24";
+pub(crate) const TRANSOM: &str = "10.9.0.2/24";
+pub(crate) const TRANSOM_PEER: &str = "10.9.0.1/24";
 /// One way.
-pub const DELAY: Duration = Duration::from_millis(10);
+pub(crate) const DELAY: Duration = Duration::from_millis(10);
 /// As long as two round-trip times.
-pub const QUEUE: &str = "100KB";
+pub(crate) const QUEUE: &str = "100kB";
 
 /// The network. The path lasts as long as the process.
-pub struct Network {
-    pub senders: Namespace,
-    pub receivers: Namespace,
+pub(crate) struct Network {
+    pub(crate) senders: Namespace,
+    pub(crate) receivers: Namespace,
 }
 
 impl Network {
-    pub fn build(rate: &str) -> Result<Network> {
+    pub(crate) fn build(rate: &str) -> Result<Network> {
         let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
         let left = tun(&senders, SENDERS)?;
         let right = tun(&receivers, RECEIVERS)?;
-        for namespace in [&senders, &receivers] {
-            namespace.set_sysctl("net.ipv4.tcp_congestion_control", "cubic")?;
+        // Where ordinary users may not choose it for all connections, a route may.
+        let ends =
+            [(&senders, left.name(), "10.8.0.2/32"), (&receivers, right.name(), "10.8.0.1/32")];
+        for (namespace, device, peer) in ends {
+            namespace.interfaces().add_route_with_congestion(device, peer.parse()?, "cubic")?;
             // What one connection learned of the path is not for the next.
-            namespace.set_sysctl("net.ipv4.tcp_no_metrics_save", "1")?;
+            let _ = namespace.set_sysctl("net.ipv4.tcp_no_metrics_save", "1");
         }
-        senders.set_sysctl("net.ipv4.ip_forward", "1")?;
+        senders.set_sysctl("net.ipv4.ip_forward", "1").context("cannot forward packets")?;
         let transoms = "10.9.0.0/24".parse()?;
         receivers.interfaces().add_route(right.name(), transoms, None)?;
         let rate = rate.parse().map_err(|error| anyhow::anyhow!("{rate}: {error}"))?;
@@ -61,7 +64,7 @@ impl Network {
     }
 
     /// The receivers' address.
-    pub fn receiver(&self) -> IpAddr {
+    pub(crate) fn receiver(&self) -> IpAddr {
         let prefix: transom_device::interface::IpPrefix =
             RECEIVERS.parse().expect("a literal prefix");
         prefix.address()
@@ -86,7 +89,10 @@ fn carry(mut left: Emulated<Tun>, mut right: Tun) {
             continue;
         }
         let (Some(one), Some(other)) = (left.poll_fd(), right.poll_fd()) else { return };
-        let mut wanted = [PollFd::from_borrowed_fd(one, PollFlags::IN), PollFd::from_borrowed_fd(other, PollFlags::IN)];
+        let mut wanted = [
+            PollFd::from_borrowed_fd(one, PollFlags::IN),
+            PollFd::from_borrowed_fd(other, PollFlags::IN),
+        ];
         let _ = poll(&mut wanted, None);
     }
 }

@@ -27,7 +27,8 @@ fn static_go() {
     }
     let (_keep, path, _) = directory();
     std::fs::write(path.join("main.go"), GO).unwrap();
-    let script = "export HOME=$PWD GOFLAGS=-mod=mod GOTELEMETRY=off CGO_ENABLED=0
+    let script = "export GOCACHE=$(go env GOCACHE)
+        export HOME=$PWD GOFLAGS=-mod=mod GOTELEMETRY=off CGO_ENABLED=0
         go build -o fetch main.go || exit 1
         for way in '' '--extension nice'; do
             T=\"$TRANSOM exec $way --\"

@@ -64,8 +64,9 @@ fn ssh_scp_and_rsync() {
 }
 
 const RSYNC: &str = r#"
-printf '%s\n' 'use chroot = no' '[files]' "path = $PWD" 'read only = no' >rsyncd.conf
-D="rsync --daemon --no-detach --config=rsyncd.conf --log-file=log"
+printf '%s\n' 'use chroot = no' 'reverse lookup = no' '[files]' "path = $PWD" 'read only = no' >rsyncd.conf
+# As root it wants to change to other users: see above.
+D="unshare -U --map-user=1000 --map-group=1000 rsync --daemon --no-detach --config=rsyncd.conf --log-file=log"
 $T $D --port 8730 & server=$!
 until rsync rsync://10.9.0.2:8730/ >/dev/null 2>&1; do sleep 0.05; done
 rsync rsync://10.9.0.2:8730/files/big copy1; cmp big copy1 && echo from
