@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// demux: on what comes in through an uplink, and through the loopback interface. A packet for a lent address and port goes to its process' device.
+// demux: on what comes in through an uplink; demux_own: on what the host sends to itself. A packet for a lent address and port goes to its process' device.
 // Everything else passes, as if the program were not there.
 #pragma once
 #include "shared.h"
@@ -66,21 +66,17 @@ static __always_inline void remember_fragment(const struct arrival *found, u32 d
 		bpf_map_delete_elem(&fragments, &key);
 }
 
-SEC("tcx/ingress")
-int demux(struct __sk_buff *ctx)
+// Hands a packet whose IP header is at `at` to its process. `own` says that the host itself has sent it.
+static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 {
 	struct demux_counts *total = bpf_map_lookup_elem(&demux_total, &zero);
 	struct arrival found = {};
 	struct counts *counts;
 	struct port *port;
-	u32 device, mtu = 0, at;
-	int looped = ctx->ifindex == LOOPBACK;
+	u32 device, mtu = 0;
 
-	// What a switch floods is not for us, nor is what belongs to a VLAN interface on top of this one: it comes by again there. The number 0 only
-	// says a priority.
-	if (!total || ctx->pkt_type != FOR_THIS_HOST || (ctx->vlan_present && ctx->vlan_tci & 0xfff))
+	if (!total)
 		return NEXT;
-	at = link_header(ctx);
 	read_arrival(ctx, at, &found);
 	if (found.kind == OTHER)
 		return NEXT;
@@ -109,7 +105,7 @@ int demux(struct __sk_buff *ctx)
 		}
 	}
 	// The kernel would drop it too.
-	if (!looped && is_local(found.source)) {
+	if (!own && is_local(found.source)) {
 		__sync_fetch_and_add(&total->spoofed, 1);
 		return DROP;
 	}
@@ -135,4 +131,21 @@ int demux(struct __sk_buff *ctx)
 		total->fragments++;
 	total->packets++;
 	return bpf_redirect(device, 0);
+}
+
+SEC("tcx/ingress")
+int demux(struct __sk_buff *ctx)
+{
+	// What a switch floods is not for us, nor is what belongs to a VLAN interface on top of this one: it comes by again there. The number 0 only
+	// says a priority.
+	if (ctx->pkt_type != FOR_THIS_HOST || (ctx->vlan_present && ctx->vlan_tci & 0xfff))
+		return NEXT;
+	return deliver(ctx, link_header(ctx), 0);
+}
+
+// At the loopback interface's egress. There a packet has not waited in its queue yet, and what guard sends to the kernel does not come by.
+SEC("tcx/egress")
+int demux_own(struct __sk_buff *ctx)
+{
+	return deliver(ctx, ETHERNET, 1);
 }

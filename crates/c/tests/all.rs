@@ -1,5 +1,6 @@
 //! The tests of the crate, in one program.
 
+mod arguments;
 mod c_programs;
 mod header;
 mod install;

@@ -1,6 +1,6 @@
 //! C programs that use the library as other people's programs would.
 
-use crate::support::{KERNEL, Link, Program, STACK, c_source, compiler, finish, namespace};
+use crate::support::{KERNEL, Link, Program, STACK, c_source, compiler, finish, namespace, root};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
@@ -118,3 +118,16 @@ behaviours!(
     options,
     tcpu
 );
+
+#[test]
+fn the_program_in_the_documents() {
+    let Some(compiler) = compiler() else { return };
+    let page = root().join("../../docs/c.md");
+    let text = std::fs::read_to_string(page).expect("docs/c.md");
+    let program = text.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let source = scratch.path().join("hello.c");
+    std::fs::write(&source, program.expect("a C program in docs/c.md")).expect("a file");
+    let program = Program::build(&compiler, &source, Link::Shared);
+    assert_eq!(program.run(&[]), "hello\n");
+}

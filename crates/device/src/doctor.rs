@@ -130,7 +130,21 @@ fn ethernets(kind: &str, attempt: impl Fn(&str, u32) -> Result<String, OpenError
 fn try_packet(name: &str, index: u32) -> Result<String, OpenError> {
     let word = DeviceWord::Packet { interface: name.into() };
     packet::try_socket(index).map_err(|error| OpenError::new(word, error.into()))?;
-    Ok("a packet socket was opened; needs an address of its own (--addr)".into())
+    Ok(format!("a packet socket was opened; {}", on_kernel_address()))
+}
+
+/// Whether `packet` needs an address of its own.
+#[cfg(feature = "bpf")]
+fn on_kernel_address() -> String {
+    match packet::try_silence() {
+        Ok(()) => "without --addr it is on the kernel's own addresses".into(),
+        Err(error) => format!("needs an address of its own (--addr): {}", chain(&error)),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn on_kernel_address() -> String {
+    "needs an address of its own (--addr)".into()
 }
 
 fn try_xdp(name: &str, _index: u32) -> Result<String, OpenError> {

@@ -33,6 +33,8 @@ use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, har
 use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 #[cfg(feature = "bpf")]
+pub(crate) use kernel_address::try_load as try_silence;
+#[cfg(feature = "bpf")]
 pub use kernel_address::{KernelAddress, SilentPorts};
 use socket::PacketSocket;
 

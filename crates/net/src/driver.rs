@@ -1,7 +1,7 @@
 //! An event loop of the application's that does the host's work between its own.
 //!
 //! A program that serves many sockets from one thread has a loop around `epoll_wait`. With a descriptor for each connection, the background thread
-//! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time: the
+//! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
 use crate::eagerness::Patience;

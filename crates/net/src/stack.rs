@@ -301,9 +301,9 @@ impl StackBuilder {
         self
     }
 
-    /// Works in so many shards, 1 to 64: each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there is
-    /// one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are shared out
-    /// evenly.
+    /// Works in so many shards, 1 to 64. Each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there
+    /// is one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
+    /// shared out evenly.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self

@@ -299,7 +299,7 @@ mod on_the_kernels_address {
                 let listener = wire.here.run(|| stack.listen(ours)).unwrap().unwrap();
                 let kernel = wire.here.run(|| net::TcpListener::bind(kernels)).unwrap().unwrap();
                 thread::spawn(move || {
-                    kernel.incoming().take(1).flatten().for_each(|stream| echo(stream));
+                    kernel.incoming().take(1).flatten().for_each(echo);
                 });
                 // Each has its ports from the same kernel.
                 let taken = wire.here.run(|| net::TcpListener::bind(ours)).unwrap().unwrap_err();

@@ -176,16 +176,16 @@ impl Daemon {
 
     /// Brings the programs to the uplinks that there are, and tells them the addresses.
     fn apply_view(&self) -> Result<(), DaemonError> {
-        let mut devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
+        let devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
         self.kernel.set_locals(&self.view.locals)?;
         self.kernel.set_uplinks(&devices)?;
-        devices.push(LOOPBACK);
         for device in self.kernel.attached("demux") {
             if !devices.contains(&device) {
                 self.kernel.detach("demux", device);
             }
         }
-        devices.into_iter().try_for_each(|device| self.kernel.attach("demux", device))
+        devices.into_iter().try_for_each(|device| self.kernel.attach("demux", device))?;
+        self.kernel.attach("demux_own", LOOPBACK)
     }
 
     /// Ports of addresses that have gone go too; those of unspecified addresses follow new ones.

@@ -1,7 +1,7 @@
 //! The caller's memory: where pointers become slices and values, and nowhere else.
 //!
-//! Every function here asks the same of its caller: a pointer that is not null is valid for the length that comes with it, for
-//! reading or writing as the function says, for as long as the call lasts, and nobody else writes there meanwhile. Null gives `EFAULT`
+//! Every function here asks the same of its caller. A pointer that is not null is valid for the length that comes with it, for
+//! reading or writing as the function says, for as long as the call lasts. Nobody else writes there meanwhile. Null gives `EFAULT`
 //! where memory is needed.
 
 use libc::iovec;

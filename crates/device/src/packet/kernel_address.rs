@@ -22,6 +22,15 @@ use crate::routes::Routes;
 /// The programs, compiled. `bpf/build.sh` makes them.
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/silence.bpf.o"));
 
+/// Has the kernel look at the programs, and take them away again.
+pub(crate) fn try_load() -> Result<(), PacketError> {
+    load().map(drop).map_err(PacketError::Silence)
+}
+
+fn load() -> Result<Loaded, BpfError> {
+    Loaded::load(open(OBJECT)?, "the kernel does not take the programs that keep it silent")
+}
+
 /// The kernel's address as a stack has it: what is needed besides the [device](PacketDevice).
 #[derive(Debug)]
 pub struct KernelAddress {
@@ -44,10 +53,7 @@ pub struct SilentPorts {
 impl SilentPorts {
     fn attach(index: u32, socket: &PacketSocket) -> Result<Self, PacketError> {
         let silence = PacketError::Silence;
-        let programs = open(OBJECT).and_then(|object| {
-            Loaded::load(object, "the kernel does not take the programs that keep it silent")
-        });
-        let programs = programs.map_err(silence)?;
+        let programs = load().map_err(silence)?;
         let pick = programs.program("pick").map_err(silence)?;
         socket.attach(pick.as_fd()).map_err(PacketError::Socket)?;
         let program = programs.program("silence").map_err(silence)?;
