@@ -102,6 +102,7 @@ impl Play {
             libc::iovec { iov_base: null_mut(), iov_len: [0, 1, usize::MAX][random.below(3)] },
         ];
         let count = [0, 1, 2, 2, 2, 3, -1][random.below(7)];
+        // SAFETY: zeros are null and no length.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = pieces.as_ptr().cast_mut();
         message.msg_iovlen = [0, 1, 2, 3, usize::MAX][random.below(5)];
@@ -191,7 +192,7 @@ impl Play {
                         transom_ready(self.stacks[random.below(2)], ready.as_mut_ptr(), room).into()
                     }
                 },
-                24 if self.closes && fd >= 0 && fd < 900_000_000 => {
+                24 if self.closes && (0..900_000_000).contains(&fd) => {
                     self.sockets.retain(|&other| other != fd);
                     transom_close(fd).into()
                 }

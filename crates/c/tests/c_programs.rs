@@ -85,6 +85,54 @@ fn what_was_written_arrives_after_exit() {
     finish(child);
 }
 
+/// Two processes, without any privilege.
+#[test]
+fn an_echo_over_udp() {
+    let Some(compiler) = compiler() else { return };
+    let program = Program::build(&compiler, &c_source("echo.c"), Link::Shared);
+    // A port that was free a moment ago.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = program.command();
+    server.args(["server", "7"]).env("TRANSOM_DEVICE", format!("udp:listen:127.0.0.1:{port}"));
+    let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(server.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "listening\n");
+    let mut client = program.command();
+    // The end that listens is the first host there.
+    client.args(["client", "10.9.0.1", "7"]);
+    client.env("TRANSOM_DEVICE", format!("udp:127.0.0.1:{port}")).stdout(Stdio::piped());
+    assert_eq!(finish(client.spawn().unwrap()), "1048576 bytes came back\n");
+    finish(server);
+}
+
+/// A station of its own on an Ethernet, with units of TCP by their words.
+#[test]
+fn a_client_on_an_ethernet() {
+    let (Some(compiler), Some(here)) = (compiler(), namespace()) else { return };
+    let there = namespace().expect("a second one");
+    if let Err(error) = here.add_veth("left0", &there, "right0") {
+        eprintln!("SKIPPED: no pair of Ethernet interfaces here: {error}");
+        return;
+    }
+    there.interfaces().add_address("right0", "192.0.2.1/24".parse().unwrap()).unwrap();
+    here.interfaces().set_up("left0", true).unwrap();
+    there.interfaces().set_up("right0", true).unwrap();
+    let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
+    let listener = there.run(|| TcpListener::bind("0.0.0.0:7009")).unwrap().unwrap();
+    let mut command = program.command();
+    command.args(["client", "192.0.2.1", "7009"]).env("TRANSOM_DEVICE", "packet:left0");
+    command.env("TRANSOM_ADDRESS", "192.0.2.7/24").env("TRANSOM_TCP", "newreno + no-sack");
+    let child = here.spawn(command.stdout(Stdio::piped())).unwrap();
+    let (mut stream, peer) = listener.accept().unwrap();
+    assert_eq!(peer.ip().to_string(), "192.0.2.7");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(finish(child), "1048576 bytes came back\n");
+}
+
 /// One of the tests in `behaviour.c`.
 fn behaves(name: &str) {
     /// It is built once for all of them.

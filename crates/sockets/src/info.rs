@@ -270,6 +270,11 @@ fn state_number(state: State) -> u8 {
 }
 
 impl TcpInfo {
+    /// The structure as a program gets it.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
     /// No connection.
     pub fn closed() -> Self {
         TcpInfo { tcpi_state: TCP_CLOSE, ..TcpInfo::default() }

@@ -35,7 +35,6 @@ use transom_tcp::time::Duration;
 use values::{
     bool_of, int_in, int_of, linger_of, name_of, show_linger, show_name, show_time, time_of,
 };
-use zerocopy::IntoBytes;
 
 /// The settings of one socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -324,7 +323,7 @@ impl Sockets<'_> {
                 self.table.get(fd)?;
                 return int(self.take_error(fd).map_or(0, |error| error.0));
             }
-            (IPPROTO_TCP, TCP_INFO) => return Ok(self.tcp_info(fd)?.as_bytes().to_vec()),
+            (IPPROTO_TCP, TCP_INFO) => return Ok(self.tcp_info(fd)?.bytes()),
             _ => {}
         }
         let socket = self.table.get(fd)?;
