@@ -55,7 +55,7 @@ fn a_descriptor_of_something_else_is_refused() {
 fn a_packet_that_does_not_fit_a_datagram_is_refused() {
     let options = OpenOptions { mtu: Some(65_535), ..OpenOptions::default() };
     let text = said("udp:listen:127.0.0.1:4000", &options);
-    assert!(text.contains("packets of 65535 bytes do not fit: 65499 do"), "{text}");
+    assert!(text.contains("packets of 65535 bytes do not fit: the maximum is 65499"), "{text}");
 }
 
 #[test]
