@@ -8,7 +8,10 @@ cd "$(dirname "$0")" || exit 1
 
 install_packages() {
     local missing=() entry program package
-    for entry in curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config; do
+    local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
+        valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
+        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static"
+    for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
     done
@@ -68,7 +71,7 @@ fi
 full=(--features transom/full)
 crates=(--workspace)
 # The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]=xdp [transom-net]=broker,xdp)
+declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-net]=bpf,broker,xdp)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc and the device xdp (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
     full=(--features transom/parquet,transom/png,transom/tui,transom/web)

@@ -1,6 +1,6 @@
 //! An allocator that counts for whoever asks.
 //!
-//! Each thread counts its own allocations, and only while it wants to know: otherwise an allocation costs one look at a
+//! Each thread counts its own allocations, and only while it wants to know. Otherwise an allocation costs one look at a
 //! thread-local flag more than it would without. Bytes are those that were asked for, without the system allocator's
 //! own overhead.
 #![allow(unsafe_code)]

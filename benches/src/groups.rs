@@ -11,6 +11,7 @@ pub mod footprint;
 pub mod hand_over;
 pub mod log;
 pub mod memory;
+pub mod owned;
 pub mod round_trip;
 #[cfg(feature = "bpf")]
 pub mod shared;
@@ -121,6 +122,12 @@ pub const ALL: &[Entry] = &[
         build: bulk::build_recv,
     },
     Entry {
+        name: "owned",
+        about: "Bulk transfer to the kernel's TCP without a copy, and with one.",
+        single_threaded: false,
+        build: owned::build,
+    },
+    Entry {
         name: "devices-send",
         about: "Bulk transfer from Transom over each device.",
         single_threaded: false,
@@ -152,13 +159,13 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "hand-over-in",
-        about: "Cost of a packet from a host's wire to the process that has its port.",
+        about: "Processor time of a packet from a host's wire to the process that has its port.",
         single_threaded: false,
         build: brokered::hand_over_in,
     },
     Entry {
         name: "hand-over-out",
-        about: "Cost of a packet from a process to its host's wire.",
+        about: "Processor time of a packet from a process to its host's wire.",
         single_threaded: false,
         build: brokered::hand_over_out,
     },

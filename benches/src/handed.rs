@@ -24,6 +24,7 @@ use rustix::fd::AsRawFd;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::process::Child;
+use std::time::Duration;
 use transom_device::Device;
 use transom_device::tun::TunOffload;
 
@@ -50,6 +51,19 @@ impl Rings {
 /// The process. It ends with this value.
 #[derive(Debug)]
 pub struct HandingProcess(Child);
+
+impl HandingProcess {
+    /// Its processor time so far.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn time(&self) -> anyhow::Result<Duration> {
+        let path = format!("/proc/{}/schedstat", self.0.id());
+        let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+        let nanoseconds = text.split(' ').next().context("an empty line")?.parse()?;
+        Ok(Duration::from_nanos(nanoseconds))
+    }
+}
 
 impl Drop for HandingProcess {
     fn drop(&mut self) {

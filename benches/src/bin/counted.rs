@@ -7,7 +7,7 @@
 //!   requests; with checksums in software, and left to the device. Acknowledgements count as packets.
 //! - **Extensions**: the cases of the group `extensions`, of which [`BYTES`] are counted: of everything, both hosts, the copies, the path.
 //!
-//! Instructions are not time. One of a copy moves 32 bytes, and waiting for memory counts nothing: a share in instructions says little of
+//! Instructions are not time. One of a copy moves 32 bytes, and waiting for memory counts nothing. A share in instructions says little of
 //! what a thousand connections have to fetch.
 //!
 //! `cargo run --profile dist -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep DIR` callgrind's files stay

@@ -1,7 +1,7 @@
 //! What it costs to watch connections in real time, from inside and from outside, and how many wake-ups are missed: figures 4 and 5 of icTCP.
 //!
 //! Two hosts of this program over a path of 1 ms each way exchange at most 400 Mbit/s over 1 to 1000 connections, written two segments at a time in
-//! turn, so that there is an acknowledgement for each two, unless several arrive together: the path delivers what is due every 0.2 ms. The
+//! turn, so that there is an acknowledgement for each two, unless several arrive together. The path delivers what is due every 0.2 ms. The
 //! connections are watched by nobody; by an extension in each, as sockets have them, guarded; by a thread of the program for each ([`Observer`]); or
 //! by another process over a Unix socket, in the binary form, with a connection to the socket for each. An observer is woken for every
 //! acknowledgement or every round trip, reads the window, and asks for twice its size as the upper limit, so that nothing is held back.

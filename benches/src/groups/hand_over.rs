@@ -6,11 +6,13 @@
 //! - *in the kernel*: a device of the broker's, and a port of the host's own address (`crates/broker`);
 //! - *by a process*: the same as the first, but a process owns the interface and hands packets over ([`crate::handed`]).
 //!
-//! There is no TCP of ours here. Inward, frames are put on the wire by the neighbour, and the clock stops when the program has them. Outward, the
-//! program gives packets to its device, and the clock stops when the neighbour has got them; it drops them at once. So a figure contains the way of
-//! a packet through two network stacks, which is the same for all three. Small packets have 20 bytes of data, large ones are super-segments of 64 KB.
+//! There is no TCP of ours here. Inward, a thread puts frames on the wire as the neighbour, and takes them as the program. Outward, it gives packets to
+//! the program's device, and the neighbour drops them at once. A figure is the processor time of that thread and of the process that hands packets
+//! over, so it does not depend on other work of the machine. It contains the way of a packet through two network stacks, which is the same for all three.
+//! Small packets have 20 bytes of data, large ones are super-segments of 64 KB.
 
 use super::Settings;
+use crate::clock::thread_time;
 use crate::handed::device::HandedDevice;
 use crate::handed::{self, HandingProcess};
 use crate::harness::{Bound, Case, Group, Unit};
@@ -56,8 +58,8 @@ const KINDS: [(usize, usize); 3] = [(SMALL, 1), (SMALL, 32), (LARGE, 32)];
 /// What a program has.
 enum Way {
     Plain { veth: Veth, tun: Tun },
-    Shared { host: LentHost, lease: BareLease },
-    Handed { veth: Veth, device: HandedDevice, _process: HandingProcess },
+    Shared { host: Box<LentHost>, lease: Box<BareLease> },
+    Handed { veth: Veth, device: HandedDevice, process: HandingProcess },
 }
 
 impl Way {
@@ -69,14 +71,14 @@ impl Way {
 
     fn shared() -> anyhow::Result<Self> {
         let host = LentHost::new()?;
-        let lease = host.bare((OTHER, PORT).into())?;
-        Ok(Way::Shared { host, lease })
+        let lease = Box::new(host.bare((OTHER, PORT).into())?);
+        Ok(Way::Shared { host: Box::new(host), lease })
     }
 
     fn handed() -> anyhow::Result<Self> {
         let veth = Veth::new()?;
-        let (_process, device) = handed::start(&veth, PORT..=PORT)?;
-        Ok(Way::Handed { veth, device, _process })
+        let (process, device) = handed::start(&veth, PORT..=PORT)?;
+        Ok(Way::Handed { veth, device, process })
     }
 
     fn veth(&self) -> &Veth {
@@ -102,13 +104,24 @@ impl Way {
         }
     }
 
-    /// Waits until what was given to the device is on the wire.
-    fn settle(&self) {
-        while let Way::Handed { device, .. } = self
-            && !device.is_sent()
-        {
+    /// Waits until what was given to the device is on the wire. Returns the processor time of waiting, which costs nobody anything in
+    /// earnest.
+    fn settle(&self) -> Duration {
+        let Way::Handed { device, .. } = self else { return Duration::ZERO };
+        let before = thread_time();
+        while !device.is_sent() {
             std::thread::yield_now();
         }
+        thread_time() - before
+    }
+
+    /// The processor time so far of this thread, and of the process that hands packets over.
+    fn time(&self) -> anyhow::Result<Duration> {
+        let other = match self {
+            Way::Handed { process, .. } => process.time()?,
+            _ => Duration::ZERO,
+        };
+        Ok(thread_time() + other)
     }
 }
 
@@ -175,21 +188,23 @@ fn next(device: &mut dyn Device) -> anyhow::Result<RxPacket> {
     }
 }
 
-/// Nanoseconds for each packet.
-fn paced(
+/// Calls `work` for `span`, with `batch` packets each time. Returns how many packets there were, and the time that `work` has spent waiting.
+fn repeated(
     span: Duration,
     batch: usize,
-    mut work: impl FnMut() -> anyhow::Result<()>,
-) -> anyhow::Result<(f64, u64)> {
-    let (start, mut packets) = (Instant::now(), 0u64);
-    loop {
-        work()?;
+    mut work: impl FnMut() -> anyhow::Result<Duration>,
+) -> anyhow::Result<(u64, Duration)> {
+    let (start, mut packets, mut waited) = (Instant::now(), 0, Duration::ZERO);
+    while start.elapsed() < span {
+        waited += work()?;
         packets += batch as u64;
-        let elapsed = start.elapsed();
-        if elapsed >= span {
-            return Ok((elapsed.as_nanos() as f64 / packets as f64, packets));
-        }
     }
+    Ok((packets, waited))
+}
+
+/// Nanoseconds for each packet.
+fn each(spent: Duration, packets: u64) -> f64 {
+    spent.as_nanos() as f64 / packets.max(1) as f64
 }
 
 fn inward(name: &'static str, mut way: Way, kind: (usize, usize)) -> anyhow::Result<Case> {
@@ -201,8 +216,9 @@ fn inward(name: &'static str, mut way: Way, kind: (usize, usize)) -> anyhow::Res
     };
     let frame = frame(way.veth(), way.own(), data)?;
     Ok(Case::new(name, move |span| {
+        let before = way.time()?;
         let device = way.device();
-        let (cost, _) = paced(span, batch, || {
+        let (packets, _) = repeated(span, batch, || {
             for _ in 0..batch {
                 ensure!(wire.send(&frame)?, "the wire is full");
             }
@@ -211,9 +227,9 @@ fn inward(name: &'static str, mut way: Way, kind: (usize, usize)) -> anyhow::Res
                 ensure!(packet.range.len() == data + HEADERS, "another packet came");
                 device.recycle(packet.buffer);
             }
-            Ok(())
+            Ok(Duration::ZERO)
         })?;
-        Ok(cost)
+        Ok(each(way.time()? - before, packets))
     }))
 }
 
@@ -227,17 +243,18 @@ fn outward(name: &'static str, mut way: Way, kind: (usize, usize)) -> anyhow::Re
     ensure!(status.context("starting ip(8)")?.success(), "ip(8) failed");
     let packet = packet(way.own(), (NOBODY, 9).into(), data);
     Ok(Case::new(name, move |span| {
-        let before = way.veth().kernel.received()?;
+        let arrived = way.veth().kernel.received()?;
         let (headers, payload) = packet.split_at(HEADERS);
         let parts = TxPacket { headers, payload: [payload, &[]], offload: offload(data) };
-        let (cost, packets) = paced(span, batch, || {
+        let before = way.time()?;
+        let (packets, waited) = repeated(span, batch, || {
             for _ in 0..batch {
                 way.device().send(&parts)?;
             }
-            way.settle();
-            Ok(())
+            Ok(way.settle())
         })?;
-        let arrived = way.veth().kernel.received()? - before;
+        let cost = each((way.time()? - before).saturating_sub(waited), packets);
+        let arrived = way.veth().kernel.received()? - arrived;
         ensure!(arrived >= packets, "{arrived} of {packets} packets arrived");
         Ok(cost)
     }))

@@ -1,9 +1,9 @@
 //! Transom on the host's own address by way of the broker, beside Transom on a TUN interface with an address of its own; and what the host's own
 //! traffic loses by it.
 //!
-//! *Over the wire* the peer is a neighbour: its packets come to the host's uplink, and the kernel either routes them to the TUN interface, or a program
-//! at the uplink redirects them. *To its host* the peer is the kernel of the same host. *By a process* is a TUN interface whose packets another process
-//! hands over ([`crate::handed`]).
+//! *Over the wire* the peer is a neighbour. Its packets come to the host's uplink, and the kernel either routes them to the TUN interface, or a
+//! program at the uplink redirects them. *To its host* the peer is the kernel of the same host. *By a process* is a TUN interface whose packets
+//! another process hands over ([`crate::handed`]).
 
 use super::Settings;
 use super::bulk::{self, transfer};

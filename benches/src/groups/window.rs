@@ -5,7 +5,7 @@
 //! lookup, the policy, the marker, writing window and checksum. Putting the packet together is done for all cases alike and is
 //! measured beside them.
 //!
-//! One by one, and in batches of 32 as a device hands packets over: a batch asks for the memory of all before it needs that of one. The table
+//! One by one, and in batches of 32 as a device hands packets over. A batch asks for the memory of all before it needs that of one. The table
 //! lies in huge pages where the kernel has them, as it does on a router.
 
 use super::Settings;

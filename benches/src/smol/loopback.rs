@@ -1,6 +1,6 @@
 //! smoltcp's loopback benchmark: one interface that talks to itself, within one thread.
 //!
-//! It differs from the example that comes with smoltcp in what the comparison needs: the MTU is Ethernet's, both ends
+//! It differs from the example that comes with smoltcp in what the comparison needs. The MTU is Ethernet's, both ends
 //! compute and verify checksums, and packets' buffers are reused.
 
 use anyhow::{Context, anyhow};

@@ -1,4 +1,4 @@
-//! What programs cost, as the kernel counts it.
+//! The cost of programs, as the kernel counts it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

@@ -41,7 +41,10 @@ impl BpfError {
     pub fn of(action: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> BpfError {
         let action = action.into();
         move |source| {
-            let lines = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut lines =
+                std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+            // When a capability is missing, libbpf suspects the kernel and limits of memory. The error number says it better.
+            lines.retain(|line| !line.contains("-EPERM"));
             let said = match lines.is_empty() {
                 true => String::new(),
                 false => format!(": {}", lines.join("; ")),
@@ -72,5 +75,23 @@ impl BpfError {
             ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
             _ => io::ErrorKind::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_what_libbpf_said_but_for_its_guesses() {
+        hear(PrintLevel::Warn, "libbpf: Failed to bump RLIMIT_MEMLOCK (err = -EPERM)\n".into());
+        hear(PrintLevel::Warn, "libbpf: prog 'x': BPF program load failed\n".into());
+        let denied = io::Error::from_raw_os_error(13);
+        let error = BpfError::system("cannot load", denied);
+        assert_eq!(error.to_string(), "cannot load: libbpf: prog 'x': BPF program load failed");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let error = BpfError::missing("flows");
+        assert_eq!(error.to_string(), "the object has no `flows`");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

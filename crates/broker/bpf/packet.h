@@ -2,7 +2,7 @@
 //
 // Headers of IP, TCP and ICMP, as far as they are looked at.
 #pragma once
-#include "shared.h"
+#include "types.h"
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86DD

@@ -3,22 +3,7 @@
 // What the two programs share with each other and with user space: keys, values, maps. User space reads and writes them byte for byte
 // (src/daemon/layout.rs); whoever changes one changes both, and LAYOUT.
 #pragma once
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_endian.h>
-
-typedef __u8 u8;
-typedef __u16 u16;
-typedef __u32 u32;
-typedef __u64 u64;
-typedef __s64 s64;
-
-// Addresses as IPv6 knows them, those of IPv4 mapped (RFC 4291, section 2.5.5.2), in network order. So is the port.
-struct end {
-	u32 address[4];
-	u16 port;
-	u16 reserved;
-};
+#include "types.h"
 
 // Whose packets for an address and port are.
 struct port {
@@ -72,12 +57,6 @@ struct flow {
 	struct end to;
 };
 
-struct fragment_key {
-	u32 source[4];
-	u32 destination[4];
-	u32 id;
-};
-
 // For the longest match of a prefix: the length counts the bits of both fields behind it.
 struct peer_key {
 	u32 length;
@@ -85,8 +64,6 @@ struct peer_key {
 	u32 address[4];
 };
 
-#define MAP(kind, entries, keys, values) \
-	{ __uint(type, kind); __uint(max_entries, entries); __type(key, keys); __type(value, values); }
 struct MAP(BPF_MAP_TYPE_HASH, 65536, struct end, struct port) ports SEC(".maps");
 struct MAP(BPF_MAP_TYPE_HASH, 4096, u32, struct lease) leases SEC(".maps");
 struct MAP(BPF_MAP_TYPE_PERCPU_HASH, 4096, u32, struct counts) counts_of SEC(".maps");

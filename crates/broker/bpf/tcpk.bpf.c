@@ -2,8 +2,9 @@
 //
 // Ports of the host's own addresses for processes that bring their own TCP:
 //
-//   demux   on what comes in through an uplink and through the loopback interface: packets for a lent port go to its process
-//   guard   on what a process sends through its device
+//   demux       on what comes in through an uplink: packets for a lent port go to its process
+//   demux_own   the same, on what the host sends to itself
+//   guard       on what a process sends through its device
 //
 // Which ports are whose stands in maps that the broker writes. The programs, the maps and the links are pinned, so that they go on without it.
 #include "shared.h"

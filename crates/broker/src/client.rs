@@ -151,7 +151,7 @@ impl BoundSocket {
         Ok(BoundSocket { socket, local })
     }
 
-    /// What it is bound to; the port is never 0.
+    /// The address and port that it is bound to; the port is never 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
@@ -174,10 +174,10 @@ pub struct BindOptions {
     pub only_v6: Option<bool>,
 }
 
-/// What a device is to be like.
+/// The wanted properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// What lists and the log call the process; longer names are cut off.
+    /// The name of the process in lists and the log; longer names are cut off.
     pub name: String,
     /// How many queues; each has a descriptor of its own.
     pub queues: u16,
@@ -201,7 +201,7 @@ pub struct Lease {
     connection: OwnedFd,
     opened: Opened,
     descriptors: Vec<OwnedFd>,
-    /// What was registered, to be shown to a new broker.
+    /// The registered ports, to be shown to a new broker.
     ports: Vec<(Port, OwnedFd)>,
 }
 
@@ -323,7 +323,7 @@ impl Lease {
     }
 }
 
-/// Who holds what, as the broker at `path` tells it to this user.
+/// The leases, as far as the broker at `path` shows them to this user.
 ///
 /// # Errors
 /// When nobody answers, or not with that.

@@ -49,10 +49,10 @@ use serve::Connection;
 /// Where pins are unless something else is said.
 pub const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
 
-/// What the broker is to do, and where.
+/// The settings of a broker.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who may do what, and at which interfaces.
+    /// The policy, with the interfaces.
     pub policy: Policy,
     /// The socket's name.
     pub socket: PathBuf,
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// What the broker has counted of itself.
+/// The broker's own counters.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     requests: u64,
@@ -101,7 +101,7 @@ pub struct Daemon {
     _lock: std::fs::File,
 }
 
-/// What [`Daemon::run`] ended for.
+/// The reason why [`Daemon::run`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Somebody asked for the end of all leases.
@@ -115,7 +115,7 @@ impl Daemon {
     /// [`Daemon::run`] has to be called too.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing part.
     pub fn start(options: Options) -> Result<Self, DaemonError> {
         let Options { policy, socket, pins } = options;
         if policy.uplinks.is_empty() {
@@ -158,7 +158,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// What the loopback interface accepted before, kept beside the socket until the end.
+    /// The file with the earlier setting of the loopback interface, beside the socket until the end.
     fn note_path(&self) -> PathBuf {
         beside(&self.socket, ".lo")
     }
@@ -170,7 +170,7 @@ fn beside(socket: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Whoever has it is the only broker at this socket.
+/// Its holder is the only broker at this socket.
 fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
     let failed = || DaemonError::io(format!("cannot use {}", socket.display()));
     if let Some(directory) = socket.parent().filter(|path| !path.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! Who may hold which ports: the policy file.
+//! The policy file: which users may hold which ports.
 //!
 //! ```toml
 //! uplinks = ["eth0"]
@@ -31,12 +31,12 @@ pub const DEVICES: u16 = 4;
 /// So many ports a user holds unless something else is said.
 pub const PORTS: u32 = 4096;
 
-/// What the broker allows, and where it works.
+/// The broker's rules, and its interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The interfaces whose addresses are lent.
     pub uplinks: Vec<String>,
-    /// Who may do what, in the file's order.
+    /// The rules, in the file's order.
     pub rules: Vec<Rule>,
     /// Where Prometheus is answered.
     pub metrics: Option<SocketAddr>,
@@ -44,10 +44,10 @@ pub struct Policy {
     pub audit: Option<PathBuf>,
 }
 
-/// What somebody may do.
+/// The permissions of some users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Who.
+    /// The users.
     pub who: Who,
     /// The ports, besides those that the kernel gives out by itself.
     pub ports: Ports,
@@ -76,7 +76,7 @@ pub enum Who {
     Everybody,
 }
 
-/// Who asks.
+/// The user who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's number.

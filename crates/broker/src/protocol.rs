@@ -1,4 +1,4 @@
-//! What a process and the broker say to each other.
+//! The messages between a process and the broker.
 //!
 //! The socket is a Unix one of the kind `SOCK_SEQPACKET`. Each packet is one message in JSON of at most [`LONGEST`] bytes; descriptors travel beside
 //! it (`SCM_RIGHTS`). The client asks, the broker answers each request with one message, in order. Nothing else is ever sent.
@@ -27,13 +27,13 @@ pub const LONGEST_NAME: usize = 32;
 /// Where the broker listens unless something else is said.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// A device. One for each connection. Answer: [`Reply::Opened`], and beside it one descriptor for each queue.
     Open {
-        /// What lists and the log call the process, at most [`LONGEST_NAME`] bytes.
+        /// The name of the process in lists and the log, at most [`LONGEST_NAME`] bytes.
         name: String,
         /// How many queues the device is to have, 1 to [`MAX_QUEUES`].
         queues: u16,
@@ -53,13 +53,13 @@ pub enum Request {
     },
     /// The host's addresses and MTU as they are now. Answer: [`Reply::Host`].
     Host,
-    /// Who holds what. Root sees everybody's leases, others their own. Answer: [`Reply::Leases`].
+    /// The leases. Root sees everybody's, other users see their own. Answer: [`Reply::Leases`].
     List,
     /// The end of all leases and of the broker; for root only. Answer: [`Reply::Stopping`].
     Stop,
 }
 
-/// What the broker answers.
+/// The broker's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reply {
@@ -141,7 +141,7 @@ pub struct Address {
 pub struct Port {
     /// Stands for it when it is given up.
     pub id: u64,
-    /// What the socket is bound to, perhaps the unspecified address.
+    /// The address and port of the socket; the address may be unspecified.
     pub bound: SocketAddr,
     /// Where packets are taken: one address, or all that the process may use when the socket is bound to the unspecified one. The broker
     /// adds addresses that the host gets later.
@@ -156,11 +156,11 @@ pub struct Status {
     pub uplinks: Vec<Uplink>,
     /// The leases that the asking user may see.
     pub leases: Vec<LeaseStatus>,
-    /// What `demux` counted, of all uplinks together, by name.
+    /// The counters of `demux`, of all uplinks together, by name.
     pub demux: Vec<Count>,
     /// Packets that `guard` dropped before it knew whose they were, or of leases that have ended, by reason.
     pub guard: Vec<Count>,
-    /// What the broker itself counted, by name.
+    /// The broker's own counters, by name.
     pub broker: Vec<Count>,
 }
 
@@ -180,7 +180,7 @@ pub struct Uplink {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
-    /// What was counted, in words joined by `-`.
+    /// The name of the counter: words joined by `-`.
     pub name: String,
     /// How often.
     pub count: u64,
@@ -194,7 +194,7 @@ pub struct LeaseStatus {
     pub device: String,
     /// Its number.
     pub index: u32,
-    /// What the process calls itself.
+    /// The name that the process gave itself.
     pub name: String,
     /// Its number.
     pub process: i32,

@@ -151,7 +151,7 @@ impl RunArgs {
             policy.audit = self.audit.clone();
         }
         if policy.uplinks.is_empty() {
-            bail!("which interface? give --uplink, or `uplinks` in the policy file");
+            bail!("no interface is named: give --uplink, or `uplinks` in the policy file");
         }
         if policy.rules.is_empty() {
             bail!("who may hold ports? give --allow, or [[allow]] in the policy file");

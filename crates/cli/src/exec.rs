@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeWriter};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -11,11 +12,14 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use transom_device::intercept::{self, Notifier};
-use transom_exec::{Destinations, Network as Destination, Setup, guard, supervise};
+use transom_exec::{Destinations, Network as Destination, Setup, Watcher, guard, supervise};
 
 use crate::network::NetworkArgs;
 use crate::output::note;
 use crate::socket::Host;
+use recorder::Recorder;
+
+mod recorder;
 
 /// How long connections may take to end in order when the program has gone.
 const DRAIN: Duration = Duration::from_secs(15);
@@ -46,6 +50,10 @@ pub(crate) struct Args {
     /// These destinations by the kernel.
     #[arg(long, value_name = "DESTINATION", conflicts_with = "only")]
     not: Vec<Destination>,
+
+    /// Write a page for a browser at the end: what each connection by Transom carried, with its windows and round-trip times.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 
     /// Say at the end how many calls and connections there were.
     #[arg(short, long)]
@@ -89,7 +97,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let waiter = wait_in_background(child)?;
     let destinations = Destinations { only: args.only, not: args.not };
-    let setup = Setup { stack, destinations, yielding: args.network.has_extensions() };
+    let recorder = args.report.is_some().then(Recorder::start);
+    let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
+    let setup = Setup { stack, destinations, yielding: args.network.has_extensions(), watcher };
     let counts = supervise(notifier, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
@@ -103,6 +113,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         stack.drain(DRAIN);
     }
     let files = network.finish();
+    if let (Some(path), Some(recorder)) = (&args.report, recorder) {
+        let page = recorder.page(&network.description, counts);
+        transom_report::write(path, &page)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let status = exit_code(status);
     Ok(if status == ExitCode::SUCCESS { files } else { status })
 }

@@ -108,8 +108,7 @@ pub(crate) struct NetworkArgs {
         long,
         value_name = "NUMBER",
         default_value = "1",
-        value_parser = clap::value_parser!(u16).range(1..=64),
-        conflicts_with_all = ["pcap", "log"]
+        value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     shards: u16,
 
@@ -123,7 +122,7 @@ pub(crate) struct NetworkArgs {
     pcap_comments: bool,
 
     /// Write the event log of all connections to a file: as lines of JSON if its name ends in .jsonl, otherwise in the binary form that `transom
-    /// log` shows.
+    /// log` shows. With `--shards 2` there are two files: of run.tlog, run.0.tlog and run.1.tlog.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 

@@ -19,6 +19,7 @@ mod gallery;
 mod interface_gone;
 mod kernel_side;
 mod lab;
+mod nice_rsync;
 mod pages;
 mod papers;
 mod reports;

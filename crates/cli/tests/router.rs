@@ -172,7 +172,7 @@ fn in_the_kernel() {
 
     // Only one at an interface.
     let second = router.start("--mode tc").unwrap_err();
-    second.fails_with(1, "there is a router already");
+    second.fails_with(1, "another router already answers");
     assert_eq!(router.programs().len(), 2);
 
     // A crash: the kernel removes the programs; the socket's name remains, and is no hindrance.

@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
-# Compiles station.bpf.c and writes down what it was compiled from and what came of it. Needs clang, llvm-strip and the headers of libbpf (on Debian: clang, llvm,
-# libbpf-dev, linux-libc-dev). The object is checked in, so that nobody else needs them.
+# Compiles the programs of this directory and writes down what each was compiled from and what came of it. Needs clang 14, llvm-strip and the headers of
+# libbpf (on Debian 12: clang, llvm, libbpf-dev, linux-libc-dev). The objects are checked in, so that nobody else needs them.
 set -eu
 cd "$(dirname "$0")"
-clang -target bpfel -mcpu=v3 -O2 -g -Wall -Werror -I"/usr/include/$(uname -m)-linux-gnu" -c station.bpf.c -o station.bpf.o
-# Debugging sections go, types (BTF) stay: the maps are described by them.
-llvm-strip -g station.bpf.o
+# Headers that the broker's programs have in common with ours.
+common=../../broker/bpf
+for name in silence station; do
+    # Line numbers name files: not where they are on this machine.
+    clang -target bpfel -mcpu=v3 -O2 -g -Wall -Werror -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. \
+        -I"$common" -I"/usr/include/$(uname -m)-linux-gnu" -c "$name.bpf.c" -o "$name.bpf.o"
+    # Debugging sections go, types (BTF) stay: the maps are described by them.
+    llvm-strip -g "$name.bpf.o"
+done
+sha256sum "$common/types.h" "$common/packet.h" "$common/arrival.h" silence.bpf.c silence.bpf.o >silence.bpf.sha256
 sha256sum station.bpf.c station.bpf.o >station.bpf.sha256

@@ -1,4 +1,4 @@
-//! What sockets of AF_PACKET have in common (packet(7)).
+//! The common part of sockets of AF_PACKET (packet(7)).
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

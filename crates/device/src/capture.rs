@@ -61,7 +61,7 @@ impl<W: Write> Capture<W> {
     /// Begins a file that keeps every packet whole.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn new(writer: W) -> io::Result<Self> {
         Capture::with_snap_len(writer, u32::MAX)
     }
@@ -69,7 +69,7 @@ impl<W: Write> Capture<W> {
     /// Begins a file that keeps the first `snap_len` bytes of each packet.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn with_snap_len(writer: W, snap_len: u32) -> io::Result<Self> {
         let mut capture =
             Capture { writer, snap_len, interfaces: 0, packets: 0, block: Block::default() };
@@ -89,7 +89,7 @@ impl<W: Write> Capture<W> {
     /// Describes one more interface. Allowed at any time before its first packet.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn add_interface(&mut self, name: &str) -> io::Result<InterfaceId> {
         let id = InterfaceId(self.interfaces);
         self.interfaces = self.interfaces.checked_add(1).ok_or(io::ErrorKind::InvalidInput)?;
@@ -111,7 +111,7 @@ impl<W: Write> Capture<W> {
     /// right relative to each other.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn write(
         &mut self,
         interface: InterfaceId,
@@ -152,7 +152,7 @@ impl<W: Write> Capture<W> {
     /// Flushes the writer.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
@@ -160,7 +160,7 @@ impl<W: Write> Capture<W> {
     /// Ends the capture and gives the writer back, flushed.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's errors.
     pub fn finish(mut self) -> io::Result<W> {
         self.writer.flush()?;
         Ok(self.writer)

@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use transom_tcp::packet::PacketBuf;
 use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 
-/// What a device can carry and what work it takes off the stack.
+/// The abilities of a device: packet lengths, and the work that it takes off the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The longest IP packet, in bytes including its headers, that may be sent unsegmented.
@@ -34,7 +34,7 @@ pub struct TxPacket<'a> {
     pub headers: &'a [u8],
     /// The payload that follows the headers, in order; either slice may be empty.
     pub payload: [&'a [u8]; 2],
-    /// What is left to the device: completing the checksum, cutting a super-segment.
+    /// The work left to the device: completing the checksum, cutting a super-segment.
     pub offload: TxOffload,
 }
 
@@ -76,7 +76,7 @@ pub struct RxPacket {
     pub buffer: PacketBuf,
     /// Where in the buffer the IP packet lies.
     pub range: Range<usize>,
-    /// What has been checked already, and whether this is a super-segment.
+    /// The state of its checksum, and whether this is a super-segment.
     pub offload: RxOffload,
 }
 
@@ -112,7 +112,7 @@ impl Head {
     }
 }
 
-/// What [`Device::recv_scattered`] received.
+/// A packet from [`Device::recv_scattered`].
 #[derive(Clone, Debug)]
 pub enum Received {
     /// A packet in one piece.
@@ -194,7 +194,7 @@ impl Capabilities {
 
 /// Something that carries IP packets, used by one thread at a time and never blocking.
 pub trait Device: Send {
-    /// What this device can do. Fixed for the device's lifetime.
+    /// The device's abilities. Fixed for the device's lifetime.
     fn capabilities(&self) -> Capabilities;
 
     /// Sends one packet.

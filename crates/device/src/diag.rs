@@ -37,7 +37,7 @@ pub struct TcpSocket {
     pub state: KernelTcpState,
     /// The name of its congestion control.
     pub congestion: Option<String>,
-    /// What the kernel tells of it; nothing in TIME-WAIT and before the handshake is complete.
+    /// The kernel's report; nothing in TIME-WAIT and before the handshake is complete.
     pub info: Option<KernelTcpInfo>,
 }
 

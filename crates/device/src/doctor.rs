@@ -13,16 +13,16 @@ use crate::udp::UdpTunnel;
 use crate::word::DeviceWord;
 use crate::{Device, TxPacket};
 
-/// What came of trying one kind of device.
+/// The result of trying one kind of device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The word, with the name of what it was tried on: `packet:eth0`.
     pub word: String,
     /// Whether it works.
     pub works: bool,
-    /// What there is, or what is missing.
+    /// The working or the missing part.
     pub what: String,
-    /// What to do about it, if it does not work.
+    /// Advice, if it does not work.
     pub advice: Option<String>,
     /// Whether it reaches anything outside this process.
     pub reaches_others: bool,
@@ -39,7 +39,7 @@ impl Finding {
         Finding { word, works: false, what, advice, reaches_others: true }
     }
 
-    /// What an error says.
+    /// An error as a finding.
     fn of(error: &OpenError) -> Self {
         let advice = error.advice().map(str::to_owned);
         Finding::bad(error.word().to_string(), chain(error.reason()), advice)
@@ -130,7 +130,21 @@ fn ethernets(kind: &str, attempt: impl Fn(&str, u32) -> Result<String, OpenError
 fn try_packet(name: &str, index: u32) -> Result<String, OpenError> {
     let word = DeviceWord::Packet { interface: name.into() };
     packet::try_socket(index).map_err(|error| OpenError::new(word, error.into()))?;
-    Ok("a packet socket was opened; needs an address of its own (--addr)".into())
+    Ok(format!("a packet socket was opened; {}", on_kernel_address()))
+}
+
+/// Whether `packet` needs an address of its own.
+#[cfg(feature = "bpf")]
+fn on_kernel_address() -> String {
+    match packet::try_silence() {
+        Ok(()) => "without --addr it is on the kernel's own addresses".into(),
+        Err(error) => format!("needs an address of its own (--addr): {}", chain(&error)),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn on_kernel_address() -> String {
+    "needs an address of its own (--addr)".into()
 }
 
 fn try_xdp(name: &str, _index: u32) -> Result<String, OpenError> {
@@ -219,7 +233,7 @@ fn memory() -> Finding {
     Finding { reaches_others: false, ..finding }
 }
 
-/// What `--lab` takes.
+/// The needs of `--lab`.
 fn own_network() -> Finding {
     let word = "--lab";
     let attempt = || -> Result<String, Box<dyn std::error::Error>> {

@@ -15,7 +15,7 @@ use transom_wire::offload::VirtioNetHdr;
 
 use crate::af_packet::{self, Membership};
 
-/// What the socket holds for us.
+/// Bytes of the socket's receive buffer.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// An interface's frames.
@@ -40,7 +40,7 @@ impl FrameSocket {
         Ok(FrameSocket { socket })
     }
 
-    /// Takes one frame: its virtio-net header and it itself, `None` if there is none. What does not fit into `buffer` is cut off.
+    /// Takes one frame behind its virtio-net header; `None` if there is none. A frame that does not fit into `buffer` is cut off.
     ///
     /// # Errors
     /// The kernel's: the interface is gone, or down.
@@ -118,7 +118,7 @@ mod tests {
             }
         });
         assert!(found, "the frame did not arrive");
-        // What was sent is not heard by who sent it.
+        // A socket does not receive what it sends.
         while let Some(length) = from.receive(&mut buffer).unwrap() {
             assert_ne!(buffer[VirtioNetHdr::LEN..length], frame[VirtioNetHdr::LEN..]);
         }

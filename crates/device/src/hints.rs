@@ -1,4 +1,4 @@
-//! What is asked of the processor and the kernel about memory, and changes nothing but how long things take.
+//! Hints about memory for the processor and the kernel. They change nothing but speed.
 
 use std::io;
 use std::ops::Range;

@@ -31,7 +31,7 @@ pub struct HostLink {
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
-    /// What it carries ([`hardware`](crate::interface::hardware)).
+    /// Its kind ([`hardware`](crate::interface::hardware)).
     pub hardware: u16,
     /// For a TUN device, whether it outlives its last descriptor.
     pub persistent_tun: Option<bool>,

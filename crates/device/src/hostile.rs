@@ -1,4 +1,4 @@
-//! What strangers may send to a device, as a script: for the fuzz target `devices`, and for a test that plays random ones.
+//! Hostile input for a device, as a script: for the fuzz target `devices`, and for a test that plays random ones.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;

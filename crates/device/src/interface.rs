@@ -89,10 +89,10 @@ pub enum ParsePrefixError {
     /// There is no `/`.
     #[error("an address needs a prefix length, as in 192.0.2.1/24")]
     NoLength,
-    /// What stands before the `/` is not an IP address.
+    /// The text before the `/` is not an IP address.
     #[error(transparent)]
     Address(#[from] AddrParseError),
-    /// What stands behind the `/` is not a number that any address could have as its length.
+    /// The text after the `/` is not a prefix length.
     #[error("the prefix length is not a number from 0 to 128")]
     Length(#[from] ParseIntError),
     /// The prefix is longer than the address.
@@ -120,7 +120,7 @@ pub struct InterfaceError {
 }
 
 impl InterfaceError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -132,7 +132,7 @@ impl From<InterfaceError> for io::Error {
     }
 }
 
-/// What the kernel says of an interface.
+/// The kernel's report on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceState {
     /// The interface's number in its namespace.
@@ -143,13 +143,13 @@ pub struct InterfaceState {
     pub queue_len: u32,
     /// Whether it is administratively up.
     pub up: bool,
-    /// What it carries: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
+    /// Its kind: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
     /// Its address on an Ethernet; zeros for what has none of six bytes.
     pub station: [u8; 6],
 }
 
-/// What an interface carries (`linux/if_arp.h`).
+/// Kinds of interfaces (`linux/if_arp.h`).
 pub mod hardware {
     /// Ethernet frames.
     pub const ETHER: u16 = libc::ARPHRD_ETHER;
@@ -217,7 +217,7 @@ impl Interfaces {
         Ok(names)
     }
 
-    /// What has passed through an interface so far.
+    /// The traffic of an interface so far.
     ///
     /// # Errors
     /// As [`Interfaces::state`].
@@ -337,7 +337,7 @@ impl Interfaces {
     /// lost.
     ///
     /// # Errors
-    /// What the kernel answers when asked for a route, unless it is that there is none.
+    /// The kernel's errors, but for a route that does not exist.
     pub fn wait_until_local(
         &mut self,
         address: IpAddr,

@@ -10,7 +10,7 @@ use transom_tcp::time::Duration;
 /// As many bytes as any kernel so far tells, and more.
 const LONGEST: usize = 512;
 
-/// What the kernel tells of one of its connections.
+/// The kernel's report on one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTcpInfo {
     /// Where the connection is in its life.
@@ -46,7 +46,7 @@ pub struct KernelTcpInfo {
     pub data_segments_sent: Option<u64>,
     /// All segments sent, if the kernel tells (4.2).
     pub segments_sent: Option<u64>,
-    /// What accurate ECN has counted, zeros where it is not in use, if the kernel tells (6.18).
+    /// The counters of accurate ECN, if the kernel reports them (6.18); zeros where it is not in use.
     pub accurate_ecn: Option<KernelAccurateEcn>,
 }
 

@@ -1,4 +1,4 @@
-//! What carries packets for a user-level TCP.
+//! Devices that carry packets for a user-level TCP.
 //!
 //! A [`Device`] sends and receives whole IP packets without ever blocking. The stack above it stays
 //! free of system calls; everything below it (how bytes reach the other side, which offloads there

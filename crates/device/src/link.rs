@@ -38,7 +38,7 @@ pub(crate) struct NextStation {
     pub(crate) station: Option<Mac>,
 }
 
-/// What to do with a packet.
+/// The way of a packet.
 #[derive(Debug)]
 enum Way {
     /// Send it to this station.
@@ -49,7 +49,7 @@ enum Way {
     Nowhere,
 }
 
-/// What a frame was.
+/// The kind of a frame.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// An IP packet for the stack, behind the Ethernet header.
@@ -117,6 +117,10 @@ impl Link {
 
     /// The way of a packet to `destination`. If its neighbour is not known, the packet is kept.
     fn way(&mut self, now: Duration, destination: IpAddr, packet: &TxPacket<'_>) -> Way {
+        // Nobody on the link has an address of ours.
+        if self.has(destination) {
+            return Way::Nowhere;
+        }
         let near = self.addresses.iter().any(|own| own.contains(destination));
         let hop = if near { Some(destination) } else { self.routes.gateway(now, destination) };
         let Some(hop) = hop else { return Way::Nowhere };

@@ -78,7 +78,7 @@ impl Default for MemoryConfig {
     }
 }
 
-/// What one direction of a memory device has carried.
+/// The traffic of one direction of a memory device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryCounts {
     /// Packets accepted from the sender.
@@ -118,7 +118,7 @@ impl Lane {
 
     /// Whether there is room for `count` more packets.
     fn admit(&mut self, count: usize) -> io::Result<()> {
-        // What is longer than the queue may enter an empty one.
+        // A packet that is longer than the queue may enter an empty one.
         if !self.queue.is_empty() && self.queue.len() + count > self.limit {
             self.counts.refused += 1;
             return Err(io::ErrorKind::WouldBlock.into());
@@ -287,12 +287,12 @@ impl MemoryDevice {
         Arc::strong_count(&self.outgoing) > 1
     }
 
-    /// What this end has sent.
+    /// The traffic that this end has sent.
     pub fn sent(&self) -> MemoryCounts {
         self.outgoing.lock().lane.counts
     }
 
-    /// What the other end has sent, received already or not.
+    /// The traffic that the other end has sent, received already or not.
     pub fn arrived(&self) -> MemoryCounts {
         self.incoming.lock().lane.counts
     }
@@ -364,7 +364,7 @@ impl MemoryLink {
         self.lane.queue.is_empty()
     }
 
-    /// What the link has carried.
+    /// The traffic of the link.
     pub fn counts(&self) -> MemoryCounts {
         self.lane.counts
     }

@@ -54,7 +54,7 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             NamespaceError::Create(source)

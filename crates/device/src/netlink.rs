@@ -1,6 +1,6 @@
 //! A netlink socket that waits for its answers: no thread and no runtime of its own.
 //!
-//! What the messages look like is the `netlink-packet-*` crates' business (RFC 3549, section 2). The kernel handles a request before
+//! The crates `netlink-packet-*` know the format of the messages (RFC 3549, section 2). The kernel handles a request before
 //! `send` returns and queues the answer: for requests that ask for something one message with it, and always an acknowledgement that
 //! carries an error number or zero. A request for a dump is answered with any number of messages and one that says it was the last. A
 //! socket acts on the network namespace it was opened in, whoever uses it later.
@@ -125,7 +125,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// What came next, as it is: see [`messages`].
+    /// The next datagram, as it is: see [`messages`].
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         let received =
             retry_on_intr(|| rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()));
@@ -139,7 +139,7 @@ impl AsFd for Netlink {
     }
 }
 
-/// What an `NLMSG_ERROR` says.
+/// The contents of an `NLMSG_ERROR`.
 fn outcome(body: &[u8]) -> io::Result<()> {
     match ErrorBuffer::new_checked(body).map(|error| error.code()) {
         Ok(None) => Ok(()),

@@ -38,7 +38,7 @@ const CHECKSUM_NOT_READY: u32 = 1;
 const ACCEPT: u32 = 1;
 /// Bytes of `struct nfgenmsg`.
 const BODY_LEN: usize = 4;
-/// What the socket holds for us.
+/// Bytes of the socket's receive buffer.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// The longest message: 64 KiB of a packet, and what is said of it.
 const MESSAGE: usize = 128 * 1024;
@@ -75,11 +75,11 @@ pub struct QueuedPacket<'a> {
     pub len: usize,
     /// Whether its checksum is what it will be on the wire.
     pub checksum_ready: bool,
-    /// What is to be done with it: written by who decides.
+    /// The decision about it.
     pub decision: Decision,
 }
 
-/// What is to be done with a packet.
+/// A decision about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
     /// It goes on.

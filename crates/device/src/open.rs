@@ -30,11 +30,11 @@ pub use error::{OpenError, Reason};
 /// Where the broker of `shared` listens, unless its word says otherwise.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
 
-/// What opens `shared`: given the broker's socket, it gets a device from there. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
+/// A function that opens `shared`: it asks the broker at a socket for a device. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
 /// crate above this one.
 pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Opened>;
 
-/// What is asked of a device besides its word.
+/// Settings of a device besides its word.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// The stack's own addresses. Without any, the device has its own idea: see docs/devices.md.
@@ -47,7 +47,7 @@ pub struct OpenOptions {
     pub offload: bool,
     /// How many queues the device is to have; only TUN interfaces, and the devices of a broker, have several.
     pub queues: usize,
-    /// What opens `shared`, if there is anything.
+    /// The function that opens `shared`, if the program has one.
     pub shared: Option<OpenShared>,
 }
 
@@ -72,7 +72,8 @@ pub struct Opened {
     pub addresses: Vec<IpPrefix>,
     /// Where it is, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
-    /// What came with a device of the broker's, for the stack on it ([`OpenOptions::shared`]).
+    /// What came with the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or what belongs to
+    /// [the kernel's address](crate::packet).
     pub lease: Option<Box<dyn Any + Send>>,
 }
 
@@ -159,7 +160,17 @@ fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason>
     }
     let builder = PacketDevice::builder(interface).offload(options.offload);
     let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
-    let device = options.addresses.iter().fold(builder, with_address).open()?;
+    let builder = options.addresses.iter().fold(builder, with_address);
+    #[cfg(feature = "bpf")]
+    if let Some((device, kernel)) = builder.open_on_kernel_address()? {
+        return Ok(Opened {
+            device: Box::new(device),
+            addresses: kernel.addresses.clone(),
+            place: format!("{interface}, beside the kernel"),
+            lease: Some(Box::new(kernel)),
+        });
+    }
+    let device = builder.open()?;
     let place = interface.to_owned();
     Ok(Opened {
         device: Box::new(device),

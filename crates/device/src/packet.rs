@@ -9,10 +9,12 @@
 //!
 //! Opening takes `CAP_NET_RAW`. Its holder can send and hear everything on that link: this is for one process that is trusted.
 //!
-//! An address of the kernel's is refused, since the kernel's TCP would answer with resets. A program at the interface's ingress could keep it silent;
-//! `station` is the place where it would have to be asked for.
+//! With the feature `bpf` the stack may also have [the kernel's own address](KernelAddress). It shares the interface's MAC address then, and the kernel
+//! answers ARP and neighbour discovery. A program at the interface's ingress keeps the kernel silent about the ports that the stack uses.
 
 mod filter;
+#[cfg(feature = "bpf")]
+mod kernel_address;
 mod socket;
 
 use std::cell::RefCell;
@@ -27,12 +29,16 @@ use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
-use crate::interface::{InterfaceError, Interfaces, IpPrefix, hardware};
+use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
 use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
+#[cfg(feature = "bpf")]
+pub(crate) use kernel_address::try_load as try_silence;
+#[cfg(feature = "bpf")]
+pub use kernel_address::{KernelAddress, SilentPorts};
 use socket::PacketSocket;
 
-/// What stands before an IP packet: a virtio-net header and an Ethernet header.
+/// Bytes before an IP packet: a virtio-net header and an Ethernet header.
 const FRONT: usize = VirtioNetHdr::LEN + ETHERNET_LEN;
 /// The longest super-segment: what an IPv4 header can say.
 const LONGEST: usize = 65_535;
@@ -61,8 +67,15 @@ pub enum PacketError {
     /// The kernel has the address as well.
     #[error("{0} is the kernel's address: its TCP would answer with resets")]
     KernelAddress(IpAddr),
+    /// Some of the addresses are the kernel's at this interface, and others are not.
+    #[error("{0} is not one of the kernel's addresses at this interface, but other named ones are")]
+    MixedAddresses(IpAddr),
+    /// The programs that keep the kernel silent cannot be used.
+    #[cfg(feature = "bpf")]
+    #[error("cannot keep the kernel silent on its own address")]
+    Silence(#[source] transom_bpf::BpfError),
     /// More addresses than the filter has room for.
-    #[error("{0} addresses are too many: 16 are the most")]
+    #[error("{0} addresses are too many: the maximum is 16")]
     TooManyAddresses(usize),
     /// The kernel refused the socket.
     #[error("cannot open a packet socket")]
@@ -76,11 +89,13 @@ pub enum PacketError {
 }
 
 impl PacketError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             PacketError::Socket(source) | PacketError::Netlink(source) => source.kind(),
             PacketError::Interface(error) => error.kind(),
+            #[cfg(feature = "bpf")]
+            PacketError::Silence(error) => error.kind(),
             PacketError::NoInterface { .. } => io::ErrorKind::NotFound,
             PacketError::Down(_) => io::ErrorKind::NetworkDown,
             _ => io::ErrorKind::InvalidInput,
@@ -109,7 +124,7 @@ pub(crate) struct Station {
     pub(crate) link: Link,
 }
 
-/// Where a device is: an interface of one namespace. Whoever asks for it later may be in another.
+/// The place of a device: an interface of one namespace. A later caller may be in another namespace.
 pub(crate) struct Place {
     name: String,
     index: u32,
@@ -125,7 +140,7 @@ impl Place {
         self.index
     }
 
-    /// What an error of a socket on the interface means.
+    /// The meaning of an error of a socket on the interface.
     pub(crate) fn failed(&self, errno: Errno) -> io::Error {
         if !matches!(errno, Errno::NETDOWN | Errno::NXIO | Errno::NODEV) {
             return errno.into();
@@ -140,9 +155,8 @@ impl Place {
     }
 }
 
-/// Looks at an interface, and makes a station of its own there.
-pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, PacketError> {
-    let mut interfaces = Interfaces::open().map_err(PacketError::Netlink)?;
+/// Looks at an interface, which has to carry Ethernet frames and be up.
+fn ethernet(interfaces: &mut Interfaces, name: &str) -> Result<InterfaceState, PacketError> {
     let Ok(state) = interfaces.state(name) else {
         let there_are = interfaces.names().map_err(PacketError::Netlink)?;
         return Err(PacketError::NoInterface { name: name.into(), there_are });
@@ -153,6 +167,13 @@ pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, Pac
     if !state.up {
         return Err(PacketError::Down(name.into()));
     }
+    Ok(state)
+}
+
+/// Makes a station of its own at an interface.
+pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, PacketError> {
+    let mut interfaces = Interfaces::open().map_err(PacketError::Netlink)?;
+    let state = ethernet(&mut interfaces, name)?;
     let Some(first) = addresses.first() else { return Err(PacketError::NoAddress) };
     if addresses.len() > filter::MOST_ADDRESSES {
         return Err(PacketError::TooManyAddresses(addresses.len()));
@@ -163,11 +184,23 @@ pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, Pac
         }
     }
     let mac = own_mac(state.station, first.address());
-    let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST).min(LONGEST);
-    let link = Link::new(mac, addresses.to_vec(), Routes::of(interfaces, state.index));
-    let interfaces = RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?);
-    let place = Place { name: name.into(), index: state.index, interfaces };
-    Ok(Station { place, mtu, link })
+    Station::new(name, state, interfaces, mac, addresses.to_vec())
+}
+
+impl Station {
+    fn new(
+        name: &str,
+        state: InterfaceState,
+        interfaces: Interfaces,
+        mac: Mac,
+        addresses: Vec<IpPrefix>,
+    ) -> Result<Self, PacketError> {
+        let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST).min(LONGEST);
+        let link = Link::new(mac, addresses, Routes::of(interfaces, state.index));
+        let interfaces = RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?);
+        let place = Place { name: name.into(), index: state.index, interfaces };
+        Ok(Station { place, mtu, link })
+    }
 }
 
 /// A MAC address of one's own: locally administered (IEEE 802), and the same whenever the same address is used on the same interface, so that
@@ -242,22 +275,7 @@ impl PacketBuilder {
         let hears = filter::program(link.mac(), &self.addresses);
         let socket = PacketSocket::open(place.index(), &hears).map_err(PacketError::Socket)?;
         socket.join(place.index(), link.mac(), &self.addresses).map_err(PacketError::Socket)?;
-        let device = PacketDevice {
-            capabilities: Capabilities {
-                mtu,
-                tx_checksum: self.offload,
-                segmentation: self.offload.then_some(LONGEST),
-                rx_coalesce: true,
-            },
-            socket,
-            place,
-            link,
-            pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
-            spare: None,
-            last_front: [0; FRONT],
-            started: Instant::now(),
-            discarded: 0,
-        };
+        let device = PacketDevice::new(Station { place, mtu, link }, socket, self.offload);
         for frame in device.link.announcements() {
             device.send_frame(&frame);
         }
@@ -273,7 +291,7 @@ pub struct PacketDevice {
     capabilities: Capabilities,
     pool: BufferPool,
     spare: Option<PacketBuf>,
-    /// What stood before the packet received last in two parts.
+    /// The bytes before the packet received last in two parts.
     last_front: [u8; FRONT],
     started: Instant,
     discarded: u64,
@@ -291,6 +309,26 @@ impl fmt::Debug for PacketDevice {
 }
 
 impl PacketDevice {
+    fn new(station: Station, socket: PacketSocket, offload: bool) -> Self {
+        let Station { place, mtu, link } = station;
+        PacketDevice {
+            capabilities: Capabilities {
+                mtu,
+                tx_checksum: offload,
+                segmentation: offload.then_some(LONGEST),
+                rx_coalesce: true,
+            },
+            socket,
+            place,
+            link,
+            pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
+            spare: None,
+            last_front: [0; FRONT],
+            started: Instant::now(),
+            discarded: 0,
+        }
+    }
+
     /// The settings of a device on this interface.
     pub fn builder(interface: impl Into<String>) -> PacketBuilder {
         PacketBuilder { interface: interface.into(), addresses: Vec::new(), offload: true }
@@ -355,7 +393,7 @@ impl PacketDevice {
                 let packet = bytes.get(FRONT..).filter(|packet| !packet.is_empty());
                 let header = VirtioNetHdr::decode(bytes).ok().and_then(inner);
                 let offload = packet.zip(header).and_then(|(packet, header)| {
-                    // What is short on an Ethernet is padded to 46 bytes; the IP header knows its length.
+                    // Short packets are padded to 46 bytes on an Ethernet; the IP header has the length.
                     header.rx_offload(packet).ok()
                 });
                 if offload.is_none() {

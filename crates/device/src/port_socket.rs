@@ -1,4 +1,4 @@
-//! What a socket is that another process has passed.
+//! The properties of a socket that another process has passed.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
 /// A TCP socket as the kernel sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSocket {
-    /// What it is bound to.
+    /// The address and port that it is bound to.
     pub local: SocketAddr,
     /// The kernel's number for it, which no other socket gets until the next boot.
     pub cookie: u64,

@@ -1,4 +1,4 @@
-//! What the queue in front of a network interface tells of itself.
+//! The statistics of the queue in front of a network interface.
 //!
 //! Every interface has a *root queueing discipline* (tc(8)): what it does not send at once waits there. The kernel counts what waits, and
 //! what was dropped, and tells it in answer to `RTM_GETQDISC`. Asking takes a few microseconds and the lock that guards all network

@@ -6,7 +6,7 @@
 
 use std::io;
 
-/// What the calling thread was before it was preferred; it is so again when this value is dropped by the same thread.
+/// The scheduling of the calling thread before it was preferred. The thread gets it back when it drops this value.
 #[derive(Debug)]
 pub struct Preferred {
     policy: libc::c_int,

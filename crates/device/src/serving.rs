@@ -1,4 +1,4 @@
-//! What the small servers of this program share: the HTTP server, the metrics, and the Unix sockets.
+//! The common part of this program's small servers: the HTTP server, the metrics, and the Unix sockets.
 //!
 //! - [`after_accept`] says what an error of accept(2) means for the listener.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
@@ -24,7 +24,7 @@ pub use unix_name::UnixName;
 /// So long a listener waits when the system has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What to do after accept(2) has failed.
+/// The reaction to an error of accept(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterAccept {
     /// That one connection is gone. Accept the next.
@@ -35,7 +35,7 @@ pub enum AfterAccept {
     End,
 }
 
-/// What an error of accept(2) means, as its manual page has it under "Error handling" and "Errors".
+/// The meaning of an error of accept(2), from its manual page under "Error handling" and "Errors".
 pub fn after_accept(error: &io::Error) -> AfterAccept {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {

@@ -6,7 +6,7 @@
 //! leave its checksum open, as the kernel trusts both itself and us. And a packet may be a
 //! super-segment of up to 64 KB that goes through the whole stack in one piece. Towards the kernel
 //! that takes only the header; from the kernel it takes `TUNSETOFFLOAD` as well, which an old
-//! kernel may refuse in part. What was obtained is in the device's [`Capabilities`].
+//! kernel may refuse in part. The device's [`Capabilities`] say which of them it got.
 //!
 //! Sending gathers the header and the packet's parts in one `writev`. Receiving reads straight into
 //! a pooled buffer, header and all, of which [`RxPacket`]'s range then leaves the header out.
@@ -153,7 +153,7 @@ impl Tun {
         }
     }
 
-    /// What an error of the driver means.
+    /// The meaning of an error of the driver.
     fn failed(&self, errno: Errno) -> io::Error {
         match errno {
             // The descriptor is still there, and what it belonged to is not (tun_chr_read_iter() and its like).
@@ -166,7 +166,7 @@ impl Tun {
     }
 }
 
-/// What the header before a packet says; `None` if it makes no sense or there is no packet behind
+/// The offload state in the header before a packet; `None` if it makes no sense or there is no packet behind
 /// it.
 fn parse_header(header_len: usize, read: &[u8]) -> Option<RxOffload> {
     if header_len == 0 {

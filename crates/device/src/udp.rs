@@ -50,10 +50,10 @@ pub use error::UdpError;
 const LONGEST_DATAGRAM: usize = 65_507;
 /// The longest super-segment: so many bytes of segments of an Ethernet, with their headers, go out at once.
 const LONGEST_SUPER_SEGMENT: usize = 61_440;
-/// What a listener takes for the MTU of its interface, if nobody says otherwise.
+/// The MTU that a listener assumes for its interface by default.
 const USUAL_MTU: usize = 1500;
 const LOOPBACK_MTU: usize = 65_536;
-/// What is known about a path is forgotten after so long, as RFC 1191 section 6.3 has it.
+/// The lifetime of what is known about a path (RFC 1191 section 6.3).
 const PATH_MEMORY: Duration = Duration::from_secs(600);
 /// So long one who connects waits to be let in.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ pub struct UdpTunnel {
     capabilities: Capabilities,
     pool: BufferPool,
     batch: Option<Batch>,
-    /// What the tunnel itself tells the stack.
+    /// Packets from the tunnel itself to the stack.
     own_words: VecDeque<RxPacket>,
     assembly: Vec<u8>,
     started: Instant,
@@ -80,7 +80,7 @@ enum Side {
     Listening(Peers),
 }
 
-/// What is known of the path to a peer.
+/// The path to a peer, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Path {
     /// The longest packet, and when that was found out.

@@ -34,7 +34,7 @@ use crate::interface::checked_name;
 #[cfg(test)]
 mod tests;
 
-/// What carries the packets of a stack, by its word.
+/// A device for the packets of a stack, by its word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceWord {
@@ -67,7 +67,7 @@ pub enum DeviceWord {
     },
     /// Memory, within this process.
     Memory {
-        /// What both stacks call it; may be empty.
+        /// The name that both stacks use; may be empty.
         name: String,
     },
 }
@@ -115,7 +115,7 @@ pub enum WordError {
     /// The kind is not known, and a known one looks like it.
     #[error("there is no device called `{kind}`; did you mean `{nearest}`?")]
     Unknown {
-        /// What stands before the colon.
+        /// The text before the colon.
         kind: String,
         /// The word that it may have been meant to be.
         nearest: String,
@@ -133,17 +133,17 @@ pub enum WordError {
     Incomplete {
         /// The kind.
         kind: &'static str,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
         /// A whole word.
         example: &'static str,
     },
-    /// What stands behind the colon cannot be.
+    /// The text after the colon makes no sense.
     #[error("`{text}` is not {what}, as in `{example}`")]
     Wrong {
-        /// What stands there.
+        /// The text.
         text: String,
-        /// What should.
+        /// The expected text.
         what: &'static str,
         /// A whole word.
         example: &'static str,
@@ -200,7 +200,7 @@ impl FromStr for DeviceWord {
     }
 }
 
-/// What to say of a kind that does not exist.
+/// The message about a kind that does not exist.
 fn unknown(kind: &str, rest: Option<&str>) -> WordError {
     let lower = kind.to_lowercase();
     let likeness = |name: &str| strsim::damerau_levenshtein(&lower, name);

@@ -49,7 +49,7 @@ pub enum XdpError {
     #[error(transparent)]
     Packet(#[from] PacketError),
     /// Frames come in by more queues than one.
-    #[error("{interface} has {queues} queues, and frames of one of them are heard")]
+    #[error("{interface} has {queues} queues, but the device receives from one only")]
     Queues {
         /// The interface.
         interface: String,
@@ -57,7 +57,7 @@ pub enum XdpError {
         queues: usize,
     },
     /// The interface's packets are too long for the memory shared with the kernel.
-    #[error("an MTU of {mtu} bytes is too much: {} is the most", LONGEST_FRAME - ETHERNET_LEN)]
+    #[error("the MTU of {mtu} bytes is too large: the maximum is {}", LONGEST_FRAME - ETHERNET_LEN)]
     Mtu {
         /// The interface's MTU.
         mtu: usize,
@@ -74,12 +74,12 @@ pub enum XdpError {
     #[error("cannot open an AF_XDP socket")]
     Socket(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system gives no descriptor.
-    #[error("the system does not give what the device needs")]
+    #[error("the system refuses memory or descriptors for the device")]
     System(#[source] io::Error),
 }
 
 impl XdpError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             XdpError::Packet(error) => error.kind(),
@@ -90,7 +90,7 @@ impl XdpError {
     }
 }
 
-/// What the kernel's error number at the bottom of an error means.
+/// The meaning of the kernel's error number at the bottom of an error.
 fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
     let mut error = Some(error);
     while let Some(one) = error {
@@ -229,7 +229,7 @@ impl XdpDevice {
             sent += 1;
         }
         self.rings.flush();
-        // What was left out of a super-segment is lost, as in any queue that is full.
+        // The rest of the super-segment is lost, as in any full queue.
         if sent > 0 { Ok(()) } else { outcome }
     }
 

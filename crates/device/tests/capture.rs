@@ -254,6 +254,39 @@ fn a_packet_that_has_arrived_is_in_a_capture_that_has_caught_up() {
     });
 }
 
+#[test]
+fn all_queues_of_a_device_are_in_one_capture() {
+    let Some(namespace) = namespace() else { return };
+    let builder = Tun::builder().address("192.0.2.1/24".parse().unwrap()).queues(3);
+    let Some(tun) = tun(&namespace, builder) else { return };
+    let file = Shared::default();
+    let mut tap = Tapped::new(tun, Capture::new(file.clone()).unwrap(), "queues").unwrap();
+    let status = tap.status();
+    let mut queues = tap.take_queues();
+    assert_eq!(queues.len(), 2);
+    assert!(tap.take_queues().is_empty());
+    queues.push(Box::new(tap));
+    std::thread::scope(|scope| {
+        for (number, mut queue) in (1000..).zip(queues) {
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    let (to, from) = (addresses(false).0, addresses(false).1);
+                    let (from, to) = ((from, number).into(), (to, 9).into());
+                    let packet = transom_testkit::packets::udp(from, to, b"from a queue");
+                    queue.send(&TxPacket::whole(&packet)).unwrap();
+                }
+            });
+        }
+    });
+    status.catch_up();
+    assert_eq!((status.packets(), status.error().is_none()), (60, true));
+    let packets = read(&file.0.lock().unwrap());
+    for number in 1000u16..1003 {
+        let from = packets.iter().filter(|packet| packet.bytes[20..22] == number.to_be_bytes());
+        assert_eq!(from.count(), 20);
+    }
+}
+
 /// What one tshark run prints for a file, with all checksums verified; `None`, and a word about it,
 /// without tshark.
 fn tshark(file: &std::path::Path, arguments: &[&str]) -> Option<String> {

@@ -141,11 +141,12 @@ impl Supervisor {
             libc::IPPROTO_MPTCP => return fail(libc::EPROTONOSUPPORT),
             _ => return Err(Refusal::NotOurs),
         }
-        let (ours, theirs) = pair::new(kind & libc::SOCK_NONBLOCK != 0)?;
+        let (ours, theirs) = pair::new(kind & libc::SOCK_NONBLOCK != 0, self.pair_size())?;
         let inode = program::inode(&theirs)?;
         self.watch(inode, Part::Pair, &ours)?;
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
-        self.sockets.insert(inode, Socket::new(inode, ours, v6, State::Fresh));
+        let serial = self.next_serial();
+        self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::Fresh));
         match self.notifier.answer_with_descriptor(call.id, theirs.as_fd(), close_on_exec) {
             // If its thread was interrupted, our end finds the other closed.
             Ok(_) => Err(Refusal::Later),

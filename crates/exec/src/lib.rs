@@ -16,7 +16,7 @@
 //! | How does a close differ from a shutdown? | Our end hangs up on a close, and on a shutdown of both directions. On one of writing it only finds the end. |
 //! | What if a signal interrupts a call? | The kernel withdraws it. What had happened is kept for the call that the program makes again. |
 //!
-//! One thread does all this. The program's words are hostile: they are copied once, and the copy is checked and used.
+//! One thread does all this, and the work of Transom's host ([`Driver`](transom_net::Driver)). The program's words are hostile: they are copied once, and the copy is checked and used.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -35,4 +35,4 @@ mod tcp_info;
 
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
-pub use supervisor::{Counts, Setup, supervise};
+pub use supervisor::{Counts, Setup, Watcher, supervise};

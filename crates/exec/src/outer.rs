@@ -1,6 +1,7 @@
 //! The outer side of a connection: Transom's, or the kernel's.
 
-use std::io::{self, Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write};
 use std::net::{self, Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -8,9 +9,10 @@ use std::time::Duration;
 use libc::c_int;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, sockopt};
 use transom_net::{Stack, TcpStream};
 use transom_tcp::connection::{Connection, ConnectionError, ReadError, State, WriteError};
+use transom_tcp::ordering::Taken;
 use transom_tcp::time::Instant;
 
 /// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
@@ -33,22 +35,12 @@ pub(crate) enum Opening {
 
 /// What came of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Read {
     /// So many bytes, and whether there is more at once: data, the end or an error.
     Bytes(usize, bool),
     End,
     Later,
     Failed(c_int),
-}
-
-/// What came of handing data to the program where it lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lent {
-    pub(crate) bytes: usize,
-    /// The program's side takes no more at present.
-    pub(crate) full: bool,
-    /// The program does not read any more, for this reason.
-    pub(crate) refused: Option<Errno>,
 }
 
 /// What came of moving what the program has written.
@@ -179,7 +171,7 @@ impl Outer {
     }
 
     /// Reads what there is.
-    pub(crate) fn read(&self, into: &mut [u8]) -> Taken {
+    pub(crate) fn read(&self, into: &mut [u8]) -> Read {
         match self {
             Outer::Transom(stream) => {
                 let read = |connection: &mut Connection, now: Instant| {
@@ -187,59 +179,45 @@ impl Outer {
                     (result, connection.is_readable())
                 };
                 match stream.with_connection(read) {
-                    Ok((Ok(0), _)) => Taken::End,
-                    Ok((Ok(n), more)) => Taken::Bytes(n, more),
-                    Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => Taken::Later,
-                    Ok((Err(ReadError::Failed(error)), _)) => Taken::Failed(errno(error)),
+                    Ok((Ok(0), _)) => Read::End,
+                    Ok((Ok(n), more)) => Read::Bytes(n, more),
+                    Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => Read::Later,
+                    Ok((Err(ReadError::Failed(error)), _)) => Read::Failed(errno(error)),
                     // Data that has holes is not a stream any more.
                     Ok((Err(ReadError::Hole | ReadError::Delivery(_)), _)) => {
-                        Taken::Failed(libc::EIO)
+                        Read::Failed(libc::EIO)
                     }
-                    Err(error) => Taken::Failed(errno_of(&error)),
+                    Err(error) => Read::Failed(errno_of(&error)),
                 }
             }
             Outer::Kernel(stream) => loop {
                 return match (&mut &*stream).read(into) {
-                    Ok(0) => Taken::End,
-                    Ok(n) => Taken::Bytes(n, true),
+                    Ok(0) => Read::End,
+                    Ok(n) => Read::Bytes(n, true),
                     Err(error) => match error.kind() {
                         io::ErrorKind::Interrupted => continue,
-                        io::ErrorKind::WouldBlock => Taken::Later,
-                        _ => Taken::Failed(errno_of(&error)),
+                        io::ErrorKind::WouldBlock => Read::Later,
+                        _ => Read::Failed(errno_of(&error)),
                     },
                 };
             },
         }
     }
 
-    /// Hands large pieces of what has arrived to the kernel, for the program, without a copy of our own.
-    pub(crate) fn lend(&self, ours: &OwnedFd, most: usize) -> Lent {
-        let mut lent = Lent::default();
-        let Outer::Transom(stream) = self else { return lent };
-        let hand_over = |connection: &mut Connection, now: Instant| {
-            while lent.bytes < most {
-                let front = connection.readable_slice();
-                if front.len() < WORTH_LENDING {
-                    return;
-                }
-                match rustix::net::send(ours, front, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                    Ok(n) => {
-                        lent.bytes += n;
-                        lent.full = n < front.len();
-                        connection.consume(now, n);
-                    }
-                    Err(Errno::INTR) => continue,
-                    Err(Errno::AGAIN) => lent.full = true,
-                    Err(error) => lent.refused = Some(error),
-                }
-                if lent.full || lent.refused.is_some() {
-                    return;
-                }
+    /// Takes large pieces of what has arrived, with the memory in which they lie.
+    pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Taken>, most: usize) {
+        let Outer::Transom(stream) = self else { return };
+        let mut bytes = 0;
+        let take = |connection: &mut Connection, now: Instant| {
+            while bytes < most && connection.readable_slice().len() >= WORTH_LENDING {
+                // Why there are no more is found out by reading.
+                let Ok(Some(piece)) = connection.read_taken(now) else { return };
+                bytes += piece.len();
+                pieces.push_back(piece);
             }
         };
-        // Without a connection there is nothing to hand over; reading tells why.
-        let _ = stream.with_connection(hand_over);
-        lent
+        // Without a connection there is nothing to take.
+        let _ = stream.with_connection(take);
     }
 
     /// Moves what the program has written to where it is sent from, without a copy of our own.

@@ -13,13 +13,16 @@ use rustix::net::{
 const FILLER: [u8; 1024] = [0; 1024];
 
 /// A new pair: ours, and the program's.
-pub(crate) fn new(non_blocking: bool) -> io::Result<(OwnedFd, OwnedFd)> {
+/// So much may lie between them, either way.
+pub(crate) fn new(non_blocking: bool, size: usize) -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_non_blocking(&ours, true)?;
     if non_blocking {
         set_non_blocking(&theirs, true)?;
     }
+    set_size(&ours, size);
+    set_size(&theirs, size);
     Ok((ours, theirs))
 }
 
@@ -40,11 +43,10 @@ pub(crate) fn is_closed(ours: &OwnedFd) -> bool {
     asked.is_ok_and(|_| wanted[0].revents().contains(PollFlags::HUP))
 }
 
-/// How much may lie between the two ends, either way.
-pub(crate) fn set_size(ours: &OwnedFd, theirs: &OwnedFd, bytes: usize) {
+/// How much may be written into an end before it is read at the other.
+pub(crate) fn set_size(end: &OwnedFd, bytes: usize) {
     // What the kernel does not allow, it makes as large as it allows.
-    let _ = sockopt::set_socket_send_buffer_size(ours, bytes);
-    let _ = sockopt::set_socket_send_buffer_size(theirs, bytes);
+    let _ = sockopt::set_socket_send_buffer_size(end, bytes);
 }
 
 /// Makes the program's end not writable. Gives how many bytes lie in it for that.
@@ -104,20 +106,20 @@ mod tests {
 
     #[test]
     fn a_filled_end_is_not_writable_until_it_is_emptied() {
-        let (ours, theirs) = new(true).unwrap();
+        let (ours, theirs) = new(true, 100_000).unwrap();
         assert!(poll_now(&theirs).contains(PollFlags::OUT));
         let filled = fill(&theirs).unwrap();
         assert!(!poll_now(&theirs).contains(PollFlags::OUT));
         discard(&ours, filled);
         assert!(poll_now(&theirs).contains(PollFlags::OUT));
         assert!(is_empty(&ours));
-        set_size(&ours, &theirs, 100_000);
+        set_size(&theirs, 100_000);
         assert_eq!(send(&theirs, &[7; 50_000], SendFlags::DONTWAIT), Ok(50_000));
     }
 
     #[test]
     fn an_end_that_is_closed_with_something_unread_is_a_reset() {
-        let (ours, theirs) = new(true).unwrap();
+        let (ours, theirs) = new(true, 100_000).unwrap();
         assert!(put_token(&theirs));
         drop(ours);
         assert!(poll_now(&theirs).contains(PollFlags::ERR | PollFlags::HUP));
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_token_is_for_one() {
-        let (ours, theirs) = new(false).unwrap();
+        let (ours, theirs) = new(false, 100_000).unwrap();
         assert!(!take_token(&theirs));
         assert!(put_token(&ours) && put_token(&ours));
         assert!(poll_now(&theirs).contains(PollFlags::IN));

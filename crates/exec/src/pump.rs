@@ -3,19 +3,24 @@
 //! Each of the four places where bytes come from or go to is remembered as ready until it says "not now"; then an event says when it is again.
 //! What was taken and cannot be passed on waits in a buffer. It holds one piece, so that the sender is held back.
 
+use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 
 use libc::c_int;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use transom_tcp::ordering::Taken;
 
-use crate::outer::{Moved, Outer, Taken};
+use crate::outer::{Moved, Outer, Read};
 use crate::pair;
 
 /// What is carried at most before others have their turn, each way. After that the device is asked for acknowledgements too.
-const TURN: usize = 256 * 1024;
+const TURN: usize = 512 * 1024;
 /// Pieces of this size are moved to where they are sent from without a copy. For smaller ones that would take too much memory.
 const BULK: usize = 16 * 1024;
+/// So many pieces are given at once at most.
+const MOST_PIECES: usize = 64;
 /// The size of the memory that bytes pass through.
 pub(crate) const SCRATCH: usize = 256 * 1024;
 
@@ -53,6 +58,8 @@ pub(crate) struct Pump {
     up: Rest,
     /// From the peer to the program.
     down: Rest,
+    /// The same, of large pieces: they lie where they arrived, and come before it.
+    pieces: VecDeque<Taken>,
     pub(crate) ready: Ready,
     /// The program's end is closed.
     pub(crate) hung_up: bool,
@@ -106,6 +113,7 @@ impl Pump {
             outer,
             up: Rest::default(),
             down: Rest::default(),
+            pieces: VecDeque::new(),
             ready,
             hung_up: false,
             up_finished: false,
@@ -205,6 +213,13 @@ impl Pump {
     fn turn_down(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
         let mut carried = 0;
         while !self.down_finished && carried < TURN {
+            if !self.pieces.is_empty() {
+                if !self.ready.program_writable && !self.deaf {
+                    return Ok(false);
+                }
+                carried += self.give_pieces(ours);
+                continue;
+            }
             if !self.down.left().is_empty() {
                 if !self.ready.program_writable {
                     return Ok(false);
@@ -217,32 +232,58 @@ impl Pump {
                 return Ok(false);
             }
             if !self.deaf {
-                let lent = self.outer.lend(ours, TURN);
-                carried += lent.bytes;
-                if let Some(error) = lent.refused {
-                    self.refuse(error);
-                }
-                if lent.full {
-                    self.ready.program_writable = false;
+                self.outer.take_pieces(&mut self.pieces, TURN);
+                if !self.pieces.is_empty() {
                     continue;
                 }
             }
             match self.outer.read(scratch) {
-                Taken::Bytes(n, more) => {
+                Read::Bytes(n, more) => {
                     self.ready.outer_readable = more;
                     let bytes = scratch.get(..n).unwrap_or_default();
                     carried += self.give(ours, Some(bytes));
                 }
-                Taken::Later => self.ready.outer_readable = false,
-                Taken::End => {
+                Read::Later => self.ready.outer_readable = false,
+                Read::End => {
                     // The program finds the end behind what lies in the pair.
                     let _ = rustix::net::shutdown(ours, rustix::net::Shutdown::Write);
                     self.down_finished = true;
                 }
-                Taken::Failed(error) => return Err(Turn::Failed(error)),
+                Read::Failed(error) => return Err(Turn::Failed(error)),
             }
         }
         Ok(!self.down_finished)
+    }
+
+    /// Gives the program what was taken for it, where it lies and all at once: each call wakes the program. Gives how many bytes went.
+    fn give_pieces(&mut self, ours: &OwnedFd) -> usize {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        if self.deaf {
+            return self.pieces.drain(..).map(|piece| piece.len()).sum();
+        }
+        let slices: Vec<IoSlice<'_>> =
+            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece.bytes())).collect();
+        let all: usize = slices.iter().map(|slice| slice.len()).sum();
+        let given = match sendmsg(ours, &slices, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(given) => given,
+            Err(Errno::INTR) => return 0,
+            Err(Errno::AGAIN) => 0,
+            Err(error) => {
+                self.refuse(error);
+                return 0;
+            }
+        };
+        self.ready.program_writable = given == all;
+        let mut left = given;
+        while let Some(piece) = self.pieces.front_mut() {
+            if piece.len() > left {
+                piece.advance(left);
+                break;
+            }
+            left -= piece.len();
+            self.pieces.pop_front();
+        }
+        given
     }
 
     /// The program's end takes no more.
@@ -273,5 +314,60 @@ impl Pump {
             None => self.down.give(given),
         }
         given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    /// A pump between a pair and a connection of the kernel's, with the program's end and the peer.
+    fn pump() -> (Pump, OwnedFd, OwnedFd, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let outer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        outer.set_nonblocking(true).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let (ours, theirs) = pair::new(true, 100_000).unwrap();
+        (Pump::new(Outer::Kernel(outer)), ours, theirs, peer)
+    }
+
+    /// Turns until nothing changes.
+    fn turns(pump: &mut Pump, ours: &OwnedFd) -> Turn {
+        let mut scratch = vec![0; SCRATCH];
+        loop {
+            pump.ready.program_readable = true;
+            match pump.turn(ours, &mut scratch) {
+                Turn::More => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// The kernel says only once that the program has left something unread: to whichever call is the first. If that was a write, reading finds an
+    /// end like any other.
+    #[test]
+    fn a_reset_that_a_write_heard_of_is_not_forgotten() {
+        for (heard, expected) in [(Errno::CONNRESET, Turn::Abandoned), (Errno::PIPE, Turn::Closed)]
+        {
+            let (mut pump, ours, theirs, mut peer) = pump();
+            assert_eq!(send(&theirs, b"last words", SendFlags::empty()), Ok(10));
+            pump.refuse(heard);
+            drop(theirs);
+            assert_eq!(turns(&mut pump, &ours), expected);
+            // What was written before is passed on all the same.
+            let mut got = [0; 10];
+            peer.read_exact(&mut got).unwrap();
+            assert_eq!(&got, b"last words");
+        }
+    }
+
+    #[test]
+    fn a_reset_that_a_read_hears_of_abandons_the_connection() {
+        let (mut pump, ours, theirs, _peer) = pump();
+        assert_eq!(send(&ours, b"unread", SendFlags::empty()), Ok(6));
+        drop(theirs);
+        assert_eq!(turns(&mut pump, &ours), Turn::Abandoned);
     }
 }

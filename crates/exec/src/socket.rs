@@ -10,11 +10,14 @@ use crate::listening::Listening;
 use crate::options::Settings;
 use crate::outer::Outer;
 use crate::pump::Pump;
+use crate::supervisor::Watcher;
 
 /// One socket. It is known by the inode of the program's end.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) inode: u64,
+    /// Inodes are used again; this number is not.
+    pub(crate) serial: u64,
     /// Our end of the pair.
     pub(crate) ours: OwnedFd,
     /// Whether it is a socket of IPv6.
@@ -70,9 +73,10 @@ pub(crate) struct Connecting {
 }
 
 impl Socket {
-    pub(crate) fn new(inode: u64, ours: OwnedFd, v6: bool, state: State) -> Self {
+    pub(crate) fn new(inode: u64, serial: u64, ours: OwnedFd, v6: bool, state: State) -> Self {
         Socket {
             inode,
+            serial,
             ours,
             v6,
             state,
@@ -80,6 +84,15 @@ impl Socket {
             error: None,
             untold: false,
             seen: (0, -1),
+        }
+    }
+
+    /// Tells a watcher of the connection, if it carries data by Transom.
+    pub(crate) fn tell(&self, watcher: &mut dyn Watcher, last: bool) {
+        let State::Connected(pump) = &self.state else { return };
+        let outer = &pump.outer;
+        if let (Ok(local), Ok(peer), Some(info)) = (outer.local(), outer.peer(), self.info()) {
+            watcher.look(self.serial, [local, peer], &info, last);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use transom_device::intercept::Notifier;
-use transom_net::{Driver, News, Stack};
+use transom_net::{Driver, Info, News, Stack};
 
 use crate::destinations::Destinations;
 use crate::listening::Source;
@@ -25,8 +26,8 @@ const EVENTS: usize = 256;
 const CALLS: u64 = u64::MAX;
 /// The event of Transom's device, or of other threads.
 const DEVICE: u64 = u64::MAX - 1;
-/// How much lies in a pair at most, for throughput.
-const PAIR: usize = 416 * 1024;
+/// How much lies in a pair at most, for throughput. Most systems allow 416 KB (`net.core.wmem_max`); with more, program and supervisor wake each other less.
+const PAIR: usize = 2 << 20;
 /// The same where a connection shall yield to others: what lies in the pair is beyond its control.
 const SMALL_PAIR: usize = 32 * 1024;
 
@@ -39,7 +40,18 @@ pub struct Setup {
     pub destinations: Destinations,
     /// Whether connections shall yield to others, so that little should lie in front of them.
     pub yielding: bool,
+    /// Who is told how Transom's connections go.
+    pub watcher: Option<Box<dyn Watcher>>,
 }
+
+/// Is told how Transom's connections go: every 5 ms, and when they are closed.
+pub trait Watcher: std::fmt::Debug {
+    /// What a connection tells of itself. Each has its own number. The `last` time is when the program has closed it, or it has failed.
+    fn look(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
+}
+
+/// How long after each other a [`Watcher`] is told.
+const LOOK_AFTER: Duration = Duration::from_millis(5);
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +84,9 @@ pub(crate) struct Supervisor {
     pub(crate) counts: Counts,
     /// Transom's work is done here too.
     driver: Option<Driver>,
+    /// When the watcher is told next.
+    look_at: Instant,
+    serial: u64,
     news: Vec<News>,
     epoll: OwnedFd,
     /// Sockets that have more to do than they had time for.
@@ -86,6 +101,7 @@ pub(crate) struct Supervisor {
 pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
+    notifier.wake_here();
     let driver = setup.stack.as_ref().map(Stack::driver).transpose()?;
     for descriptor in driver.iter().flat_map(Driver::descriptors) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -93,6 +109,8 @@ pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
     }
     let mut supervisor = Supervisor {
         driver,
+        look_at: Instant::now(),
+        serial: 0,
         news: Vec::new(),
         notifier,
         setup,
@@ -120,13 +138,15 @@ impl Supervisor {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let device = events.iter().any(|event| event.data.u64() == DEVICE);
-            // What was sent may have been answered at once.
-            self.drive(device || !self.busy.is_empty());
-            let mut work: HashSet<u64> = self.busy.drain(..).collect();
+            if let Some(driver) = &self.driver {
+                driver.wake();
+            }
+            let mut work = HashSet::new();
+            let mut device = false;
             for event in &events {
                 let flags = event.flags;
                 match event.data.u64() {
+                    // First, since a thread waits for it.
                     CALLS if flags.contains(epoll::EventFlags::IN) => self.answer_call()?,
                     CALLS => {
                         // The last program has gone; nobody will call any more.
@@ -137,7 +157,7 @@ impl Supervisor {
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
                         epoll::delete(&self.epoll, &self.notifier)?;
                     }
-                    DEVICE => {}
+                    DEVICE => device = true,
                     token => {
                         let part = if token & 1 == 0 { Part::Pair } else { Part::Outer };
                         if self.note(token >> 1, part, flags) {
@@ -146,6 +166,9 @@ impl Supervisor {
                     }
                 }
             }
+            // What was sent may have been answered at once.
+            self.drive(device || !self.busy.is_empty());
+            work.extend(self.busy.drain(..));
             for News { token, readable, writable } in std::mem::take(&mut self.news) {
                 let mut flags = epoll::EventFlags::empty();
                 flags.set(epoll::EventFlags::IN, readable);
@@ -155,6 +178,7 @@ impl Supervisor {
                 }
             }
             work.into_iter().for_each(|inode| self.advance(inode));
+            self.tell_watcher();
         }
         Ok(())
     }
@@ -162,6 +186,8 @@ impl Supervisor {
     /// For how long to sleep at most.
     fn timeout(&mut self, programs: bool) -> Option<Timespec> {
         let rest = self.driver.as_mut().and_then(Driver::rest);
+        let look = self.watches().then(|| self.look_at.saturating_duration_since(Instant::now()));
+        let rest = look.into_iter().chain(rest).min();
         let timeout = match (self.busy.is_empty() && self.news.is_empty(), programs) {
             (false, _) => Some(Duration::ZERO),
             (true, false) => Some(rest.unwrap_or(Duration::MAX).min(Duration::from_secs(1))),
@@ -171,6 +197,37 @@ impl Supervisor {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         })
+    }
+
+    /// Whether there is something that a watcher wants to know.
+    fn watches(&self) -> bool {
+        let carries = |socket: &Socket| matches!(socket.outer(), Some(Outer::Transom(_)));
+        self.setup.watcher.is_some() && self.sockets.values().any(carries)
+    }
+
+    fn tell_watcher(&mut self) {
+        let now = Instant::now();
+        if self.setup.watcher.is_none() || now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_AFTER;
+        let Some(watcher) = &mut self.setup.watcher else { return };
+        self.sockets.values().for_each(|socket| socket.tell(&mut **watcher, false));
+    }
+
+    /// Forgets a socket.
+    fn remove(&mut self, inode: u64) -> Option<Socket> {
+        let socket = self.sockets.remove(&inode)?;
+        if let Some(watcher) = &mut self.setup.watcher {
+            socket.tell(&mut **watcher, true);
+        }
+        Some(socket)
+    }
+
+    /// The number of a new socket.
+    pub(crate) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
     }
 
     /// Does Transom's work: with `look` also what has arrived.
@@ -209,6 +266,11 @@ impl Supervisor {
         part == Part::Outer
     }
 
+    /// Looks after a socket when the calls are answered.
+    pub(crate) fn later(&mut self, inode: u64) {
+        self.busy.push(inode);
+    }
+
     /// Does what a socket has to do.
     pub(crate) fn advance(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
@@ -236,12 +298,10 @@ impl Supervisor {
             Turn::Idle => {}
             Turn::More => self.busy.push(inode),
             Turn::Closed => {
-                self.sockets.remove(&inode);
+                self.remove(inode);
             }
             Turn::Abandoned => {
-                if let Some(Socket { state: State::Connected(pump), .. }) =
-                    self.sockets.remove(&inode)
-                {
+                if let Some(Socket { state: State::Connected(pump), .. }) = self.remove(inode) {
                     pump.outer.abort();
                 }
             }
@@ -251,7 +311,7 @@ impl Supervisor {
 
     /// Tells the program that the connection was reset, and forgets it.
     fn reset(&mut self, inode: u64) {
-        let Some(socket) = self.sockets.remove(&inode) else { return };
+        let Some(socket) = self.remove(inode) else { return };
         if pair::is_empty(&socket.ours) {
             // Something has to lie unread in our end when it is closed.
             let (thread, descriptor) = socket.seen;
@@ -313,7 +373,9 @@ impl Supervisor {
         let Connecting { outer, theirs, filled, waiting } = connecting;
         socket.settings.apply(&outer);
         pair::discard(&socket.ours, filled);
-        pair::set_size(&socket.ours, &theirs, size);
+        if filled > 0 {
+            pair::set_size(&theirs, size);
+        }
         drop(theirs);
         socket.state = State::Connected(Pump::new(outer));
         socket.untold = true;
@@ -326,12 +388,16 @@ impl Supervisor {
 
     /// A connection could not be made. The socket can be used again.
     fn connect_failed(&mut self, inode: u64, error: i32) {
+        let size = self.pair_size();
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
         else {
             return;
         };
         pair::discard(&socket.ours, connecting.filled);
+        if connecting.filled > 0 {
+            pair::set_size(&connecting.theirs, size);
+        }
         socket.error = Some(error);
         for id in connecting.waiting {
             let answer = transom_device::intercept::Answer::Error(error);

@@ -115,7 +115,7 @@ impl Nfqueue {
             fresh_until: Instant::ZERO,
             held: VecDeque::new(),
         };
-        // The rules go with the thread, also when it panics or cannot be started: it is in the network namespace that they are in, as we are.
+        // The rules go with the thread, also when it panics or cannot be started. It is in the network namespace that they are in, as we are.
         let worker = Worker::start("nfqueue", move |stop| {
             let ended = decider.run(&stop);
             rules.remove().and(ended)

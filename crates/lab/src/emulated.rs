@@ -9,7 +9,7 @@
 //! directions. No checksum is marked as verified behind a link: the receiver has to detect damage itself. The stack may still send super-segments;
 //! segmenting them here costs less than there.
 //!
-//! A packet is never early. It is late by as much as the thread that uses the device is: the resolution is that
+//! A packet is never early. It is late by as much as the thread that uses the device is. The resolution is that
 //! of the operating system's timers and scheduler, tens of microseconds on an idle machine.
 
 use std::io;

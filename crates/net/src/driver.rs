@@ -1,7 +1,7 @@
 //! An event loop of the application's that does the host's work between its own.
 //!
 //! A program that serves many sockets from one thread has a loop around `epoll_wait`. With a descriptor for each connection, the background thread
-//! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time: the
+//! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
 use crate::eagerness::Patience;
@@ -84,7 +84,7 @@ impl Watched {
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
 /// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says, then calls
-/// [`Driver::work`]. Other threads may use the host's sockets as ever. While this thread does something else, they wait for it.
+/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as ever. While this thread does something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     runtimes: Vec<Arc<Runtime>>,
@@ -141,6 +141,13 @@ impl Driver {
         }
     }
 
+    /// The thread is awake. It may use sockets of the host before it calls [`Driver::work`]; without this, that would wake it once more.
+    pub fn wake(&self) {
+        for runtime in &self.runtimes {
+            runtime.lock().roles.driver_awake = true;
+        }
+    }
+
     /// Does what there is to do, and appends what happened to the sockets.
     ///
     /// With `look` it also asks the devices: after one of the descriptors was readable, and whenever packets may have come meanwhile.
@@ -150,16 +157,15 @@ impl Driver {
             let mut inner = runtime.lock();
             inner.roles.driver_awake = true;
             if look {
-                let mut arrived = true;
                 for _ in 0..BATCHES {
                     inner.roles.leader_notified = false;
-                    arrived = inner.work(Patience::default());
+                    inner.work(Patience::default());
                     inner.send(runtime.now());
-                    if !arrived {
+                    if inner.drained || inner.has_failed() {
                         break;
                     }
                 }
-                self.more |= arrived;
+                self.more |= !inner.drained && !inner.has_failed();
             } else {
                 let now = runtime.now();
                 inner.host.on_timeout(now);

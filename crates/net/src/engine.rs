@@ -58,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
+    /// The last batch ended because the device had no more.
+    pub(crate) drained: bool,
     /// The device does not work, for this reason.
     failure: Option<Failure>,
     dropped: u64,
@@ -100,6 +102,7 @@ impl Inner {
             ports,
             watcher: None,
             observers: HashMap::new(),
+            drained: false,
             failure: None,
             dropped: 0,
         }
@@ -109,6 +112,7 @@ impl Inner {
     /// packet without sleeping. Returns whether anything arrived. Answers are left to [`Inner::send`].
     pub(crate) fn work(&mut self, mut patience: Patience<'_>) -> bool {
         let mut arrived = false;
+        self.drained = false;
         for _ in 0..BATCH {
             match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
                 Ok(packet) => {
@@ -120,7 +124,10 @@ impl Inner {
                         break;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.drained = true;
+                    break;
+                }
                 // There may be more behind it.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {

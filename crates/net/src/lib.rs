@@ -46,6 +46,8 @@ mod engine;
 mod error;
 mod exporting;
 mod guard;
+#[cfg(feature = "bpf")]
+mod kernel_address;
 mod listener;
 mod lock;
 mod log;

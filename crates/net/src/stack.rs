@@ -301,9 +301,9 @@ impl StackBuilder {
         self
     }
 
-    /// Works in so many shards, 1 to 64: each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there is
-    /// one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are shared out
-    /// evenly.
+    /// Works in so many shards, 1 to 64. Each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there
+    /// is one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
+    /// shared out evenly.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -316,7 +316,7 @@ impl StackBuilder {
     }
 
     /// Who says which ports are free.
-    #[cfg(feature = "broker")]
+    #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn port_source(&self) -> &PortSource {
         &self.ports
     }
@@ -369,6 +369,12 @@ impl StackBuilder {
     /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
     pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
         let Opened { device, addresses, lease, .. } = opened;
+        #[cfg(feature = "bpf")]
+        let lease = match lease.map(|lease| lease.downcast()).transpose() {
+            Ok(None) => None,
+            Ok(Some(address)) => return Ok((self.on_kernel_address(*address)?, device)),
+            Err(lease) => Some(lease),
+        };
         if let Some(lease) = lease {
             return Ok((self.with_any_lease(lease)?, device));
         }

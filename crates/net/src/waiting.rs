@@ -1,6 +1,6 @@
 //! How a thread waits: it leads, or it follows.
 //!
-//! A thread that has to wait for its socket *leads* if no other application thread does: it waits for the device, processes
+//! A thread that has to wait for its socket *leads* if no other application thread does. It waits for the device, processes
 //! what arrives, and leaves when its own socket is ready. Other waiting threads *follow*: they sleep until their socket is
 //! ready, or until the leader leaves and one of them takes over.
 

@@ -1,6 +1,6 @@
-//! The receiving side's units against the kernel's TCP, which knows nothing of them, in real time over a path that loses and reorders:
-//! a kernel sends to an unordered reader, a kernel's program reads and writes data units by their encoding alone, and a kernel
-//! sends to a receiver without flow control that is slower than it.
+//! The receiving side's units against the kernel's TCP, which knows nothing of them, in real time over a path that loses and reorders.
+//! A kernel sends to an unordered reader, a kernel's program reads and writes data units by their encoding alone, and a kernel sends
+//! to a receiver without flow control that is slower than it.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

@@ -164,8 +164,16 @@ fn what_cannot_be_opened_says_what_would_work() {
     for (word, addresses, expected) in [
         ("packet:naer", &["192.0.2.2/24"][..], "did you mean `packet:near`?"),
         ("packet:lo", &["192.0.2.2/24"], "udp:127.0.0.1:PORT"),
+        #[cfg(not(feature = "bpf"))]
         ("packet:near", &[], "choose one of the link's network that nobody has"),
+        #[cfg(not(feature = "bpf"))]
         ("packet:near", &["192.0.2.3/24"], "192.0.2.3 is the kernel's address"),
+        #[cfg(not(feature = "bpf"))]
+        ("packet:near", &["192.0.2.3/24"], "build with `--features bpf`"),
+        #[cfg(feature = "bpf")]
+        ("packet:near", &["192.0.2.3/24", "192.0.2.2/24"], "name addresses of the kernel's only"),
+        // Of the loopback interface.
+        ("packet:near", &["127.0.0.1/8"], "127.0.0.1 is the kernel's address"),
         ("tun:near", &["192.0.2.2/24"], "`packet:near` is for Ethernet interfaces"),
     ] {
         let text = said(word, addresses);
@@ -223,4 +231,134 @@ fn a_packet_device_ends_with_its_interface() {
 #[cfg(feature = "xdp")]
 fn an_xdp_device_ends_with_its_interface() {
     ends_with_its_interface("xdp:near");
+}
+
+/// The kernel's address, with and without being named.
+#[cfg(feature = "bpf")]
+mod on_the_kernels_address {
+    use super::*;
+    use std::io::{ErrorKind, Read, Write};
+    use std::time::Duration;
+
+    fn kernels(version: Version) -> IpAddr {
+        match version {
+            Version::V4 => "192.0.2.3".parse().unwrap(),
+            Version::V6 => "2001:db8::3".parse().unwrap(),
+        }
+    }
+
+    /// Transom on the kernel's addresses. `None` where the system takes no programs.
+    fn stack(wire: &Wire, named: &[&str]) -> Option<Stack> {
+        let addresses = named.iter().map(|address| address.parse().unwrap()).collect();
+        let options = OpenOptions { addresses, ..OpenOptions::default() };
+        let start = || {
+            let opened = open(&"packet:near".parse().unwrap(), &options)?;
+            let (builder, device) = Stack::builder().on(opened)?;
+            builder.start(device)
+        };
+        match wire.here.run(start).unwrap() {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                eprintln!("SKIPPED: the system takes no programs from us: {error:?}");
+                None
+            }
+            outcome => Some(outcome.unwrap()),
+        }
+    }
+
+    fn connect(wire: &Wire, to: SocketAddr) -> std::io::Result<net::TcpStream> {
+        let stream = wire.there.run(|| net::TcpStream::connect_timeout(&to, PATIENCE)).unwrap()?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// Answers each connection with what it sent.
+    fn echo(mut stream: impl Read + Write) {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut buffer) {
+            if stream.write_all(&buffer[..length]).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn comes_back(stream: &mut net::TcpStream, bytes: &[u8]) -> bool {
+        let mut back = vec![0; bytes.len()];
+        stream.write_all(bytes).is_ok() && stream.read_exact(&mut back).is_ok() && back == bytes
+    }
+
+    #[test]
+    fn its_ports_are_the_stacks_and_all_others_the_kernels() {
+        let Some(wire) = Wire::new() else { return };
+        for named in [&[][..], &["192.0.2.3/24", "2001:db8::3/64"]] {
+            let Some(stack) = stack(&wire, named) else { return };
+            for version in VERSIONS {
+                let (ours, kernels) = (
+                    SocketAddr::new(kernels(version), 8000),
+                    SocketAddr::new(kernels(version), 80),
+                );
+                let listener = wire.here.run(|| stack.listen(ours)).unwrap().unwrap();
+                let kernel = wire.here.run(|| net::TcpListener::bind(kernels)).unwrap().unwrap();
+                thread::spawn(move || {
+                    kernel.incoming().take(1).flatten().for_each(echo);
+                });
+                // Each has its ports from the same kernel.
+                let taken = wire.here.run(|| net::TcpListener::bind(ours)).unwrap().unwrap_err();
+                assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+                let taken = wire.here.run(|| stack.listen(kernels).map(drop)).unwrap().unwrap_err();
+                assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+
+                let mut beside = connect(&wire, kernels).unwrap();
+                assert!(comes_back(&mut beside, b"before"));
+                let theirs = connect(&wire, ours).unwrap();
+                exchange(listener.accept().unwrap().0, theirs, 5);
+                assert!(comes_back(&mut beside, b"after"));
+                // Where nobody listens, the kernel says so.
+                let nobody = connect(&wire, SocketAddr::new(ours.ip(), 8001)).unwrap_err();
+                assert_eq!(nobody.kind(), ErrorKind::ConnectionRefused);
+
+                let at = SocketAddr::new(peer(version), 7000);
+                let outside = wire.there.run(|| net::TcpListener::bind(at)).unwrap().unwrap();
+                let stream = wire.here.run(|| stack.connect(at)).unwrap().unwrap();
+                let (theirs, from) = outside.accept().unwrap();
+                assert_eq!(from.ip(), ours.ip());
+                exchange(stream, theirs, 6);
+            }
+            let counters = stack.counters();
+            assert_eq!((counters.bad_checksum, counters.malformed), (0, 0));
+            assert_eq!(counters.left_to_others, 0, "the kernel's packets came too");
+        }
+    }
+
+    /// With the stack its silence ends: the kernel answers for the port again, and resets the peer that is left.
+    #[test]
+    fn the_kernel_answers_again_afterwards() {
+        let Some(wire) = Wire::new() else { return };
+        let Some(stack) = stack(&wire, &[]) else { return };
+        let at = SocketAddr::new(kernels(Version::V4), 8000);
+        let listener = wire.here.run(|| stack.listen(at)).unwrap().unwrap();
+        let mut theirs = connect(&wire, at).unwrap();
+        let ours = listener.accept().unwrap().0;
+        ours.set_linger(Some(Duration::ZERO)).unwrap();
+        drop((ours, listener));
+        assert_eq!(theirs.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        drop(stack);
+        let refused = connect(&wire, at).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let kernel = wire.here.run(|| net::TcpListener::bind(at)).unwrap().unwrap();
+        connect(&wire, at).unwrap();
+        kernel.accept().unwrap();
+    }
+
+    /// Two stacks of two users of the same address, each with its own programs.
+    #[test]
+    fn two_stacks_share_it() {
+        let Some(wire) = Wire::new() else { return };
+        let (Some(one), Some(other)) = (stack(&wire, &[]), stack(&wire, &[])) else { return };
+        for (stack, port) in [(&one, 8000), (&other, 8001)] {
+            let at = SocketAddr::new(kernels(Version::V4), port);
+            let listener = wire.here.run(|| stack.listen(at)).unwrap().unwrap();
+            let theirs = connect(&wire, at).unwrap();
+            exchange(listener.accept().unwrap().0, theirs, port.into());
+        }
+    }
 }

@@ -69,15 +69,13 @@ table! {
         linger unstable: same;
         set_nodelay stable: same;
         nodelay stable: same;
-        set_keepalive unstable: but("takes the times too");
-        keepalive unstable: but("gives the times too");
         set_ttl stable: same;
         ttl stable: same;
         take_error stable: same;
         set_nonblocking stable: same;
         set_quickack linux: same;
         quickack linux: same;
-        set_deferaccept unstable: absent("a connection is accepted when its handshake is complete; [Fast Open](#fast-open) saves the same round trip");
+        set_deferaccept unstable: absent("a connection is accepted when its handshake is complete: `TCP_DEFER_ACCEPT` is not implemented");
         deferaccept unstable: absent("as `set_deferaccept`");
     }
     TcpListener {
@@ -87,7 +85,7 @@ table! {
         accept stable: same;
         incoming stable: same;
         into_incoming unstable: same;
-        set_ttl stable: same;
+        set_ttl stable: but("it is that of accepted connections; their SYN-ACKs have the host's own");
         ttl stable: same;
         set_only_v6 stable: absent("it fails after `bind` (and is deprecated); `TcpSocket::only_v6` and `ListenConfig::v6_only` work");
         only_v6 stable: same;

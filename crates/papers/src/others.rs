@@ -19,6 +19,7 @@ const EXTENSIONS: &str =
     "cargo run --profile dist -p transom-benches -- --group extensions --cpu one";
 const STATEMENTS: &str = "cargo test -p transom-extensions --test statements";
 const WINDOW: &str = "cargo run --profile dist -p transom-benches -- --group window --cpu one";
+const HAND_OVER: &str = "cargo run --profile dist -p transom-benches --features bpf -- --group hand-over-in --group hand-over-out";
 const BENCHMARKS: &str = "RESULTS.md, \"measured by benchmarks\"";
 const PAGE: &str = "docs/ictcp-statements.md";
 
@@ -53,6 +54,12 @@ const OTHERS: &[OtherExperiment] = &[
     ),
     of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),
     of("ictcp/table3", "What the extensions take, in statements", STATEMENTS, PAGE),
+    of(
+        "tcpu/demux",
+        "What a packet costs that finds its process in the kernel, by another process, or alone",
+        HAND_OVER,
+        BENCHMARKS,
+    ),
     of(
         "router/fig5-linux",
         "Ten transfers through a router on Linux, in three ways, with kernel and mixed senders",

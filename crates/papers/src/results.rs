@@ -24,6 +24,7 @@ const PAPERS: &[(&str, &str)] = &[
         "ltcp",
         "LTCP: Improving the Performance of TCP in Highspeed Networks (Bhandarkar, Jain, Reddy)",
     ),
+    ("tcpu", "An Experimental User Level Implementation of TCP (Braun, Diot, Hoglander, Roca)"),
     (
         "router",
         "A TCP flow control technique for routers, based on the window that receivers advertise",
@@ -98,7 +99,9 @@ pub fn results(directory: &Path) -> Result<String, Error> {
             .map(|one| Found::new(one, directory))
             .collect::<Result<_, Error>>()?;
         let _ = write!(page, "\n## {title}\n\n");
-        page += &claims(&found);
+        if !found.is_empty() {
+            page += &claims(&found);
+        }
         for one in found.iter().filter(|one| !one.headings.is_empty()) {
             page += &points(one)?;
         }

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+pub mod connections;
 mod data;
 mod decimate;
 mod drawing;

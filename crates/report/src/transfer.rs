@@ -88,6 +88,21 @@ impl Trace {
         self.last = Some(sample);
     }
 
+    /// The charts of the windows and of the round-trip time.
+    pub(crate) fn charts(&self) -> [Chart; 2] {
+        let windows = Chart::new("Windows of the sender", "window", "KiB")
+            .series("cwnd", Style::Step, Hue::Blue, self.cwnd.clone())
+            .series("ssthresh", Style::Step, Hue::Orange, self.ssthresh.clone())
+            .series("in flight", Style::Line, Hue::Green, self.in_flight.clone())
+            .markers("timeout", Shape::Ring, Hue::Red, self.timeouts.clone());
+        let rtt = Chart::new("Round-trip time", "time", "ms")
+            .floating()
+            .series("smoothed", Style::Line, Hue::Blue, self.srtt.clone())
+            .series("smallest", Style::Step, Hue::Pink, self.min_rtt.clone())
+            .series("last sample", Style::Dots, Hue::Grey, self.last_rtt.clone());
+        [windows, rtt]
+    }
+
     /// The sample that was added last.
     pub fn last(&self) -> Option<Sample> {
         self.last
@@ -197,21 +212,12 @@ fn goodput(acked: &[(f64, f64)], outcome: &Outcome) -> Vec<(f64, f64)> {
 
 fn section(outcome: &Outcome, queue: &QueueTrace, sampled_by_kernel: bool) -> Section {
     let Outcome { trace, passed, .. } = outcome;
-    let rtt = Chart::new("Round-trip time", "time", "ms")
-        .floating()
-        .series("smoothed", Style::Line, Hue::Blue, trace.srtt.clone())
-        .series("smallest", Style::Step, Hue::Pink, trace.min_rtt.clone())
-        .series("last sample", Style::Dots, Hue::Grey, trace.last_rtt.clone());
-    let windows = Chart::new("Windows of the sender", "window", "KiB")
-        .caption(if sampled_by_kernel {
-            "As the kernel's TCP_INFO tells them, every 5 ms."
-        } else {
-            "Sampled every 5 ms."
-        })
-        .series("cwnd", Style::Step, Hue::Blue, trace.cwnd.clone())
-        .series("ssthresh", Style::Step, Hue::Orange, trace.ssthresh.clone())
-        .series("in flight", Style::Line, Hue::Green, trace.in_flight.clone())
-        .markers("timeout", Shape::Ring, Hue::Red, trace.timeouts.clone());
+    let [windows, rtt] = trace.charts();
+    let windows = windows.caption(if sampled_by_kernel {
+        "As the kernel's TCP_INFO tells them, every 5 ms."
+    } else {
+        "Sampled every 5 ms."
+    });
     let sequence = Chart::new("Time and sequence", "stream", "MiB")
         .caption("As seen at Transom's device.")
         .series("data", Style::Line, Hue::Blue, scaled(&passed.sent, MIB))

@@ -6,8 +6,8 @@
 //! 2. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
 //! 3. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
 //! 4. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
-//! reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
-//! taken its place in the queue and its time on the serialiser, as on a real link.
+//!    reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
+//!    taken its place in the queue and its time on the serialiser, as on a real link.
 //!
 //! A drop-tail queue is first-in first-out, and the rate and its changes are known. So a packet's whole future is known when it is offered.
 //! The model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until the serialiser is
@@ -235,8 +235,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         }
     }
 
-    /// Begins what is random on the wire anew, with the streams of an entity: the next packet meets the fate that the first meets of a new link. Packets
-    /// on their way and counters stay as they are.
+    /// Begins what is random on the wire anew, with the streams of an entity. The next packet meets the fate that the first meets of a new link.
+    /// Packets on their way and counters stay as they are.
     pub fn reseed(&mut self, streams: Streams, entity: u64) {
         self.wire = Wire::new(&self.config, streams, entity, self.wire.in_order_until);
     }

@@ -416,7 +416,7 @@ impl Network {
             settle(wire, packets);
             let Some(delivered) = delivered else { break };
             self.arrive(link, to, delivered)?;
-            // Packets that come at the same time are still answered one by one: a host that saw a whole window's
+            // Packets that come at the same time are still answered one by one. A host that saw a whole window's
             // acknowledgements before it may send would forget what a clock they are.
             if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
                 self.run_host(number)?;

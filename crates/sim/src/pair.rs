@@ -1,6 +1,6 @@
 //! Two hosts joined by two links, in virtual time.
 //!
-//! The smallest network that can go wrong in every way a network can: each direction is a
+//! The smallest network that can go wrong in every way a network can. Each direction is a
 //! [`LinkModel`], and time jumps from one event to the next. A run is a function of the configuration
 //! and the seed.
 

@@ -141,7 +141,7 @@ fn a_discipline_keeps_the_queue_where_it_says() {
     assert!(pie > 5.0 && pie < 30.0, "PIE: {pie:.1} ms");
 }
 
-/// Nothing but loss limits a bulk flow: it fills a queue of five times the bandwidth-delay product, whose round-trip time is six
+/// Nothing but loss limits a bulk flow. It fills a queue of five times the bandwidth-delay product, whose round-trip time is six
 /// times what the handshake saw, and then halves. A receiver that tuned its window by the handshake would end it before.
 #[test]
 fn one_flow_fills_a_long_queue() {

@@ -5,7 +5,7 @@
 //! the next deadline ([`Stack::next_timeout`]).
 //!
 //! A connection with something to send is in the ready queue; nothing is scanned. A deadline that moves later is not moved in
-//! the timing wheel: the timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
+//! the timing wheel. The timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
 //! instead of one per acknowledgement.
 
 mod comment;

@@ -289,7 +289,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     }
 
     /// Whether the controller reduces its window for marks ([`CongestionEvent::Ecn`]). If not, its packets are not ECN-capable, even if ECN was
-    /// agreed on: it would ignore a mark, but it responds to a drop (RFC 3168 section 5).
+    /// agreed on. It would ignore a mark, but it responds to a drop (RFC 3168 section 5).
     fn answers_marks(&self) -> bool {
         true
     }

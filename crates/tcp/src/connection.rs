@@ -15,6 +15,7 @@ mod acks;
 mod api;
 mod arrival;
 mod close;
+mod commit;
 mod controls;
 mod delivery;
 mod duplicates;

@@ -8,7 +8,7 @@
 
 //! # Beyond RFC 3168
 //!
-//! RFC 3168 lets only new data be marked. The loss of other packets can cost more: a SYN-ACK or a retransmission costs a timeout.
+//! RFC 3168 lets only new data be marked. The loss of other packets can cost more. A SYN-ACK or a retransmission costs a timeout.
 //! draft-ietf-tcpm-generalized-ecn ("ECN++", an experiment under RFC 8311 section 4.3) lets more be marked. [`EcnConfig::control_packets`]
 //! chooses it, as far as it is safe with the feedback of RFC 3168, and the same with that of RFC 9768:
 //!

@@ -5,7 +5,7 @@
 //! after some time it acknowledges data that is missing. Its sender, any TCP at all, assumes that it has arrived.
 //!
 //! In both cases the reader learns of each hole at its position, before it gets any data from behind. Later data for the hole is dropped
-//! like other old data. It is not reported as a duplicate (RFC 2883), because it arrived only once: a sender that undoes reductions for
+//! like other old data. It is not reported as a duplicate (RFC 2883), because it arrived only once. A sender that undoes reductions for
 //! such reports would take a real loss for a spurious one.
 //!
 //! # What a receiver's impatience does to the sender's congestion control

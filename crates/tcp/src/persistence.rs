@@ -8,7 +8,7 @@
 //! ([`PartialReliability`](transom_wire::PartialReliability)). With any other peer everything is repaired, because a plain receiver
 //! would wait for ever. A sender that has given up data announces its *forward point*: nothing before it will be sent (again). It is
 //! SCTP's Advanced.Peer.Ack.Point (RFC 3758 section 3.5), without the requirement that everything before it was abandoned or
-//! acknowledged cumulatively: the receiver keeps its data beyond a hole.
+//! acknowledged cumulatively. The receiver keeps its data beyond a hole.
 //!
 //! The forward point travels in its own segment without data, like SACK blocks. Until an acknowledgement shows that it has arrived, it
 //! is repeated, a round trip later or by the retransmission timer. Two things are always retransmitted: SYN and FIN, because without

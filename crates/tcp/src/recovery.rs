@@ -2,7 +2,7 @@
 //!
 //! A recovery unit reads the scoreboard, marks what is lost, and names the next retransmission. It owns the
 //! phase of the connection (open, disorder, recovery, loss) and the recovery point, and never touches the
-//! congestion window: it reports that recovery began or ended, and the controller answers.
+//! congestion window. It reports that recovery began or ended, and the controller answers.
 
 pub mod giving_up;
 pub mod go_back_n;
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub entered: bool,
     /// Recovery (fast or after a timeout) ended with it.
     pub exited: bool,
-    /// Recovery has ended, and the amount in the pipe during it is unknown: the window must be reduced to the flight (RFC 6582
+    /// Recovery has ended, and the amount in the pipe during it is unknown. The window must be reduced to the flight (RFC 6582
     /// section 3.2 step 3).
     pub deflates: bool,
     /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.

@@ -1,7 +1,7 @@
 //! Validation: how much of a congestion window stays valid when it was not fully used.
 //!
 //! A window represents the path's recent capacity. After an idle period, or with less data than the window allows, the sender no longer knows that
-//! it still holds. In both cases the window does not *grow* while it is not used (RFC 7661 section 4.3, RFC 9438 section 5.8): the connection
+//! it still holds. In both cases the window does not *grow* while it is not used (RFC 7661 section 4.3, RFC 9438 section 5.8). The connection
 //! enforces that with any unit. A unit decides the *reduction*: when data leaves after an idle period, while too little is sent, and as the base
 //! of a reduction when only a part of the window was used.
 

@@ -111,7 +111,7 @@ fn what_must_not_compile_does_not() {
     files.sort();
     assert!(files.len() >= 5, "{}", files.len());
 
-    // One of another compiler or of other dependencies may lie there as well: a program that uses nothing but what it can says which does not.
+    // One of another compiler or of other dependencies may lie there as well. A program that uses nothing but what it can says which does not.
     let fits = |library: &PathBuf| {
         let control = "pub fn f(l: &mut transom_tcp::extension::Limits) { l.sleep(); }";
         std::panic::catch_unwind(|| errors(library, control, 0).is_empty()).unwrap_or(false)

@@ -133,7 +133,7 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(connection.read_unordered(now, &mut out), Err(refusal));
     assert_eq!(connection.write(now, b"x"), Err(WriteError::Delivery(Delivery::Units)));
     let refusal = WriteError::Delivery(Delivery::Units);
-    assert_eq!(refusal.to_string(), "what this connection carries is written with send_adu");
+    assert_eq!(refusal.to_string(), "write to this connection with `send_adu`");
 
     // A stream comes in pieces too, in order.
     let mut peer = Setup::default().active();
@@ -229,7 +229,7 @@ fn what_is_no_unit_is_counted_and_what_follows_is_delivered() {
     assert_eq!(peer.connection.unit_faults(), faults);
 }
 
-/// However many units lie incomplete, the one that waits for the least finds room: the reader never waits for a sender that waits for
+/// However many units lie incomplete, the one that waits for the least finds room. The reader never waits for a sender that waits for
 /// the window.
 #[test]
 fn a_unit_of_the_largest_size_always_fits() {

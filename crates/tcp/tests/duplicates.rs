@@ -219,7 +219,7 @@ fn rr_exchanged() {
     peer.connection.recompose(now, "rr").unwrap();
     assert_eq!(dupthresh(&peer), 3);
     let error = peer.connection.recompose(now, "rr(cap=1.1)").unwrap_err();
-    assert!(error.to_string().contains("a cap of 1, not 1.1"), "{error}");
+    assert!(error.to_string().contains("the whole window, not 1.1"), "{error}");
 }
 
 /// Both are exchanged on a live connection, from the next duplicate on; together with what cannot work with them they are refused.

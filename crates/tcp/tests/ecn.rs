@@ -259,7 +259,7 @@ fn the_first_syn_ack_is_ecn_capable() {
     peer.expect(&["SEW 0:1"]);
 }
 
-/// A mark on the SYN-ACK comes back with the acknowledgement that completes the handshake: the initial window is one segment, and the next
+/// A mark on the SYN-ACK comes back with the acknowledgement that completes the handshake. The initial window is one segment, and the next
 /// data says so. Without ECN++ nobody has made it markable, and an echo means nothing.
 #[test]
 fn a_marked_syn_ack_makes_the_start_cautious() {

@@ -151,7 +151,7 @@ fn ts_recent_cannot_be_poisoned() {
     }
 }
 
-/// Nor by what looks like a retransmission: it has to lie within a window before RCV.NXT and in the stream, with an acknowledgement that can
+/// Nor by what looks like a retransmission. It has to lie within a window before RCV.NXT and in the stream, with an acknowledgement that can
 /// be true and the echo of a value that was sent within ten minutes.
 #[test]
 fn ts_recent_cannot_be_poisoned_by_a_repetition() {

@@ -100,7 +100,7 @@ fn a_loss_in_the_nonvalidated_phase() {
     }
 }
 
-/// Half a second ago 20 segments were acknowledged in a round trip, which is half of 40: the window is validated still, and a loss does what it
+/// Half a second ago 20 segments were acknowledged in a round trip, which is half of 40. The window is validated still, and a loss does what it
 /// always does.
 #[test]
 fn a_loss_in_the_validated_phase() {

@@ -26,7 +26,10 @@ pub fn assert_unchanged(directory: impl AsRef<Path>) {
             let found = Sha256::digest(read(name));
             let found: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(digest, found, "{name} has changed since build.sh ran");
-            noted.insert(name.to_owned());
+            // Headers of another directory have their own test there.
+            if !name.contains('/') {
+                noted.insert(name.to_owned());
+            }
         }
     }
     assert_eq!(noted, with_ending(&[".c", ".h", ".o"]), "files with a digest, and files");

@@ -66,4 +66,4 @@ mod stream;
 pub use listener::TcpListener;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use stream::TcpStream;
-pub use transom_net::{Profile, Stack};
+pub use transom_net::{Bytes, ListenConfig, Profile, Stack};

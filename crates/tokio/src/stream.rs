@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use transom_net::{Info, Profile, Stack};
+use transom_net::{Bytes, Info, Profile, Stack};
 
 /// A TCP connection on a [`Stack`].
 ///
@@ -145,6 +145,15 @@ impl TcpStream {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<usize>> {
         self.input.poll_peek(&self.stream, context, out)
+    }
+
+    /// Writes from the front of `bytes`, and keeps that memory until it is acknowledged instead of a copy. Takes it out of `bytes`, and says how much that
+    /// was. Waits until there is room. Cancel safe.
+    ///
+    /// # Errors
+    /// As [`transom_net::TcpStream::write_owned`].
+    pub async fn write_owned(&self, bytes: &mut Bytes) -> io::Result<usize> {
+        poll_fn(|context| self.stream.poll_write_owned(context, bytes)).await
     }
 
     /// Splits the stream into a reading and a writing half, which may be used by two futures of one task.

@@ -3,6 +3,7 @@
 mod support;
 
 mod cancellation;
+mod grpc;
 mod http;
 mod streams;
 mod tls;

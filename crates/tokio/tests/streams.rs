@@ -4,7 +4,7 @@ use crate::support::{connection, hosts, run};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use transom_tokio::{TcpListener, TcpStream};
+use transom_tokio::{Bytes, TcpListener, TcpStream};
 
 #[test]
 fn a_thousand_connections_without_a_thread_or_a_descriptor_each() {
@@ -119,6 +119,27 @@ fn lines_are_read_from_the_memory_in_which_they_arrived() {
         while input.read_line(&mut heard).await.unwrap() > 0 {}
         assert_eq!(heard, text);
         drop(writer.await.unwrap());
+    });
+}
+
+#[test]
+fn memory_is_written_without_a_copy() {
+    run(async {
+        let (a, b) = hosts();
+        let (client, mut server) = connection(&a, &b).await;
+        const BYTES: usize = 20 << 20;
+        let data: Vec<u8> = (0..BYTES).map(|n| (n >> 7) as u8).collect();
+        let mut bytes = Bytes::from(data.clone());
+        let writer = tokio::spawn(async move {
+            // The buffers do not hold all of it, so this has to wait for room.
+            while !bytes.is_empty() {
+                client.write_owned(&mut bytes).await.unwrap();
+            }
+        });
+        let mut heard = Vec::new();
+        server.read_to_end(&mut heard).await.unwrap();
+        assert!(heard == data);
+        writer.await.unwrap();
     });
 }
 

@@ -1,4 +1,4 @@
-//! What has happened, one line of JSON each.
+//! The audit log: one line of JSON for each event.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use transom_bpf::BpfError;
 use transom_device::interface::InterfaceError;
 use transom_device::tun::TunError;
 
-/// What is missing, or what failed.
+/// A part that is missing, or an action that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
@@ -23,7 +23,7 @@ pub enum DaemonError {
     )]
     NotRoot,
     /// There is no interface to work at.
-    #[error("which interface? give --uplink, or `uplinks` in the policy file")]
+    #[error("no interface is named: give --uplink, or `uplinks` in the policy file")]
     NoUplink,
     /// Another broker works there.
     #[error("there is a broker already: it has locked {}", path.display())]
@@ -43,7 +43,7 @@ pub enum DaemonError {
     /// Something else.
     #[error("{action}")]
     Io {
-        /// What was tried.
+        /// The action.
         action: String,
         /// The system's answer.
         source: io::Error,

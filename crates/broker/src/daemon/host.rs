@@ -13,10 +13,10 @@ use crate::protocol::Address;
 pub(super) const LOOPBACK: u32 = 1;
 /// When the host has no uplink.
 const USUAL_MTU: u32 = 1500;
-/// What the kernel gives out when it does not say.
+/// The usual range of ephemeral ports, if the kernel does not tell.
 const USUAL_RANGE: RangeInclusive<u16> = 32768..=60999;
 
-/// What was found at some moment.
+/// The host at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     /// All interfaces by number.
@@ -90,7 +90,7 @@ pub(super) fn prepare_device(name: &str) -> io::Result<()> {
 
 const ACCEPT_LOCAL: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
 
-/// Lets the loopback interface take packets from the host's own addresses. What it was before.
+/// Sets whether the loopback interface takes packets from the host's own addresses. Returns the earlier setting.
 pub(super) fn accept_local(value: &str) -> io::Result<String> {
     let before = std::fs::read_to_string(ACCEPT_LOCAL)?.trim().to_owned();
     if before != value {

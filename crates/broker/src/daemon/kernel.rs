@@ -17,7 +17,7 @@ use crate::protocol::Count;
 /// The programs, compiled. `bpf/build.sh` makes it.
 pub(super) static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/tcpk.bpf.o"));
 
-/// What a lease has done.
+/// The traffic of a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseCounts {
     pub(super) received_packets: u64,
@@ -167,7 +167,7 @@ impl Kernel {
         entries.filter_map(|at| Some((at, self.port(at)?))).collect()
     }
 
-    /// What there is before a device can be used: its lease and its counts.
+    /// Writes the lease and the counters of a device, before the device can be used.
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         let processors = transom_bpf::libbpf_rs::num_possible_cpus()
             .map_err(BpfError::of("cannot count the processors"))?;

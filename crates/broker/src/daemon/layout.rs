@@ -1,4 +1,4 @@
-//! What stands in the maps that the programs share with us: the structures of `bpf/shared.h`, byte for byte.
+//! Keys and values of the maps that we share with the programs: the structures of `bpf/shared.h`, byte for byte.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -26,7 +26,7 @@ pub(super) const REASONS: [&str; 15] = [
     "peer",
     "kernel",
 ];
-/// What `demux` counts, in the order of `struct demux_counts`.
+/// The counters of `demux`, in the order of `struct demux_counts`.
 pub(super) const DEMUX: [&str; 8] = [
     "packets",
     "icmp-errors",

@@ -1,4 +1,4 @@
-//! What is lent to whom.
+//! The leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

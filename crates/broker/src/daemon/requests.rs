@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! The requests of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,7 +27,7 @@ const DEVICE: &str = "tcpk%d";
 const QUEUE: u32 = 2000;
 /// `LEAST_SEGMENT` of the programs.
 const LEAST_SEGMENT: u16 = 88;
-/// What may be sent at once at the allowed rate: what that gives in a tenth of a second, and some packets.
+/// The burst at the allowed rate: the packets of a tenth of a second, and some more.
 const BURST: u64 = 100_000_000;
 const BURST_PACKETS: u64 = 1000;
 

@@ -14,7 +14,7 @@ use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
 use crate::wire;
 
-/// What nobody tells of is looked at this often: whether somebody has made a device outlive its process.
+/// The interval of checks for devices that somebody has made outlive their process; the kernel does not report that.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// So many connections a user other than root has at the same time.
 const MOST_OF_ONE: usize = 64;
@@ -44,7 +44,7 @@ impl Stopper {
     }
 }
 
-/// Who or what woke the loop.
+/// The reason why the loop woke up.
 enum Woken {
     Stop,
     Listener,
@@ -54,7 +54,7 @@ enum Woken {
 }
 
 impl Daemon {
-    /// What ends it from another thread.
+    /// A handle that ends it from another thread.
     ///
     /// # Errors
     /// When there are no more descriptors.
@@ -179,7 +179,7 @@ impl Daemon {
         stopping
     }
 
-    /// Sends an answer. Who does not read answers is not served any more.
+    /// Sends an answer. A client that does not read answers is not served any more.
     fn reply(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! What happens by itself: a new broker finds what an earlier one has left, interfaces and addresses change, devices go.
+//! Work without a request: taking over from an earlier broker, and following changes of interfaces, addresses and devices.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -98,7 +98,7 @@ impl Daemon {
                     match lists.first() {
                         Some((_, peers)) => {
                             let entry = PortEntry { device, peers: *peers, cookie };
-                            // What is there goes on otherwise.
+                            // The lease goes on without it.
                             let _ = self.kernel.set_port(at, entry);
                         }
                         None => self.drop_place(device, cookie, at, "the policy has changed"),
@@ -176,16 +176,16 @@ impl Daemon {
 
     /// Brings the programs to the uplinks that there are, and tells them the addresses.
     fn apply_view(&self) -> Result<(), DaemonError> {
-        let mut devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
+        let devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
         self.kernel.set_locals(&self.view.locals)?;
         self.kernel.set_uplinks(&devices)?;
-        devices.push(LOOPBACK);
         for device in self.kernel.attached("demux") {
             if !devices.contains(&device) {
                 self.kernel.detach("demux", device);
             }
         }
-        devices.into_iter().try_for_each(|device| self.kernel.attach("demux", device))
+        devices.into_iter().try_for_each(|device| self.kernel.attach("demux", device))?;
+        self.kernel.attach("demux_own", LOOPBACK)
     }
 
     /// Ports of addresses that have gone go too; those of unspecified addresses follow new ones.
@@ -247,7 +247,7 @@ impl Daemon {
         }
     }
 
-    /// What the maps and the pins know of a device.
+    /// The state of a device in the maps and the pins.
     pub(super) fn forget(&self, device: u32) {
         self.kernel.clear_lease(device);
         self.kernel.detach("guard", device);
@@ -268,7 +268,7 @@ impl Daemon {
             let _ = host::accept_local(before.trim());
             let _ = std::fs::remove_file(&note);
         }
-        // Whoever was told that we stop sees an end of the connection after everything has gone.
+        // The client that asked for the stop sees the connection end after everything has gone.
         if let Err(error) = self.kernel.remove() {
             let reason = error.to_string();
             self.audit.write(&Event { event: "error", reason: Some(&reason), ..Event::default() });

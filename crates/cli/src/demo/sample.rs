@@ -1,7 +1,7 @@
 //! The sending end's variables, sampled while it sends.
 
 use super::network::PeerStream;
-use transom_net::{Info, TcpStream};
+use transom_net::TcpStream;
 use transom_report::transfer::Sample;
 
 /// The sender of a transfer.
@@ -10,23 +10,10 @@ pub(crate) enum Sender {
     Peer(PeerStream),
 }
 
-fn of_transom(info: &Info) -> Sample {
-    Sample {
-        cwnd: info.cwnd,
-        ssthresh: Some(info.ssthresh).filter(|&threshold| threshold != u64::MAX),
-        in_flight: info.in_flight,
-        srtt: info.srtt,
-        last_rtt: info.last_rtt,
-        min_rtt: info.min_rtt,
-        retransmitted: info.counters.retransmitted_segments,
-        timeouts: Some(info.counters.timeouts),
-    }
-}
-
 impl Sender {
     pub(crate) fn look(&self) -> Option<Sample> {
         match self {
-            Sender::Transom(stream) => stream.info().ok().as_ref().map(of_transom),
+            Sender::Transom(stream) => stream.info().ok().as_ref().map(Sample::from),
             Sender::Peer(peer) => match (peer.kernel_info(), peer.transom_info()) {
                 (Some(info), _) => Some(Sample {
                     cwnd: info.cwnd,
@@ -38,7 +25,7 @@ impl Sender {
                     retransmitted: info.retransmitted_segments,
                     timeouts: None,
                 }),
-                (None, info) => info.as_ref().map(of_transom),
+                (None, info) => info.as_ref().map(Sample::from),
             },
         }
     }

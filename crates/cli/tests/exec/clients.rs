@@ -1,6 +1,6 @@
 //! Clients of a server that the kernel's TCP serves.
 
-use super::{available, directory, inside};
+use super::{BOTH, available, directory, inside};
 use crate::support::sha256_of;
 
 const SERVER: &str =
@@ -11,11 +11,17 @@ fn curl() {
     if !available(&["python3"]) {
         return;
     }
+    for way in BOTH {
+        one_curl(way);
+    }
+}
+
+fn one_curl(way: &str) {
     let (_keep, path, digest) = directory();
     let script = "$T curl -sS http://10.9.0.1:8000/small
         $T curl -sS -o copy http://10.9.0.1:8000/big || echo failed
         $T curl -sS -w '%{num_connects}' http://10.9.0.1:8000/small http://10.9.0.1:8000/small";
-    let got = inside(&path, &format!("{SERVER}{script}")).success();
+    let got = inside(&path, &format!("{way}{SERVER}{script}")).success();
     assert_eq!(got.text(), "hello\nhello\n1hello\n1");
     assert_eq!(sha256_of(&path.join("copy")), digest);
 }
@@ -47,10 +53,12 @@ fn wget() {
     if !available(&["python3", "wget"]) {
         return;
     }
-    let (_keep, path, digest) = directory();
-    let script = format!("{SERVER}$T wget -q -O copy http://10.9.0.1:8000/big");
-    inside(&path, &script).success();
-    assert_eq!(sha256_of(&path.join("copy")), digest);
+    for way in BOTH {
+        let (_keep, path, digest) = directory();
+        let script = format!("{way}{SERVER}$T wget -q -O copy http://10.9.0.1:8000/big");
+        inside(&path, &script).success();
+        assert_eq!(sha256_of(&path.join("copy")), digest);
+    }
 }
 
 #[test]
@@ -58,12 +66,18 @@ fn git() {
     if !available(&["python3", "git"]) {
         return;
     }
+    for way in BOTH {
+        one_clone(way);
+    }
+}
+
+fn one_clone(way: &str) {
     let (_keep, path, _) = directory();
     let script = "git init -q source && cd source && cp ../small . && git add . &&
         git -c user.email=a@example.org -c user.name=a commit -qm one && cd .. &&
         git clone -q --bare source source.git && git -C source.git update-server-info &&
         $T git clone -q http://10.9.0.1:8000/source.git copy && cat copy/small";
-    let script = format!("export HOME=$PWD\n{SERVER}{script}");
+    let script = format!("{way}export HOME=$PWD\n{SERVER}{script}");
     assert_eq!(inside(&path, &script).success().text(), "hello\n");
 }
 

@@ -1,6 +1,6 @@
 //! Programs whose runtimes make system calls of their own, or wait in their own way.
 
-use super::{available, directory, inside};
+use super::{BOTH, available, directory, inside};
 
 const SERVER: &str =
     "python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 &\nlistening 8000\n";
@@ -27,15 +27,19 @@ fn static_go() {
     }
     let (_keep, path, _) = directory();
     std::fs::write(path.join("main.go"), GO).unwrap();
-    let script = "export HOME=$PWD GOFLAGS=-mod=mod GOTELEMETRY=off CGO_ENABLED=0
+    let script = "export GOCACHE=$(go env GOCACHE)
+        export HOME=$PWD GOFLAGS=-mod=mod GOTELEMETRY=off CGO_ENABLED=0
         go build -o fetch main.go || exit 1
-        $T ./fetch http://10.9.0.1:8000/big
-        $T ./fetch serve & server=$!
-        answers http://10.9.0.2:8001/small
-        curl -sS http://10.9.0.2:8001/small
-        kill $server";
+        for way in '' '--extension nice'; do
+            T=\"$TRANSOM exec $way --\"
+            $T ./fetch http://10.9.0.1:8000/big
+            $T ./fetch serve & server=$!
+            answers http://10.9.0.2:8001/small
+            curl -sS http://10.9.0.2:8001/small
+            end $server
+        done";
     let ended = inside(&path, &format!("{SERVER}{script}"));
-    assert_eq!(ended.text(), "20000000 <nil>\nhello\n", "{}", ended.stderr);
+    assert_eq!(ended.text(), "20000000 <nil>\nhello\n".repeat(2), "{}", ended.stderr);
 }
 
 const JAVA: &str = r#"import java.net.*; import java.net.http.*;
@@ -54,9 +58,11 @@ fn java() {
     }
     let (_keep, path, _) = directory();
     std::fs::write(path.join("Fetch.java"), JAVA).unwrap();
-    let script = format!("{SERVER}$T java Fetch.java http://10.9.0.1:8000/big");
-    let ended = inside(&path, &script);
-    assert_eq!(ended.text(), "20000000\n20000000\n", "{}", ended.stderr);
+    for way in BOTH {
+        let script = format!("{way}{SERVER}$T java Fetch.java http://10.9.0.1:8000/big");
+        let ended = inside(&path, &script);
+        assert_eq!(ended.text(), "20000000\n20000000\n", "{}", ended.stderr);
+    }
 }
 
 const NODE: &str = r#"
@@ -84,6 +90,8 @@ fn node() {
         answers http://10.9.0.2:8001/
         curl -sS http://10.9.0.2:8001/; curl -sSg 'http://[::1]:8001/'
         kill $server";
-    let ended = inside(&path, &format!("{SERVER}{script}"));
-    assert_eq!(ended.text(), "done\nhello\nhello\n", "{}", ended.stderr);
+    for way in BOTH {
+        let ended = inside(&path, &format!("{way}{SERVER}{script}"));
+        assert_eq!(ended.text(), "done\nhello\nhello\n", "{}", ended.stderr);
+    }
 }

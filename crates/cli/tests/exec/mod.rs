@@ -3,6 +3,8 @@
 mod clients;
 mod hostile;
 mod languages;
+mod matrix;
+mod report;
 mod servers;
 mod sockets;
 mod supervision;
@@ -16,6 +18,7 @@ use crate::support::{Ended, finish, installed, transom};
 /// What scripts begin with. `$T` runs a program over Transom, whose address is 10.9.0.2; the kernel's is 10.9.0.1.
 const PROLOGUE: &str = r#"
 set -u
+PATH=$PATH:/usr/sbin
 ip link set lo up
 T="$TRANSOM exec --"
 # The kernel listens at this port.
@@ -24,6 +27,9 @@ listening() { until ss -Hltn "sport = :$1" | grep -q .; do sleep 0.05; done; }
 answers() { until curl -s -o /dev/null -m 2 "$1"; do sleep 0.05; done; }
 end() { kill "$1"; wait "$1"; }
 "#;
+
+/// For scripts that are run without and with an extension that yields.
+const BOTH: [&str; 2] = ["", "T=\"$TRANSOM exec --extension nice --\"\n"];
 
 /// Whether a network of one's own can be had, and these programs are there.
 fn available(programs: &[&str]) -> bool {

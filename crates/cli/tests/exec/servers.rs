@@ -1,6 +1,6 @@
 //! Servers that Transom's TCP serves, with clients of the kernel's.
 
-use super::{available, directory, inside};
+use super::{BOTH, available, directory, inside};
 use crate::support::sha256_of;
 
 #[test]
@@ -15,8 +15,11 @@ fn python() {
         curl -sS http://127.0.0.1:8000/small
         curl -sS -o copy http://10.9.0.2:8000/big
         end $server; echo $?";
-    assert_eq!(inside(&path, script).success().text(), "hello\nhello\n143\n");
-    assert_eq!(sha256_of(&path.join("copy")), digest);
+    for way in BOTH {
+        let ended = inside(&path, &format!("{way}{script}")).success();
+        assert_eq!(ended.text(), "hello\nhello\n143\n");
+        assert_eq!(sha256_of(&path.join("copy")), digest);
+    }
 }
 
 const NGINX: &str = "daemon off; pid PATH/pid; error_log stderr; worker_processes 2; user root;
@@ -39,17 +42,19 @@ fn nginx_with_two_workers_and_a_reload() {
     let script = "$T nginx -e stderr -c $PWD/nginx.conf & server=$!
         answers http://10.9.0.2:8080/small
         curl -sS -o copy http://10.9.0.2:8080/big
-        wrk -t 2 -c 40 -d 2s http://10.9.0.2:8080/small
+        wrk -t 2 -c 40 -d 1s http://10.9.0.2:8080/small
         kill -HUP $(cat pid)
-        wrk -t 2 -c 40 -d 2s http://10.9.0.2:8080/small
+        wrk -t 2 -c 40 -d 1s http://10.9.0.2:8080/small
         curl -sS http://10.9.0.2:8080/small
         end $server; echo $?";
-    let ended = inside(&path, script).success();
-    let text = ended.text();
-    assert!(text.ends_with("hello\n0\n"), "{text}{}", ended.stderr);
-    assert_eq!(text.matches("Requests/sec").count(), 2, "{text}");
-    assert!(!text.contains("Non-2xx"), "{text}");
-    assert_eq!(sha256_of(&path.join("copy")), digest);
+    for way in BOTH {
+        let ended = inside(&path, &format!("{way}{script}")).success();
+        let text = ended.text();
+        assert!(text.ends_with("hello\n0\n"), "{text}{}", ended.stderr);
+        assert_eq!(text.matches("Requests/sec").count(), 2, "{text}");
+        assert!(!text.contains("Non-2xx"), "{text}");
+        assert_eq!(sha256_of(&path.join("copy")), digest);
+    }
 }
 
 const ASYNCIO: &str = r#"
@@ -91,6 +96,8 @@ fn asyncio_on_both_sides() {
     let script = "$T python3 echo.py & server=$!
         python3 echo.py 10.9.0.2; end $server
         python3 echo.py & server=$!; $T python3 echo.py 10.9.0.1; end $server";
-    let ended = inside(&path, script);
-    assert_eq!(ended.text(), "all echoed\nall echoed\n", "{}", ended.stderr);
+    for way in BOTH {
+        let ended = inside(&path, &format!("{way}{script}"));
+        assert_eq!(ended.text(), "all echoed\nall echoed\n", "{}", ended.stderr);
+    }
 }

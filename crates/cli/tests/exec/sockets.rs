@@ -55,6 +55,32 @@ c, _ = s.accept(); c.sendall(b'judged'); c.recv(1)";
     client_and_server(client, server);
 }
 
+/// The kernel keeps the last connection from this port in TIME-WAIT, and answers a SYN for it with an old acknowledgement. It depends on random numbers
+/// whether it does: one command of two. The connection is made all the same, without a timeout.
+#[test]
+fn a_connection_in_the_way_is_removed() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let client = "
+from socket import *; import struct
+c = socket(); c.bind(('', 5555)); c.connect(('10.9.0.1', 7000)); assert c.recv(9) == b''
+# tcpi_total_retrans
+assert struct.unpack_from('I', c.getsockopt(IPPROTO_TCP, TCP_INFO, 300), 100)[0] == 0
+print('in')";
+    let server = "
+from socket import *
+s = create_server(('0.0.0.0', 7000))
+while True: s.accept()[0].close()";
+    std::fs::write(path.join("client.py"), client).unwrap();
+    std::fs::write(path.join("server.py"), server).unwrap();
+    let script = "python3 server.py & listening 7000
+        for turn in 1 2 3 4 5 6 7 8; do $T python3 client.py; done; kill %1";
+    let ended = inside(&path, script);
+    assert_eq!(ended.text(), "in\n".repeat(8), "{}", ended.stderr);
+}
+
 #[test]
 fn connecting() {
     let client = "

@@ -1,6 +1,6 @@
 //! Bulk data by iperf3, both ways and in both roles. How fast it is depends on the machine and is not judged.
 
-use super::{available, directory, inside};
+use super::{BOTH, available, directory, inside};
 
 #[test]
 fn iperf3_both_ways() {
@@ -8,13 +8,15 @@ fn iperf3_both_ways() {
         return;
     }
     let (_keep, path, _) = directory();
-    for direction in ["", "-R", "--bidir"] {
+    let ways =
+        [(BOTH[0], ""), (BOTH[0], "-R"), (BOTH[0], "--bidir"), (BOTH[1], ""), (BOTH[1], "-R")];
+    for (way, direction) in ways {
         let script = format!(
-            "iperf3 -s -1 >/dev/null & listening 5201
+            "{way}iperf3 -s -1 >/dev/null & listening 5201
              $T iperf3 -c 10.9.0.1 {direction} -n 50M -J >client.json || cat client.json
              wait; grep -c '\"error\"' client.json"
         );
-        assert_eq!(inside(&path, &script).text(), "0\n", "{direction}");
+        assert_eq!(inside(&path, &script).text(), "0\n", "{way}{direction}");
     }
     let script = "$T iperf3 -s -1 >/dev/null & server=$!
         # Its exit status says nothing of errors.

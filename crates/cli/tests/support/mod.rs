@@ -72,6 +72,12 @@ pub fn wait(command: &mut Command) -> Ended {
     finish(child)
 }
 
+/// How long a program may take: TRANSOM_PATIENCE in seconds, for tests that are asked to do more than usual.
+fn patience() -> Duration {
+    let asked = std::env::var("TRANSOM_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
+    asked.map_or(PATIENCE, Duration::from_secs)
+}
+
 /// Waits for a program; kills it when it takes too long.
 #[track_caller]
 pub fn finish(mut child: Child) -> Ended {
@@ -85,7 +91,7 @@ pub fn finish(mut child: Child) -> Ended {
         })
     }
     let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break Some(status);

@@ -10,6 +10,8 @@
 //! capture. By then its receiver may have acted on it already: [`TapStatus::catch_up`] is for those
 //! who look at the capture for that reason.
 //!
+//! All queues of a device are written into one capture, as one interface.
+//!
 //! Watching must not disturb. When the writer fails, the capture ends there, the error can be asked
 //! for, and the packets go on.
 
@@ -44,7 +46,7 @@ impl TapStatus {
         self.0.packets.load(Ordering::Relaxed)
     }
 
-    /// What ended the capture early, if anything did.
+    /// The error that ended the capture early, if there was one.
     pub fn error(&self) -> Option<&io::Error> {
         self.0.error.get()
     }
@@ -69,6 +71,13 @@ impl Status {
 /// Where the timestamps come from.
 type Clock = Box<dyn FnMut() -> Instant + Send>;
 
+/// The common part of the taps of all queues.
+struct Shared<W: Write> {
+    /// Absent once the writer has failed.
+    capture: Option<Capture<W>>,
+    clock: Clock,
+}
+
 /// A device whose packets are captured, sent ones as outbound and received ones as inbound.
 pub struct Tapped<D, W: Write> {
     device: D,
@@ -81,24 +90,18 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
     /// real-time clock.
     ///
     /// # Errors
-    /// What the writer answers to the interface's description.
+    /// The writer's errors for the interface's description.
     pub fn new(device: D, mut capture: Capture<W>, name: &str) -> io::Result<Self> {
         let interface = capture.add_interface(name)?;
         let status = TapStatus::default();
-        let recorder = Recorder {
-            capture: Some(capture),
-            interface,
-            clock: Box::new(real_time),
-            headers: Vec::new(),
-            comment: String::new(),
-            status: status.clone(),
-        };
-        Ok(Tapped { device, recorder, status })
+        let shared = Shared { capture: Some(capture), clock: Box::new(real_time) };
+        let shared = Arc::new(Mutex::new(shared));
+        Ok(Tapped { device, recorder: Recorder::new(shared, interface, &status), status })
     }
 
     /// Takes timestamps from another clock; see [`Capture::write`] for their meaning.
-    pub fn with_clock(mut self, clock: impl FnMut() -> Instant + Send + 'static) -> Self {
-        self.recorder.clock = Box::new(clock);
+    pub fn with_clock(self, clock: impl FnMut() -> Instant + Send + 'static) -> Self {
+        self.recorder.shared().clock = Box::new(clock);
         self
     }
 
@@ -109,7 +112,8 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
 
     /// Gives the device back, and the capture unless it has failed.
     pub fn into_parts(self) -> (D, Option<Capture<W>>) {
-        (self.device, self.recorder.capture)
+        let capture = self.recorder.shared().capture.take();
+        (self.device, capture)
     }
 }
 
@@ -119,7 +123,7 @@ fn real_time() -> Instant {
     Instant::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
+impl<D: Device, W: Write + Send + 'static> Device for Tapped<D, W> {
     fn capabilities(&self) -> Capabilities {
         self.device.capabilities()
     }
@@ -133,7 +137,7 @@ impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
         if sent.is_ok() {
             recorder.sent(at, packet);
         }
-        // What was said was said of this packet.
+        // The comment was for this packet.
         recorder.comment.clear();
         sent
     }
@@ -161,6 +165,15 @@ impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
         Ok(received)
     }
 
+    fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
+        let tapped = |device| -> Box<dyn Device> {
+            let Recorder { shared, interface, .. } = &self.recorder;
+            let recorder = Recorder::new(Arc::clone(shared), *interface, &self.status);
+            Box::new(Tapped { device, recorder, status: self.status.clone() })
+        };
+        self.device.take_queues().into_iter().map(tapped).collect()
+    }
+
     fn recycle(&mut self, buffer: PacketBuf) {
         self.device.recycle(buffer);
     }
@@ -172,25 +185,33 @@ impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
 
 /// The part of a tap that writes.
 struct Recorder<W: Write> {
-    /// Absent once the writer has failed.
-    capture: Option<Capture<W>>,
+    shared: Arc<Mutex<Shared<W>>>,
     interface: InterfaceId,
-    clock: Clock,
     /// Where the headers of a finished packet are put together; kept to be used again.
     headers: Vec<u8>,
-    /// What was said of the packet that is sent next; of a super-segment's segments, of each.
+    /// The comment on the packet that is sent next; each segment of a super-segment gets it.
     comment: String,
     status: TapStatus,
 }
 
 impl<W: Write> Recorder<W> {
-    fn now(&mut self) -> Instant {
-        if self.capture.is_some() { (self.clock)() } else { Instant::ZERO }
+    fn new(shared: Arc<Mutex<Shared<W>>>, interface: InterfaceId, status: &TapStatus) -> Self {
+        let (headers, comment) = (Vec::new(), String::new());
+        Recorder { shared, interface, headers, comment, status: status.clone() }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared<W>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Instant {
+        let mut shared = self.shared();
+        if shared.capture.is_some() { (shared.clock)() } else { Instant::ZERO }
     }
 
     fn sent(&mut self, at: Instant, packet: &TxPacket<'_>) {
         let TxPacket { headers, payload, offload } = packet;
-        // What the device took although it makes no sense is shown as it was handed over.
+        // A packet that makes no sense, but that the device took, is written as it was handed over.
         let as_is = || Segmenter::new(headers, *payload, &Default::default());
         if let Ok(packets) = Segmenter::new(headers, *payload, offload).or_else(|_| as_is()) {
             self.write(at, Direction::Outbound, packets);
@@ -203,7 +224,9 @@ impl<W: Write> Recorder<W> {
     }
 
     fn write(&mut self, at: Instant, direction: Direction, mut packets: Segmenter<'_>) {
-        let Some(capture) = &mut self.capture else { return };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Shared { capture: place, .. } = &mut *shared;
+        let Some(capture) = place else { return };
         self.headers.resize(packets.headers_len(), 0);
         while let Ok(Some(segment)) = packets.next_segment(&mut self.headers) {
             let headers = self.headers.get(..segment.header_len).unwrap_or_default();
@@ -215,7 +238,7 @@ impl<W: Write> Recorder<W> {
                 // The first error is the one that tells; there is no second, as the capture ends
                 // here.
                 let _ = self.status.0.error.set(error);
-                self.capture = None;
+                *place = None;
                 return;
             }
             self.status.0.packets.fetch_add(1, Ordering::Relaxed);

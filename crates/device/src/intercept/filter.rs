@@ -118,7 +118,7 @@ fn rules() -> Vec<Rule<'static>> {
             &[(2, FAST_OPEN, &[libc::MSG_FASTOPEN])],
             fails_with(libc::EOPNOTSUPP),
         ),
-        // What a ring does is not seen here. Programs that find no rings do without.
+        // The filter does not see the calls of a ring. Programs that find no rings do without.
         rule(libc::SYS_io_uring_setup, &[], fails_with(libc::ENOSYS)),
     ];
     for call in [libc::SYS_getsockopt, libc::SYS_setsockopt] {

@@ -1,4 +1,4 @@
-//! What the child does between fork and exec. It may only make system calls here.
+//! The child's work between fork and exec. It may only make system calls here.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,7 +9,7 @@ use libc::{c_ulong, sock_filter, sock_fprog};
 pub(super) fn install(program: &[sock_filter], socket: RawFd) -> io::Result<()> {
     set(libc::PR_SET_PDEATHSIG, libc::SIGTERM as c_ulong)?;
     let descriptor = match filter(program) {
-        // Whoever is not privileged has to give up that the program may become so.
+        // Without privileges, the process has to give up that the program may gain any.
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             set(libc::PR_SET_NO_NEW_PRIVS, 1)?;
             filter(program)?

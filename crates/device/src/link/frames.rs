@@ -14,10 +14,10 @@ pub(crate) type Mac = [u8; 6];
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET_LEN: usize = 14;
-/// What neighbour discovery has, so that it cannot come from beyond the link (RFC 4861 section 7.1.1).
+/// The hop limit of neighbour discovery: a packet with it cannot come from beyond the link (RFC 4861 section 7.1.1).
 const HOP_LIMIT: u8 = 255;
 
-/// What a frame says.
+/// The meaning of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// An IP packet for somebody.

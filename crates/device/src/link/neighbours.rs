@@ -1,4 +1,4 @@
-//! Who is where on the link.
+//! The MAC addresses of neighbours on the link.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -11,7 +11,7 @@ const MEMORY: Duration = Duration::from_secs(30);
 /// So many answers are remembered.
 const MOST: usize = 1024;
 
-/// What leads where.
+/// The gateways of destinations.
 #[derive(Debug)]
 pub(crate) struct Routes {
     kernel: Option<(Interfaces, u32)>,
@@ -30,7 +30,7 @@ impl Routes {
         Routes { kernel: None, known: HashMap::new() }
     }
 
-    /// Who passes on what goes to `destination`.
+    /// The gateway for `destination`.
     pub(super) fn gateway(&mut self, now: Duration, destination: IpAddr) -> Option<IpAddr> {
         if let Some((gateway, found)) = self.known.get(&destination)
             && now.saturating_sub(*found) < MEMORY

@@ -41,7 +41,7 @@ fn two_stations_find_each_other_and_what_waited_goes() {
         let held: Vec<_> = held.iter().map(|held| (&held.packet[..], held.to)).collect();
         assert_eq!(held, [(&b"a packet"[..], THEIRS); 2]);
         assert!(matches!(way(&mut ours, NOW, to), Way::To(THEIRS)));
-        // Who was asked knows the asker, whom it will answer to.
+        // A station that was asked knows the asker, because it will answer.
         assert!(matches!(way(&mut theirs, NOW, own), Way::To(OURS)));
     }
 }

@@ -15,7 +15,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::{Namespace, NamespaceError};
 
-/// What [`enter_user_namespace`] had to do.
+/// The work that [`enter_user_namespace`] had to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserNamespace {
     /// The process is in a user namespace of its own now.
@@ -56,7 +56,7 @@ pub enum UserNamespaceError {
     Powerless {
         /// Which setting is the likely cause, if one is known; begins with a blank.
         hint: &'static str,
-        /// What failed.
+        /// The action that failed.
         source: NamespaceError,
     },
 }

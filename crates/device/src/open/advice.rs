@@ -1,4 +1,4 @@
-//! What to do about a device that could not be opened.
+//! Advice about a device that could not be opened.
 
 use std::io::ErrorKind;
 
@@ -99,11 +99,32 @@ fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
             format!("if it is a TUN interface, use `tun:{name}`")
         }
         (PacketError::Down(name), _) => format!("`ip link set {name} up`, as root, brings it up"),
+        (PacketError::NoAddress, _) if cfg!(feature = "bpf") => {
+            "it has none of the kernel's either: choose one of the link's network, such as --addr 192.0.2.77/24".into()
+        }
         (PacketError::NoAddress, _) => {
             "choose one of the link's network that nobody has, such as --addr 192.0.2.77/24".into()
         }
+        (PacketError::KernelAddress(_), _) if kind == "packet" && !cfg!(feature = "bpf") => {
+            "choose one of the link's network that nobody has; for the kernel's own use `shared`, or build with `--features \
+             bpf`: then a program keeps the kernel silent"
+                .into()
+        }
         (PacketError::KernelAddress(_), _) => {
-            "choose one of the link's network that nobody has; `shared` is for the kernel's own".into()
+            "choose one of the link's network that nobody has; `shared` and `packet` are for the \
+             kernel's own at the interface"
+                .into()
+        }
+        (PacketError::MixedAddresses(_), _) => {
+            "name addresses of the kernel's only, or none of them".into()
+        }
+        #[cfg(feature = "bpf")]
+        (PacketError::Silence(_), ErrorKind::PermissionDenied) => {
+            "programs in the kernel take CAP_BPF and CAP_NET_ADMIN: run it as root; `shared` is for ordinary users".into()
+        }
+        #[cfg(feature = "bpf")]
+        (PacketError::Silence(_), _) => {
+            "it takes Linux 6.6; an address of its own, such as --addr 192.0.2.77/24, takes no programs".into()
         }
         (PacketError::Socket(_), ErrorKind::PermissionDenied) => {
             "it takes CAP_NET_RAW: run it as root, or as root once `setcap cap_net_raw=ep` on the program; \

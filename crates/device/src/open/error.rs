@@ -39,7 +39,7 @@ impl OpenError {
         &self.reason
     }
 
-    /// What to do about it, or what works instead.
+    /// Advice: a remedy, or a device that works instead.
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
@@ -60,7 +60,7 @@ pub enum Reason {
     Broker {
         /// Where it should be.
         socket: PathBuf,
-        /// What came of it.
+        /// The cause.
         source: io::Error,
     },
     /// A TUN interface.
@@ -87,14 +87,14 @@ pub enum Reason {
     Resolve {
         /// The name.
         host: String,
-        /// What came of it.
+        /// The cause.
         source: io::Error,
     },
     /// The stack needs addresses, and the device has none to give.
     #[error("the stack on it needs an address")]
     NoAddress,
     /// The system gives no descriptor.
-    #[error("the system does not give what a memory device needs")]
+    #[error("the system refuses descriptors for the memory device")]
     Memory(#[source] io::Error),
     /// The kernel gave no netlink socket.
     #[error("cannot ask the kernel for its interfaces")]
@@ -105,7 +105,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Reason::Broker { source, .. }

@@ -2,7 +2,7 @@ use std::error::Error;
 
 use super::*;
 
-/// What is said about a word that cannot be opened.
+/// The message about a word that cannot be opened.
 fn said(word: &str, options: &OpenOptions) -> String {
     let error = open(&word.parse().unwrap(), options).unwrap_err();
     let mut text = error.to_string();
@@ -48,7 +48,7 @@ fn a_descriptor_of_something_else_is_refused() {
     use std::os::fd::AsRawFd;
     let file = std::fs::File::open("/dev/null").unwrap();
     let text = said(&format!("fd:{}", file.as_raw_fd()), &OpenOptions::default());
-    assert!(text.contains("is not of a TUN interface"), "{text}");
+    assert!(text.contains("does not belong to a TUN interface"), "{text}");
 }
 
 #[test]

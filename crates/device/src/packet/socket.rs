@@ -11,7 +11,7 @@ use crate::af_packet::{self, Membership};
 use crate::interface::IpPrefix;
 use crate::link::{Mac, solicited_node};
 
-/// What the socket holds for us: several windows of 6 MB.
+/// Bytes of the receive buffer: several windows of 6 MB.
 const RECEIVE_BUFFER: usize = 32 << 20;
 const SEND_BUFFER: usize = 4 << 20;
 
@@ -32,6 +32,14 @@ impl PacketSocket {
         af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
         af_packet::bind(&socket, index)?;
         Ok(PacketSocket { socket })
+    }
+
+    /// Lets a program that is loaded decide what it hears.
+    #[cfg(feature = "bpf")]
+    pub(super) fn attach(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_BPF);
+        af_packet::set_option(&self.socket, level, option, &program.as_raw_fd())
     }
 
     /// Has the interface take in what is for a station of our own, and questions about its addresses.

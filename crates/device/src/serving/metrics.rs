@@ -43,7 +43,7 @@ pub fn answer_all<S: Send + 'static>(
             let answer = Arc::clone(&answer);
             let attend = move || {
                 let _slot = slot;
-                // Who does not wait for the answer is no business of ours.
+                // The client may have gone without the answer.
                 let _ = answer(stream);
             };
             // Without a thread the connection is closed, which who asks will notice.

@@ -67,7 +67,7 @@ impl UnixName {
 
     /// Removes the name. The socket goes on.
     pub fn remove(&mut self) {
-        // What somebody else has put there meanwhile is theirs.
+        // Another process may have put a socket of its own there.
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
         }

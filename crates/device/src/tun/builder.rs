@@ -64,7 +64,7 @@ pub enum TunError {
     #[error("this process has no descriptor {0}")]
     NoDescriptor(u32),
     /// The descriptor is of something else.
-    #[error("descriptor {number} is not of a TUN interface")]
+    #[error("descriptor {number} does not belong to a TUN interface")]
     NotTun {
         /// Its number.
         number: u32,
@@ -78,7 +78,7 @@ pub enum TunError {
         number: u32,
         /// The interface's name.
         name: String,
-        /// What is wrong.
+        /// The mistake.
         what: &'static str,
     },
     /// The interface could not be set up.
@@ -90,7 +90,7 @@ pub enum TunError {
 }
 
 impl TunError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             TunError::Open(source) | TunError::Netlink(source) => source.kind(),

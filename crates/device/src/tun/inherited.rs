@@ -10,7 +10,7 @@ use super::builder::{Interface, negotiate, prepare_header};
 use super::{Tun, TunBuilder, TunError, ioctl};
 use crate::interface::Interfaces;
 
-/// What is not said of an interface in another network namespace.
+/// Defaults for an interface in another network namespace, which cannot be asked.
 const USUAL_MTU: usize = 1500;
 
 impl TunBuilder {

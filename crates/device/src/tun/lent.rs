@@ -1,6 +1,6 @@
 //! TUN devices that one process makes and another uses.
 //!
-//! Who makes it sets everything that takes privileges, and passes the descriptors on. The other needs none.
+//! Its maker does everything that takes privileges, and passes the descriptors on. The other process needs no privileges.
 
 use std::ffi::c_int;
 use std::io;
@@ -91,7 +91,7 @@ impl Tun {
     }
 }
 
-/// Has a TUN device outlive its last descriptor, or not any more. Whoever holds a descriptor may; for tests.
+/// Makes a TUN device outlive its last descriptor, or not. Each holder of a descriptor may do that; for tests.
 ///
 /// # Errors
 /// The kernel's refusal.
@@ -99,7 +99,7 @@ pub fn set_persistent(tun: BorrowedFd<'_>, persistent: bool) -> io::Result<()> {
     ioctl::set_persistent(tun, persistent)
 }
 
-/// Has a TUN device pretend that its cable is plugged in, or not. Whoever holds a descriptor may; for tests.
+/// Turns the carrier of a TUN device on or off. Each holder of a descriptor may do that; for tests.
 ///
 /// # Errors
 /// The kernel's refusal.

@@ -13,7 +13,7 @@ const V4_LENGTH: usize = 2;
 const V4_CHECKSUM: usize = 10;
 const V6_LENGTH: usize = 4;
 
-/// What a segment must have in common with the one before.
+/// The properties that a segment must share with the one before.
 struct Segment {
     header_len: usize,
     tcp_at: usize,

@@ -9,7 +9,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 /// A cookie is good for one of these at least, and less than two.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What makes cookies.
+/// The secret that cookies are made of.
 #[derive(Debug)]
 pub(super) struct Cookies {
     key: [u8; 16],

@@ -1,4 +1,4 @@
-//! What stands in a datagram.
+//! The format of datagrams.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -91,14 +91,14 @@ impl Addresses {
     }
 }
 
-/// Who asks to be let in. It is the longest of the messages that strangers send and are sent: nobody gets more than they gave.
+/// A request to be let in. It is the longest of the messages that strangers send and are sent: nobody gets more than they gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     /// The session that answers shall name.
     pub(super) session: u32,
     /// Random; whoever has it again is the same, wherever it comes from.
     pub(super) identity: [u8; 16],
-    /// What the challenge said; zeros before.
+    /// The cookie of the challenge; zeros before.
     pub(super) cookie: [u8; 16],
     /// The addresses that it would have; any if it does not say.
     pub(super) wanted: Addresses,
@@ -170,7 +170,7 @@ pub(super) enum Refusal {
         "the other end speaks version {0} of the tunnel's protocol, and this is version {VERSION}"
     )]
     Version(u8),
-    #[error("the other end has no place for one more")]
+    #[error("the other end accepts no more peers")]
     Full,
     #[error("the address asked for belongs to somebody else, or not to the other end's network")]
     Address,

@@ -20,11 +20,11 @@ pub enum UdpError {
     Silent {
         /// Where somebody should.
         remote: SocketAddr,
-        /// What the kernel knows about it.
+        /// The kernel's information about it.
         source: io::Error,
     },
     /// The other end does not let us in.
-    #[error("the tunnel at UDP port {} of {} is closed to us", remote.port(), remote.ip())]
+    #[error("the other end at UDP port {} of {} refuses the tunnel", remote.port(), remote.ip())]
     Refused {
         /// Where it is.
         remote: SocketAddr,
@@ -45,7 +45,7 @@ pub enum UdpError {
     )]
     Addresses,
     /// An impossible length.
-    #[error("packets of {wanted} bytes do not fit: {fits} do")]
+    #[error("packets of {wanted} bytes do not fit: the maximum is {fits}")]
     Mtu {
         /// The length asked for, or the least that makes sense.
         wanted: usize,
@@ -53,12 +53,12 @@ pub enum UdpError {
         fits: usize,
     },
     /// The kernel gives no descriptor or no randomness.
-    #[error("the system does not give what a tunnel needs")]
+    #[error("the system refuses memory or sockets for the tunnel")]
     System(#[source] io::Error),
 }
 
 impl UdpError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             UdpError::Connect { source, .. }

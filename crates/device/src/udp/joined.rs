@@ -27,11 +27,11 @@ pub(super) struct Joined {
     heard: Duration,
     sent: Duration,
     greeted: Option<Duration>,
-    /// What has come of it, if that was nothing good.
+    /// The error, if it failed.
     refused: Option<Refusal>,
 }
 
-/// What to do with a datagram.
+/// The handling of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It carries a packet that may be delivered.
@@ -61,7 +61,7 @@ impl Joined {
         }
     }
 
-    /// What the other end has said, when it has let us in.
+    /// The other end's welcome.
     pub(super) fn welcome(&self) -> Option<&Welcome> {
         self.welcome.as_ref()
     }
@@ -143,7 +143,7 @@ impl Joined {
         let sensible = welcome.session != 0 && v4 <= 32 && v6 <= 128;
         let given = welcome.given;
         let some = given.v4.is_some() || given.v6.is_some();
-        // Whoever has connections keeps the addresses that they are from.
+        // Connections keep their addresses.
         let same = self.welcome.is_none_or(|before| before.given == given);
         if sensible && some && same {
             self.heard = now;

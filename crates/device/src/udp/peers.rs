@@ -21,7 +21,7 @@ use super::pool::Networks;
 pub(super) const MOST: usize = 1024;
 /// So many of them from one IP address.
 const MOST_OF_ONE_HOST: usize = 64;
-/// Who is silent for so long may lose its place and addresses to another. It is longer than any NAT keeps a mapping.
+/// A peer that is silent for so long may lose its place and addresses to another. It is longer than any NAT keeps a mapping.
 const SILENCE: Duration = Duration::from_secs(180);
 /// Answers to strangers in a second.
 const ANSWERS_PER_SECOND: u32 = 200;
@@ -35,11 +35,11 @@ pub(super) struct Peer {
     identity: [u8; 16],
     addresses: Addresses,
     heard: Duration,
-    /// What is known of the path to it.
+    /// The path to it, as far as it is known.
     pub(super) path: Path,
 }
 
-/// What to do with a datagram.
+/// The handling of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It carries a packet that may be delivered.
@@ -94,7 +94,7 @@ impl Peers {
         }
     }
 
-    /// Who has this address inside the tunnel.
+    /// The peer with this address inside the tunnel.
     pub(super) fn at(&mut self, address: IpAddr) -> Option<&mut Peer> {
         self.by_session.get_mut(self.by_address.get(&address)?)
     }

@@ -15,7 +15,7 @@ use rustix::time::{
 };
 use transom_wire::Ecn;
 
-/// What the kernel may hold for us, if it lets us have so much.
+/// The receive buffer that we ask for; the kernel may give less.
 const BUFFER: usize = 4 << 20;
 
 /// A socket that never fragments, sends and receives many datagrams at once, and can be waited for together with a clock.

@@ -111,7 +111,7 @@ fn a_packet_that_the_path_does_not_take_is_answered_as_a_router_would() {
     use transom_wire::icmp::UnreachableCode::FragmentationNeeded;
     assert_eq!(code, FragmentationNeeded { next_hop_mtu: 1000 });
     assert_eq!(quoted[..20], long[..20]);
-    // What fits goes.
+    // A packet that fits is sent.
     client.send(&TxPacket::whole(&long[..0])).unwrap_err();
     let short = packet("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap(), 1000);
     client.send(&TxPacket::whole(&short)).unwrap();

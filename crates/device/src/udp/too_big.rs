@@ -1,4 +1,4 @@
-//! What a router says of a packet that is too long for the next link (RFC 1191 section 4, RFC 8201 section 4).
+//! A router's message about a packet that is too long for the next link (RFC 1191 section 4, RFC 8201 section 4).
 //!
 //! A tunnel whose path takes less than before is such a router: its own stack is told, and sends shorter packets.
 

@@ -96,7 +96,7 @@ fn every_error_says_what_would_work() {
 }
 
 proptest! {
-    /// Whatever is accepted is shown in a form that means the same.
+    /// The displayed form of an accepted word means the same.
     #[test]
     fn what_is_shown_is_read_again(
         kind in "(shared|tun|packet|xdp|udp|fd|mem)",

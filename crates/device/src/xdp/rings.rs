@@ -112,7 +112,7 @@ impl Rings {
     fn refill(&mut self) {
         // SAFETY: the memory outlives the socket, which is closed first.
         let given = unsafe { self.fill.enqueue(&mut self.memory, self.missing, true) };
-        // What it does not take now it takes later.
+        // It takes the rest later.
         self.missing -= given.unwrap_or(0).min(self.missing);
     }
 

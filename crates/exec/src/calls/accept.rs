@@ -96,7 +96,7 @@ impl Supervisor {
         match told {
             Ok(true) => {
                 drop(theirs);
-                self.advance(inode);
+                self.later(inode);
                 None
             }
             Ok(false) => match self.sockets.remove(&inode)?.state {
@@ -120,8 +120,7 @@ impl Supervisor {
         outer: Outer,
         flags: i32,
     ) -> Result<(u64, std::os::fd::OwnedFd), Refusal> {
-        let (ours, theirs) = pair::new(flags & libc::SOCK_NONBLOCK != 0)?;
-        pair::set_size(&ours, &theirs, self.pair_size());
+        let (ours, theirs) = pair::new(flags & libc::SOCK_NONBLOCK != 0, self.pair_size())?;
         let inode = program::inode(&theirs)?;
         self.watch(inode, Part::Pair, &ours)?;
         self.watch_outer(inode, &outer)?;
@@ -135,8 +134,9 @@ impl Supervisor {
         let state = State::Connected(Pump::new(outer));
         // The number that the new descriptor gets is not known yet.
         let seen = (seen.0, -1);
-        self.sockets
-            .insert(inode, Socket { settings, seen, ..Socket::new(inode, ours, v6, state) });
+        let serial = self.next_serial();
+        let socket = Socket::new(inode, serial, ours, v6, state);
+        self.sockets.insert(inode, Socket { settings, seen, ..socket });
         Ok((inode, theirs))
     }
 }

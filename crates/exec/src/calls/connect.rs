@@ -58,8 +58,9 @@ impl Supervisor {
     }
 
     pub(super) fn connect(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
-        let v6 = self.known(inode)?.v6;
+        // The address is read next, and then it is checked that the call still waits: so the socket was the thread's too.
+        let socket = self.socket_of(call).map(|socket| (socket.inode, socket.v6));
+        let Some((inode, v6)) = socket else { return Err(Refusal::NotOurs) };
         let remote = self.address(call, v6)?;
         let socket = self.known(inode)?;
         match &mut socket.state {
@@ -78,30 +79,28 @@ impl Supervisor {
             State::Connected(_) if std::mem::take(&mut socket.untold) => return Ok(0),
             State::Connected(_) | State::Listening(_) => return fail(libc::EISCONN),
         }
-        let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
-            return Err(Refusal::Later);
-        }
         let outer = self.begin(inode, remote)?;
         self.watch_outer(inode, &outer)?;
         // A peer on this machine has answered already.
         self.drive(true);
-        let waits = !pair::is_non_blocking(&theirs);
         match outer.opening() {
             Opening::Failed(error) => return fail(error),
-            // The kernel does so at loopback.
+            // As the kernel does at loopback.
             Opening::Done => {
-                let size = self.pair_size();
                 let socket = self.known(inode)?;
                 socket.settings.apply(&outer);
-                pair::set_size(&socket.ours, &theirs, size);
                 socket.state = State::Connected(Pump::new(outer));
-                drop(theirs);
-                self.advance(inode);
+                self.later(inode);
                 return Ok(0);
             }
             Opening::Going => {}
         }
+        let theirs = program::descriptor_of(call.thread, call.int(0))?;
+        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
+            // It is nobody's any more.
+            return Err(Refusal::Later);
+        }
+        let waits = !pair::is_non_blocking(&theirs);
         let (filled, waiting) =
             if waits { (0, vec![call.id]) } else { (pair::fill(&theirs)?, Vec::new()) };
         self.known(inode)?.state = State::Connecting(Connecting { outer, theirs, filled, waiting });

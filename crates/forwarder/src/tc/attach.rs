@@ -74,7 +74,7 @@ impl Attached {
             PROGRAMS.iter().any(|(ours, _)| *ours == name)
         };
         let _ = filters.remove(index, ours);
-        // `clsact` is left there at the end: it would take the filters with it that others have put below it meanwhile, and looking for them first
+        // `clsact` is left there at the end. It would take the filters with it that others have put below it meanwhile, and looking for them first
         // would be too early.
         let mut attached = Attached::Filters { filters, index, names: Vec::new() };
         for (name, side) in PROGRAMS {

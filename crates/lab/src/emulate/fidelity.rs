@@ -8,7 +8,7 @@
 //! - the 99th percentile of the lag is above a bound. The bound is a tenth of the shortest round-trip time between the affected hosts, at least 250
 //!   µs and at most 1 ms. 1 ms is a quarter of the least increase in delay that a kernel's TCP treats as a queue (HyStart, RFC 9406, section 4.2: 4
 //!   ms). A tenth of the round-trip time is the least that shows in a curve. Below a quarter of a millisecond the system's scheduler decides.
-//! - the longest lag is above 100 ms, half of the shortest retransmission timeout of a kernel's TCP (200 ms): the pause may have made
+//! - the longest lag is above 100 ms, half of the shortest retransmission timeout of a kernel's TCP (200 ms). The pause may have made
 //!   timers expire that had no reason to.
 //! - packets were lost between a kernel and the emulator, because the queue of an interface was full or memory was short: losses that
 //!   the scenario does not have.

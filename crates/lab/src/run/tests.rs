@@ -124,7 +124,7 @@ fn what_cannot_be_run_says_so() {
             "kind = \"bulk\"\nprofile = { unconstrained = true }",
             1,
         );
-        assert!(error(&flow).starts_with("bulk is unconstrained, and this build has no such mode"));
+        assert!(error(&flow).starts_with("bulk is unconstrained, which this build does not know"));
     }
 }
 
@@ -359,7 +359,7 @@ fn a_trace_that_has_changed_is_not_used() {
     let file = directory.path().join("on-off.trace");
     std::fs::write(&file, "1\n").unwrap();
     let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
-    assert!(error.contains("is another one than the scenario's"), "{error}");
+    assert!(error.contains("is not the scenario's"), "{error}");
     std::fs::remove_file(&file).unwrap();
     let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
@@ -456,7 +456,7 @@ kind = "bulk"
 start = "5s"
 "#;
 
-/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own: so one with three times the
+/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own. So one with three times the
 /// weight gets more than the others, which it would not if it had a macroflow to itself. Flows of two runs do not, or the second run of
 /// the same would have another result.
 #[test]

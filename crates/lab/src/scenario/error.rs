@@ -151,7 +151,7 @@ pub enum Problem {
     #[error("the sweep's path names no parameter: there is no `{0}`")]
     SweepPath(String),
     /// A form sets something of an item that the scenario has not.
-    #[error("the form changes a parameter that the scenario does not have: `{0}`")]
+    #[error("the form changes an unknown parameter: there is no `{0}`")]
     FormPath(String),
     /// A sweep that takes the lists side by side, with lists of different lengths.
     #[error(

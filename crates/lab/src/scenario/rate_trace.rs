@@ -1,6 +1,6 @@
 //! Rate traces: measured delivery opportunities of a link, in files in mahimahi's format.
 //!
-//! A scenario names the file relative to its own directory, and its identity includes the SHA-256 of the file: the same scenario with
+//! A scenario names the file relative to its own directory, and its identity includes the SHA-256 of the file. The same scenario with
 //! another trace is another experiment. The contents are read when the network is built.
 
 use super::trace::{TraceError, read_text, sha256};

@@ -1,6 +1,6 @@
 //! The mailbox between a layer inside a connection and the handle outside.
 //!
-//! Both sides lock it only to move a few values, and take no other lock meanwhile: the layer takes it under the host's lock, and no program's code
+//! Both sides lock it only to move a few values, and take no other lock meanwhile. The layer takes it under the host's lock, and no program's code
 //! may run under it. It holds one view, the latest, and one set of limits. A change of the limits is made on a copy; only the changed values are then
 //! taken over.
 

@@ -1,6 +1,6 @@
 //! Where the nodes are.
 //!
-//! Routers, and hosts that are not leaves, form the *spine*. It is in layers from left to right: the layer of a node is its number of
+//! Routers, and hosts that are not leaves, form the *spine*. It is in layers from left to right. The layer of a node is its number of
 //! links from the start, the end of the spine where the first flow comes in. Leaves are in a column to the left of the first layer
 //! and to the right of the last one. Leaves of inner layers are above their router if they send, and below it otherwise.
 

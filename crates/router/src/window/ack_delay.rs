@@ -1,6 +1,6 @@
 //! Delaying acknowledgements while the queue is long (the paper's references 15 and 16).
 //!
-//! An acknowledgement is delayed until the part of the queue above a threshold has drained: the data that it releases then
+//! An acknowledgement is delayed until the part of the queue above a threshold has drained. The data that it releases then
 //! finds the queue at the threshold. It needs no memory of flows and changes no packet. It raises the round-trip time, which
 //! senders measure.
 //!

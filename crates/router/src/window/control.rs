@@ -131,7 +131,7 @@ impl WindowControl {
     }
 
     /// Sets a function that prefetches memory, instead of the reads by which [`returning_all`](Self::returning_all) prefetches
-    /// otherwise: a processor continues at once after a prefetch, but may wait for a read.
+    /// otherwise. A processor continues at once after a prefetch, but may wait for a read.
     pub fn set_prefetch(&mut self, prefetch: Option<Prefetch>) {
         self.prefetch = prefetch;
     }

@@ -14,9 +14,9 @@
 //! such an ACK (RFC 9293 3.10.7.4), so a forged SYN and a forged segment behind it cause one. Such an ACK passes unchanged, and its edge is
 //! remembered.
 //!
-//! If the receiver began, its own ACK of the sender's SYN is the proof: the receiver can know the sender's number only if it got it.
+//! If the receiver began, its own ACK of the sender's SYN is the proof. The receiver can know the sender's number only if it got it.
 //!
-//! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing: there is no edge yet that it
+//! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing. There is no edge yet that it
 //! could move. That holds for the first SYN only. The router cannot know which of several SYNs reaches the sender. So it remembers the
 //! furthest edge of all of them, and no later one moves it back. This matters when a SYN is repeated, both ends call at once, or another
 //! host answers. A SYN that passes unchanged counts as well.

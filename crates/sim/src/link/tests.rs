@@ -266,7 +266,7 @@ fn reordered_packets_are_overtaken_and_no_others() {
     let in_time =
         arrived.iter().filter(|d| d.due == d.sent + Duration::from_millis(1)).count() as u64;
     assert_eq!(in_time, 100_000 - late);
-    // Packets are 1 µs apart and one in a hundred is 10 µs late: a packet that arrives after a later one
+    // Packets are 1 µs apart and one in a hundred is 10 µs late. A packet that arrives after a later one
     // is late, and each late packet is overtaken, except at the very end, where no packet follows.
     let mut latest = 0;
     let mut overtaken = 0;

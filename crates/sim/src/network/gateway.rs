@@ -2,7 +2,7 @@
 //!
 //! Theory of operation. To the network a gateway is a host that never does anything by itself. Packets that arrive there go
 //! into its outbox, with the time of their arrival and their bytes on a wire; packets handed to it enter the network at the
-//! time that the caller says. The network still has no clock and no input or output: an emulator, which has both, empties the
+//! time that the caller says. The network still has no clock and no input or output. An emulator, which has both, empties the
 //! outbox when that time has come, and a test may do it whenever it likes.
 
 use super::packets::Packet;

@@ -1,4 +1,4 @@
-//! The extensions of the catalogue, in stacks of any of them, over adversarial networks: a plain TCP with the same history could have sent whatever
+//! The extensions of the catalogue, in stacks of any of them, over adversarial networks. A plain TCP with the same history could have sent whatever
 //! was sent.
 //!
 //! `TRANSOM_STACK_SEED=n` replays one seed with a trace, `TRANSOM_STACK_SEEDS=n` sets how many are run.

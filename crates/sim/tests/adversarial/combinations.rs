@@ -20,7 +20,7 @@ pub(super) fn words() -> Vec<(Unit, &'static str)> {
     WORDS.iter().map(|word| (word.unit, word.name)).chain(congestion).collect()
 }
 
-/// Small buffers, so that they matter, and a TIME-WAIT that ends, though not before a fixed timer has backed off a few times: a FIN whose
+/// Small buffers, so that they matter, and a TIME-WAIT that ends, though not before a fixed timer has backed off a few times. A FIN whose
 /// acknowledgement was lost must find it.
 pub(super) fn tamed(profile: Profile) -> Profile {
     let max = if profile.options.window_scale { 1 << 20 } else { 65_535 };

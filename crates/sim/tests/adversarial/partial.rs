@@ -1,4 +1,4 @@
-//! Streams of which data may be given up: every byte is delivered once at its place or stands in one hole of which the reader is told,
+//! Streams of which data may be given up. Every byte is delivered once at its place or stands in one hole of which the reader is told,
 //! the stream ends, nothing hangs, and nobody is told of a hole that its peer has not given up or that it has not lost patience with.
 
 use super::every_seed;

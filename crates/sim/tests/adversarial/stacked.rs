@@ -1,4 +1,4 @@
-//! Stacks of extensions that ask for anything at any time, over adversarial networks: every byte arrives all the same, and a plain TCP
+//! Stacks of extensions that ask for anything at any time, over adversarial networks. Every byte arrives all the same, and a plain TCP
 //! with the same history could have sent whatever was sent. In what order they are attached, and how often, makes no difference.
 //!
 //! That plain TCP is a [`Shadow`] beside each connection.

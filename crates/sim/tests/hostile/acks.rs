@@ -151,7 +151,7 @@ fn spoofed_duplicates_release_no_more_than_was_outstanding() {
     }
 }
 
-/// Duplicates in later recoveries, and after partial acknowledgements, which keep one going: each advance can be followed
+/// Duplicates in later recoveries, and after partial acknowledgements, which keep one going. Each advance can be followed
 /// by duplicates for what was in the network then, so it releases no more than the window.
 #[test]
 fn duplicates_in_every_recovery_release_no_more_each_time() {
@@ -269,7 +269,7 @@ fn invalid_duplicate_reports_move_nothing() {
     assert_eq!(bytes_sent(&mut victim), 0);
 }
 
-/// Every lie at once, at random, by a peer that also tells the truth now and then: the flight keeps to the windows (the
+/// Every lie at once, at random, by a peer that also tells the truth now and then. The flight keeps to the windows (the
 /// connection asserts it at each transmission), and the data arrives.
 #[test]
 fn a_compulsive_liar_is_served_within_the_windows() {

@@ -232,7 +232,7 @@ fn paws_is_not_poisoned_from_off_the_path() {
 }
 
 /// After data has arrived, a retransmission of it sets TS.Recent (section 4.3). A forged one, though it has the right acknowledgement and lies
-/// in the last window, does not: nobody off the path knows what we have sent for it to echo.
+/// in the last window, does not. Nobody off the path knows what we have sent for it to echo.
 #[test]
 fn paws_is_not_poisoned_by_a_forged_retransmission() {
     let mut victim = Victim::new();

@@ -1,6 +1,6 @@
 //! Hostile input, in virtual time: what an attacker on or off the path, or a malicious peer, can make a host do.
 //!
-//! A module per family of attacks. In each of them the bounds are asserted, not measured by a clock: a counting allocator
+//! A module per family of attacks. In each of them the bounds are asserted, not measured by a clock. A counting allocator
 //! tells how much memory the host holds and how often it allocates, every injected packet has a bound on the packets that
 //! leave because of it, and the host's own invariants are checked after every packet (see [`harness`]).
 //!

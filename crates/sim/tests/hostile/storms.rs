@@ -152,7 +152,7 @@ fn no_single_segment_starts_a_storm() {
 }
 
 /// The attacker sends whatever a host sends back to it, with the addresses exchanged, as if the host talked to its mirror
-/// image: a SYN makes a simultaneous open with itself.
+/// image. A SYN makes a simultaneous open with itself.
 #[test]
 fn a_host_and_its_mirror_image_come_to_rest() {
     let mut scene = Scene::at(Stage::In(State::SynSent));

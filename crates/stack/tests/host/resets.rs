@@ -75,8 +75,8 @@ fn port_zero_is_counted_and_not_answered() {
     assert_eq!(host.counters().bad_tcp, 2);
 }
 
-/// RFC 9293 section 3.10.7.2 looks at RST, then ACK, then SYN. A SYN with a reset is a reset, one with an acknowledgement is refused, and one with a FIN
-/// opens: the FIN, like data, is not acknowledged, so that the peer sends it again.
+/// RFC 9293 section 3.10.7.2 looks at RST, then ACK, then SYN. A SYN with a reset is a reset, one with an acknowledgement is refused, and one with a
+/// FIN opens. The FIN, like data, is not acknowledged, so that the peer sends it again.
 #[test]
 fn flags_beside_a_syn() {
     let mut host = Host::new();

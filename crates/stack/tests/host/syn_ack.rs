@@ -131,7 +131,7 @@ fn a_listeners_own_limit_and_the_hosts_are_told_apart() {
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (3, 5));
 }
 
-/// RFC 5961 sections 3.2 and 4.2, for a connection that is not complete: a reset or SYN that might be forged is answered with an
+/// RFC 5961 sections 3.2 and 4.2, for a connection that is not complete. A reset or SYN that might be forged is answered with an
 /// acknowledgement, twice a second at most, and changes nothing.
 #[test]
 fn a_half_open_connection_is_as_careful_as_an_open_one() {

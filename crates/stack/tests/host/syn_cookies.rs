@@ -230,7 +230,7 @@ fn with_timestamps_a_cookie_keeps_ecn() {
     }
 }
 
-/// Accurate ECN needs nothing to be kept: the SYN-ACK says how the SYN arrived, and the acknowledgement, that it was agreed on (RFC 9768 section
+/// Accurate ECN needs nothing to be kept. The SYN-ACK says how the SYN arrived, and the acknowledgement, that it was agreed on (RFC 9768 section
 /// 5.1). So it survives without timestamps too. A peer that agreed on RFC 3168 sends 0 or 1 there.
 #[test]
 fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {

@@ -6,7 +6,7 @@
 //! test reads both, refuses any disagreement ([`check`]), and renders them as
 //! `docs/conformance/rfc9293.md` and `applications.md` ([`report`]), which have to be committed as rendered.
 //!
-//! Locations are a file and the item around the marker, never a line number: the page changes when
+//! Locations are a file and the item around the marker, never a line number. The page changes when
 //! the answer changes, not whenever the code moves. Finding the item and telling tests from code
 //! needs a little more than a text search, hence a small lexer ([`lex`]) and an outline of items
 //! ([`outline`]) under the scan for markers ([`scan`]).

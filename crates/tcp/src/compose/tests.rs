@@ -134,7 +134,7 @@ fn what_is_wrong_is_said() {
     assert_eq!(error("abc(limit=0)"), "abc: limit is a number of segments, from one to 4294967295");
     assert!(error("rr + rack-tlp").starts_with("rr counts duplicates"));
     assert!(error("rr + newreno + no-sack").starts_with("rr learns from DSACKs"));
-    assert!(error("rr(cap=2)").ends_with("a cap of 1, not 2"));
+    assert!(error("rr(cap=2)").ends_with("which is the whole window, not 2"));
     assert!(error("early-retransmit + rack-tlp").starts_with("early retransmit counts duplicates"));
     assert_eq!(error("prr(x=1)"), "prr has no parameter `x`; it has none");
     assert_eq!(

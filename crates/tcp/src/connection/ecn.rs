@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete, and its last acknowledgement echoes a mark on our SYN-ACK: the initial window is one segment, as if the SYN-ACK
+    /// The handshake is complete, and its last acknowledgement echoes a mark on our SYN-ACK. The initial window is one segment, as if the SYN-ACK
     /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);

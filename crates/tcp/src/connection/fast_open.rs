@@ -103,7 +103,7 @@ impl Connection {
         self.fast_open = Some(state);
     }
 
-    /// A connection made [from a half-open one](Connection::from_half_open) begins at once if its SYN had a valid cookie: its data can be read and
+    /// A connection made [from a half-open one](Connection::from_half_open) begins at once if its SYN had a valid cookie. Its data can be read and
     /// answered before the handshake is complete. Data is accepted up to the first window; a FIN is not, and the peer sends it again. The SYN-ACK
     /// leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
     pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {

@@ -5,7 +5,7 @@
 //! receive window would have reached, and data beyond is dropped unprocessed. Such data is neither acknowledged nor reported by SACK. To
 //! the sender it is a lost packet, and its error control sends it again.
 //!
-//! The bound is a position, not an amount. So data that arrived early never takes the room of data before it: the next byte in
+//! The bound is a position, not an amount. So data that arrived early never takes the room of data before it. The next byte in
 //! order finds room as soon as the application reads.
 //!
 //! A sender does not learn when there is room again, except by its retransmission timer, with its back-off. A closed window would be

@@ -12,7 +12,7 @@ use transom_wire::{SackBlock, SackBlocks, Seq};
 /// The most disjoint ranges held beyond RCV.NXT.
 pub(super) const MAX_GAPS: usize = 1024;
 
-/// The most holes that the reader has not noted. With that many, RCV.NXT does not move over a further one: a peer that gives up all but a
+/// The most holes that the reader has not noted. With that many, RCV.NXT does not move over a further one. A peer that gives up all but a
 /// few bytes must not fill the memory with the rest.
 pub(super) const MAX_HOLES: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the kernel would do with a call.
+/// The kernel's decision about a call.
 fn decide(code: &[sock_filter], architecture: u32, number: i64, arguments: [u64; 6]) -> u32 {
     let word = |offset: u32| match offset {
         NUMBER => number as u32,

@@ -28,7 +28,7 @@ fn header(is_v6: bool, payload: usize, flags: Flags) -> Vec<u8> {
     bytes
 }
 
-/// What the segments of a super-segment look like in datagrams, one after the other, and how far apart they are.
+/// The segments of a super-segment in datagrams, one after the other, and their distance.
 fn datagrams(is_v6: bool, payload: &[u8], size: u16, flags: Flags) -> (Vec<u8>, usize) {
     let headers = header(is_v6, payload.len(), flags);
     let kind = if is_v6 { SegmentKind::Tcp6 } else { SegmentKind::Tcp4 };
@@ -48,7 +48,7 @@ fn datagrams(is_v6: bool, payload: &[u8], size: u16, flags: Flags) -> (Vec<u8>, 
 }
 
 proptest! {
-    /// What was cut is put together as it was.
+    /// A super-segment that was cut is put together again.
     #[test]
     fn segments_become_what_they_were(
         is_v6: bool, size in 1u16..2000, length in 1usize..30_000, fin: bool, push: bool,

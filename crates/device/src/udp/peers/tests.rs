@@ -113,7 +113,7 @@ fn who_is_let_in_gets_an_address_and_keeps_to_it() {
     // From somewhere else with her session: she is told to say hello, if it is she.
     let (header, _) = answer(judge(bob, to_alice.session, "10.9.0.2", "10.9.0.1"));
     assert_eq!((header.kind, header.session), (kind::STRANGER, to_alice.session));
-    // What goes to her still goes to where she is.
+    // Packets for her still go to her place.
     assert_eq!(peers.at("10.9.0.2".parse().unwrap()).unwrap().endpoint, alice);
 }
 
@@ -199,7 +199,7 @@ fn pings_are_answered_with_no_more_than_they_have() {
 }
 
 proptest! {
-    /// Whatever comes from whomever: nobody is let in, and answers are no longer than what they answer.
+    /// Random datagrams from random peers: nobody is let in, and no answer is longer than its question.
     #[test]
     fn garbage_is_dropped(
         kind in 0u8..12, version in 0u8..3, session in 0u32..0x1010, body: Vec<u8>, host: u8,

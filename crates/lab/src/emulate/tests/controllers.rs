@@ -199,10 +199,10 @@ impl Model {
 /// - *A loss* reduces the window to what is in flight for one round trip (4.2.3.4), and then it is what it was. In flight are three to five quarters of the
 ///   product, and the window is 2.2 to 2.75 products: a share of 0.27 to 0.57, and more by what is acknowledged until it is seen, 0.65; for the kernel's,
 ///   whose flight is larger by what acknowledgements have gathered, 0.85.
-/// - *PROBE_RTT* begins when the least round-trip time was not seen for ten seconds (4.3.5): it was seen in the first round trips, before there was a queue, at
-///   0.3 s at the latest, and it takes a round trip to notice. It lasts until the flight has fallen to four segments, a round trip with what is in
-///   the queue, and 200 ms and a round trip from then. Then the window is what it was, to a tenth. The kernel's has the part of what acknowledgements have gathered
-///   before and after, and either may be a quarter more.
+/// - *PROBE_RTT* begins when the least round-trip time was not seen for ten seconds (4.3.5). It was seen in the first round trips, before there was a
+///   queue, at 0.3 s at the latest, and it takes a round trip to notice. It lasts until the flight has fallen to four segments, a round trip with
+///   what is in the queue, and 200 ms and a round trip from then. Then the window is what it was, to a tenth. The kernel's has the part of what
+///   acknowledgements have gathered before and after, and either may be a quarter more.
 #[test]
 fn bbr_is_the_kernels_bbr() {
     if !allowed() {

@@ -70,12 +70,12 @@ fn may_have_sent(between: f64, cuts: &[Cut], whose: &str) {
 /// The same packets are lost of Transom's Reno in the simulator and of the kernel's in the emulator. In both there is nothing that takes time
 /// but 20 ms each way.
 ///
-/// The bands. The first loss is in slow start, in whose round trip the window goes from 80 segments to 112, and it is noticed somewhere in
-/// between, wherever acknowledgements are when it is: the threshold is half of 80 to 112, and from there on the two differ. After that
-/// the window changes slowly: each loss halves it (RFC 5681, equation 4) to 10 %, and in between it grows by one segment per round trip (RFC
-/// 5681, section 3.1) to 15 %. How many packets are sent between two losses is known ([`may_have_sent`]), which ties the windows to each
-/// other. And what the first loss made different has nearly gone by the third: by the same arithmetic 15 segments more after the first are 4 % more
-/// before the third, and the band is 10 %.
+/// The bands. The first loss is in slow start, in whose round trip the window goes from 80 segments to 112, and it is noticed somewhere in between,
+/// wherever acknowledgements are when it is. The threshold is half of 80 to 112, and from there on the two differ. After that the window changes
+/// slowly: each loss halves it (RFC 5681, equation 4) to 10 %, and in between it grows by one segment per round trip (RFC 5681, section 3.1) to 15
+/// %. How many packets are sent between two losses is known ([`may_have_sent`]), which ties the windows to each other. And what the first loss made
+/// different has nearly gone by the third: by the same arithmetic 15 segments more after the first are 4 % more before the third, and the band is
+/// 10 %.
 #[test]
 fn the_same_losses_make_the_same_sawtooth() {
     if !allowed() {
@@ -137,9 +137,9 @@ pub(super) fn w_cubic(t: f64, w_max: f64, epoch: f64) -> f64 {
     C * (t - k).powi(3) + w_max
 }
 
-/// One packet of the kernel's CUBIC is lost, on a way of 200 ms, where for seconds its window is above what Reno's would be. The loss is in
-/// the round trip in which slow start goes from 80 segments to 110, so the threshold is β of something in between, and W_max is the threshold over β.
-/// From there the window aims at W_cubic(t + RTT) (section 4.4), which it reaches within a round trip: it is nowhere below W_cubic(t) and nowhere above
+/// One packet of the kernel's CUBIC is lost, on a way of 200 ms, where for seconds its window is above what Reno's would be. The loss is in the round
+/// trip in which slow start goes from 80 segments to 110, so the threshold is β of something in between, and W_max is the threshold over β. From
+/// there the window aims at W_cubic(t + RTT) (section 4.4), which it reaches within a round trip. It is nowhere below W_cubic(t) and nowhere above
 /// W_cubic(t + RTT), but for 3 %, which are the two segments that rounding and sampling every 20 ms can make of 77.
 #[test]
 fn a_kernels_cubic_follows_the_rfcs_curve() {

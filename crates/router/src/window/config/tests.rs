@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_refused() {
         ),
         (
             "target-window(upper=3 packets, lower=1 packet, naive, syn-windows)",
-            "`syn-windows` needs the memory of flows that `naive` does without",
+            "`syn-windows` needs a flow table, which `naive` does not have",
         ),
         ("fair-share(queue=1kB, syn-windows=2)", "write true or false"),
         ("ack-delay(above=1kB, syn-windows)", "has no parameter `syn-windows`"),

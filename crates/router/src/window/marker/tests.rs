@@ -36,7 +36,7 @@ fn mark(open: &mut Open, number: u32, window: u16, wish: AckAction) -> u16 {
 #[test]
 fn figure_3_without_shrinking() {
     // Six packets of 1000 bytes are out and the target is three. Each acknowledgement lowers the window by the packet that it
-    // acknowledges: the right edge stays at 6001 until the window is three packets, and then moves on.
+    // acknowledges. The right edge stays at 6001 until the window is three packets, and then moves on.
     let mut flow = open(6000, 1000, 0);
     assert_eq!(mark(&mut flow, 1001, 6000, to(3000)), 5000);
     assert_eq!(mark(&mut flow, 2001, 6000, to(3000)), 4000);

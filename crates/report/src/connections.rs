@@ -1,0 +1,212 @@
+//! The page of the connections of a program, from what was sampled while they lasted.
+//!
+//! ```
+//! use transom_report::connections::{Connections, Seen};
+//! use transom_report::render;
+//!
+//! let mut seen = Seen::new("10.9.0.2:40000", "10.9.0.1:80", 0.0);
+//! seen.add(0.005, &Default::default());
+//! let page = Connections { lead: "curl".into(), seen: vec![seen], ..Connections::default() };
+//! assert!(render(&page.data()).contains("10.9.0.1:80"));
+//! ```
+
+use transom_tcp::connection::Info;
+
+use crate::transfer::{Sample, Trace};
+use crate::{Block, Chart, Hue, Points, ReportData, Row, Section, Style, Table};
+
+/// So many connections have charts: those that carried most.
+const CHARTS: usize = 8;
+
+/// One connection.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    local: String,
+    remote: String,
+    congestion: String,
+    began: f64,
+    ended: f64,
+    /// Bytes that the program has sent, and bytes that have arrived in order.
+    bytes: [u64; 2],
+    trace: Trace,
+    /// MiB each way over seconds.
+    carried: [Points; 2],
+}
+
+impl Seen {
+    /// A connection that was first seen `at` this many seconds.
+    pub fn new(local: impl Into<String>, remote: impl Into<String>, at: f64) -> Seen {
+        Seen { local: local.into(), remote: remote.into(), began: at, ended: at, ..Seen::default() }
+    }
+
+    /// Adds what the connection tells of itself `at` this many seconds.
+    pub fn add(&mut self, at: f64, info: &Info) {
+        self.trace.add(at, Sample::from(info));
+        self.congestion = info.congestion.to_owned();
+        self.ended = at;
+        // The end of the stream takes a place too.
+        let acked = info.snd_una.stream_offset().min(info.counters.bytes_sent);
+        self.bytes = [acked + info.unacknowledged as u64, info.counters.bytes_accepted];
+        for (points, bytes) in self.carried.iter_mut().zip(self.bytes) {
+            points.push((at, bytes as f64 / (1024.0 * 1024.0)));
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.bytes.iter().sum()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.ended - self.began
+    }
+
+    fn title(&self) -> String {
+        format!("{} – {}", self.local, self.remote)
+    }
+
+    fn section(&self) -> Section {
+        let [up, down] = self.carried.clone();
+        let carried = Chart::new("Bytes carried", "stream", "MiB")
+            .series("sent", Style::Step, Hue::Blue, up)
+            .series("received", Style::Step, Hue::Green, down);
+        let [windows, rtt] = self.trace.charts();
+        Section { title: self.title(), charts: vec![carried, windows, rtt], ..Section::default() }
+    }
+}
+
+impl From<&Info> for Sample {
+    fn from(info: &Info) -> Sample {
+        Sample {
+            cwnd: info.cwnd,
+            ssthresh: Some(info.ssthresh).filter(|&threshold| threshold != u64::MAX),
+            in_flight: info.in_flight,
+            srtt: info.srtt,
+            last_rtt: info.last_rtt,
+            min_rtt: info.min_rtt,
+            retransmitted: info.counters.retransmitted_segments,
+            timeouts: Some(info.counters.timeouts),
+        }
+    }
+}
+
+/// All connections of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    /// What the program was, and whose TCP it had.
+    pub lead: String,
+    /// The connections that were sampled, in their order.
+    pub seen: Vec<Seen>,
+    /// How many there were besides.
+    pub unseen: u64,
+    /// How many the kernel carried.
+    pub by_kernel: u64,
+    /// The command that makes them again.
+    pub command: String,
+}
+
+impl Connections {
+    /// The page's contents.
+    pub fn data(&self) -> ReportData {
+        let mut largest: Vec<&Seen> = self.seen.iter().collect();
+        largest.sort_by_key(|seen| std::cmp::Reverse(seen.total()));
+        largest.truncate(CHARTS);
+        let mut notes = vec!["Times are real: another run gives a different picture.".to_owned()];
+        if self.seen.len() > CHARTS {
+            notes.push(format!("Charts are shown for the {CHARTS} connections that carried most."));
+        }
+        if self.unseen > 0 {
+            notes.push(format!("{} further connections were not sampled.", self.unseen));
+        }
+        ReportData {
+            title: "Transom exec".into(),
+            lead: self.lead.clone(),
+            summary: self.summary(),
+            blocks: vec![Block::Table(self.table())],
+            sections: largest.into_iter().map(Seen::section).collect(),
+            notes,
+            command: self.command.clone(),
+            ..ReportData::default()
+        }
+    }
+
+    fn summary(&self) -> Vec<Row> {
+        let sum = |part: &dyn Fn(&Seen) -> u64| self.seen.iter().map(part).sum::<u64>().to_string();
+        let last = |part: &dyn Fn(&Sample) -> u64| {
+            sum(&|seen: &Seen| seen.trace.last().as_ref().map_or(0, part))
+        };
+        vec![
+            Row::new(
+                "Connections by Transom",
+                [(self.seen.len() as u64 + self.unseen).to_string()],
+            ),
+            Row::new("Connections by the kernel", [self.by_kernel.to_string()]),
+            Row::new("Bytes sent", [sum(&|seen| seen.bytes[0])]),
+            Row::new("Bytes received", [sum(&|seen| seen.bytes[1])]),
+            Row::new("Segments sent again", [last(&|sample| sample.retransmitted)]),
+            Row::new("Retransmission timeouts", [last(&|sample| sample.timeouts.unwrap_or(0))]),
+        ]
+    }
+
+    fn table(&self) -> Table {
+        let head = [
+            "local",
+            "remote",
+            "units",
+            "seconds#",
+            "sent, bytes#",
+            "received, bytes#",
+            "sent again#",
+            "round-trip time, ms#",
+        ];
+        let mut table = Table::new("Connections", &head);
+        table.rows = self
+            .seen
+            .iter()
+            .map(|seen| {
+                let last = seen.trace.last().unwrap_or_default();
+                let rtt =
+                    last.srtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
+                vec![
+                    seen.local.clone().into(),
+                    seen.remote.clone().into(),
+                    seen.congestion.clone().into(),
+                    format!("{:.3}", seen.seconds()).into(),
+                    seen.bytes[0].to_string().into(),
+                    seen.bytes[1].to_string().into(),
+                    last.retransmitted.to_string().into(),
+                    rtt.into(),
+                ]
+            })
+            .collect();
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_connections_are_one_page() {
+        let seen = |number: u64| {
+            let mut seen = Seen::new("10.9.0.2:40000", format!("10.9.0.1:{number}"), 0.5);
+            seen.bytes = [number, 1];
+            seen.ended = 1.0;
+            seen
+        };
+        let connections = Connections {
+            seen: (0..20).map(seen).collect(),
+            unseen: 3,
+            by_kernel: 2,
+            ..Connections::default()
+        };
+        let data = connections.data();
+        assert_eq!(data.sections.len(), CHARTS);
+        assert_eq!(data.sections[0].title, "10.9.0.2:40000 – 10.9.0.1:19");
+        assert_eq!(data.summary[0].values, ["23"]);
+        assert_eq!(data.summary[2].values, ["190"]);
+        let Block::Table(table) = &data.blocks[0] else { panic!("a table") };
+        assert_eq!(table.rows.len(), 20);
+        assert_eq!(table.rows[3][3].text, "0.500");
+    }
+}
