@@ -14,13 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// No such option or algorithm.
+// No such algorithm.
 #define TS_ENOENT 2
 
-// The call would go on waiting, and patience has ended: repeat it to go on.
+// The call was ended while it waited: repeat it to go on waiting.
 #define TS_EINTR 4
 
-// The stack panicked; the host is of no more use, and its message says why.
+// The library has failed; its message says why.
 #define TS_EIO 5
 
 // A configuration of a later version whose additions are not known here.
@@ -38,7 +38,7 @@
 // An argument makes no sense.
 #define TS_EINVAL 22
 
-// A policy on the path denies it.
+// A router reports that a policy forbids it.
 #define TS_EACCES 13
 
 // Too many connections.
@@ -53,7 +53,7 @@
 // The connection is closed for writing.
 #define TS_EPIPE 32
 
-// Our own host is isolated, says a router.
+// A router reports that this host is isolated.
 #define TS_ENONET 64
 
 // A router did not understand a header.
@@ -71,7 +71,7 @@
 // No such type of socket.
 #define TS_ESOCKTNOSUPPORT 94
 
-// Not with this socket, or not in this library.
+// The socket, or the library, does not support it.
 #define TS_EOPNOTSUPP 95
 
 // No such family of addresses.
@@ -83,10 +83,10 @@
 // The address is not the host's, or no port is free.
 #define TS_EADDRNOTAVAIL 99
 
-// There is no way there.
+// No route leads to the address.
 #define TS_ENETUNREACH 101
 
-// The connection was given up here.
+// The connection was aborted on this side.
 #define TS_ECONNABORTED 103
 
 // The peer reset the connection.
@@ -98,13 +98,13 @@
 // The socket is not connected.
 #define TS_ENOTCONN 107
 
-// Nothing was heard for too long.
+// The peer did not answer in time.
 #define TS_ETIMEDOUT 110
 
-// Nobody listens there.
+// The peer refused the connection.
 #define TS_ECONNREFUSED 111
 
-// There is no such host, says a router.
+// A router reports that the host does not exist.
 #define TS_EHOSTDOWN 112
 
 // The host cannot be reached.
@@ -113,7 +113,7 @@
 // The socket is connecting already.
 #define TS_EALREADY 114
 
-// Connecting has begun.
+// The connection is being opened.
 #define TS_EINPROGRESS 115
 
 // IPv4.

@@ -1,7 +1,7 @@
 //! A host's configuration as plain fields, for C.
 //!
-//! The structure may grow: it begins with the size its user was compiled with. What lies beyond that has its default; what a
-//! later version added is refused if it is set, since ignoring it would be worse.
+//! The structure may grow. It begins with the size that the caller was compiled with. Fields beyond that size have their defaults. A field of a
+//! later version is refused if it is set: to ignore it would mislead the caller.
 //!
 //! Which units the host's TCP is composed of is said in words ([`transom_tcp::compose`]), as on the command line and in scenarios; the other
 //! fields are what no unit decides.
@@ -294,8 +294,8 @@ mod tests {
         let refused = |tcp: &str| stack(tcp).unwrap_err();
         assert_eq!(refused("cubik"), "tcp: there is no unit called `cubik`; did you mean cubic?");
         assert_eq!(refused("sack + newreno"), "tcp: `sack` and `newreno` are both loss recovery");
-        assert!(refused("adu").contains("bytes are written"));
-        assert!(refused("unordered").contains("a stream is read"));
+        assert!(refused("adu").contains("writes bytes"));
+        assert!(refused("unordered").contains("reads a stream"));
     }
 
     #[test]

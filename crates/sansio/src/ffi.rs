@@ -1,7 +1,7 @@
 //! The functions C calls, and the table of hosts behind them.
 //!
-//! A host is a number, not a pointer: one that was never given out, or is of a host that was destroyed, is told from a good one
-//! and gives `EBADF`. Numbers are not given out twice. Hosts are independent of each other and may be used from different threads;
+//! A host is a number, not a pointer. A number that was never given out, or whose host was destroyed, gives `EBADF`.
+//! Numbers are not given out twice. Hosts are independent of each other and may be used from different threads;
 //! calls on one host wait for each other.
 //!
 //! Nothing unwinds into C. If the stack panics, the call gives `EIO`, as does every later one on that host but `ts_message`, which

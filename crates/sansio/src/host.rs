@@ -1,15 +1,15 @@
 //! A host in virtual time: packets in, packets out, timers, and calls that wait.
 //!
-//! Time stands still but for two calls: [`Host::run_to`], and a socket call that has to wait. Both move from one event to the
-//! next, an event being a packet queued by [`Host::inject`] for that time or a timer of the stack; at the same instant packets
-//! come first, in the order in which they were queued. After every event and every call the stack is asked for what it wants to
-//! send; the packets queue up with the time at which they left, until [`Host::next_packet`] takes them.
+//! Time moves in two calls only: [`Host::run_to`], and a socket call that has to wait. Both move from one event to the
+//! next. An event is a packet that [`Host::inject`] queued for that time, or a timer of the stack. At the same instant packets
+//! come first, in the order in which they were queued. After every event and every call the stack sends what it has to
+//! send. These packets wait, with the time at which they left, until [`Host::next_packet`] takes them.
 //!
 //! # Waiting
-//! A call on a blocking socket that cannot finish moves time on, for as long as the tool's patience ([`Host::set_patience`])
-//! lasts; then it gives `EINTR`, the error of a call that something outside has cut short. Nothing is lost by it: the
-//! same call made again goes on waiting (`connect` too), and what was moved so far is returned as a count instead. Patience is
-//! zero at first: time is moved by the tool alone, and a blocking call that has to wait says so at once. The socket's own
+//! A call on a blocking socket that cannot finish moves time on, as far as the tool's patience ([`Host::set_patience`])
+//! allows. Then it gives `EINTR`, as a call that a signal interrupts. Nothing is lost: the same call made again goes on
+//! waiting (`connect` too). If some bytes were transferred before, the call returns their number instead. Patience is
+//! zero at first: then only the tool moves time, and a blocking call that has to wait gives `EINTR` at once. The socket's own
 //! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ pub const MAX_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 /// The longest IP packet.
 const MAX_PACKET: usize = 65_535;
 
-/// Timers that may fire at one and the same instant before something must be wrong.
+/// More timers than this at one instant are a defect.
 const MAX_ROUNDS: u32 = 100_000;
 
 /// A host with its sockets and its clock.
@@ -86,7 +86,7 @@ impl Host {
     ///
     /// # Errors
     /// `EINVAL` for a time that has passed or a packet without a byte, `EMSGSIZE` for one longer than IP allows. Whether the
-    /// packet makes sense is for the stack to find out.
+    /// packet makes sense, the stack decides.
     pub fn inject(&mut self, at: Instant, packet: &[u8]) -> Result<()> {
         if at < self.now || packet.is_empty() {
             return Err(Errno(EINVAL));
@@ -104,7 +104,7 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the next packet that left the host, with the time at which it did.
+    /// Takes the next packet that left the host, with the time at which it left.
     pub fn next_packet(&mut self) -> Option<(Instant, Vec<u8>)> {
         self.departures.pop_front()
     }
@@ -244,7 +244,7 @@ fn flush(stack: &mut Stack, now: Instant, departures: &mut VecDeque<(Instant, Ve
     while stack.poll_event().is_some() {}
 }
 
-/// Leaves nothing undone that is due now: packets to send, and timers that are due at once.
+/// Does what is due now: sends packets, and lets timers fire.
 ///
 /// # Panics
 /// If timers keep firing at the same instant, which would be a defect of the stack.

@@ -46,7 +46,7 @@ impl<'a> Sockets<'a> {
         self.table
     }
 
-    /// Leaves nothing undone that is due now.
+    /// Does what is due now.
     pub(crate) fn settle(&mut self) {
         (self.settle)(self.stack);
     }

@@ -14,11 +14,11 @@ pub struct Errno(pub i32);
 /// What every call here returns.
 pub type Result<T> = core::result::Result<T, Errno>;
 
-/// No such option or algorithm.
+/// No such algorithm.
 pub const ENOENT: i32 = 2;
-/// The call would go on waiting, and patience has ended: repeat it to go on.
+/// The call was ended while it waited: repeat it to go on waiting.
 pub const EINTR: i32 = 4;
-/// The stack panicked; the host is of no more use, and its message says why.
+/// The library has failed; its message says why.
 pub const EIO: i32 = 5;
 /// A configuration of a later version whose additions are not known here.
 pub const E2BIG: i32 = 7;
@@ -30,7 +30,7 @@ pub const EAGAIN: i32 = 11;
 pub const EFAULT: i32 = 14;
 /// An argument makes no sense.
 pub const EINVAL: i32 = 22;
-/// A policy on the path denies it.
+/// A router reports that a policy forbids it.
 pub const EACCES: i32 = 13;
 /// Too many connections.
 pub const ENFILE: i32 = 23;
@@ -40,7 +40,7 @@ pub const EMFILE: i32 = 24;
 pub const ENOTTY: i32 = 25;
 /// The connection is closed for writing.
 pub const EPIPE: i32 = 32;
-/// Our own host is isolated, says a router.
+/// A router reports that this host is isolated.
 pub const ENONET: i32 = 64;
 /// A router did not understand a header.
 pub const EPROTO: i32 = 71;
@@ -52,7 +52,7 @@ pub const ENOPROTOOPT: i32 = 92;
 pub const EPROTONOSUPPORT: i32 = 93;
 /// No such type of socket.
 pub const ESOCKTNOSUPPORT: i32 = 94;
-/// Not with this socket, or not in this library.
+/// The socket, or the library, does not support it.
 pub const EOPNOTSUPP: i32 = 95;
 /// No such family of addresses.
 pub const EAFNOSUPPORT: i32 = 97;
@@ -60,9 +60,9 @@ pub const EAFNOSUPPORT: i32 = 97;
 pub const EADDRINUSE: i32 = 98;
 /// The address is not the host's, or no port is free.
 pub const EADDRNOTAVAIL: i32 = 99;
-/// There is no way there.
+/// No route leads to the address.
 pub const ENETUNREACH: i32 = 101;
-/// The connection was given up here.
+/// The connection was aborted on this side.
 pub const ECONNABORTED: i32 = 103;
 /// The peer reset the connection.
 pub const ECONNRESET: i32 = 104;
@@ -70,17 +70,17 @@ pub const ECONNRESET: i32 = 104;
 pub const EISCONN: i32 = 106;
 /// The socket is not connected.
 pub const ENOTCONN: i32 = 107;
-/// Nothing was heard for too long.
+/// The peer did not answer in time.
 pub const ETIMEDOUT: i32 = 110;
-/// Nobody listens there.
+/// The peer refused the connection.
 pub const ECONNREFUSED: i32 = 111;
-/// There is no such host, says a router.
+/// A router reports that the host does not exist.
 pub const EHOSTDOWN: i32 = 112;
 /// The host cannot be reached.
 pub const EHOSTUNREACH: i32 = 113;
 /// The socket is connecting already.
 pub const EALREADY: i32 = 114;
-/// Connecting has begun.
+/// The connection is being opened.
 pub const EINPROGRESS: i32 = 115;
 
 impl Errno {

@@ -150,7 +150,7 @@ assert c.getsockopt(IPPROTO_TCP, TCP_KEEPIDLE) == 30
 assert c.getsockopt(IPPROTO_TCP, TCP_MAXSEG) in range(1000, 1461)
 c.sendall(b'x'); assert c.recv(9) == b'X'
 info = c.getsockopt(IPPROTO_TCP, TCP_INFO, 300)
-assert len(info) == 232 and info[0] == 1 and struct.unpack_from('I', info, 68)[0] > 0
+assert len(info) >= 232 and info[0] == 1 and struct.unpack_from('I', info, 68)[0] > 0
 assert struct.unpack_from('Q', info, 128)[0] == 1, 'bytes received'
 assert len(c.getsockopt(IPPROTO_TCP, TCP_INFO, 104)) == 104
 # Copies are the same socket, in a child too.

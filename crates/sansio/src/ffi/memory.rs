@@ -1,9 +1,8 @@
 //! The caller's memory: where pointers become slices and values, and nowhere else.
 //!
-//! Every function here asks the same of its caller: a pointer that is not null is valid for the length that comes with it, for
-//! reading or writing as the function says, for as long as the call lasts. Null is no error of the caller's that matters: it
-//! gives `EFAULT` where memory is needed. Bytes are copied out; nothing ever holds a Rust reference to memory that may not be
-//! initialised.
+//! Every function here asks the same of its caller. A pointer that is not null is valid for the length that comes with it, for
+//! reading or writing as the function says, for as long as the call lasts. Null is allowed: it gives `EFAULT` where memory is
+//! needed. Bytes are copied. No Rust reference ever points to memory that may not be initialised.
 
 use crate::errno::{EFAULT, EINVAL, Errno, Result};
 use std::ffi::{CStr, c_char, c_void};

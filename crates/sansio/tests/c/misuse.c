@@ -79,7 +79,7 @@ static void configurations(void)
     CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "did you mean cubic"));
     config.tcp = "adu";
     CHECK(ts_create(&config) == -TS_EINVAL);
-    CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "bytes are written"));
+    CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "writes bytes"));
     config.tcp = "caf\xe9";
     CHECK(ts_create(&config) == -TS_EINVAL);
     CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "UTF-8"));
