@@ -95,10 +95,11 @@ fn tonic_echoes() {
         let listener = TcpListener::bind(&b, at).unwrap();
         let server = tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
-                assert_eq!(request.uri().path(), "/test.Echo/Say");
-                Ok::<_, Infallible>(server::Grpc::new(Plain).unary(Echo, request).await)
-            });
+            let service =
+                hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
+                    assert_eq!(request.uri().path(), "/test.Echo/Say");
+                    Ok::<_, Infallible>(server::Grpc::new(Plain).unary(Echo, request).await)
+                });
             let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });

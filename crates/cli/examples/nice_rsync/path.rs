@@ -50,12 +50,11 @@ impl Network {
         let rate = rate.parse().map_err(|error| anyhow::anyhow!("{rate}: {error}"))?;
         let queue: QueueLimit =
             QUEUE.parse().map_err(|error| anyhow::anyhow!("{QUEUE}: {error}"))?;
-        let link = || {
-            let mut link = LinkConfig::default();
-            link.rate = Some(rate);
-            link.delay = DELAY;
-            link.queue = queue.into();
-            link
+        let link = || LinkConfig {
+            rate: Some(rate),
+            delay: DELAY,
+            queue: queue.into(),
+            ..LinkConfig::default()
         };
         let config = PathConfig { egress: link(), ingress: link(), seed: 1 };
         let left = Emulated::new(left, &config).context("cannot emulate the path")?;
