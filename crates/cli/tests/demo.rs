@@ -50,7 +50,7 @@ fn a_second_transom_has_the_same() {
 
 #[test]
 fn what_delivers_no_stream_is_refused() {
-    run(["demo", "--memory", "--tcp", "unordered"]).fails_with(1, "here a stream is read");
+    run(["demo", "--memory", "--tcp", "unordered"]).fails_with(1, "but this one reads a stream");
     run(["demo", "--kernel-congestion", "vegas"])
         .fails_with(2, "possible values: reno, cubic, bbr");
 }
