@@ -4,8 +4,7 @@
 //! use transom_report::connections::{Connections, Seen};
 //! use transom_report::render;
 //!
-//! let mut seen = Seen::new("10.9.0.2:40000", "10.9.0.1:80", 0.0);
-//! seen.add(0.005, &Default::default());
+//! let seen = Seen::new("10.9.0.2:40000", "10.9.0.1:80", 0.0);
 //! let page = Connections { lead: "curl".into(), seen: vec![seen], ..Connections::default() };
 //! assert!(render(&page.data()).contains("10.9.0.1:80"));
 //! ```

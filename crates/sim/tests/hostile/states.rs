@@ -185,7 +185,10 @@ fn one_segment(stage: Stage, flags: Flags, seq: i64, ack: i64, payload: &[u8]) {
         ..header
     };
     let packet = scene.peer.packet(&header, payload);
-    scene.victim.limits.packets = 1;
+    // An answer to an older connection is reset, and the SYN leaves once more behind the reset.
+    let answers = flags.contains(Flags::ACK) && !flags.contains(Flags::RST) && ack != 0;
+    let repeats = stage == Stage::In(State::SynSent) && answers;
+    scene.victim.limits.packets = 1 + u64::from(repeats);
     let replies = scene.victim.inject(&packet);
     let after = scene.fingerprint();
     let what = format!("{stage:?} {flags:?} seq {seq:+} ack {ack:+} {} bytes", payload.len());
