@@ -165,7 +165,7 @@ fn a_half_open_connection_falls_to_an_exact_reset_only() {
 fn an_attempt_is_refused_only_by_who_saw_its_syn() {
     let mut scene = Scene::at(Stage::In(State::SynSent));
     let id = scene.id.unwrap();
-    for (nth, offset) in offsets(65_535).into_iter().enumerate() {
+    for (nth, offset) in offsets(65_535).enumerate() {
         scene.victim.inject(&scene.peer.at(Flags::RST | Flags::ACK, 0, offset, &[]));
         scene.victim.inject(&scene.peer.at(Flags::RST, offset, 0, &[]));
         // RFC 9293 section 3.10.7.3: answered by a reset, in vain. The first time the SYN leaves once more behind it, and never again.
