@@ -132,6 +132,8 @@ pub struct Axis {
     pub unit: String,
     /// Whether zero is always visible. Sequence numbers fill the chart instead.
     pub from_zero: bool,
+    /// Whether equal distances are equal factors. Values that are not above zero have no place then. Only pictures show it ([`plot`](crate::plot)).
+    pub logarithmic: bool,
 }
 
 /// A curve.
@@ -173,6 +175,8 @@ pub enum Style {
     Dashed,
     /// Not at all.
     Dots,
+    /// Not at all: each is a bar from the axis, beside those of other curves with bars. Only pictures have bars; a page shows dots.
+    Bars,
 }
 
 /// The shape of an event.
@@ -231,7 +235,12 @@ impl Chart {
         Chart {
             title: title.into(),
             caption: String::new(),
-            axis: Axis { label: label.into(), unit: unit.into(), from_zero: true },
+            axis: Axis {
+                label: label.into(),
+                unit: unit.into(),
+                from_zero: true,
+                logarithmic: false,
+            },
             series: Vec::new(),
             markers: Vec::new(),
         }
@@ -246,6 +255,12 @@ impl Chart {
     /// Lets the axis begin where the values do.
     pub fn floating(mut self) -> Chart {
         self.axis.from_zero = false;
+        self
+    }
+
+    /// Makes equal distances of the vertical axis equal factors.
+    pub fn logarithmic(mut self) -> Chart {
+        self.axis.logarithmic = true;
         self
     }
 
@@ -278,7 +293,7 @@ impl Chart {
     }
 
     /// The chart as text: each curve with its least, its mean and its greatest value.
-    pub(crate) fn alt_text(&self) -> String {
+    pub fn alt_text(&self) -> String {
         let unit = &self.axis.unit;
         let curves = self.series.iter().filter_map(|series| {
             let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());

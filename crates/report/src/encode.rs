@@ -42,7 +42,7 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
             Style::Line => "line",
             Style::Step => "step",
             Style::Dashed => "dashed",
-            Style::Dots => "dots",
+            Style::Dots | Style::Bars => "dots",
         },
         points: thinned(&series.points),
         spread: &series.spread,
