@@ -178,8 +178,9 @@ impl Page {
     fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
         let PageText { id, title, source, claim, finding, .. } = &self.text;
         let mut page = format!(
-            "# {id}: {title}\n\n<!-- Made by `transom papers pages` from papers/pages/{id}.toml and papers/results. -->\n\n\
+            "# {id}: {title}\n\n<!-- Made by `transom papers pages` from papers/pages/{}.toml and papers/results. -->\n\n\
              {source}. [All results](../../RESULTS.md)\n\n## The claim\n\n{}\n",
+            self.name(),
             claim.trim()
         );
         let _ = write!(page, "\n## The result: {}\n\n{}\n", self.verdict().word(), finding.trim());
