@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const BLESS: &str = "TRANSOM_BLESS=1 cargo test -p transom-papers --test pages";
 
@@ -51,6 +52,10 @@ const OWED: [&str; 38] = [
     "router/shrink",
 ];
 
+/// Everything that the repository's values give.
+static MADE: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| transom_papers::pages(&root().join("papers/results")).unwrap());
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -69,7 +74,7 @@ fn files(directory: &Path) -> BTreeMap<String, String> {
 fn pages_and_table_are_current() {
     let root = root();
     let from = root.join("papers/results");
-    let made = transom_papers::pages(&from).unwrap();
+    let made = &*MADE;
     let table = transom_papers::results(&from).unwrap();
     let (place, page) = (root.join("docs/papers"), root.join("RESULTS.md"));
     if std::env::var_os("TRANSOM_BLESS").is_some_and(|value| value == "1") {
@@ -83,7 +88,7 @@ fn pages_and_table_are_current() {
     let kept = files(&place);
     let orphans: Vec<&String> = kept.keys().filter(|name| !made.contains_key(*name)).collect();
     assert!(orphans.is_empty(), "no experiment has {orphans:?} in docs/papers");
-    for (name, text) in &made {
+    for (name, text) in made {
         assert!(kept.get(name) == Some(text), "docs/papers/{name} is out of date\n    {BLESS}");
     }
     assert!(fs::read_to_string(&page).unwrap() == table, "RESULTS.md is out of date\n    {BLESS}");
@@ -92,7 +97,7 @@ fn pages_and_table_are_current() {
 #[test]
 fn every_experiment_has_a_page_and_a_line() {
     let from = root().join("papers/results");
-    let made = transom_papers::pages(&from).unwrap();
+    let made = &*MADE;
     let table = transom_papers::results(&from).unwrap();
     for id in OWED {
         let name = id.replace('/', "-");
@@ -111,7 +116,7 @@ fn every_experiment_has_a_page_and_a_line() {
 
 #[test]
 fn pictures_are_there_and_small() {
-    let made = transom_papers::pages(&root().join("papers/results")).unwrap();
+    let made = &*MADE;
     let mut shown = 0;
     for (page, text) in made.iter().filter(|(name, _)| name.ends_with(".md")) {
         for part in text.split("![").skip(1) {
