@@ -68,6 +68,12 @@ pub fn form(full: bool) -> &'static str {
 }
 
 impl Experiment {
+    /// One that is not in the program, for a test.
+    #[cfg(test)]
+    pub(crate) const fn with_text(id: &'static str, text: &'static str) -> Experiment {
+        Experiment { id, file: id, text }
+    }
+
     /// The paper's part of the id.
     pub fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)

@@ -69,7 +69,8 @@ pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
         [one] if most > 1 => {
             let each: Vec<f64> =
                 one.seen.iter().filter_map(|values| mean(std::slice::from_ref(values))).collect();
-            format!("{} ({}; {count})", shown(unit, *means.first()?), range(&each))
+            let (mean, range) = (shown(unit, *means.first()?), range(&each));
+            if mean == range { format!("{mean} ({count})") } else { format!("{mean} ({range}; {count})") }
         }
         [_] => format!("{} ({count})", shown(unit, *means.first()?)),
         several => format!("{} ({} points, {count} each)", range(&means), several.len()),

@@ -43,17 +43,17 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found]) -> Option<Drawn> {
         let style = match curve.style.as_deref() {
             Some("dots") => Style::Dots,
             Some("bars") => Style::Bars,
-            Some("dashed") => Style::Dashed,
+            Some("dashed") => Style::Formula,
             Some("step") => Style::Step,
             _ => Style::Line,
         };
-        let hue = if style == Style::Dashed { Hue::Grey } else { hues.next()? };
+        let hue = if style == Style::Formula { Hue::Grey } else { hues.next()? };
         let spread = values.spread.clone();
         let points = values.points.clone();
         chart = chart.series(&curve.name, style, hue, values.points);
         // Few points are seen as such: a range of nothing is a dot.
         match (style, is_time) {
-            (Style::Dashed | Style::Step, _) | (_, true) => {}
+            (Style::Formula | Style::Step, _) | (_, true) => {}
             _ if spread.is_empty() => {
                 chart = chart.spread(points.iter().map(|(_, y)| (*y, *y)).collect());
             }

@@ -177,3 +177,142 @@ fn control<'a>(
     }
     Some(FoundControl { settings: there.settings.clone(), seen: values })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    /// Two controllers, of which the second is the control of a claim about the first.
+    static EXPERIMENT: Experiment = Experiment::with_text("test/control", CONTROLLED);
+    const CONTROLLED: &str = r#"
+        [scenario]
+        name = "control"
+        duration = "10s"
+        tcp = "classic"
+        [paper]
+        id = "test/control"
+        source = "none"
+        shows = "a claim and its control"
+        takes = "1s"
+        [hosts.a]
+        [hosts.b]
+        [[links]]
+        name = "path"
+        from = "a"
+        to = "b"
+        rate = "1Mbit/s"
+        delay = "10ms"
+        queue = "100 packets"
+        [[flows]]
+        name = "flow"
+        from = "a"
+        to = "b"
+        kind = "bulk"
+        [sweep]
+        flows.flow.profile.tcp = ["ltcp", "reno"]
+        [[expect]]
+        measure = "goodput"
+        flow = "flow"
+        min = "500kbit/s"
+        when = { flows.flow.profile.tcp = "ltcp" }
+        claim = { name = "half", says = "it has half of the link", control = { flows.flow.profile.tcp = "reno" } }
+        [[expect]]
+        measure = "goodput"
+        flow = "flow"
+        column = "goodput"
+        when = { flows.flow.profile.tcp = "reno" }
+        [forms.quick]
+    "#;
+
+    /// A summary with these rates in bits per second, as a file of the first format.
+    fn stored(ltcp: f64, reno: f64) -> Value {
+        let quantity =
+            json!({ "measure": "goodput", "flows": ["flow"], "statistic": "each", "from": "0s", "until": "10s" });
+        let run = |tcp: &str, value: f64| {
+            json!({
+                "settings": [{ "path": "flows.flow.profile.tcp", "value": tcp }],
+                "seed": 1,
+                "values": [{ "quantity": quantity, "values": [value] }],
+            })
+        };
+        json!({
+            "format": 1,
+            "id": "test/control",
+            "full": true,
+            "versions": ["0.1.0+test"],
+            "runs": [run("ltcp", ltcp), run("reno", reno)],
+        })
+    }
+
+    fn found(summary: &Value) -> Found {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("test-control.full.json");
+        fs::write(path, summary.to_string()).unwrap();
+        Found::new(&EXPERIMENT, directory.path()).unwrap()
+    }
+
+    fn claimed(found: &Found) -> &FoundBand {
+        found.points[0].bands.iter().find(|band| band.claim().is_some()).unwrap()
+    }
+
+    /// Values of the first format are read, and those of the control are found at its own point.
+    #[test]
+    fn a_band_that_accepts_its_control_is_found() {
+        let good = found(&stored(900e3, 100e3));
+        assert_eq!(good.freshness, Some(Freshness::Unknown));
+        assert_eq!(claimed(&good).verdict(), Verdict::Holds);
+        assert_eq!(claimed(&good).rejects_control(), Some(true));
+        let weak = found(&stored(900e3, 800e3));
+        assert_eq!(claimed(&weak).rejects_control(), Some(false));
+        let mut alone = stored(900e3, 0.0);
+        alone["runs"].as_array_mut().unwrap().pop();
+        assert_eq!(claimed(&found(&alone)).rejects_control(), None);
+    }
+
+    /// What was stored as the control of a run counts before what its own point has.
+    #[test]
+    fn a_stored_control_counts() {
+        let mut summary = stored(900e3, 800e3);
+        let mut control = summary["runs"][1]["values"][0].clone();
+        control["control"] = json!(2);
+        control["values"] = json!([100e3]);
+        summary["format"] = json!(2);
+        summary["runs"][0]["values"].as_array_mut().unwrap().push(control);
+        assert_eq!(claimed(&found(&summary)).rejects_control(), Some(true));
+    }
+
+    /// A fingerprint tells whether the scenario is still the one that was run.
+    #[test]
+    fn values_of_another_scenario_are_found() {
+        let with = |fingerprint: &str| {
+            let mut summary = stored(900e3, 100e3);
+            summary["format"] = json!(2);
+            for run in summary["runs"].as_array_mut().unwrap() {
+                run["fingerprint"] = json!(fingerprint);
+            }
+            found(&summary).freshness
+        };
+        assert_eq!(with(&"0".repeat(64)), Some(Freshness::Stale));
+        let point = EXPERIMENT.scenario(true).unwrap().point(1).unwrap();
+        let own = point.resolved.id(1, "").to_string();
+        // The other point's is not its own.
+        assert_eq!(with(&own), Some(Freshness::Stale));
+        let mut summary = stored(900e3, 100e3);
+        summary["runs"].as_array_mut().unwrap().remove(0);
+        summary["format"] = json!(2);
+        summary["runs"][0]["fingerprint"] = json!(own);
+        assert_eq!(found(&summary).freshness, Some(Freshness::Current));
+    }
+
+    #[test]
+    fn a_summary_of_a_later_format_is_refused() {
+        let mut summary = stored(1.0, 1.0);
+        summary["format"] = json!(3);
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("test-control.full.json"), summary.to_string()).unwrap();
+        let error = Found::new(&EXPERIMENT, directory.path()).unwrap_err();
+        assert!(error.to_string().contains("another version"), "{error}");
+    }
+}

@@ -70,7 +70,7 @@ fn line(page: &Page) -> String {
     let paper = cells(&|number| format!("{}: {}", number.what, number.paper));
     let ours = cells(&|number| page.ours(number).unwrap_or_else(|| "not measured".into()));
     let verdict = match (page.verdict(), page.score()) {
-        (Word::Partly, (holding, all)) => format!("partly, {holding} of {all} claims"),
+        (Word::Partly, (holding, all)) if all > 0 => format!("partly, {holding} of {all} claims"),
         (word, _) => word.word().to_owned(),
     };
     let stale = match page.freshness() {

@@ -95,9 +95,9 @@ pub enum HorizontalAxis {
 impl Section {
     /// Where the points are on the horizontal axis, if there are so few places that each can have a mark.
     pub(crate) fn places(&self) -> Vec<f64> {
-        let series = self.charts.iter().flat_map(|chart| &chart.series);
-        let mut places: Vec<f64> =
-            series.flat_map(|series| &series.points).map(|(x, _)| *x).collect();
+        let series = self.charts.iter().flat_map(|chart| &chart.series).map(|one| &one.points);
+        let markers = self.charts.iter().flat_map(|chart| &chart.markers).map(|one| &one.points);
+        let mut places: Vec<f64> = series.chain(markers).flatten().map(|(x, _)| *x).collect();
         places.retain(|x| x.is_finite());
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -173,6 +173,8 @@ pub enum Style {
     Step,
     /// Dashed steps, for a curve that belongs to another one of the same colour.
     Dashed,
+    /// By dashed straight lines: a formula or a bound beside what was measured. Only pictures have them; a page shows dashed steps.
+    Formula,
     /// Not at all.
     Dots,
     /// Not at all: each is a bar from the axis, beside those of other curves with bars. Only pictures have bars; a page shows dots.

@@ -41,7 +41,7 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
         drawn: match series.style {
             Style::Line => "line",
             Style::Step => "step",
-            Style::Dashed => "dashed",
+            Style::Dashed | Style::Formula => "dashed",
             Style::Dots | Style::Bars => "dots",
         },
         points: thinned(&series.points),

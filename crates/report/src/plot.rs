@@ -111,8 +111,8 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
                 bar += 1;
             }
             style => {
-                let dashed = if style == Style::Dashed { " dashed" } else { "" };
-                let path = path(&frame, &points, style != Style::Line);
+                let dashed = dashes(style);
+                let path = path(&frame, &points, matches!(style, Style::Step | Style::Dashed));
                 svg.path(&format!("curve{dashed} s-{hue}"), &path);
             }
         }
@@ -122,12 +122,16 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
             }
         }
     }
+    svg.end();
+    // A mark is whole, even at the edge, and is seen on a bar too.
     for markers in &chart.markers {
         for point in finite(&decimate(&markers.points, MOST_POINTS)) {
-            mark(&mut svg, markers.shape, markers.hue, frame.place(point));
+            if bars > 0 {
+                mark(&mut svg, markers.shape, "halo", frame.place(point));
+            }
+            mark(&mut svg, markers.shape, &format!("s-{}", markers.hue.name()), frame.place(point));
         }
     }
-    svg.end();
     for (row, items) in legend.iter().enumerate() {
         let mut x = left;
         let y = height - 18.0 + row as f64 * 18.0;
@@ -138,6 +142,11 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
         }
     }
     svg
+}
+
+/// The class of a curve that is dashed.
+fn dashes(style: Style) -> &'static str {
+    if matches!(style, Style::Dashed | Style::Formula) { " dashed" } else { "" }
 }
 
 fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
@@ -284,7 +293,8 @@ fn path(frame: &Frame, points: &[(f64, f64)], steps: bool) -> String {
 }
 
 fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, f64)) {
-    if !(low.is_finite() && high.is_finite()) {
+    // A range of nothing is the point alone.
+    if !(low.is_finite() && high.is_finite()) || low == high {
         return;
     }
     let (x, low, high) = (frame.across(x), frame.up(low), frame.up(high));
@@ -294,8 +304,8 @@ fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, 
     svg.line(&class, (x - 4.0, high), (x + 4.0, high));
 }
 
-fn mark(svg: &mut Svg, shape: Shape, hue: Hue, (x, y): (f64, f64)) {
-    let (stroke, fill) = (format!("curve s-{}", hue.name()), format!("dot f-{}", hue.name()));
+fn mark(svg: &mut Svg, shape: Shape, colour: &str, (x, y): (f64, f64)) {
+    let stroke = format!("curve {colour}");
     match shape {
         Shape::Cross => {
             svg.line(&stroke, (x - 4.0, y - 4.0), (x + 4.0, y + 4.0));
@@ -303,7 +313,12 @@ fn mark(svg: &mut Svg, shape: Shape, hue: Hue, (x, y): (f64, f64)) {
         }
         Shape::Triangle => {
             let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
-            svg.path(&fill, &format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"));
+            // Its colour is that of its area.
+            let class = match colour.strip_prefix("s-") {
+                Some(hue) => format!("dot f-{hue}"),
+                None => stroke,
+            };
+            svg.path(&class, &format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"));
         }
         Shape::Ring => svg.circle(&stroke, (x, y), 3.6),
     }
@@ -341,10 +356,10 @@ fn sample(svg: &mut Svg, item: &Item<'_>, (x, y): (f64, f64)) {
             svg.rect(&format!("dot f-{hue}"), (x + 2.0, y - 5.0), (12.0, 10.0), 0.0);
         }
         Drawn::Curve(style) => {
-            let dashed = if style == Style::Dashed { " dashed" } else { "" };
+            let dashed = dashes(style);
             svg.line(&format!("flow{dashed} s-{hue}"), (x, y), (x + 16.0, y));
         }
-        Drawn::Events(shape) => mark(svg, shape, item.hue, (x + 8.0, y)),
+        Drawn::Events(shape) => mark(svg, shape, &format!("s-{hue}"), (x + 8.0, y)),
     }
 }
 
