@@ -70,7 +70,11 @@ pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
             let each: Vec<f64> =
                 one.seen.iter().filter_map(|values| mean(std::slice::from_ref(values))).collect();
             let (mean, range) = (shown(unit, *means.first()?), range(&each));
-            if mean == range { format!("{mean} ({count})") } else { format!("{mean} ({range}; {count})") }
+            if mean == range {
+                format!("{mean} ({count})")
+            } else {
+                format!("{mean} ({range}; {count})")
+            }
         }
         [_] => format!("{} ({count})", shown(unit, *means.first()?)),
         several => format!("{} ({} points, {count} each)", range(&means), several.len()),

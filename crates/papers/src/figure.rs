@@ -60,7 +60,10 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found]) -> Option<Drawn> {
             _ => chart = chart.spread(spread),
         }
     }
-    for (paper, (shape, hue)) in figure.paper.iter().zip(PAPER.into_iter().cycle()) {
+    // A quick form is scaled down, and the paper's points are not.
+    let is_quick = |found: &&Found| !found.full && found.freshness.is_some();
+    let papers: &[_] = if found.iter().any(is_quick) { &[] } else { &figure.paper };
+    for (paper, (shape, hue)) in papers.iter().zip(PAPER.into_iter().cycle()) {
         chart = chart.markers(&paper.name, shape, hue, paper.points.clone());
     }
     if figure.floating {
@@ -83,12 +86,7 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found]) -> Option<Drawn> {
     Some(Drawn { svg: plot_sized(&section, &chart, SIZE).file(), alternative })
 }
 
-fn values(
-    figure: &Figure,
-    curve: &CurveText,
-    found: &[&Found],
-    factor: f64,
-) -> Option<Values> {
+fn values(figure: &Figure, curve: &CurveText, found: &[&Found], factor: f64) -> Option<Values> {
     if !curve.points.is_empty() {
         return Some(Values { points: curve.points.clone(), spread: Vec::new() });
     }

@@ -107,7 +107,8 @@ impl Found {
         let mut points = Vec::new();
         for variant in &variants {
             let own = at(variant);
-            freshness = own.iter().map(|run| run.freshness(variant, emulated)).chain(freshness).max();
+            freshness =
+                own.iter().map(|run| run.freshness(variant, emulated)).chain(freshness).max();
             let alone = variant.resolved.expect.iter().map(|band| (band, None));
             let compared = variant.comparisons.iter().map(|one| (&one.band, Some(one.baseline)));
             let bands = alone.chain(compared).map(|(band, baseline)| FoundBand {
@@ -140,12 +141,7 @@ impl Found {
 }
 
 /// The values of a band; nothing of a seed that was not run.
-fn seen(
-    band: &Band,
-    baseline: Option<usize>,
-    control: Option<usize>,
-    runs: &[&RunValues],
-) -> Seen {
+fn seen(band: &Band, baseline: Option<usize>, control: Option<usize>, runs: &[&RunValues]) -> Seen {
     let one = |point: usize| point + 1;
     let of = |run: &&RunValues| {
         let mut values = run.values.iter();
@@ -163,7 +159,8 @@ fn control<'a>(
     variants: &'a [Variant],
     at: &impl Fn(&'a Variant) -> Vec<&'a RunValues>,
 ) -> Option<FoundControl> {
-    let named = variant.controls.iter().find(|one| one.band == *band && one.baseline == baseline)?;
+    let named =
+        variant.controls.iter().find(|one| one.band == *band && one.baseline == baseline)?;
     let there = variants.get(named.point)?;
     let own = variants.get(variant.number)?;
     let mut values = seen(band, baseline, Some(named.point), &at(own));
@@ -228,8 +225,7 @@ mod tests {
 
     /// A summary with these rates in bits per second, as a file of the first format.
     fn stored(ltcp: f64, reno: f64) -> Value {
-        let quantity =
-            json!({ "measure": "goodput", "flows": ["flow"], "statistic": "each", "from": "0s", "until": "10s" });
+        let quantity = json!({ "measure": "goodput", "flows": ["flow"], "statistic": "each", "from": "0s", "until": "10s" });
         let run = |tcp: &str, value: f64| {
             json!({
                 "settings": [{ "path": "flows.flow.profile.tcp", "value": tcp }],

@@ -132,8 +132,7 @@ impl Page {
             all.map(|(band, _)| band.verdict()).filter(|one| *one != Verdict::NotRun).collect()
         };
         let counting = of(&|claim| counted.counts(claim));
-        let calibrated =
-            of(&|claim| counted.is_of_page(claim) && counted.is_calibrated(claim));
+        let calibrated = of(&|claim| counted.is_of_page(claim) && counted.is_calibrated(claim));
         let holding = counting.iter().filter(|one| **one == Verdict::Holds).count();
         match (counting.len(), holding) {
             (0, _) if !calibrated.is_empty() => Word::Calibrated,
@@ -250,7 +249,8 @@ impl Page {
             "\n## The set-up\n\n| | paper | ours | why different |\n|---|---|---|---|\n",
         );
         for row in &self.text.setup {
-            let cells = [&row.what, &row.paper, &row.ours, &row.why].map(|cell| escaped(cell.trim()));
+            let cells =
+                [&row.what, &row.paper, &row.ours, &row.why].map(|cell| escaped(cell.trim()));
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         text

@@ -40,8 +40,9 @@ fn told(found: &Found, settings: &[Setting]) -> Vec<Setting> {
 }
 
 fn listed(settings: &[Setting]) -> String {
-    let short =
-        |one: &Setting| format!("{} = {}", one.path.rsplit('.').next().unwrap_or_default(), one.value);
+    let short = |one: &Setting| {
+        format!("{} = {}", one.path.rsplit('.').next().unwrap_or_default(), one.value)
+    };
     settings.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
@@ -123,8 +124,11 @@ fn control(found: &Found, band: &FoundBand) -> String {
 /// The table of a scenario's points; nothing if no band has a column.
 pub(crate) fn points(found: &Found) -> String {
     let mut headings: Vec<&String> = Vec::new();
-    for heading in
-        found.points.iter().flat_map(|point| &point.bands).filter_map(|band| band.band.column.as_ref())
+    for heading in found
+        .points
+        .iter()
+        .flat_map(|point| &point.bands)
+        .filter_map(|band| band.band.column.as_ref())
     {
         if !headings.contains(&heading) {
             headings.push(heading);

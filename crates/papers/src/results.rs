@@ -15,7 +15,10 @@ const PAPERS: &[(&str, &str)] = &[
     ("ltcp", "LTCP: Improving the Performance of TCP in Highspeed Networks"),
     ("tcpu", "An Experimental User Level Implementation of TCP"),
     ("compose", "Towards a Composable Transport Protocol: TCP without Congestion Control"),
-    ("router", "A TCP flow control technique for routers, based on the window that receivers advertise"),
+    (
+        "router",
+        "A TCP flow control technique for routers, based on the window that receivers advertise",
+    ),
 ];
 
 const HEAD: &str = "\

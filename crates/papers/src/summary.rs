@@ -207,7 +207,8 @@ impl Summary {
                 let baseline = control.baseline.and_then(at).transpose()?;
                 values.extend(there.and_then(|there| of_control(control, &there, baseline)));
             }
-            let curves = wanted.iter().filter(|one| Some(seed) == first && one.is_at(&point.settings));
+            let curves =
+                wanted.iter().filter(|one| Some(seed) == first && one.is_at(&point.settings));
             runs.push(RunValues {
                 settings: point.settings.clone(),
                 seed,

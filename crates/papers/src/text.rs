@@ -296,7 +296,8 @@ pub(crate) fn wanted(scenario: &str, _full: bool) -> Result<Vec<Wanted>, Error> 
         for curve in page.figure.iter().flat_map(|figure| &figure.curve) {
             let Some(quantity) = &curve.course else { continue };
             let own = curve.choice.scenario.as_ref().or(first);
-            let known = |one: &Wanted| one.quantity == *quantity && one.choice.at == curve.choice.at;
+            let known =
+                |one: &Wanted| one.quantity == *quantity && one.choice.at == curve.choice.at;
             if own.is_some_and(|own| own == scenario) && !found.iter().any(known) {
                 found.push(Wanted { quantity: quantity.clone(), choice: curve.choice.clone() });
             }

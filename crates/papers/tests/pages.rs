@@ -109,7 +109,8 @@ fn every_experiment_has_a_page_and_a_line() {
     assert_eq!(table.matches("](docs/papers/").count(), OWED.len());
     assert_eq!(made.keys().filter(|name| name.ends_with(".md")).count(), OWED.len());
     let texts = files(&root().join("papers/pages"));
-    let owed: Vec<String> = OWED.iter().map(|id| format!("{}.toml", id.replace('/', "-"))).collect();
+    let owed: Vec<String> =
+        OWED.iter().map(|id| format!("{}.toml", id.replace('/', "-"))).collect();
     let orphans: Vec<&String> = texts.keys().filter(|name| !owed.contains(name)).collect();
     assert!(orphans.is_empty(), "no experiment has {orphans:?} in papers/pages");
 }

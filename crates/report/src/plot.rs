@@ -105,7 +105,11 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
                     let reach = reach.and_then(|number| series.spread.get(number));
                     if let Some((low, high)) = reach.filter(|(low, high)| low < high) {
                         let middle = left + size.0 / 2.0;
-                        svg.line("curve s-text", (middle, frame.up(*low)), (middle, frame.up(*high)));
+                        svg.line(
+                            "curve s-text",
+                            (middle, frame.up(*low)),
+                            (middle, frame.up(*high)),
+                        );
                     }
                 }
                 bar += 1;
@@ -184,7 +188,11 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
         HorizontalAxis::Time => {}
     }
     let (mut low, mut high) = range(
-        &mut all.iter().map(|(_, y)| *y).chain(spread).filter(|y| !chart.axis.logarithmic || *y > 0.0),
+        &mut all
+            .iter()
+            .map(|(_, y)| *y)
+            .chain(spread)
+            .filter(|y| !chart.axis.logarithmic || *y > 0.0),
     );
     if chart.axis.logarithmic {
         let room = (high / low).powf(0.06).max(1.1);
@@ -226,7 +234,9 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
         HorizontalAxis::Number { label, logarithmic: true } => {
             (label.as_str(), logarithmic_ticks(frame.x.0, frame.x.1))
         }
-        HorizontalAxis::Number { label, .. } => (label.as_str(), ticks(frame.x.0, frame.x.1, most(10.0))),
+        HorizontalAxis::Number { label, .. } => {
+            (label.as_str(), ticks(frame.x.0, frame.x.1, most(10.0)))
+        }
         HorizontalAxis::Names { label, names } => {
             let room = (frame.right - frame.left) / names.len().max(1) as f64;
             let letters = ((room / (11.0 * 0.62)) as usize).max(4);

@@ -1,7 +1,9 @@
 //! Whether what was seen is what was expected.
 
 use super::{LinkObservations, Observations};
-use crate::scenario::{Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Time};
+use crate::scenario::{
+    Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Time,
+};
 use course::Level;
 use serde::{Deserialize, Deserializer, Serialize};
 use transom_sim::link::OPPORTUNITY;

@@ -83,7 +83,8 @@ pub(super) struct ClaimOptions {
 impl ClaimOptions {
     /// Whether it gives a reason for having no control, and does so in another form than "none: reason".
     pub(super) fn has_wrong_control(&self) -> bool {
-        let reason = |text: &String| text.strip_prefix(NONE).is_some_and(|why| !why.trim().is_empty());
+        let reason =
+            |text: &String| text.strip_prefix(NONE).is_some_and(|why| !why.trim().is_empty());
         self.control.as_ref().is_some_and(|text| !reason(text))
     }
 

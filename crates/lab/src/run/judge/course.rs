@@ -93,9 +93,8 @@ pub(super) fn counted(quantity: &Quantity, seen: &Observations, span: Span) -> V
     if let Some(name) = &quantity.link {
         let back = quantity.direction == Some(Direction::Back);
         let link = seen.links.iter().find(|one| one.name == *name && one.back == back);
-        let dropped = |one: &LinkSample| {
-            one.counters.queue_full.packets + one.counters.queue_dropped.packets
-        };
+        let dropped =
+            |one: &LinkSample| one.counters.queue_full.packets + one.counters.queue_dropped.packets;
         let course = |link: &LinkObservations| {
             let samples = span.within(&link.samples, |sample| sample.at);
             let first = samples.first().map_or(0, dropped);

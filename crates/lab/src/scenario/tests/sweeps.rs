@@ -134,8 +134,10 @@ fn claims_name_their_controls() {
         )
     };
     let variants = swept(&band("{ hosts.a.profile.tcp = \"no-sack\" }"));
-    let controls: Vec<Vec<usize>> =
-        variants.iter().map(|one| one.controls.iter().map(|control| control.point).collect()).collect();
+    let controls: Vec<Vec<usize>> = variants
+        .iter()
+        .map(|one| one.controls.iter().map(|control| control.point).collect())
+        .collect();
     assert_eq!(controls, [vec![2], vec![3], vec![], vec![]]);
     let claim = variants[0].resolved.expect[0].claim.clone().unwrap();
     assert_eq!((claim.name.as_deref(), claim.calibrated, claim.ours), (Some("more"), true, false));
