@@ -12,6 +12,8 @@ pub(crate) struct Chosen<'a> {
     pub(crate) settings: &'a [Setting],
     pub(crate) unit: Unit,
     pub(crate) seen: &'a Seen,
+    /// How many different runs there are.
+    pub(crate) runs: usize,
 }
 
 /// Whether a claim is meant by a name, or by a part of what it says.
@@ -29,20 +31,10 @@ pub(crate) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
             (None, None) => false,
         };
         let band = point.bands.iter().find(is)?;
-        Some(Chosen { settings: &point.settings, unit: band.band.unit(), seen: &band.seen })
+        let (settings, unit) = (&point.settings, band.band.unit());
+        Some(Chosen { settings, unit, seen: &band.seen, runs: point.runs })
     };
     points.filter_map(one).filter(|chosen| !chosen.seen.is_empty()).collect()
-}
-
-/// How many different runs there are among seeds. Seeds that gave the same are copies of one run.
-pub(crate) fn distinct(seen: &[Vec<Option<f64>>]) -> usize {
-    let mut known: Vec<&Vec<Option<f64>>> = Vec::new();
-    for values in seen {
-        if !known.contains(&values) {
-            known.push(values);
-        }
-    }
-    known.len()
 }
 
 /// Mean, range and number of runs of the values at one or several points: "165.8 Mbit/s (1 run)".
@@ -52,7 +44,7 @@ pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
     if means.is_empty() {
         return Some("never".into());
     }
-    let runs: Vec<usize> = chosen.iter().map(|one| distinct(one.seen)).collect();
+    let runs: Vec<usize> = chosen.iter().map(|one| one.runs).collect();
     let (least, most) = (runs.iter().min().copied()?, runs.iter().max().copied()?);
     let range = |values: &[f64]| {
         let low = values.iter().copied().fold(f64::MAX, f64::min);
@@ -86,13 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_count_once() {
-        let seen: Seen = vec![vec![Some(1.0)], vec![Some(1.0)], vec![None]];
-        assert_eq!(distinct(&seen), 2);
-        let of = |seen: &Seen| told(&[Chosen { settings: &[], unit: Unit::Time, seen }]);
-        assert_eq!(of(&vec![vec![Some(2e9)]; 3]).as_deref(), Some("2 s (1 run)"));
+    fn values_are_told_with_their_range_and_runs() {
+        let of =
+            |seen: &Seen, runs| told(&[Chosen { settings: &[], unit: Unit::Time, seen, runs }]);
+        // Copies of one run, and two runs with the same value.
+        assert_eq!(of(&vec![vec![Some(2e9)]; 3], 1).as_deref(), Some("2 s (1 run)"));
+        assert_eq!(of(&vec![vec![Some(2e9)]; 3], 3).as_deref(), Some("2 s (3 runs)"));
         let two: Seen = vec![vec![Some(1e9)], vec![Some(3e9)]];
-        assert_eq!(of(&two).as_deref(), Some("2 s (1 s – 3 s; 2 runs)"));
+        assert_eq!(of(&two, 2).as_deref(), Some("2 s (1 s – 3 s; 2 runs)"));
         assert_eq!(told(&[]), None);
     }
 }

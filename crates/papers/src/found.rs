@@ -30,6 +30,8 @@ pub(crate) struct Found {
 pub(crate) struct FoundPoint {
     pub(crate) settings: Vec<Setting>,
     pub(crate) bands: Vec<FoundBand>,
+    /// How many different runs there are. Seeds with all the same values gave copies of one run.
+    pub(crate) runs: usize,
     pub(crate) courses: Vec<Course>,
 }
 
@@ -83,6 +85,17 @@ fn accepted(band: &Band, values: &[Option<f64>]) -> bool {
     !values.is_empty() && values.iter().all(|one| one.is_some_and(|value| band.accepts(value)))
 }
 
+/// How many different ones there are.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> usize {
+    let mut known: Vec<T> = Vec::new();
+    for one in all {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known.len()
+}
+
 /// The mean of everything that was seen.
 pub(crate) fn mean(seen: &[Vec<Option<f64>>]) -> Option<f64> {
     let values: Vec<f64> = seen.iter().flatten().flatten().copied().collect();
@@ -97,8 +110,9 @@ impl Found {
             Some(summary) => (true, Some(summary)),
             None => (false, of(false)?),
         };
-        let emulated = experiment.described()?.emulated;
-        let variants: Vec<Variant> = experiment.scenario(full)?.sweep().collect();
+        let scenario = experiment.scenario(full)?;
+        let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
+        let variants: Vec<Variant> = scenario.sweep().collect();
         let runs: Vec<&RunValues> = summary.iter().flat_map(|one| &one.runs).collect();
         let at = |variant: &Variant| -> Vec<&RunValues> {
             runs.iter().copied().filter(|run| run.settings == variant.settings).collect()
@@ -118,7 +132,8 @@ impl Found {
             });
             let bands = bands.collect();
             let courses = own.iter().flat_map(|run| run.courses.iter().cloned()).collect();
-            points.push(FoundPoint { settings: variant.settings.clone(), bands, courses });
+            let runs = distinct(own.iter().map(|run| &run.values));
+            points.push(FoundPoint { settings: variant.settings.clone(), bands, runs, courses });
         }
         let lifts =
             |setting: &Setting| setting.path.ends_with(".unconstrained") && setting.value == "true";
@@ -300,6 +315,20 @@ mod tests {
         summary["format"] = json!(2);
         summary["runs"][0]["fingerprint"] = json!(own);
         assert_eq!(found(&summary).freshness, Some(Freshness::Current));
+    }
+
+    #[test]
+    fn copies_count_once() {
+        assert_eq!(distinct([1.0, 1.0, 2.0].iter()), 2);
+        let mut summary = stored(900e3, 100e3);
+        let mut copy = summary["runs"][0].clone();
+        copy["seed"] = json!(2);
+        let mut other = copy.clone();
+        (other["seed"], other["values"][0]["values"]) = (json!(3), json!([800e3]));
+        summary["runs"].as_array_mut().unwrap().extend([copy, other]);
+        let found = found(&summary);
+        assert_eq!((found.points[0].runs, claimed(&found).seen.len()), (2, 3));
+        assert_eq!(found.points[1].runs, 1);
     }
 
     #[test]

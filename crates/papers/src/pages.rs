@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 
 use transom_lab::scenario::Claim;
 
@@ -57,7 +58,7 @@ impl Counted<'_> {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) text: PageText,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<Rc<Found>>,
 }
 
 /// The pages and their pictures, by the name of the file.
@@ -92,20 +93,27 @@ pub fn pages(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
 
 /// All pages, with what is found.
 pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
-    texts()?.into_iter().map(|text| Page::new(text, directory)).collect()
-}
-
-impl Page {
-    fn new(text: PageText, directory: &Path) -> Result<Page, Error> {
+    // A scenario of several pages is read once.
+    let mut known: BTreeMap<&'static str, Rc<Found>> = BTreeMap::new();
+    let mut pages = Vec::new();
+    for text in texts()? {
         let mut found = Vec::new();
         for id in &text.scenarios {
             let experiment = EXPERIMENTS.iter().find(|one| one.id == id);
             let experiment = experiment.ok_or_else(|| Error::Unknown(id.clone()))?;
-            found.push(Found::new(experiment, directory)?);
+            let own = match known.get(experiment.id) {
+                Some(own) => Rc::clone(own),
+                None => Rc::new(Found::new(experiment, directory)?),
+            };
+            known.insert(experiment.id, Rc::clone(&own));
+            found.push(own);
         }
-        Ok(Page { text, found })
+        pages.push(Page { text, found });
     }
+    Ok(pages)
+}
 
+impl Page {
     /// The file's name, without what tells its kind.
     pub(crate) fn name(&self) -> String {
         self.text.id.replace('/', "-")
@@ -170,7 +178,7 @@ impl Page {
 
     /// Its figures; nothing for one without values.
     pub(crate) fn drawn(&self) -> Vec<Option<Drawn>> {
-        let found: Vec<&Found> = self.found.iter().collect();
+        let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
         self.text.figure.iter().map(|figure| draw(figure, &found)).collect()
     }
 

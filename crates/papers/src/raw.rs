@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use transom_lab::scenario::{Band, Bound, Setting, Unit};
 
-use crate::chosen::distinct;
-use crate::found::{Found, FoundBand, Verdict, mean};
+use crate::found::{Found, FoundBand, FoundPoint, Verdict, mean};
 use crate::pages::Counted;
 use crate::values::{number, shown};
 
@@ -84,7 +83,7 @@ pub(crate) fn claims(found: &Found, counted: &Counted<'_>) -> String {
                 escaped(&settings),
                 paper.unwrap_or_default(),
                 bounds(&band.band),
-                runs(band),
+                runs(point, band),
                 control(found, band),
             );
         }
@@ -97,13 +96,13 @@ pub(crate) fn claims(found: &Found, counted: &Counted<'_>) -> String {
     )
 }
 
-fn runs(band: &FoundBand) -> String {
-    match (band.seen.len(), distinct(&band.seen)) {
+fn runs(point: &FoundPoint, band: &FoundBand) -> String {
+    match (band.seen.len(), point.runs) {
         (0, _) => String::new(),
         (1, _) => "1".into(),
         (_, 1) => "1, deterministic".into(),
         (seeds, runs) if seeds == runs => runs.to_string(),
-        (seeds, runs) => format!("{runs} of {seeds} seeds differ"),
+        (seeds, runs) => format!("{runs} (from {seeds} seeds)"),
     }
 }
 

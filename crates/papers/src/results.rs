@@ -29,7 +29,7 @@ with the figure, the set-up beside the paper's, the finding and all values.
 
 - *reproduced*: every claim of the paper lies in the band that was derived from its text; *partly*: some do; *not*: none does.
 - *calibrated*: the set-up was chosen until the number came out, so it predicts nothing. *not run*: the page says why.
-- Ours: the mean, then the range over the runs. Seeds that gave the same values are one run.
+- Ours: the mean, then the range over the runs. Seeds whose values are all the same gave copies of one run, which counts once.
 
 `transom papers results > RESULTS.md` makes this page, and `transom papers pages --to docs/papers` makes the others. Both read the scenarios in
 `papers/`, the texts in `papers/pages/` and the stored values in `papers/results/`.
@@ -76,12 +76,15 @@ fn line(page: &Page) -> String {
         (Word::Partly, (holding, all)) if all > 0 => format!("partly, {holding} of {all} claims"),
         (word, _) => word.word().to_owned(),
     };
+    // Numbers of a form that is scaled down are not to be taken for the paper's.
+    let is_quick = page.found.iter().any(|found| !found.full && found.freshness.is_some());
+    let form = if is_quick { ", quick form" } else { "" };
     let stale = match page.freshness() {
         Some(Freshness::Stale) if page.text.stale.is_none() => " (values of an earlier scenario)",
         _ => "",
     };
     format!(
-        "| [{}](docs/papers/{}.md) | {} | {paper} | {ours} | {verdict}{stale} | {} |\n",
+        "| [{}](docs/papers/{}.md) | {} | {paper} | {ours} | {verdict}{form}{stale} | {} |\n",
         page.text.id,
         page.name(),
         escaped(&page.text.title),

@@ -319,3 +319,18 @@ fn measured(
         values: judgement.values.iter().map(|value| value.is_finite().then_some(*value)).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_stored_as_texts() {
+        let curve = Curve(vec![(0.0, 1448.0), (0.5, 6.6235e7)]);
+        let text = String::from(curve.clone());
+        assert_eq!(text, "0 1448, 0.5 66235000");
+        assert_eq!(Curve::try_from(text), Ok(curve));
+        assert_eq!(Curve::try_from(String::new()), Ok(Curve::default()));
+        assert!(Curve::try_from("1".to_owned()).is_err());
+    }
+}

@@ -305,7 +305,8 @@ impl Chart {
             let mean = values().sum::<f64>() / count as f64;
             let words = || {
                 let [low, mean, high] = [low, mean, high].map(short);
-                format!("{} from {low} to {high} {unit}, on average {mean}", series.name)
+                let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+                format!("{} from {low} to {high}{unit}, on average {mean}", series.name)
             };
             (count > 0).then(words)
         });
