@@ -336,11 +336,14 @@ pub(super) struct RateText;
 pub(super) struct NameText;
 /// A bound.
 pub(super) struct TextOrNumber;
+/// A reason, or values of the sweep by path.
+pub(super) struct TextOrTable;
 
 text! {
     RateText, "Rate", { "type": "string", "examples": ["10Mbit/s"] };
     NameText, "Name", { "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$" };
     TextOrNumber, "Bound", { "type": ["string", "number"], "examples": ["9Mbit/s", 0.95] };
+    TextOrTable, "Control", { "type": ["string", "object"], "examples": ["none: the reason"] };
     Time, "Time", { "type": "string", "examples": ["20ms"] };
     Size, "Size", { "type": "string", "examples": ["64KiB"] };
     Number, "Number", { "type": ["string", "number"], "minimum": 0 };
