@@ -103,7 +103,7 @@ impl Stream {
         let (window, packet) = (Window::initial(packet), u64::from(packet));
         let report = Report { window: window.cwnd, packet, ..Report::default() };
         Stream {
-            membership: manager.join(macroflow, Member { weight, report }),
+            membership: manager.add(macroflow, Member { weight, report }),
             packet,
             window,
             timer: Rfc6298::new(Rfc6298Config::default()),
@@ -125,7 +125,7 @@ impl Stream {
 
     /// Which macroflow it is part of (cm_getmacroflow).
     pub fn macroflow(&self) -> &str {
-        &self.membership.macroflow
+        self.membership.macroflow()
     }
 
     /// Becomes part of another macroflow (cm_setmacroflow).

@@ -136,6 +136,7 @@ impl Connection {
             state: State::Closed,
             active: false,
             endpoint,
+            remote: None,
             path,
             path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
