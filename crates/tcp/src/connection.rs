@@ -53,7 +53,6 @@ pub use partial::PartialInfo;
 pub use reports::Report;
 pub use snapshot::{Checkpoint, Snapshot};
 
-use core::net::IpAddr;
 use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
 use crate::pos::{Pos, SeqSpace};
@@ -66,6 +65,7 @@ use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::ops::Range;
 use limiter::ReplyLimiter;
 use timers::Timers;

@@ -144,6 +144,11 @@ impl Stream {
         self.report(now);
     }
 
+    /// Packets that were requested and not granted yet.
+    pub fn requested(&self) -> u32 {
+        self.requested
+    }
+
     /// A grant to send one requested packet, if there is room for it. Poll after a request, and after any change: feedback arrived, or
     /// another flow of the macroflow has less.
     pub fn poll_grant(&mut self, now: Instant) -> Option<Grant> {
