@@ -8,7 +8,7 @@ use std::time::Instant as Clock;
 use transom_extensions::cm::{Manager, Stream, macroflow_to};
 use transom_tcp::time::Instant;
 
-/// While so much waits for a program, it gets no grants.
+/// While so much waits for a program, it gets no grants, and is not listened to.
 const MOST_WAITING: usize = 16 * 1024;
 /// The most messages of a program in its turn.
 const MOST_AT_ONCE: usize = 256;
@@ -52,8 +52,14 @@ impl Companion {
         self.stream.as_ref().is_some_and(|stream| stream.requested() > 0)
     }
 
+    /// Whether it has said more, and may be answered.
     pub(super) fn has_more(&self) -> bool {
-        self.more
+        self.more && !self.is_full()
+    }
+
+    /// It does not read: nobody listens to it until it does.
+    pub(super) fn is_full(&self) -> bool {
+        self.wire.waiting() >= MOST_WAITING
     }
 
     /// Whether it has said nothing of use for too long.
@@ -65,17 +71,15 @@ impl Companion {
     ///
     /// # Errors
     /// Why it is dropped.
-    pub(super) fn listen(
-        &mut self,
-        manager: &Manager,
-        now: Instant,
-        readable: bool,
-    ) -> io::Result<Wanted> {
-        if readable {
+    pub(super) fn listen(&mut self, manager: &Manager, now: Instant) -> io::Result<Wanted> {
+        if !self.more && !self.is_full() {
             self.wire.fill()?;
         }
         let mut wanted = Wanted::Nothing;
         for _ in 0..MOST_AT_ONCE {
+            if self.is_full() {
+                break;
+            }
             let Some(line) = self.wire.line()? else {
                 self.more = false;
                 return Ok(wanted);
@@ -126,7 +130,7 @@ impl Companion {
     /// # Errors
     /// If it is gone.
     pub(super) fn grant(&mut self, now: Instant) -> io::Result<()> {
-        while self.wire.waiting() < MOST_WAITING {
+        while !self.is_full() {
             let Some(grant) = self.stream.as_mut().and_then(|stream| stream.poll_grant(now)) else {
                 break;
             };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant as Clock};
@@ -235,26 +235,23 @@ impl CmServer {
 
     fn wait(&self) -> io::Result<Vec<Ready>> {
         let mut who = vec![Ready::Stop];
-        let mut what: Vec<(BorrowedFd<'_>, bool)> = vec![(self.stop.1.as_fd(), false)];
+        let mut what = vec![PollFd::from_borrowed_fd(self.stop.1.as_fd(), PollFlags::IN)];
         if let Some(name) = &self.companions_at {
             who.push(Ready::Listener);
-            what.push((name.listener().as_fd(), false));
+            what.push(PollFd::from_borrowed_fd(name.listener().as_fd(), PollFlags::IN));
         }
         for (path, watcher) in &self.sockets.watched {
             who.push(Ready::Watcher(path.clone()));
-            what.push((watcher.wire.as_fd(), watcher.wire.waiting() > 0));
+            what.push(watched(&watcher.wire, true));
         }
         for (id, attachment) in &self.attachments {
             who.push(Ready::Attachment(*id));
-            what.push((attachment.wire.as_fd(), attachment.wire.waiting() > 0));
+            what.push(watched(&attachment.wire, true));
         }
         for (id, companion) in &self.companions {
             who.push(Ready::Companion(*id));
-            what.push((companion.wire.as_fd(), companion.wire.waiting() > 0));
+            what.push(watched(&companion.wire, !companion.is_full()));
         }
-        let flags = |full| if full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let mut what: Vec<_> =
-            what.into_iter().map(|(fd, full)| PollFd::from_borrowed_fd(fd, flags(full))).collect();
         let timeout = self.patience().map(|patience| Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(patience.subsec_nanos()),
@@ -366,9 +363,7 @@ impl CmServer {
         let now = self.now();
         let Some(companion) = self.companions.get_mut(&id) else { return };
         let before = companion.stream().is_some();
-        let readable = !companion.has_more();
-        let outcome =
-            companion.wire.flush().and_then(|()| companion.listen(&self.manager, now, readable));
+        let outcome = companion.wire.flush().and_then(|()| companion.listen(&self.manager, now));
         if let Some(stream) = companion.stream().filter(|_| !before) {
             let (process, macroflow) = (companion.process(), stream.macroflow().to_owned());
             (self.tell)(&News::Registered { process, macroflow });
@@ -450,6 +445,14 @@ impl CmServer {
             });
         described.collect()
     }
+}
+
+/// What a socket is waited for.
+fn watched(wire: &Wire, read: bool) -> PollFd<'_> {
+    let mut flags = PollFlags::empty();
+    flags.set(PollFlags::IN, read);
+    flags.set(PollFlags::OUT, wire.waiting() > 0);
+    PollFd::from_borrowed_fd(wire.as_fd(), flags)
 }
 
 fn reason(error: &io::Error) -> String {
