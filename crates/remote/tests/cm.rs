@@ -1,10 +1,14 @@
 //! The Congestion Manager of several processes: its server, hosts that offer connections, programs, and those that do not keep to the protocol.
 
 use crate::support::{SOON, requested};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, pair};
@@ -391,4 +395,43 @@ fn the_extension_in_a_process_goes_by_destination() {
     let now = transom_tcp::time::Instant::ZERO;
     let members = |name| manager.macroflow(name, now).map(|one| one.members);
     assert_eq!([members(ONE), members(OTHER)], [Some(2), Some(1)]);
+}
+
+/// The path of the server's socket, for the process of another user.
+const SOCKET: &str = "TRANSOM_TEST_CM_SOCKET";
+const NOBODY: u32 = 65_534;
+
+/// The other user's process, in the next test.
+#[test]
+#[ignore = "a part of the next test"]
+fn a_stranger() {
+    let Some(path) = std::env::var_os(SOCKET) else { return };
+    let error = Client::connect(path, &Registration::new(ONE.parse().unwrap(), 1000)).unwrap_err();
+    println!("the stranger hears: {error}");
+}
+
+#[test]
+fn programs_of_other_users_are_turned_away() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can start a process of another user");
+        return;
+    }
+    let scene = Scene::new();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode));
+    open(scene.directory.path(), 0o755).unwrap();
+    open(&scene.programs(), 0o777).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "cm::a_stranger", "--nocapture"]);
+    let output = match command.env(SOCKET, scene.programs()).uid(NOBODY).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: another user cannot run this program: {error}");
+            return;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let turned_away =
+        said.contains("the stranger hears: this server takes programs of its own user");
+    assert!(turned_away, "{said}{}", String::from_utf8_lossy(&output.stderr));
+    scene.until_flows(&[]);
 }

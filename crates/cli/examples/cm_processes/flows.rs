@@ -116,6 +116,7 @@ pub(crate) fn run(plan: &Plan, network: &Network, case: Case) -> Result<Turn> {
             command.arg("send").arg(&file).arg(SocketAddr::new(receiver, TCP_PORT).to_string());
             command.args(["--tcp", "classic", "--quiet", "--extension-socket"]);
             command.arg(sockets.join(number.to_string()));
+            command.arg("--device").arg(format!("tun:process{number}"));
             command.arg("--addr").arg(format!("{}/24", IpAddr::from(address)));
             command.arg("--peer-addr").arg(format!("{}/24", IpAddr::from(peer)));
             senders.push(IpAddr::from(address));

@@ -151,10 +151,11 @@ impl CmServer {
         if let Some(name) = &companions_at {
             name.listener().set_nonblocking(true)?;
         }
+        let own = companions.and_then(|path| path.canonicalize().ok());
         Ok(CmServer {
             manager: Manager::new(),
             started: Clock::now(),
-            sockets: Sockets::new(places, companions.map(Path::to_owned)),
+            sockets: Sockets::new(places, own),
             looked: None,
             companions_at,
             attachments: BTreeMap::new(),

@@ -18,7 +18,7 @@ const MOST_NAMES: usize = 4096;
 pub(super) struct Sockets {
     /// Sockets, and directories of sockets.
     places: Vec<PathBuf>,
-    /// The server's own socket, which may be in such a directory.
+    /// The server's own socket, by its absolute path; it may be in such a directory.
     own: Option<PathBuf>,
     pub(super) watched: BTreeMap<PathBuf, Watcher>,
     /// Those that were refused already, so that it is said once.
@@ -50,7 +50,8 @@ impl Sockets {
             if self.watched.len() >= MOST {
                 break;
             }
-            if self.watched.contains_key(&path) || self.own.as_ref() == Some(&path) {
+            let is_own = || self.own.is_some() && self.own == path.canonicalize().ok();
+            if self.watched.contains_key(&path) || is_own() {
                 continue;
             }
             match Watcher::connect(&path) {
