@@ -43,6 +43,7 @@ pub struct Client {
     macroflow: String,
     grants: VecDeque<Grant>,
     estimates: VecDeque<Option<Estimate>>,
+    macroflows: Option<Vec<Macroflow>>,
 }
 
 /// A flow that is to be registered.
@@ -78,9 +79,7 @@ impl Client {
     /// # Errors
     /// The operating system's, or [`io::ErrorKind::InvalidData`] with the reason of the server.
     pub fn connect(path: impl AsRef<Path>, flow: &Registration) -> io::Result<Self> {
-        let wire = Wire::connect(path.as_ref(), LONGEST)?;
-        let (grants, estimates) = (VecDeque::new(), VecDeque::new());
-        let mut client = Client { wire, macroflow: String::new(), grants, estimates };
+        let mut client = Client::visit(path.as_ref())?;
         let Registration { destination, packet, weight } = *flow;
         client.say(&Request::Register(Register { destination, packet, weight }))?;
         let end = Instant::now() + PATIENCE;
@@ -174,26 +173,37 @@ impl Client {
     /// # Errors
     /// The operating system's, or the server's reason.
     pub fn list(path: impl AsRef<Path>) -> io::Result<Vec<Macroflow>> {
-        let mut wire = Wire::connect(path.as_ref(), LONGEST)?;
-        wire.send_line(write(&Request::List {}))?;
+        let mut client = Client::visit(path.as_ref())?;
+        client.say(&Request::List {})?;
         let end = Instant::now() + PATIENCE;
         loop {
-            while let Some(line) = wire.line()? {
-                match read(&line)? {
-                    Reply::Macroflows(all) => return Ok(all),
-                    Reply::Error(reason) => return Err(malformed(reason)),
-                    _ => {}
-                }
+            if let Some(all) = client.macroflows.take() {
+                return Ok(all);
             }
-            if !wait(&wire, end)? {
+            if !client.await_lines(end)? {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            wire.fill()?;
         }
     }
 
+    /// At the server, without a flow.
+    fn visit(path: &Path) -> io::Result<Self> {
+        Ok(Client {
+            wire: Wire::connect(path, LONGEST)?,
+            macroflow: String::new(),
+            grants: VecDeque::new(),
+            estimates: VecDeque::new(),
+            macroflows: None,
+        })
+    }
+
     fn say(&mut self, request: &Request) -> io::Result<()> {
-        self.wire.send_line(write(request))
+        let said = self.wire.send_line(write(request));
+        if said.is_err() {
+            // The server may have said why it closed.
+            self.take_lines()?;
+        }
+        said
     }
 
     /// Takes in what has come by `end`. Whether anything could have.
@@ -204,7 +214,7 @@ impl Client {
     }
 
     fn take_lines(&mut self) -> io::Result<()> {
-        self.wire.flush()?;
+        let flushed = self.wire.flush();
         let filled = self.wire.fill();
         while let Some(line) = self.wire.line()? {
             match read(&line)? {
@@ -217,11 +227,11 @@ impl Client {
                     }
                 }
                 Reply::Estimate(estimate) => self.estimates.push_back(estimate),
-                Reply::Macroflows(_) => {}
+                Reply::Macroflows(all) => self.macroflows = Some(all),
                 Reply::Error(reason) => return Err(malformed(reason)),
             }
         }
-        filled
+        flushed.and(filled)
     }
 }
 
