@@ -65,7 +65,6 @@ use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use core::ops::Range;
 use limiter::ReplyLimiter;
 use timers::Timers;
@@ -357,8 +356,6 @@ pub struct Connection {
     /// Whether we sent the first SYN [MUST-11].
     active: bool,
     endpoint: Endpoint,
-    /// The peer's address, if the host has said it.
-    remote: Option<IpAddr>,
     path: PathInfo,
     /// Once there was a doubt about the path MTU.
     path_mtu: Option<Box<path_mtu::PathMtu>>,
@@ -417,17 +414,6 @@ impl Connection {
     /// The ports, local and remote.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
-    }
-
-    /// The peer's address, if the host has [said it](Self::set_remote).
-    pub fn remote(&self) -> Option<IpAddr> {
-        self.remote
-    }
-
-    /// Says the peer's address. TCP itself needs none: extensions see it ([`View::remote`](crate::extension::View::remote)). A host says it before
-    /// the handshake is complete, as the profile's extensions are attached then.
-    pub fn set_remote(&mut self, remote: IpAddr) {
-        self.remote = Some(remote);
     }
 
     /// Our initial sequence number.

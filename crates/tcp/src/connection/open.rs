@@ -136,7 +136,6 @@ impl Connection {
             state: State::Closed,
             active: false,
             endpoint,
-            remote: None,
             path,
             path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,

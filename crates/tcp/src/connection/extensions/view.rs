@@ -52,9 +52,9 @@ impl<'a> View<'a> {
         self.now
     }
 
-    /// The peer's address, if the host has said it; not of a connection that another TCP runs.
+    /// The peer's address ([`Connection::set_remote`]): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
     pub fn remote(&self) -> Option<IpAddr> {
-        self.of(|tcp| tcp.remote, |_| None)
+        self.of(Connection::remote, |_| None)
     }
 
     /// The state of RFC 9293.
