@@ -52,6 +52,12 @@ const OTHERS: &[OtherExperiment] = &[
         EXTENSIONS,
         "docs/papers/ictcp-fig5.md",
     ),
+    of(
+        "ictcp/fig8-processes",
+        "Four flows of four processes, each for itself and under a Congestion Manager; also with UDP",
+        "cargo run -p transom --example cm_processes",
+        "papers/results/ictcp-processes.md",
+    ),
     of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),
     of("ictcp/table3", "What the extensions take, in statements", STATEMENTS, PAGE),
     of(
@@ -113,7 +119,7 @@ mod tests {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(find(&[]).len(), OTHERS.len());
         assert_eq!(find(&words(&["router/fig11", "router/fig5"])).len(), 1);
-        assert_eq!(find(&words(&["ictcp/"])).len(), 5);
+        assert_eq!(find(&words(&["ictcp/"])).len(), 6);
         assert!(named("ictcp/fig6").is_none(), "it is a scenario");
     }
 }
