@@ -382,7 +382,7 @@ impl Connection {
         if self.is_unconstrained() {
             return self.grow_without_ranges(ack);
         }
-        let mut acked = ack.acked.saturating_sub(ack.given_up);
+        let mut acked = self.profile.counting.counted(ack);
         if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
             let first = self.within_slow_start(acked);
             let snd = &mut self.snd;
