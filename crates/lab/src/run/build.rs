@@ -11,16 +11,18 @@ use std::path::Path;
 use std::sync::Arc;
 use transom_extensions::cm::Manager;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::random::Draw;
+use transom_sim::random::{Draw, Streams};
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Limited, OnOff, Pattern, Requests,
     Responder, Schedule, Sink, Transfers, requests,
 };
 use transom_tcp::profile::Profile;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.
 const FIRST_PORT: u16 = 1024;
+/// The entities of the flows' random starts.
+const START_STREAMS: u64 = 1 << 49;
 /// From here datagrams are sent.
 const DATAGRAM_PORT: u16 = 9;
 
@@ -141,7 +143,10 @@ pub(crate) fn build(
         }
     }
     for (number, flow) in (0u32..).map(FlowId).zip(&scenario.flows) {
-        add(&mut topology, &mut applications, &mut places, flow, number, directory)?;
+        let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
+        let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
+        let numbered = (number, start);
+        add(&mut topology, &mut applications, &mut places, flow, numbered, directory)?;
     }
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
@@ -215,7 +220,7 @@ fn add(
     applications: &mut Applications,
     places: &mut BTreeMap<&Name, Place<'_>>,
     flow: &Flow,
-    number: FlowId,
+    (number, start): (FlowId, Instant),
     directory: &Path,
 ) -> Result<(), RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
@@ -236,7 +241,6 @@ fn add(
     let bulk = |amount| -> Box<dyn Application> {
         Box::new(Bulk::new(number, remote.into(), amount).with_profile(at_sender.clone()))
     };
-    let start = Instant::ZERO + flow.start.0;
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
         Traffic::Program(commands) => {
             applications.count(number, from, Sends::To(remote));

@@ -275,7 +275,7 @@ fn old_senders_have_words() {
     assert_eq!(profile.counting, Counting::Acks);
     assert_eq!(Some(profile.initial_window), InitialWindow::segments(2));
     assert_eq!(compose("count-bytes + initial-window"), Ok(Profile::default()));
-    for (segments, fits) in [(0, false), (1, true), (10, true), (11, false), (1 << 40, false)] {
+    for (segments, fits) in [(0, false), (1, true), (10, true), (11, false), (1u64 << 40, false)] {
         let text = format!("initial-window(segments={segments})");
         assert_eq!(compose(&text).is_ok(), fits, "{text}");
     }

@@ -121,6 +121,7 @@ impl Connection {
                 self.snd.round_end = self.nxt();
                 self.snd.timer.on_round();
             }
+            self.snd.timer.on_flight(prior_in_flight.div_ceil(u64::from(self.mss()).max(1)));
             self.sample_rtt(now, segment, &mut delivered);
             let newly_delivered = self.newly_delivered(&delivered, duplicate);
             let min_rtt = self.snd.min_rtt();
