@@ -343,3 +343,51 @@ fn draw<Q: Copy>(distribution: &Distribution<Q>, number: impl Fn(Q) -> u64) -> D
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// The starts of ten flows from the kernel's hosts, in nanoseconds; those are outside of the network, where they can be seen.
+    fn starts(start: &str, seed: u64) -> Vec<u64> {
+        let text = format!(
+            r#"
+[scenario]
+name = "starts"
+duration = "200s"
+[hosts.a]
+kind = "kernel"
+[hosts.b]
+kind = "kernel"
+[[links]]
+from = "a"
+to = "b"
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+kind = "bulk"
+count = 10
+start = "{start}"
+"#
+        );
+        let scenario = Scenario::parse("test.toml", &text).unwrap();
+        let scenario = scenario.sweep().next().unwrap().resolved;
+        let built = build(&scenario, seed, Path::new(""), KernelHosts::Outside).unwrap();
+        let clients = built.outside.iter().flat_map(|outside| &outside.clients);
+        clients.map(|(_, start, _)| start.since(Instant::ZERO).as_nanos()).collect()
+    }
+
+    #[test]
+    fn random_starts_are_drawn_by_flow_and_seed() {
+        let drawn = starts("uniform(60s, 120s)", 1);
+        assert_eq!(drawn.len(), 10);
+        let range = 60_000_000_000..=120_000_000_000;
+        assert!(drawn.iter().all(|start| range.contains(start)), "{drawn:?}");
+        assert!(drawn.windows(2).all(|pair| pair[0] != pair[1]), "{drawn:?}");
+        assert_eq!(starts("uniform(60s, 120s)", 1), drawn, "the same seed");
+        assert_ne!(starts("uniform(60s, 120s)", 2), drawn, "another seed");
+        assert_eq!(starts("60s", 1), [60_000_000_000; 10]);
+    }
+}

@@ -127,3 +127,26 @@ fn setting_fails_without_changing_anything() {
     assert!(changed.set("delay", "soon").is_err());
     assert_eq!(changed, config("delay=1ms"));
 }
+
+/// The random part is drawn once, uniformly, and is the same for both directions.
+#[test]
+fn a_spread_of_the_delay_is_drawn_for_a_link() {
+    let drawn = |text: &str, seed: u64| {
+        let mut config = config(text);
+        config.settle_delay(|| crate::random::Streams::new(seed).rng(0, 6));
+        assert!(config.delay_spread.is_zero());
+        config.delay.as_nanos()
+    };
+    let delays: Vec<u64> =
+        (0..1000).map(|seed| drawn("delay=1ms, delay-spread=2ms", seed)).collect();
+    assert!(delays.iter().all(|delay| (1_000_000..3_000_000).contains(delay)));
+    let mean = delays.iter().sum::<u64>() / 1000;
+    assert!((1_950_000..2_050_000).contains(&mean), "{mean}");
+    assert_eq!(drawn("delay=1ms, delay-spread=2ms", 7), delays[7], "again");
+    // Twice the spread, twice the part.
+    let twice = drawn("delay=1ms, delay-spread=4ms", 7) - 1_000_000;
+    assert!(twice.abs_diff(2 * (delays[7] - 1_000_000)) <= 1);
+    let mut fixed = config("delay=1ms");
+    fixed.settle_delay(|| panic!("a link without a spread draws nothing"));
+    assert_eq!(fixed, config("delay=1ms"));
+}
