@@ -273,9 +273,9 @@ mod tests {
         assert_eq!(timer.rttvar(), Some(Duration::from_nanos(49_687_500)));
     }
 
-    /// A flight of four segments, of which the first is lost, and its repair too. Each of the others, and each that follows, is acknowledged
-    /// selectively, so that the round trip does not end. n stays four: SRTT and RTTVAR as above with DELTA = 0, a timeout of
-    /// SRTT + 4·RTTVAR, where RTTVAR loses a sixteenth with each sample.
+    /// A flight of four segments, of which the first is lost, and its repair too. The others, and what follows, are acknowledged selectively, so
+    /// that the round trip does not end. n stays four. With DELTA = 0 RTTVAR loses a sixteenth with each sample, and the timeout is
+    /// SRTT + 4·RTTVAR.
     #[test]
     fn a_hole_that_stays_open_raises_nothing() {
         let mut timer = Eifel::new(EifelConfig::default());
