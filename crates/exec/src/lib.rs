@@ -23,6 +23,7 @@ mod address;
 mod calls;
 mod destinations;
 mod guard;
+mod ledger;
 mod listening;
 mod options;
 mod outer;
@@ -35,4 +36,5 @@ mod tcp_info;
 
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
+pub use ledger::Ledger;
 pub use supervisor::{Counts, Setup, Watcher, supervise};

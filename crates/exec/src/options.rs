@@ -209,7 +209,7 @@ impl Supervisor {
         let (level, name) = (call.int(1), call.int(2));
         let len = usize::try_from(call.int(4)).map_err(|_| Refusal::Error(libc::EINVAL))?;
         let value = program::read(call.thread, call.word(3), len.min(LONGEST));
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let value = value.ok_or(Refusal::Error(libc::EFAULT))?;
@@ -220,7 +220,7 @@ impl Supervisor {
         let inode = self.target(call)?;
         let (level, name) = (call.int(1), call.int(2));
         let room = program::read_exact::<4>(call.thread, call.word(4));
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let room = room.map(i32::from_ne_bytes).ok_or(Refusal::Error(libc::EFAULT))?;

@@ -43,6 +43,11 @@ pub(crate) fn is_closed(ours: &OwnedFd) -> bool {
     asked.is_ok_and(|_| wanted[0].revents().contains(PollFlags::HUP))
 }
 
+/// Whether the program still reads from its end.
+pub(crate) fn takes_bytes(ours: &OwnedFd) -> bool {
+    send(ours, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) != Err(Errno::PIPE)
+}
+
 /// How much may be written into an end before it is read at the other.
 pub(crate) fn set_size(end: &OwnedFd, bytes: usize) {
     // What the kernel does not allow, it makes as large as it allows.

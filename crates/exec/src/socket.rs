@@ -9,6 +9,7 @@ use transom_net::TcpListener;
 use crate::listening::Listening;
 use crate::options::Settings;
 use crate::outer::Outer;
+use crate::pair;
 use crate::pump::Pump;
 use crate::supervisor::Watcher;
 
@@ -94,6 +95,11 @@ impl Socket {
         if let (Ok(local), Ok(peer), Some(info)) = (outer.local(), outer.peer(), self.info()) {
             watcher.look(self.serial, [local, peer], &info, last);
         }
+    }
+
+    /// Whether the program has shut a listener down for what comes in.
+    pub(crate) fn is_shut(&self) -> bool {
+        matches!(self.state, State::Listening(_)) && !pair::takes_bytes(&self.ours)
     }
 
     /// The outer connection, if there is one.

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use transom_device::intercept::Notifier;
+use transom_device::intercept::{Answer, Notifier};
 use transom_net::{Driver, Info, News, Stack};
 
 use crate::destinations::Destinations;
+use crate::ledger::{Calls, Ledger};
 use crate::listening::Source;
 use crate::outer::{Opening, Outer};
 use crate::pair;
@@ -78,7 +79,7 @@ pub(crate) enum Part {
 
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pub(crate) notifier: Notifier,
+    pub(crate) calls: Calls,
     pub(crate) setup: Setup,
     pub(crate) sockets: HashMap<u64, Socket>,
     pub(crate) counts: Counts,
@@ -95,10 +96,11 @@ pub(crate) struct Supervisor {
 }
 
 /// Answers the calls of programs under `notifier` and carries their data, until the last of them has gone and their connections are closed.
+/// Calls that wait are noted in `ledger`, for a [`guard`](crate::guard).
 ///
 /// # Errors
 /// The kernel's, for what the loop itself needs. What goes wrong with one socket is its program's business.
-pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
+pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
     notifier.wake_here();
@@ -112,7 +114,7 @@ pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
         look_at: Instant::now(),
         serial: 0,
         news: Vec::new(),
-        notifier,
+        calls: Calls::new(notifier, ledger),
         setup,
         sockets: HashMap::new(),
         counts: Counts::default(),
@@ -155,7 +157,7 @@ impl Supervisor {
                         // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
                         self.sockets
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
-                        epoll::delete(&self.epoll, &self.notifier)?;
+                        epoll::delete(&self.epoll, &self.calls.notifier)?;
                     }
                     DEVICE => device = true,
                     token => {
@@ -259,11 +261,27 @@ impl Supervisor {
             }
             return true;
         }
-        if hung_up {
-            self.sockets.remove(&inode);
+        if hung_up || part == Part::Pair && socket.is_shut() {
+            self.dismiss(inode);
             return false;
         }
         part == Part::Outer
+    }
+
+    /// Forgets a socket that is not connected. Calls that wait for it fail, as they do after `shutdown(2)`.
+    fn dismiss(&mut self, inode: u64) {
+        let Some(socket) = self.sockets.remove(&inode) else { return };
+        let (waiting, error) = match socket.state {
+            State::Connecting(connecting) => (connecting.waiting, libc::ECONNABORTED),
+            State::Listening(listening) => {
+                (listening.waiting.iter().map(|waiting| waiting.id).collect(), libc::EINVAL)
+            }
+            State::Fresh | State::Bound(_) | State::Connected(_) => return,
+        };
+        for id in waiting {
+            // It may be gone.
+            let _ = self.calls.answer(id, Answer::Error(error));
+        }
     }
 
     /// Looks after a socket when the calls are answered.
@@ -380,7 +398,7 @@ impl Supervisor {
         socket.state = State::Connected(Pump::new(outer));
         socket.untold = true;
         for id in waiting {
-            let told = self.notifier.answer(id, transom_device::intercept::Answer::Value(0));
+            let told = self.calls.answer(id, Answer::Value(0));
             socket.untold &= !told.unwrap_or(false);
         }
         self.busy.push(inode);
@@ -400,8 +418,7 @@ impl Supervisor {
         }
         socket.error = Some(error);
         for id in connecting.waiting {
-            let answer = transom_device::intercept::Answer::Error(error);
-            if self.notifier.answer(id, answer).unwrap_or(false) {
+            if self.calls.answer(id, Answer::Error(error)).unwrap_or(false) {
                 socket.error = None;
             }
         }
