@@ -10,9 +10,8 @@ use libc::c_int;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, sockopt};
-use transom_net::{Stack, TcpStream};
+use transom_net::{Chunk, Stack, TcpStream};
 use transom_tcp::connection::{Connection, ConnectionError, ReadError, State, WriteError};
-use transom_tcp::ordering::Taken;
 use transom_tcp::time::Instant;
 
 /// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
@@ -205,19 +204,10 @@ impl Outer {
     }
 
     /// Takes large pieces of what has arrived, with the memory in which they lie.
-    pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Taken>, most: usize) {
-        let Outer::Transom(stream) = self else { return };
-        let mut bytes = 0;
-        let take = |connection: &mut Connection, now: Instant| {
-            while bytes < most && connection.readable_slice().len() >= WORTH_LENDING {
-                // Why there are no more is found out by reading.
-                let Ok(Some(piece)) = connection.read_taken(now) else { return };
-                bytes += piece.len();
-                pieces.push_back(piece);
-            }
-        };
-        // Without a connection there is nothing to take.
-        let _ = stream.with_connection(take);
+    pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Chunk>, most: usize) {
+        if let Outer::Transom(stream) = self {
+            stream.take_chunks(WORTH_LENDING, most, pieces);
+        }
     }
 
     /// Moves what the program has written to where it is sent from, without a copy of our own.

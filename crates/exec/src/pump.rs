@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use libc::c_int;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
-use transom_tcp::ordering::Taken;
+use transom_net::Chunk;
 
 use crate::outer::{Moved, Outer, Read};
 use crate::pair;
@@ -59,7 +59,7 @@ pub(crate) struct Pump {
     /// From the peer to the program.
     down: Rest,
     /// The same, of large pieces: they lie where they arrived, and come before it.
-    pieces: VecDeque<Taken>,
+    pieces: VecDeque<Chunk>,
     pub(crate) ready: Ready,
     /// The program's end is closed.
     pub(crate) hung_up: bool,
@@ -262,7 +262,7 @@ impl Pump {
             return self.pieces.drain(..).map(|piece| piece.len()).sum();
         }
         let slices: Vec<IoSlice<'_>> =
-            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece.bytes())).collect();
+            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece)).collect();
         let all: usize = slices.iter().map(|slice| slice.len()).sum();
         let given = match sendmsg(ours, &slices, &mut SendAncillaryBuffer::default(), flags) {
             Ok(given) => given,
