@@ -32,7 +32,7 @@ pub(crate) enum Opening {
     Failed(c_int),
 }
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// So many bytes, and whether there is more at once: data, the end or an error.
@@ -42,7 +42,7 @@ pub(crate) enum Read {
     Failed(c_int),
 }
 
-/// What came of moving what the program has written.
+/// The result of moving the program's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     Bytes(usize),
@@ -169,7 +169,7 @@ impl Outer {
         }
     }
 
-    /// Reads what there is.
+    /// Reads the data that is there.
     pub(crate) fn read(&self, into: &mut [u8]) -> Read {
         match self {
             Outer::Transom(stream) => {
@@ -210,7 +210,7 @@ impl Outer {
         }
     }
 
-    /// Moves what the program has written to where it is sent from, without a copy of our own.
+    /// Moves the program's data into the send buffer, without a copy of our own.
     pub(crate) fn take_from(&self, ours: &OwnedFd) -> Moved {
         let Outer::Transom(stream) = self else { return Moved::NotHere };
         let mut moved = Moved::Full;
@@ -225,12 +225,12 @@ impl Outer {
         match stream.with_connection(|connection, now| connection.write_by(now, receive)) {
             Ok(Ok(_)) => moved,
             Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => Moved::Full,
-            // The ordinary way finds out what it is.
+            // The ordinary way finds the error.
             Ok(Err(_)) | Err(_) => Moved::NotHere,
         }
     }
 
-    /// Writes what there is room for: `Ok(0)` if there is none.
+    /// Writes as much as there is room for: `Ok(0)` if there is none.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, c_int> {
         let result = match self {
             Outer::Transom(stream) => (&mut &*stream).write(bytes),

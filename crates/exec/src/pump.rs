@@ -1,7 +1,7 @@
 //! Bytes between our end of a pair and the outer connection.
 //!
 //! Each of the four places where bytes come from or go to is remembered as ready until it says "not now"; then an event says when it is again.
-//! What was taken and cannot be passed on waits in a buffer. It holds one piece, so that the sender is held back.
+//! Data that was taken and cannot be passed on waits in a buffer. The buffer holds one piece, so that the sender is held back.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -15,7 +15,7 @@ use transom_net::Chunk;
 use crate::outer::{Moved, Outer, Read};
 use crate::pair;
 
-/// What is carried at most before others have their turn, each way. After that the device is asked for acknowledgements too.
+/// The most bytes, each way, before other sockets have their turn. The device is asked for acknowledgements then, too.
 const TURN: usize = 512 * 1024;
 /// Pieces of this size are moved to where they are sent from without a copy. For smaller ones that would take too much memory.
 const BULK: usize = 16 * 1024;
@@ -24,7 +24,7 @@ const MOST_PIECES: usize = 64;
 /// The size of the memory that bytes pass through.
 pub(crate) const SCRATCH: usize = 256 * 1024;
 
-/// What was taken from one side and not yet given to the other.
+/// Data taken from one side and not yet given to the other.
 #[derive(Debug, Default)]
 struct Rest {
     bytes: Vec<u8>,
@@ -77,7 +77,7 @@ pub(crate) struct Pump {
     bulk: bool,
 }
 
-/// Who has not yet said "not now".
+/// Which of the four has not yet said "not now".
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) program_readable: bool,
@@ -125,7 +125,7 @@ impl Pump {
         }
     }
 
-    /// Carries what can be carried.
+    /// Carries as much as possible now.
     pub(crate) fn turn(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Turn {
         let down = if self.hung_up { Ok(false) } else { self.turn_down(ours, scratch) };
         let up = self.turn_up(ours, scratch);
@@ -255,7 +255,7 @@ impl Pump {
         Ok(!self.down_finished)
     }
 
-    /// Gives the program what was taken for it, where it lies and all at once: each call wakes the program. Gives how many bytes went.
+    /// Gives the program its pieces where they lie, and all at once, as each call wakes the program. Returns the number of bytes given.
     fn give_pieces(&mut self, ours: &OwnedFd) -> usize {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         if self.deaf {
@@ -292,7 +292,7 @@ impl Pump {
         self.abandoned |= error == Errno::CONNRESET;
     }
 
-    /// Gives the program bytes, or what waited for it. Gives how many went.
+    /// Gives the program `fresh` bytes, or those that waited for it. Returns the number of bytes given.
     fn give(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
         let all = fresh.unwrap_or(self.down.left()).len();
         let given = loop {
@@ -356,7 +356,7 @@ mod tests {
             pump.refuse(heard);
             drop(theirs);
             assert_eq!(turns(&mut pump, &ours), expected);
-            // What was written before is passed on all the same.
+            // Data written before is passed on all the same.
             let mut got = [0; 10];
             peer.read_exact(&mut got).unwrap();
             assert_eq!(&got, b"last words");

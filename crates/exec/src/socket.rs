@@ -25,7 +25,7 @@ pub(crate) struct Socket {
     pub(crate) v6: bool,
     pub(crate) state: State,
     pub(crate) settings: Settings,
-    /// What `SO_ERROR` tells, once.
+    /// The error for `SO_ERROR`, which tells it once.
     pub(crate) error: Option<c_int>,
     /// The connection was made, and no call has said so yet.
     pub(crate) untold: bool,
@@ -33,10 +33,10 @@ pub(crate) struct Socket {
     pub(crate) seen: (u32, i32),
 }
 
-/// What a socket is at.
+/// The state of a socket.
 #[derive(Debug)]
 pub(crate) enum State {
-    /// Nothing was done with it.
+    /// New: no call has changed it.
     Fresh,
     /// It has an address.
     Bound(Bound),
@@ -52,7 +52,7 @@ pub(crate) struct Bound {
     pub(crate) hold: Hold,
 }
 
-/// What keeps it.
+/// The holder of an address.
 #[derive(Debug)]
 pub(crate) enum Hold {
     /// A listener that takes nothing.

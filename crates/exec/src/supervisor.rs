@@ -32,7 +32,7 @@ const PAIR: usize = 2 << 20;
 /// The same where a connection shall yield to others: what lies in the pair is beyond its control.
 const SMALL_PAIR: usize = 32 * 1024;
 
-/// With what programs are served.
+/// The settings of [`supervise`].
 #[derive(Debug)]
 pub struct Setup {
     /// Transom's host; without it all destinations are reached by the kernel.
@@ -41,20 +41,20 @@ pub struct Setup {
     pub destinations: Destinations,
     /// Whether connections shall yield to others, so that little should lie in front of them.
     pub yielding: bool,
-    /// Who is told how Transom's connections go.
+    /// Is told how Transom's connections go.
     pub watcher: Option<Box<dyn Watcher>>,
 }
 
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
 pub trait Watcher: std::fmt::Debug {
-    /// What a connection tells of itself. Each has its own number. The `last` time is when the program has closed it, or it has failed.
+    /// Takes the state of a connection. Each connection has its own number. The `last` call comes when the program has closed it, or it has failed.
     fn look(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
 }
 
 /// How long after each other a [`Watcher`] is told.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls that were answered.
@@ -65,15 +65,15 @@ pub struct Counts {
     pub by_kernel: u64,
 }
 
-/// How long what programs have written may take to be sent when they have gone.
+/// When the programs have gone, their last data may take this long to be sent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whose event it is.
+/// Which end an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Our end of the pair.
     Pair,
-    /// The outer connection, or what a listener's connections come from.
+    /// The outer connection, or a source of a listener's connections.
     Outer,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Supervisor {
 /// Calls that wait are noted in `ledger`, for a [`guard`](crate::guard).
 ///
 /// # Errors
-/// The kernel's, for what the loop itself needs. What goes wrong with one socket is its program's business.
+/// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
 pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
@@ -168,7 +168,7 @@ impl Supervisor {
                     }
                 }
             }
-            // What was sent may have been answered at once.
+            // The peer may have answered at once.
             self.drive(device || !self.busy.is_empty());
             work.extend(self.busy.drain(..));
             for News { token, readable, writable } in std::mem::take(&mut self.news) {
@@ -201,7 +201,7 @@ impl Supervisor {
         })
     }
 
-    /// Whether there is something that a watcher wants to know.
+    /// Whether a watcher has a connection to look at.
     fn watches(&self) -> bool {
         let carries = |socket: &Socket| matches!(socket.outer(), Some(Outer::Transom(_)));
         self.setup.watcher.is_some() && self.sockets.values().any(carries)
@@ -239,7 +239,7 @@ impl Supervisor {
         }
     }
 
-    /// Remembers what an event says of a socket. Whether it has to be looked after.
+    /// Notes an event of a socket. Returns whether the socket has work to do.
     fn note(&mut self, inode: u64, part: Part, flags: epoll::EventFlags) -> bool {
         use epoll::EventFlags as Flags;
         let Some(socket) = self.sockets.get_mut(&inode) else { return false };
@@ -293,7 +293,7 @@ impl Supervisor {
     pub(crate) fn advance(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         match &mut socket.state {
-            // What was written is not sent any more, nor an end.
+            // Neither the data written last nor an end is sent any more.
             State::Connected(pump) if pump.hung_up && socket.settings.resets_on_close() => {
                 self.after_turn(inode, Turn::Abandoned);
             }
@@ -368,7 +368,7 @@ impl Supervisor {
         }
     }
 
-    /// Has what a listener's connections come from watched.
+    /// Has a source of a listener's connections watched.
     pub(crate) fn watch_source(&self, inode: u64, source: &Source) -> io::Result<()> {
         match (source, &self.driver) {
             (Source::Kernel(listener), _) => self.watch(inode, Part::Outer, listener),
