@@ -4,11 +4,9 @@
 
 use crate::common::world::{Path, World};
 use crate::common::{Peer, Setup, seg};
-use std::fmt;
 use transom_extensions::stack;
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
 use transom_tcp::profile::{
