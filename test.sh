@@ -10,7 +10,8 @@ install_packages() {
     local missing=() entry program package
     local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
         valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
-        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static"
+        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static
+        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl"
     for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
