@@ -10,7 +10,8 @@ install_packages() {
     local missing=() entry program package
     local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
         valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
-        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static"
+        redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static
+        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl"
     for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
@@ -81,9 +82,10 @@ if ! pkg-config --exists libelf zlib 2>/dev/null; then
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
-# What `cargo run` builds is light, and has to build without a warning. `.ci/nightly` checks each feature alone.
-step "lints, light" cargo clippy -p transom --all-targets --quiet -- -D warnings
-step "lints, libraries without features" cargo clippy -p transom-lab -p transom-forwarder --no-default-features --all-targets --quiet -- -D warnings
+# `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. One call for all of them: cargo
+# chooses the features of dependencies for the crates of one call together, and another choice compiles them anew. `.ci/nightly` checks each feature alone.
+light=(-p transom -p transom-lab -p transom-forwarder --no-default-features)
+step "lints, light" cargo clippy "${light[@]}" --all-targets --quiet -- -D warnings
 # What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
 bare=x86_64-unknown-none
 has_bare() { [ -d "$(rustc --print sysroot)/lib/rustlib/$bare/lib" ]; }
@@ -101,10 +103,6 @@ if command -v cargo-deny >/dev/null; then
 else
     echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
 fi
-for example in in_memory my_controller companion echo_server http_get; do
-    step "example $example" cargo run --quiet -p transom-examples --example "$example"
-done
-
 # Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
@@ -136,14 +134,17 @@ tests() {
     return "$status"
 }
 step "tests" tests
+# The tests have built these.
+for example in in_memory my_controller companion echo_server http_get; do
+    step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
+done
 if [ ${#crates[@]} -gt 1 ]; then
     step "tests, the router without mode tc" cargo test -p transom-forwarder --no-default-features -- --nocapture --test-threads=2
 fi
 # The commands that are different in a light build, and how it keeps results.
-step "tests, light" cargo test -p transom --bins --test all -- --nocapture --test-threads=2 \
+step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::who features:: live:: watch::
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
-step "tests, light results" cargo test -p transom-lab --no-default-features --lib -- --nocapture --test-threads=2 results::
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")

@@ -62,10 +62,11 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.options.timestamps = script.flag();
     profile.options.sack = script.flag();
     profile.nodelay = script.flag();
-    profile.recovery = match script.below(4) {
+    profile.recovery = match script.below(5) {
         0 => RecoveryChoice::GoBackN,
         1 if profile.options.sack => RecoveryChoice::RackTlp,
         2 if profile.options.sack => RecoveryChoice::Sack,
+        3 => RecoveryChoice::Reno,
         _ => RecoveryChoice::NewReno,
     };
     if script.flag() {

@@ -8,11 +8,11 @@ use transom_device::doctor::{Finding, examine};
 
 use crate::output;
 
-/// Say which devices work on this machine, and what is missing for the others
+/// Test which devices work on this machine, and explain why the others do not
 ///
-/// Each is opened and closed again: a TUN interface without addresses appears for a moment, sockets that hear nothing, a tunnel from this machine to itself.
+/// Each is opened and closed again: a TUN interface without addresses appears for a moment, sockets without traffic, a tunnel from this machine to itself.
 ///
-/// The exit status is 0 if a device works that reaches others (udp does without privileges), and 1 if none does.
+/// The exit status is 0 if a device works that reaches other hosts (udp does without privileges), and 1 if none does.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -5,14 +5,16 @@ use std::io::{self, PipeWriter};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use transom_device::intercept::{self, Notifier};
-use transom_exec::{Destinations, Network as Destination, Setup, Watcher, guard, supervise};
+use transom_exec::{
+    Destinations, Ledger, Network as Destination, Setup, Watcher, guard, supervise,
+};
 
 use crate::network::NetworkArgs;
 use crate::output::note;
@@ -86,7 +88,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(error) => return refused(name, error),
     };
     drop(command);
-    let _guard = start_guard(&notifier).context("cannot start the guard")?;
+    let ledger = Ledger::new().context("cannot make the guard's ledger")?;
+    let _guard = start_guard(&notifier, &ledger).context("cannot start the guard")?;
     raise_descriptor_limit();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     crate::interrupt::handle(move |status| {
@@ -100,7 +103,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
     let setup = Setup { stack, destinations, yielding: args.network.has_extensions(), watcher };
-    let counts = supervise(notifier, setup).context("cannot serve the program's calls")?;
+    let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
     if args.verbose {
@@ -142,13 +145,14 @@ fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the process that ends programs should this one be killed. It ends when the returned value is dropped.
-fn start_guard(notifier: &Notifier) -> io::Result<PipeWriter> {
+fn start_guard(notifier: &Notifier, ledger: &Ledger) -> io::Result<PipeWriter> {
     let (watched, held) = io::pipe()?;
     Command::new("/proc/self/exe")
         .arg("exec-guard")
         .stdin(notifier.as_fd().try_clone_to_owned()?)
         .stdout(watched)
-        .stderr(Stdio::null())
+        // It has nothing to say.
+        .stderr(ledger.as_fd().try_clone_to_owned()?)
         // A signal of the terminal's is not for it.
         .process_group(0)
         .spawn()?;
@@ -162,7 +166,8 @@ pub(crate) struct GuardArgs {}
 /// Ends programs whose supervisor was killed.
 pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
     let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
-    guard(&notifier, io::stdout())?;
+    let ledger = Ledger::from_descriptor(io::stderr().as_fd().try_clone_to_owned()?);
+    guard(&notifier, &ledger, io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,6 +11,7 @@
 mod bench;
 mod broker;
 mod choices;
+mod cm;
 mod demo;
 mod doctor;
 mod exec;
@@ -98,6 +99,7 @@ enum Command {
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
+    Cm(cm::Args),
 }
 
 fn main() -> ExitCode {
@@ -123,6 +125,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),
+        Command::Cm(args) => cm::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

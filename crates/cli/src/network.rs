@@ -35,7 +35,7 @@ pub(crate) use profile::ProfileArgs;
 pub(crate) use program::Program;
 use watching::Watching;
 
-/// Whose TCP is used.
+/// The TCP that is used: Transom's or the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Side {
     /// Transom's, in this process.
@@ -62,7 +62,7 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "device")]
     tun: Option<String>,
 
-    /// Transom's own address and its network; repeat it for IPv6 [default: 10.9.0.2/24; what the other end gives on udp:ADDRESS:PORT; 10.9.0.1/24 on
+    /// Transom's own address and its network; repeat it for IPv6 [default: 10.9.0.2/24; on udp:ADDRESS:PORT the other end assigns it; 10.9.0.1/24 on
     /// udp:listen:PORT; none on packet and xdp, which need one].
     #[arg(long, value_name = "ADDRESS/LENGTH")]
     addr: Vec<IpPrefix>,
@@ -91,7 +91,7 @@ pub(crate) struct NetworkArgs {
     )]
     run: Vec<OsString>,
 
-    /// Whose TCP to use.
+    /// The TCP to use: Transom's or the kernel's.
     #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "device", "tun", "pcap", "log", "extension_socket"])]
     side: Side,
 

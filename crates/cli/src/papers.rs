@@ -5,6 +5,7 @@
 mod describe;
 mod keep;
 mod list;
+mod pages;
 mod results;
 mod run;
 
@@ -32,7 +33,9 @@ Examples:
   transom papers run ltcp
       everything of that paper
   transom papers results > RESULTS.md
-      the table of claims, from the summaries in papers/results")]
+      the table of results, from the summaries in papers/results
+  transom papers pages --to docs/papers
+      a page for each figure, with pictures")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +47,7 @@ enum Command {
     Describe(describe::Args),
     Run(run::Args),
     Keep(keep::Args),
+    Pages(pages::Args),
     Results(results::Args),
 }
 
@@ -54,6 +58,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Describe(args) => describe::run(args),
         Command::Run(args) => run::run(args),
         Command::Keep(args) => keep::run(args),
+        Command::Pages(args) => pages::run(args),
         Command::Results(args) => results::run(args),
     }
 }

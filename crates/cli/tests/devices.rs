@@ -83,7 +83,7 @@ fn a_file_goes_through_udp_between_ordinary_users() {
         assert_eq!(sha256_of(&copy), digest);
     }
     let taken = ["get", "http://10.9.0.1/file", "--device", &device, "--addr", "10.9.0.1/24"];
-    wait(&mut ordinary(&taken)).fails_with(1, "belongs to somebody else");
+    wait(&mut ordinary(&taken)).fails_with(1, "is taken");
     interrupt(server).success();
 }
 

@@ -139,7 +139,8 @@ fn what_cannot_be_shown_says_so() {
     let nothing = lab.path("nothing");
     run(["lab", "report", &nothing]).fails_with(1, "there are no results in");
     #[cfg(feature = "tui")]
-    lab.run(&["--tui"]).fails_with(1, "--tui draws on a terminal, and standard output is none");
+    lab.run(&["--tui"])
+        .fails_with(1, "--tui draws on a terminal, and standard output is no terminal");
     // A missing feature is named as early.
     for (lacks, option, name, what) in [
         (cfg!(not(feature = "png")), "--png", "png", "PNG files"),

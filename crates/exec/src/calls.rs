@@ -62,7 +62,7 @@ impl Arguments for Call {
 impl Supervisor {
     /// Takes a call and answers it, now or later.
     pub(crate) fn answer_call(&mut self) -> io::Result<()> {
-        let Some(call) = self.notifier.receive()? else { return Ok(()) };
+        let Some(call) = self.calls.receive()? else { return Ok(()) };
         self.counts.calls += 1;
         let answer = match self.handle(&call) {
             Ok(value) => Answer::Value(value),
@@ -70,7 +70,7 @@ impl Supervisor {
             Err(Refusal::NotOurs) => Answer::Continue,
             Err(Refusal::Later) => return Ok(()),
         };
-        let told = self.notifier.answer(call.id, answer)?;
+        let told = self.calls.answer(call.id, answer)?;
         if !told && call.kind == Kind::Connect && answer == Answer::Value(0) {
             // It will be asked again.
             if let Some(socket) = self.socket_of(&call) {
@@ -107,7 +107,7 @@ impl Supervisor {
     /// The same for calls about nothing else; the number was the thread's own if the call is still valid.
     pub(crate) fn target(&mut self, call: &Call) -> Result<u64, Refusal> {
         let inode = self.socket_of(call).map(|socket| socket.inode);
-        if self.notifier.is_valid(call.id) {
+        if self.calls.is_valid(call.id) {
             inode.ok_or(Refusal::NotOurs)
         } else {
             Err(Refusal::Later)
@@ -119,14 +119,14 @@ impl Supervisor {
     }
 
     /// An address among a call's arguments.
-    fn address(&self, call: &Call, v6: bool) -> Result<std::net::SocketAddr, Refusal> {
+    fn address(&mut self, call: &Call, v6: bool) -> Result<std::net::SocketAddr, Refusal> {
         let len = usize::try_from(call.int(2)).map_err(|_| Refusal::Error(libc::EINVAL))?;
         if len > size_of::<libc::sockaddr_storage>() {
             return fail(libc::EINVAL);
         }
         let len = len.min(address::LONGEST);
         let bytes = program::read(call.thread, call.word(1), len);
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let bytes = bytes.ok_or(Refusal::Error(libc::EFAULT))?;
@@ -147,7 +147,7 @@ impl Supervisor {
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
         let serial = self.next_serial();
         self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::Fresh));
-        match self.notifier.answer_with_descriptor(call.id, theirs.as_fd(), close_on_exec) {
+        match self.calls.answer_with_descriptor(call.id, theirs.as_fd(), close_on_exec) {
             // If its thread was interrupted, our end finds the other closed.
             Ok(_) => Err(Refusal::Later),
             Err(error) => {

@@ -1,8 +1,10 @@
-//! What becomes of programs when their supervisor is killed.
+//! The fate of programs when their supervisor is killed.
 //!
-//! Their connections end at once, as its descriptors are closed. But a server whose calls all fail may go on trying for ever. So a second process keeps the
-//! notifier too, and ends the programs that still call.
+//! Their connections end at once, as its descriptors are closed. But two kinds of programs would go on for ever: those that wait for the answer to a call, and
+//! servers that try again although each call fails. So a second process keeps the notifier too. It answers the calls that wait and all later ones with
+//! an error, and kills programs that go on calling.
 
+use std::collections::HashMap;
 use std::io;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -10,14 +12,30 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use transom_device::intercept::{Answer, Call, Notifier};
 
+use crate::ledger::Ledger;
 use crate::program::process_of;
 
-/// Waits until `supervisor`, of which it holds the other end, hangs up. Then kills each program that makes a call, until the last has gone.
+/// The end of all calls.
+const GONE: i32 = libc::ENETDOWN;
+/// So many calls a process may make to end in order, such as those that close a socket. With the next one it is killed.
+const LAST_CALLS: u32 = 16;
+
+/// Waits until `supervisor`, of which it holds the other end, hangs up. Then has the calls in `ledger` and all later ones fail with `ENETDOWN`, and kills each
+/// process that goes on calling, until the last has gone. The caller lets go of the notifier then: if no call was ever noted, this returns at once.
 ///
 /// # Errors
 /// The kernel's.
-pub fn guard(notifier: &Notifier, supervisor: impl std::os::fd::AsFd) -> io::Result<()> {
+pub fn guard(
+    notifier: &Notifier,
+    ledger: &Ledger,
+    supervisor: impl std::os::fd::AsFd,
+) -> io::Result<()> {
     wait(&mut [PollFd::new(&supervisor, PollFlags::IN)])?;
+    // If the very first call was in its hands, nobody knows that call's number. No program has a socket yet, and without the notifier each call fails.
+    if !ledger.answer_all(notifier, GONE)? {
+        return Ok(());
+    }
+    let mut calls = HashMap::new();
     loop {
         let mut fds = [PollFd::new(notifier, PollFlags::IN)];
         wait(&mut fds)?;
@@ -25,7 +43,7 @@ pub fn guard(notifier: &Notifier, supervisor: impl std::os::fd::AsFd) -> io::Res
             return Ok(());
         }
         if let Some(call) = notifier.receive()? {
-            end(notifier, &call)?;
+            refuse(notifier, &call, &mut calls)?;
         }
     }
 }
@@ -40,14 +58,18 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     }
 }
 
-fn end(notifier: &Notifier, call: &Call) -> io::Result<()> {
+/// Has a call fail. `calls` has how many each process has made.
+fn refuse(notifier: &Notifier, call: &Call, calls: &mut HashMap<Pid, u32>) -> io::Result<()> {
     let process = process_of(call.thread).ok().and_then(|number| i32::try_from(number).ok());
-    let process = process.and_then(Pid::from_raw);
-    let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    // The number was the program's if its call still waits.
-    if let Some(process) = process.filter(|_| notifier.is_valid(call.id)) {
-        let _ = pidfd_send_signal(process, Signal::KILL);
+    if let Some(pid) = process.and_then(Pid::from_raw) {
+        let made = calls.entry(pid).or_default();
+        *made += 1;
+        let process = pidfd_open(pid, PidfdFlags::empty()).ok().filter(|_| *made > LAST_CALLS);
+        // The number was the program's if its call still waits.
+        if let Some(process) = process.filter(|_| notifier.is_valid(call.id)) {
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
     }
-    notifier.answer(call.id, Answer::Error(libc::ENETDOWN))?;
+    notifier.answer(call.id, Answer::Error(GONE))?;
     Ok(())
 }

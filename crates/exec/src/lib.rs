@@ -14,7 +14,7 @@
 //! | How does a listener become readable? | One byte lies in its pair for each connection that waits. |
 //! | How does a reset not look like an end? | Our end is closed while something lies in it unread: the kernel reports that as a reset. |
 //! | How does a close differ from a shutdown? | Our end hangs up on a close, and on a shutdown of both directions. On one of writing it only finds the end. |
-//! | What if a signal interrupts a call? | The kernel withdraws it. What had happened is kept for the call that the program makes again. |
+//! | What if a signal interrupts a call? | The kernel withdraws it. The result is kept for the call that the program makes again. |
 //!
 //! One thread does all this, and the work of Transom's host ([`Driver`](transom_net::Driver)). The program's words are hostile: they are copied once, and the copy is checked and used.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod address;
 mod calls;
 mod destinations;
 mod guard;
+mod ledger;
 mod listening;
 mod options;
 mod outer;
@@ -35,4 +36,5 @@ mod tcp_info;
 
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
+pub use ledger::Ledger;
 pub use supervisor::{Counts, Setup, Watcher, supervise};

@@ -25,7 +25,7 @@ const TCP_NOTSENT_LOWAT: c_int = 25;
 
 type Key = (c_int, c_int);
 
-/// What a program has set.
+/// The options that a program has set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// By level and name.
@@ -123,7 +123,7 @@ impl Settings {
         }
     }
 
-    /// Does one of the settings to a connection. What it does not take, or is over, is no concern of the program's.
+    /// Sets one option of a connection. If the connection refuses it, or is over, the program is not told.
     fn apply_one(&self, outer: &Outer, level: c_int, name: c_int) {
         let value = self.number(level, name);
         match outer {
@@ -209,7 +209,7 @@ impl Supervisor {
         let (level, name) = (call.int(1), call.int(2));
         let len = usize::try_from(call.int(4)).map_err(|_| Refusal::Error(libc::EINVAL))?;
         let value = program::read(call.thread, call.word(3), len.min(LONGEST));
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let value = value.ok_or(Refusal::Error(libc::EFAULT))?;
@@ -220,7 +220,7 @@ impl Supervisor {
         let inode = self.target(call)?;
         let (level, name) = (call.int(1), call.int(2));
         let room = program::read_exact::<4>(call.thread, call.word(4));
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let room = room.map(i32::from_ne_bytes).ok_or(Refusal::Error(libc::EFAULT))?;
@@ -330,7 +330,7 @@ impl Socket {
         }
     }
 
-    /// What Transom tells of the connection.
+    /// The state of the connection, from Transom.
     pub(crate) fn info(&self) -> Option<transom_net::Info> {
         match self.outer()? {
             Outer::Transom(stream) => stream.info().ok(),

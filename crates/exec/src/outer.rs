@@ -10,9 +10,8 @@ use libc::c_int;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, sockopt};
-use transom_net::{Stack, TcpStream};
+use transom_net::{Chunk, Stack, TcpStream};
 use transom_tcp::connection::{Connection, ConnectionError, ReadError, State, WriteError};
-use transom_tcp::ordering::Taken;
 use transom_tcp::time::Instant;
 
 /// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
@@ -33,7 +32,7 @@ pub(crate) enum Opening {
     Failed(c_int),
 }
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// So many bytes, and whether there is more at once: data, the end or an error.
@@ -43,7 +42,7 @@ pub(crate) enum Read {
     Failed(c_int),
 }
 
-/// What came of moving what the program has written.
+/// The result of moving the program's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     Bytes(usize),
@@ -170,7 +169,7 @@ impl Outer {
         }
     }
 
-    /// Reads what there is.
+    /// Reads the data that is there.
     pub(crate) fn read(&self, into: &mut [u8]) -> Read {
         match self {
             Outer::Transom(stream) => {
@@ -205,22 +204,13 @@ impl Outer {
     }
 
     /// Takes large pieces of what has arrived, with the memory in which they lie.
-    pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Taken>, most: usize) {
-        let Outer::Transom(stream) = self else { return };
-        let mut bytes = 0;
-        let take = |connection: &mut Connection, now: Instant| {
-            while bytes < most && connection.readable_slice().len() >= WORTH_LENDING {
-                // Why there are no more is found out by reading.
-                let Ok(Some(piece)) = connection.read_taken(now) else { return };
-                bytes += piece.len();
-                pieces.push_back(piece);
-            }
-        };
-        // Without a connection there is nothing to take.
-        let _ = stream.with_connection(take);
+    pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Chunk>, most: usize) {
+        if let Outer::Transom(stream) = self {
+            stream.take_chunks(WORTH_LENDING, most, pieces);
+        }
     }
 
-    /// Moves what the program has written to where it is sent from, without a copy of our own.
+    /// Moves the program's data into the send buffer, without a copy of our own.
     pub(crate) fn take_from(&self, ours: &OwnedFd) -> Moved {
         let Outer::Transom(stream) = self else { return Moved::NotHere };
         let mut moved = Moved::Full;
@@ -235,12 +225,12 @@ impl Outer {
         match stream.with_connection(|connection, now| connection.write_by(now, receive)) {
             Ok(Ok(_)) => moved,
             Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => Moved::Full,
-            // The ordinary way finds out what it is.
+            // The ordinary way finds the error.
             Ok(Err(_)) | Err(_) => Moved::NotHere,
         }
     }
 
-    /// Writes what there is room for: `Ok(0)` if there is none.
+    /// Writes as much as there is room for: `Ok(0)` if there is none.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, c_int> {
         let result = match self {
             Outer::Transom(stream) => (&mut &*stream).write(bytes),

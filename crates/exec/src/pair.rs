@@ -9,11 +9,10 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
 };
 
-/// What fills a buffer of the smallest size.
+/// Data to fill a buffer of the smallest size.
 const FILLER: [u8; 1024] = [0; 1024];
 
-/// A new pair: ours, and the program's.
-/// So much may lie between them, either way.
+/// A new pair: our end, and the program's. `size` bytes may lie between them, either way.
 pub(crate) fn new(non_blocking: bool, size: usize) -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -43,9 +42,14 @@ pub(crate) fn is_closed(ours: &OwnedFd) -> bool {
     asked.is_ok_and(|_| wanted[0].revents().contains(PollFlags::HUP))
 }
 
+/// Whether the program still reads from its end.
+pub(crate) fn takes_bytes(ours: &OwnedFd) -> bool {
+    send(ours, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) != Err(Errno::PIPE)
+}
+
 /// How much may be written into an end before it is read at the other.
 pub(crate) fn set_size(end: &OwnedFd, bytes: usize) {
-    // What the kernel does not allow, it makes as large as it allows.
+    // The kernel takes a larger size for the largest that it allows.
     let _ = sockopt::set_socket_send_buffer_size(end, bytes);
 }
 

@@ -1,4 +1,4 @@
-//! What can be seen of a program from outside: which socket a descriptor is, and the descriptor itself.
+//! A program seen from outside: its memory, its descriptors, and the sockets behind them.
 //!
 //! The number of a thread is that of a call that waits, so it is the thread's own as long as the call is valid.
 

@@ -1,7 +1,7 @@
 //! Bytes between our end of a pair and the outer connection.
 //!
 //! Each of the four places where bytes come from or go to is remembered as ready until it says "not now"; then an event says when it is again.
-//! What was taken and cannot be passed on waits in a buffer. It holds one piece, so that the sender is held back.
+//! Data that was taken and cannot be passed on waits in a buffer. The buffer holds one piece, so that the sender is held back.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -10,12 +10,12 @@ use std::os::fd::OwnedFd;
 use libc::c_int;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
-use transom_tcp::ordering::Taken;
+use transom_net::Chunk;
 
 use crate::outer::{Moved, Outer, Read};
 use crate::pair;
 
-/// What is carried at most before others have their turn, each way. After that the device is asked for acknowledgements too.
+/// The most bytes, each way, before other sockets have their turn. The device is asked for acknowledgements then, too.
 const TURN: usize = 512 * 1024;
 /// Pieces of this size are moved to where they are sent from without a copy. For smaller ones that would take too much memory.
 const BULK: usize = 16 * 1024;
@@ -24,7 +24,7 @@ const MOST_PIECES: usize = 64;
 /// The size of the memory that bytes pass through.
 pub(crate) const SCRATCH: usize = 256 * 1024;
 
-/// What was taken from one side and not yet given to the other.
+/// Data taken from one side and not yet given to the other.
 #[derive(Debug, Default)]
 struct Rest {
     bytes: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct Pump {
     /// From the peer to the program.
     down: Rest,
     /// The same, of large pieces: they lie where they arrived, and come before it.
-    pieces: VecDeque<Taken>,
+    pieces: VecDeque<Chunk>,
     pub(crate) ready: Ready,
     /// The program's end is closed.
     pub(crate) hung_up: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Pump {
     bulk: bool,
 }
 
-/// Who has not yet said "not now".
+/// Which of the four has not yet said "not now".
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) program_readable: bool,
@@ -125,7 +125,7 @@ impl Pump {
         }
     }
 
-    /// Carries what can be carried.
+    /// Carries as much as possible now.
     pub(crate) fn turn(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Turn {
         let down = if self.hung_up { Ok(false) } else { self.turn_down(ours, scratch) };
         let up = self.turn_up(ours, scratch);
@@ -255,14 +255,14 @@ impl Pump {
         Ok(!self.down_finished)
     }
 
-    /// Gives the program what was taken for it, where it lies and all at once: each call wakes the program. Gives how many bytes went.
+    /// Gives the program its pieces where they lie, and all at once, as each call wakes the program. Returns the number of bytes given.
     fn give_pieces(&mut self, ours: &OwnedFd) -> usize {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         if self.deaf {
             return self.pieces.drain(..).map(|piece| piece.len()).sum();
         }
         let slices: Vec<IoSlice<'_>> =
-            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece.bytes())).collect();
+            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece)).collect();
         let all: usize = slices.iter().map(|slice| slice.len()).sum();
         let given = match sendmsg(ours, &slices, &mut SendAncillaryBuffer::default(), flags) {
             Ok(given) => given,
@@ -292,7 +292,7 @@ impl Pump {
         self.abandoned |= error == Errno::CONNRESET;
     }
 
-    /// Gives the program bytes, or what waited for it. Gives how many went.
+    /// Gives the program `fresh` bytes, or those that waited for it. Returns the number of bytes given.
     fn give(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
         let all = fresh.unwrap_or(self.down.left()).len();
         let given = loop {
@@ -356,7 +356,7 @@ mod tests {
             pump.refuse(heard);
             drop(theirs);
             assert_eq!(turns(&mut pump, &ours), expected);
-            // What was written before is passed on all the same.
+            // Data written before is passed on all the same.
             let mut got = [0; 10];
             peer.read_exact(&mut got).unwrap();
             assert_eq!(&got, b"last words");

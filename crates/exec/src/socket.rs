@@ -9,6 +9,7 @@ use transom_net::TcpListener;
 use crate::listening::Listening;
 use crate::options::Settings;
 use crate::outer::Outer;
+use crate::pair;
 use crate::pump::Pump;
 use crate::supervisor::Watcher;
 
@@ -24,7 +25,7 @@ pub(crate) struct Socket {
     pub(crate) v6: bool,
     pub(crate) state: State,
     pub(crate) settings: Settings,
-    /// What `SO_ERROR` tells, once.
+    /// The error for `SO_ERROR`, which tells it once.
     pub(crate) error: Option<c_int>,
     /// The connection was made, and no call has said so yet.
     pub(crate) untold: bool,
@@ -32,10 +33,10 @@ pub(crate) struct Socket {
     pub(crate) seen: (u32, i32),
 }
 
-/// What a socket is at.
+/// The state of a socket.
 #[derive(Debug)]
 pub(crate) enum State {
-    /// Nothing was done with it.
+    /// New: no call has changed it.
     Fresh,
     /// It has an address.
     Bound(Bound),
@@ -51,7 +52,7 @@ pub(crate) struct Bound {
     pub(crate) hold: Hold,
 }
 
-/// What keeps it.
+/// The holder of an address.
 #[derive(Debug)]
 pub(crate) enum Hold {
     /// A listener that takes nothing.
@@ -94,6 +95,11 @@ impl Socket {
         if let (Ok(local), Ok(peer), Some(info)) = (outer.local(), outer.peer(), self.info()) {
             watcher.look(self.serial, [local, peer], &info, last);
         }
+    }
+
+    /// Whether the program has shut a listener down for what comes in.
+    pub(crate) fn is_shut(&self) -> bool {
+        matches!(self.state, State::Listening(_)) && !pair::takes_bytes(&self.ours)
     }
 
     /// The outer connection, if there is one.

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use transom_device::intercept::Notifier;
+use transom_device::intercept::{Answer, Notifier};
 use transom_net::{Driver, Info, News, Stack};
 
 use crate::destinations::Destinations;
+use crate::ledger::{Calls, Ledger};
 use crate::listening::Source;
 use crate::outer::{Opening, Outer};
 use crate::pair;
@@ -31,7 +32,7 @@ const PAIR: usize = 2 << 20;
 /// The same where a connection shall yield to others: what lies in the pair is beyond its control.
 const SMALL_PAIR: usize = 32 * 1024;
 
-/// With what programs are served.
+/// The settings of [`supervise`].
 #[derive(Debug)]
 pub struct Setup {
     /// Transom's host; without it all destinations are reached by the kernel.
@@ -40,20 +41,20 @@ pub struct Setup {
     pub destinations: Destinations,
     /// Whether connections shall yield to others, so that little should lie in front of them.
     pub yielding: bool,
-    /// Who is told how Transom's connections go.
+    /// Is told how Transom's connections go.
     pub watcher: Option<Box<dyn Watcher>>,
 }
 
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
 pub trait Watcher: std::fmt::Debug {
-    /// What a connection tells of itself. Each has its own number. The `last` time is when the program has closed it, or it has failed.
+    /// Takes the state of a connection. Each connection has its own number. The `last` call comes when the program has closed it, or it has failed.
     fn look(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
 }
 
 /// How long after each other a [`Watcher`] is told.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls that were answered.
@@ -64,21 +65,21 @@ pub struct Counts {
     pub by_kernel: u64,
 }
 
-/// How long what programs have written may take to be sent when they have gone.
+/// When the programs have gone, their last data may take this long to be sent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whose event it is.
+/// Which end an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Our end of the pair.
     Pair,
-    /// The outer connection, or what a listener's connections come from.
+    /// The outer connection, or a source of a listener's connections.
     Outer,
 }
 
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pub(crate) notifier: Notifier,
+    pub(crate) calls: Calls,
     pub(crate) setup: Setup,
     pub(crate) sockets: HashMap<u64, Socket>,
     pub(crate) counts: Counts,
@@ -95,10 +96,11 @@ pub(crate) struct Supervisor {
 }
 
 /// Answers the calls of programs under `notifier` and carries their data, until the last of them has gone and their connections are closed.
+/// Calls that wait are noted in `ledger`, for a [`guard`](crate::guard).
 ///
 /// # Errors
-/// The kernel's, for what the loop itself needs. What goes wrong with one socket is its program's business.
-pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
+/// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
+pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
     notifier.wake_here();
@@ -112,7 +114,7 @@ pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
         look_at: Instant::now(),
         serial: 0,
         news: Vec::new(),
-        notifier,
+        calls: Calls::new(notifier, ledger),
         setup,
         sockets: HashMap::new(),
         counts: Counts::default(),
@@ -155,7 +157,7 @@ impl Supervisor {
                         // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
                         self.sockets
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
-                        epoll::delete(&self.epoll, &self.notifier)?;
+                        epoll::delete(&self.epoll, &self.calls.notifier)?;
                     }
                     DEVICE => device = true,
                     token => {
@@ -166,7 +168,7 @@ impl Supervisor {
                     }
                 }
             }
-            // What was sent may have been answered at once.
+            // The peer may have answered at once.
             self.drive(device || !self.busy.is_empty());
             work.extend(self.busy.drain(..));
             for News { token, readable, writable } in std::mem::take(&mut self.news) {
@@ -199,7 +201,7 @@ impl Supervisor {
         })
     }
 
-    /// Whether there is something that a watcher wants to know.
+    /// Whether a watcher has a connection to look at.
     fn watches(&self) -> bool {
         let carries = |socket: &Socket| matches!(socket.outer(), Some(Outer::Transom(_)));
         self.setup.watcher.is_some() && self.sockets.values().any(carries)
@@ -237,7 +239,7 @@ impl Supervisor {
         }
     }
 
-    /// Remembers what an event says of a socket. Whether it has to be looked after.
+    /// Notes an event of a socket. Returns whether the socket has work to do.
     fn note(&mut self, inode: u64, part: Part, flags: epoll::EventFlags) -> bool {
         use epoll::EventFlags as Flags;
         let Some(socket) = self.sockets.get_mut(&inode) else { return false };
@@ -259,11 +261,27 @@ impl Supervisor {
             }
             return true;
         }
-        if hung_up {
-            self.sockets.remove(&inode);
+        if hung_up || part == Part::Pair && socket.is_shut() {
+            self.dismiss(inode);
             return false;
         }
         part == Part::Outer
+    }
+
+    /// Forgets a socket that is not connected. Calls that wait for it fail, as they do after `shutdown(2)`.
+    fn dismiss(&mut self, inode: u64) {
+        let Some(socket) = self.sockets.remove(&inode) else { return };
+        let (waiting, error) = match socket.state {
+            State::Connecting(connecting) => (connecting.waiting, libc::ECONNABORTED),
+            State::Listening(listening) => {
+                (listening.waiting.iter().map(|waiting| waiting.id).collect(), libc::EINVAL)
+            }
+            State::Fresh | State::Bound(_) | State::Connected(_) => return,
+        };
+        for id in waiting {
+            // It may be gone.
+            let _ = self.calls.answer(id, Answer::Error(error));
+        }
     }
 
     /// Looks after a socket when the calls are answered.
@@ -275,7 +293,7 @@ impl Supervisor {
     pub(crate) fn advance(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         match &mut socket.state {
-            // What was written is not sent any more, nor an end.
+            // Neither the data written last nor an end is sent any more.
             State::Connected(pump) if pump.hung_up && socket.settings.resets_on_close() => {
                 self.after_turn(inode, Turn::Abandoned);
             }
@@ -350,7 +368,7 @@ impl Supervisor {
         }
     }
 
-    /// Has what a listener's connections come from watched.
+    /// Has a source of a listener's connections watched.
     pub(crate) fn watch_source(&self, inode: u64, source: &Source) -> io::Result<()> {
         match (source, &self.driver) {
             (Source::Kernel(listener), _) => self.watch(inode, Part::Outer, listener),
@@ -380,7 +398,7 @@ impl Supervisor {
         socket.state = State::Connected(Pump::new(outer));
         socket.untold = true;
         for id in waiting {
-            let told = self.notifier.answer(id, transom_device::intercept::Answer::Value(0));
+            let told = self.calls.answer(id, Answer::Value(0));
             socket.untold &= !told.unwrap_or(false);
         }
         self.busy.push(inode);
@@ -400,8 +418,7 @@ impl Supervisor {
         }
         socket.error = Some(error);
         for id in connecting.waiting {
-            let answer = transom_device::intercept::Answer::Error(error);
-            if self.notifier.answer(id, answer).unwrap_or(false) {
+            if self.calls.answer(id, Answer::Error(error)).unwrap_or(false) {
                 socket.error = None;
             }
         }

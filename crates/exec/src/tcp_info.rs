@@ -4,7 +4,7 @@ use transom_sockets::info::{TCP_CLOSE, TCP_ESTABLISHED, TCP_SYN_SENT, TCP_TIME_W
 
 use crate::socket::{Socket, State};
 
-/// What a socket shows. Programs take what they know of.
+/// The structure that a socket shows. Programs take the fields they know.
 pub(crate) fn of(socket: &Socket) -> Vec<u8> {
     let only = |state| TcpInfo { tcpi_state: state, ..TcpInfo::default() };
     let info = match (&socket.state, socket.info()) {

@@ -5,11 +5,11 @@
 //! (section 2.1).
 //!
 //! As an extension it has less effect than the RFC:
-//! - It corrects for a receiver that divides its acknowledgements. That matters on a connection whose controller counts acknowledgements.
-//!   All that come with this TCP count bytes already.
+//! - It corrects for a receiver that divides its acknowledgements. That matters on a connection that counts acknowledgements (`count-acks`);
+//!   by default a connection counts bytes already.
 //! - It limits the growth from an acknowledgement of many segments in slow start. That matters on every connection whose slow start has no
 //!   such limit (the word `abc` of a profile sets one). Bursts become smaller, and a window grows more slowly when acknowledgements are few.
-//! - It cannot do what byte counting was proposed for, growing faster where a receiver delays its acknowledgements and the controller
+//! - It cannot do what byte counting was proposed for, growing faster where a receiver delays its acknowledgements and the connection
 //!   counts them: that would be more than TCP's own.
 //! - L above 2 is allowed here and not by the RFC (section 2.3): it takes nothing away from TCP's own window, which is then the limit.
 //! - Its window is Reno's. Where the connection's own controller is another one that would grow faster, such as CUBIC, it holds that to Reno.

@@ -29,19 +29,24 @@
 //! - n flows increase n times as fast as one, as n flows of TCP do.
 //! - There are no callbacks: the application polls ([`Stream::poll_grant`], [`Stream::poll_change`]). The shares decide which flow sends
 //!   next, not a scheduler's queue.
-//! - The application says which macroflow it means, by any name it likes, such as the destination. The loss rate of a query is not in
-//!   the RFC.
+//! - A macroflow has a name. A connection's is its peer's address ([`macroflow_to`]), unless `macroflow=` names another. Who opens a
+//!   [`Stream`] says the name. The loss rate of a query is not in the RFC.
 //!
 //! The manager calculates everything from reports in their order, without a clock and without randomness. A manager belongs to one host, and
 //! all reports must use the same clock.
+//!
+//! A manager of several processes is a process of its own (`transom cm`, `transom_remote::cm`). It reports for connections that it sees from
+//! outside: [`Manager::join`], [`Membership`] and [`FlowState`] are what the extension itself uses.
 
 mod client;
+mod flow;
 mod macroflow;
 mod native;
 pub(crate) mod rates;
 mod stream;
 
 pub use client::Client;
+pub use flow::FlowState;
 pub use macroflow::{Estimate, Macroflow};
 pub use native::{MacroflowInfo, Shared};
 pub use stream::{Feedback, Grant, LossMode, Stream, Thresholds};
@@ -50,13 +55,19 @@ use crate::catalogue::Entry;
 use crate::vegas::Poll;
 use macroflow::{Member, Report};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::compose::{ArgumentError, Arguments};
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 
-/// The default macroflow.
+/// The macroflow of connections that name none and whose peer's address is not known.
 pub const DEFAULT_MACROFLOW: &str = "default";
+
+/// The name of the macroflow of all flows to `destination`: the address, in its usual form. An IPv4 address within IPv6 is the IPv4 address.
+pub fn macroflow_to(destination: IpAddr) -> String {
+    destination.to_canonical().to_string()
+}
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
@@ -64,7 +75,7 @@ pub const ENTRY: Entry = Entry {
     source: "RFC 3124; Balakrishnan, Rahul, Seshan: Congestion Manager, SIGCOMM 1999",
     summary: "connections of one macroflow share their windows evenly",
     parameters: &[
-        ("macroflow", "default: the name of the group that shares"),
+        ("macroflow", "the name of the group that shares; without it, the peer's address"),
         ("weight", "1: a connection with twice the weight gets twice the window"),
         ("poll", "round, ack or send: when it takes a sample"),
     ],
@@ -76,14 +87,14 @@ pub(crate) fn choice(
     arguments: &mut Arguments<'_>,
     manager: &Manager,
 ) -> Result<ExtensionChoice, ArgumentError> {
-    let macroflow = arguments.text("macroflow").unwrap_or(DEFAULT_MACROFLOW).to_owned();
+    let macroflow = arguments.text("macroflow").map(str::to_owned);
     let weight = match u32::try_from(arguments.number("weight")?.unwrap_or(1)) {
         Ok(weight) if weight > 0 => weight,
         _ => return Err(arguments.impossible("weight is between 1 and 4294967295")),
     };
     let poll = Poll::read(arguments)?;
     let manager = manager.clone();
-    let make = move || Box::new(manager.client(macroflow.clone(), weight).polling(poll)) as Box<_>;
+    let make = move || Box::new(manager.member(macroflow.clone(), weight).polling(poll)) as Box<_>;
     Ok(ExtensionChoice::new(arguments.choice(), make))
 }
 
@@ -107,7 +118,22 @@ impl Manager {
     /// An extension that adds a connection to `macroflow` when it is attached, and removes it when it is detached. Of two connections that
     /// are always busy, the one with twice the `weight` gets twice the window. A weight of zero counts as one.
     pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {
-        Client::new(self.clone(), macroflow.into(), weight.max(1))
+        self.member(Some(macroflow.into()), weight)
+    }
+
+    /// The same for the macroflow of all flows to the connection's peer ([`macroflow_to`]).
+    pub fn client_by_destination(&self, weight: u32) -> Client {
+        self.member(None, weight)
+    }
+
+    fn member(&self, macroflow: Option<String>, weight: u32) -> Client {
+        Client::new(self.clone(), macroflow, weight.max(1))
+    }
+
+    /// Adds a flow to `macroflow`, for as long as the returned value lives. For who reports for connections that it sees from outside; an
+    /// extension is [`Manager::client`]. A weight of zero counts as one.
+    pub fn join(&self, macroflow: impl Into<String>, weight: u32) -> Membership {
+        self.add(macroflow.into(), Member { weight: weight.max(1), report: Report::default() })
     }
 
     /// Opens a stream of `macroflow` for an application that sends packets of up to `packet` bytes by other means than TCP (cm_open). It
@@ -131,7 +157,7 @@ impl Manager {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn join(&self, macroflow: String, member: Member) -> Membership {
+    fn add(&self, macroflow: String, member: Member) -> Membership {
         let mut state = self.state();
         let id = state.next;
         state.next += 1;
@@ -154,13 +180,23 @@ impl State {
 
 /// A membership in a macroflow, for as long as this value lives.
 #[derive(Debug)]
-struct Membership {
+pub struct Membership {
     manager: Manager,
     macroflow: String,
     id: u64,
 }
 
 impl Membership {
+    /// Reports a connection's state, and returns its share: the congestion window that it may use, in bytes.
+    pub fn update(&self, state: &FlowState, now: Instant) -> u64 {
+        self.report(state.report(now), now)
+    }
+
+    /// The macroflow's name.
+    pub fn macroflow(&self) -> &str {
+        &self.macroflow
+    }
+
     /// Reports the flow's state, and returns its share in bytes.
     fn report(&self, report: Report, now: Instant) -> u64 {
         let mut state = self.manager.state();

@@ -23,7 +23,7 @@
 //! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.
 //! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
 //!   copy. Without a bound the adaptive timeout could rise with each loss.
-//! - Samples of a round are counted, in the last round or in this one, whichever has more.
+//! - Samples of a round are counted, in the last round or in this one, whichever has more, and never more than the largest flight of this round.
 
 pub mod spurious;
 
@@ -217,6 +217,8 @@ impl Extension for Eifel {
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
         if let Some(rtt) = event.ack.as_ref().and_then(|ack| ack.rtt) {
             self.last = rtt;
+            // What is still in flight, and a segment that has just arrived.
+            self.timer.unit().on_flight(view.in_flight().div_ceil(view.mss()) + 1);
             self.timer.unit().on_sample(rtt, Instant::ZERO);
         }
         if event.what.contains(Wake::ROUND) {

@@ -4,14 +4,14 @@
 
 use crate::common::world::{Path, World};
 use crate::common::{Peer, Setup, seg};
-use std::fmt;
 use transom_extensions::stack;
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
-use transom_tcp::profile::{EcnChoice, RecoveryChoice, ReductionChoice, ValidationChoice};
+use transom_tcp::profile::{
+    Counting, EcnChoice, Profile, RecoveryChoice, ReductionChoice, ValidationChoice,
+};
 use transom_tcp::recovery::Phase;
 use transom_wire::Flags;
 
@@ -109,41 +109,12 @@ fn abc_is_reno_where_nobody_divides() {
     assert!((20_000..30_000).contains(&peer.info().cwnd), "{}", peer.info().cwnd);
 }
 
-/// Counts acknowledgements, whatever they acknowledge: the mistake that byte counting corrects (RFC 3465 section 1, Savage and others 1999).
-#[derive(Clone, Copy, Debug)]
-struct CountsAcks;
-
-impl CongestionControl for CountsAcks {
-    fn name(&self) -> &'static str {
-        "counts-acks"
-    }
-
-    fn has_own_slow_start(&self) -> bool {
-        true
-    }
-
-    fn on_ack(&mut self, window: &mut Window, _acked: u64, _ack: &AckContext) {
-        window.resize(window.cwnd + window.segment());
-    }
-}
-
-impl Algorithm for CountsAcks {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
-    }
-}
-
-impl fmt::Display for CountsAcks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("counts-acks")
-    }
-}
-
-/// Ten acknowledgements for a segment: ten segments to who counts acknowledgements, and one to who counts bytes.
+/// The receiver divides its acknowledgements (Savage and others 1999): ten for a segment are ten segments to a sender that counts them, and one
+/// to who counts bytes.
 #[test]
 fn abc_corrects_for_ack_division() {
-    let counts = CongestionChoice::new(CountsAcks);
-    let mut peer = Setup::default().profile(|profile| profile.congestion = counts).active();
+    let counts = |profile: &mut Profile| profile.counting = Counting::Acks;
+    let mut peer = Setup::default().profile(counts).active();
     attach(&mut peer, "abc");
     peer.write(250_000).drain();
     peer.wait(100);

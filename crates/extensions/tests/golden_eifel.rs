@@ -31,6 +31,26 @@ fn adaptive_eifel_by_hand() {
     }
 }
 
+/// A hole that stays open: the first of ten segments is lost, and all its repairs. Selective acknowledgements of the others and of what follows
+/// come a round trip of 100 ms later, one by one, and the round trip never ends. The timeout is that of a flight of ten at most: SRTT + 10·RTTVAR,
+/// with SRTT of 100 ms and RTTVAR of 50 at first. Without the limit n would be the number of samples, 200.
+#[test]
+fn a_hole_that_stays_open_does_not_raise_the_timeout() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "eifel");
+    peer.write(250_000).drain();
+    peer.wait(100);
+    let mut end = 1001;
+    for _ in 0..200 {
+        end += 1000;
+        let sent = peer.info().snd_nxt.stream_offset() as i64 + 1;
+        peer.recv(seg().ack(1).sack(&[(1001, end.min(sent))])).drain();
+        let rto = peer.connection.ruling(Variable::Rto).effective / 1_000_000;
+        assert!(rto <= 100 + 10 * 50, "{rto} ms after {end}");
+    }
+    assert_eq!(peer.info().counters.timeouts, 0);
+}
+
 /// The same late acknowledgement, but 100 ms after the segment left again: it may be for either, and nothing follows from it. The one that
 /// tells of it twice makes the difference.
 #[test]

@@ -190,6 +190,7 @@ fn table3() -> Vec<Row> {
             files(&[
                 "crates/extensions/src/cm.rs",
                 "crates/extensions/src/cm/client.rs",
+                "crates/extensions/src/cm/flow.rs",
                 "crates/extensions/src/cm/macroflow.rs",
                 "crates/extensions/src/cm/rates.rs",
                 "crates/extensions/src/cm/stream.rs",

@@ -54,12 +54,7 @@ pub fn text(status: &Status) -> String {
         "Acknowledgements whose window was changed, and SYNs.",
         counters.rewritten,
     );
-    metric(
-        "held_total",
-        "counter",
-        "Acknowledgements that went on later than they came.",
-        counters.held,
-    );
+    metric("held_total", "counter", "Acknowledgements that were delayed.", counters.held);
     metric(
         "unknown_total",
         "counter",
@@ -69,7 +64,7 @@ pub fn text(status: &Status) -> String {
     metric(
         "implausible_total",
         "counter",
-        "Acknowledgements of what cannot have been sent.",
+        "Acknowledgements of data that was never sent.",
         counters.implausible,
     );
     metric("unreadable_total", "counter", "Truncated packets and fragments.", counters.unreadable);

@@ -134,7 +134,7 @@ fn answer(stream: &UnixStream, deployment: &Shared) -> io::Result<()> {
     let flows =
         line.trim_end().strip_prefix("status ").and_then(|flows| flows.parse::<usize>().ok());
     let text = match flows {
-        None => error("what is understood is `status N`"),
+        None => error("the request is unknown: write `status N`"),
         Some(flows) => match deployment.status(flows.min(MAX_FLOWS)) {
             Ok(status) => serde_json::to_string(&status)?,
             Err(refusal) => error(&refusal.to_string()),

@@ -19,7 +19,7 @@ use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
 use transom_tcp::time::{Duration, Instant};
 
-pub use judge::{Judgement, compare, judge};
+pub use judge::{Judgement, compare, course, judge};
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
 /// The number of progress reports of a run.

@@ -100,7 +100,7 @@ use tree::Table;
 
 pub use bands::Comparison;
 pub use bound::{Bound, Unit};
-pub use claim::Claim;
+pub use claim::{Claim, Control};
 pub use composition::Composition;
 pub use cost::{MOST_RUNS, runs};
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
@@ -152,6 +152,8 @@ pub struct Variant {
     pub resolved: Resolved,
     /// Bands that need another point's run too.
     pub comparisons: Vec<Comparison>,
+    /// Other points whose runs the bands of claims must reject.
+    pub controls: Vec<Control>,
 }
 
 impl Scenario {
@@ -333,6 +335,7 @@ impl Scenario {
             settings: self.sweep.settings(point),
             resolved: outcome.resolved,
             comparisons: outcome.comparisons,
+            controls: outcome.controls,
         })
     }
 }

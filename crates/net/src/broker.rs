@@ -83,7 +83,7 @@ fn device_of(lease: &mut Lease) -> io::Result<Tun> {
     });
     let mut queues = queues.collect::<io::Result<Vec<_>>>()?.into_iter();
     let first = queues.next().ok_or_else(|| {
-        let why = "the lease has no descriptors: somebody has taken them";
+        let why = "the lease has no descriptors: they were taken already";
         io::Error::new(io::ErrorKind::InvalidInput, why)
     })?;
     Ok(first.with_queues(queues))

@@ -24,6 +24,9 @@ use transom_tcp::time::Instant;
 
 /// So many batches of packets are taken before the caller has its turn.
 const BATCHES: usize = 4;
+/// Nor are more taken after so many bytes: they are in the processor's cache still when the caller passes them on, and whoever reads them then does so
+/// beside this thread.
+const BYTES: usize = 256 * 1024;
 
 /// What happened to a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,11 +160,12 @@ impl Driver {
             let mut inner = runtime.lock();
             inner.roles.driver_awake = true;
             if look {
+                let mut bytes = BYTES;
                 for _ in 0..BATCHES {
                     inner.roles.leader_notified = false;
-                    inner.work(Patience::default());
+                    inner.work_within(Patience::default(), &mut bytes);
                     inner.send(runtime.now());
-                    if inner.drained || inner.has_failed() {
+                    if bytes == 0 || inner.drained || inner.has_failed() {
                         break;
                     }
                 }

@@ -110,15 +110,26 @@ impl Inner {
 
     /// Takes what the device has, up to a batch, and acts on it and on the clock. With `patience` it waits for the first
     /// packet without sleeping. Returns whether anything arrived. Answers are left to [`Inner::send`].
-    pub(crate) fn work(&mut self, mut patience: Patience<'_>) -> bool {
+    pub(crate) fn work(&mut self, patience: Patience<'_>) -> bool {
+        let mut all = usize::MAX;
+        self.work_within(patience, &mut all)
+    }
+
+    /// Like [`Inner::work`], but takes no more packets when `bytes` are used up.
+    pub(crate) fn work_within(&mut self, mut patience: Patience<'_>, bytes: &mut usize) -> bool {
         let mut arrived = false;
         self.drained = false;
         for _ in 0..BATCH {
             match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
                 Ok(packet) => {
                     arrived = true;
-                    let ends_burst = packet.range.len() < self.mtu;
+                    let len = packet.range.len();
+                    let ends_burst = len < self.mtu;
                     self.take_in(packet);
+                    *bytes = bytes.saturating_sub(len);
+                    if *bytes == 0 {
+                        break;
+                    }
                     // To look for one more costs a system call; a response seldom has anything behind it.
                     if ends_burst && self.leader_has_result() {
                         break;

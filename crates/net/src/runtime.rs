@@ -200,7 +200,8 @@ impl Runtime {
             result = attempt(&mut inner, self.now());
         }
         if result.is_none() && !self.background.is_alive() && inner.roles.leader == Leader::Nobody {
-            result = Some(Err(io::Error::other("nobody serves tasks: the device has panicked")));
+            result =
+                Some(Err(io::Error::other("the runtime has stopped: the device has panicked")));
         }
         if result.is_none() {
             let replaced = inner.roles.tasks.put(channel, slot, context.waker());

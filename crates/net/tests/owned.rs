@@ -158,3 +158,31 @@ fn a_connection_that_ends_lets_go_of_the_memory() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+/// Large pieces are taken where they lie, as many as were asked for; small ones are left to reading. Their memory goes back when they are dropped.
+#[test]
+fn chunks_are_taken_without_waiting() {
+    let (mut client, mut server) = connection(&MemoryConfig::with_offload());
+    let mut chunks = Vec::new();
+    server.take_chunks(1, usize::MAX, &mut chunks);
+    assert!(chunks.is_empty(), "nothing has come");
+    let data = pattern(0, 300_000);
+    let written = data.clone();
+    let writer = spawn(move || client.write_all(&written).and_then(|()| client.write_all(b"end")));
+    let began = Instant::now();
+    let mut got = Vec::new();
+    while got.len() < data.len() {
+        assert!(began.elapsed() < PATIENCE);
+        // Waits for data, and does the host's work meanwhile.
+        assert!(server.peek(&mut [0]).unwrap() > 0);
+        server.take_chunks(0, 100_000, &mut chunks);
+        let taken: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        assert!(taken < 100_000 + 65_536, "{taken}");
+        chunks.drain(..).for_each(|chunk| got.extend_from_slice(&chunk));
+        server.take_chunks(1_000_000, usize::MAX, &mut chunks);
+        assert!(chunks.is_empty(), "no piece is so large");
+    }
+    server.read_to_end(&mut got).unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(got == [&data[..], b"end"].concat());
+}

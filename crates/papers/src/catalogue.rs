@@ -68,6 +68,12 @@ pub fn form(full: bool) -> &'static str {
 }
 
 impl Experiment {
+    /// One that is not in the program, for a test.
+    #[cfg(test)]
+    pub(crate) const fn with_text(id: &'static str, text: &'static str) -> Experiment {
+        Experiment { id, file: id, text }
+    }
+
     /// The paper's part of the id.
     pub fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
@@ -155,7 +161,8 @@ mod tests {
         let is_scenario = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "toml");
         let files: BTreeSet<String> = entries(&root)
             .iter()
-            .filter(|path| path.is_dir())
+            // The texts of the pages are no scenarios.
+            .filter(|path| path.is_dir() && !path.ends_with("pages"))
             .flat_map(|path| entries(path))
             .filter(is_scenario)
             .map(|path| {

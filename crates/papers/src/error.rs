@@ -23,6 +23,14 @@ pub enum Error {
     /// A scenario cannot be read.
     #[error("{0}")]
     Scenario(Errors),
+    /// The text of a page cannot be read.
+    #[error("papers/pages/{id}.toml: {error}")]
+    PageText {
+        /// The experiment.
+        id: &'static str,
+        /// The defect.
+        error: String,
+    },
     /// A scenario does not say which paper it is of.
     #[error("{0} does not name its paper")]
     NoPaper(&'static str),

@@ -1,8 +1,9 @@
 //! The experiments of the papers that Transom is built from: their claims, and the results.
 //!
 //! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with the paper's claims beside the bands that
-//! reproduce them. After a run, the values for the claims are stored in a small file, a [`Summary`]. The table of claims and results ([`results()`])
-//! is made from scenarios and summaries only. [`others`] lists the experiments that no scenario can show.
+//! reproduce them. After a run, the values for the claims are stored in a small file, a [`Summary`]. A page for each figure of a paper ([`pages()`]), and
+//! the table of all of them ([`results()`]), are made from scenarios, summaries and the texts in `papers/pages` only. [`others`] lists the experiments
+//! that no scenario can show.
 //!
 //! ```
 //! use transom_papers::find;
@@ -18,14 +19,22 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod chosen;
 mod error;
+mod figure;
+mod found;
+mod matrix;
 pub mod others;
+mod pages;
+mod raw;
 mod results;
 mod summary;
+mod text;
 mod values;
 
 pub use catalogue::{EXPERIMENTS, Experiment, find, form};
 pub use error::Error;
-pub use results::results;
+pub use pages::pages;
+pub use results::{Checked, check, results};
 pub use summary::Summary;
 pub use values::shown;

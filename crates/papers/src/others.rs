@@ -20,7 +20,7 @@ const EXTENSIONS: &str =
 const STATEMENTS: &str = "cargo test -p transom-extensions --test statements";
 const WINDOW: &str = "cargo run --profile dist -p transom-benches -- --group window --cpu one";
 const HAND_OVER: &str = "cargo run --profile dist -p transom-benches --features bpf -- --group hand-over-in --group hand-over-out";
-const BENCHMARKS: &str = "RESULTS.md, \"measured by benchmarks\"";
+const OBSERVERS: &str = "docs/papers/ictcp-fig4.md, papers/results/ictcp-benchmarks.md";
 const PAGE: &str = "docs/ictcp-statements.md";
 
 const fn of(
@@ -38,19 +38,25 @@ const OTHERS: &[OtherExperiment] = &[
         "ictcp/fig4",
         "What extensions cost that are woken per ack and per round, with 1 to 1000 connections",
         EXTENSIONS,
-        BENCHMARKS,
+        "docs/papers/ictcp-fig4.md",
     ),
     of(
         "ictcp/fig4-outside",
         "The same watched from other threads and processes, and the wake-ups they miss",
         "cargo run --profile dist -p transom-benches --bin observers",
-        BENCHMARKS,
+        OBSERVERS,
     ),
     of(
         "ictcp/fig5",
         "What Vegas costs as an extension, polled in three ways, and outside of TCP",
         EXTENSIONS,
-        BENCHMARKS,
+        "docs/papers/ictcp-fig5.md",
+    ),
+    of(
+        "ictcp/fig8-processes",
+        "Four flows of four processes, each for itself and under a Congestion Manager; also with UDP",
+        "cargo run -p transom --example cm_processes",
+        "papers/results/ictcp-processes.md",
     ),
     of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),
     of("ictcp/table3", "What the extensions take, in statements", STATEMENTS, PAGE),
@@ -58,17 +64,32 @@ const OTHERS: &[OtherExperiment] = &[
         "tcpu/demux",
         "What a packet costs that finds its process in the kernel, by another process, or alone",
         HAND_OVER,
-        BENCHMARKS,
+        "docs/papers/tcpu-demux.md",
     ),
     of(
         "router/fig5-linux",
         "Ten transfers through a router on Linux, in three ways, with kernel and mixed senders",
         "cargo run --profile dist -p transom-forwarder --example fig5",
-        "RESULTS.md, \"measured with the kernel's TCP\"",
+        "papers/results/router-linux.md",
     ),
-    of("router/fig11", "What a packet costs with 10 to 1,000,000 flows", WINDOW, BENCHMARKS),
-    of("router/table1", "What a flow costs in memory and time", WINDOW, BENCHMARKS),
-    of("router/table2", "The same as a share of the packets a link carries", WINDOW, BENCHMARKS),
+    of(
+        "router/fig11",
+        "What a packet costs with 10 to 1,000,000 flows",
+        WINDOW,
+        "docs/papers/router-fig11.md",
+    ),
+    of(
+        "router/table1",
+        "What a flow costs in memory and time",
+        WINDOW,
+        "docs/papers/router-table1.md",
+    ),
+    of(
+        "router/table2",
+        "The same as a share of the packets a link carries",
+        WINDOW,
+        "docs/papers/router-table2.md",
+    ),
 ];
 
 /// Those that are meant by ids or by the names of papers; all of them by none.
@@ -98,7 +119,7 @@ mod tests {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(find(&[]).len(), OTHERS.len());
         assert_eq!(find(&words(&["router/fig11", "router/fig5"])).len(), 1);
-        assert_eq!(find(&words(&["ictcp/"])).len(), 5);
+        assert_eq!(find(&words(&["ictcp/"])).len(), 6);
         assert!(named("ictcp/fig6").is_none(), "it is a scenario");
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! A summary is small enough for the repository. It has measurements only. The claims and the accepted values are in the scenario, so that changing a
 //! band or a text repeats no run.
+//!
+//! Each run has a *fingerprint*: the identity of the resolved scenario with its seed, without the program's version. Values of a scenario that was
+//! changed since are found by it ([`Freshness`]). Files of format 1 have no fingerprints.
 
 use std::fs;
 use std::io;
@@ -9,13 +12,19 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transom_lab::results::{Found, Manifest, Store, StoredRun};
-use transom_lab::run::{Judgement, compare, judge};
-use transom_lab::scenario::{Band, Quantity, RunId, Setting, Variant};
+use transom_lab::run::{Judgement, Observations, compare, course, judge};
+use transom_lab::scenario::{Band, Comparison, Control, Quantity, RunId, Setting, Variant};
+use transom_report::decimate;
 
-use crate::{Error, Experiment, form};
+use crate::text::Wanted;
+use crate::{Error, Experiment, form, text};
 
-/// The form of the files.
-const FORMAT: u32 = 1;
+/// The form of the files that are written.
+const FORMAT: u32 = 2;
+/// The forms that can be read. The first has no fingerprints, no controls and no courses.
+const READABLE: [u32; 2] = [1, FORMAT];
+/// As many points has a stored curve at most.
+const MOST_POINTS: usize = 150;
 
 /// The measurements of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +36,7 @@ pub struct Summary {
     /// Whether it was run with the paper's lengths and rates.
     pub(crate) full: bool,
     /// The programs that made the runs.
-    versions: Vec<String>,
+    pub(crate) versions: Vec<String>,
     /// The runs, by point and seed.
     pub(crate) runs: Vec<RunValues>,
 }
@@ -39,7 +48,70 @@ pub(crate) struct RunValues {
     /// The settings of the sweep.
     pub(crate) settings: Vec<Setting>,
     pub(crate) seed: u64,
+    /// The identity of the scenario and the seed, without the program's version; of an early file it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<RunId>,
     pub(crate) values: Vec<Measured>,
+    /// Curves over time, for figures; of the first seed alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) courses: Vec<Course>,
+}
+
+/// Curves of a quantity over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Course {
+    pub(crate) quantity: Quantity,
+    /// One for each flow, or one.
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// Points as (seconds, value), stored as a text: "0 10, 0.5 20".
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Curve(pub(crate) Vec<(f64, f64)>);
+
+impl From<Curve> for String {
+    fn from(curve: Curve) -> String {
+        let points = curve.0.iter().map(|(at, value)| format!("{at} {value}"));
+        points.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl TryFrom<String> for Curve {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Curve, &'static str> {
+        const WRONG: &str = "a curve is a list of pairs of numbers";
+        let point = |pair: &str| {
+            let (at, value) = pair.trim().split_once(' ')?;
+            Some((at.parse().ok()?, value.parse().ok()?))
+        };
+        let points = text.split(',').filter(|pair| !pair.trim().is_empty()).map(point);
+        points.collect::<Option<Vec<_>>>().map(Curve).ok_or(WRONG)
+    }
+}
+
+/// Whether stored values are those of the scenario as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Freshness {
+    /// The fingerprint is the scenario's.
+    Current,
+    /// There is no fingerprint.
+    Unknown,
+    /// The scenario has been changed since.
+    Stale,
+}
+
+impl RunValues {
+    /// Whether its values are those of this point of the scenario.
+    pub(crate) fn freshness(&self, point: &Variant, emulated: bool) -> Freshness {
+        match self.fingerprint {
+            None => Freshness::Unknown,
+            Some(own) if own == identity(point, self.seed, "", emulated) => Freshness::Current,
+            Some(_) => Freshness::Stale,
+        }
+    }
 }
 
 /// A quantity and its values.
@@ -53,15 +125,23 @@ pub(crate) struct Measured {
     /// At which point that was measured, from one, if not at the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) baseline: Option<usize>,
+    /// The point, from one, that was measured as the control of a claim about this run's point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<usize>,
     /// In bits per second, nanoseconds, bytes, or without a unit.
     pub(crate) values: Vec<Option<f64>>,
 }
 
 impl Measured {
     /// Whether it is what a band is about.
-    pub(crate) fn is_of(&self, band: &Band, baseline: Option<usize>) -> bool {
-        (&self.quantity, &self.relative_to, self.baseline)
-            == (&band.quantity, &band.relative_to, baseline)
+    pub(crate) fn is_of(
+        &self,
+        band: &Band,
+        baseline: Option<usize>,
+        control: Option<usize>,
+    ) -> bool {
+        (&self.quantity, &self.relative_to, self.baseline, self.control)
+            == (&band.quantity, &band.relative_to, baseline, control)
     }
 }
 
@@ -94,6 +174,8 @@ impl Summary {
         let mut seeds: Vec<u64> = stored.iter().map(|run| run.manifest().seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
+        let wanted = text::wanted(experiment.id, full)?;
+        let first = seeds.first().copied();
         let mut versions = Vec::new();
         let mut runs = Vec::new();
         for (point, seed) in
@@ -107,16 +189,33 @@ impl Summary {
             let seen = run.observations()?;
             let alone = judge(&point.resolved, &seen);
             let mut values: Vec<Measured> =
-                alone.iter().filter_map(|one| measured(one, None)).collect();
+                alone.iter().filter_map(|one| measured(one, None, None)).collect();
             for comparison in &point.comparisons {
                 let baseline = points.get(comparison.baseline);
                 let other = baseline.and_then(|point| find(point, seed, Some(version)));
                 if let Some(other) = other {
                     let judged = compare(comparison, &seen, &other.observations()?);
-                    values.extend(measured(&judged, Some(comparison.baseline + 1)));
+                    values.extend(measured(&judged, Some(comparison.baseline + 1), None));
                 }
             }
-            runs.push(RunValues { settings: point.settings.clone(), seed, values });
+            for control in &point.controls {
+                let at = |number: usize| {
+                    let other = points.get(number)?;
+                    find(other, seed, Some(version)).map(|run| run.observations())
+                };
+                let there = at(control.point).transpose()?;
+                let baseline = control.baseline.and_then(at).transpose()?;
+                values.extend(there.and_then(|there| of_control(control, &there, baseline)));
+            }
+            let curves =
+                wanted.iter().filter(|one| Some(seed) == first && one.is_at(&point.settings));
+            runs.push(RunValues {
+                settings: point.settings.clone(),
+                seed,
+                fingerprint: Some(identity(point, seed, "", emulated)),
+                values,
+                courses: curves.map(|one| course_of(one, &seen)).collect(),
+            });
         }
         Ok(Summary { format: FORMAT, id: experiment.id.into(), full, versions, runs })
     }
@@ -160,7 +259,8 @@ impl Summary {
             Ok(summary) => summary,
             Err(error) => return Err(Error::NoSummary { path, error }),
         };
-        if (summary.format, summary.id.as_str(), summary.full) != (FORMAT, id, full) {
+        let readable = READABLE.contains(&summary.format);
+        if !readable || (summary.id.as_str(), summary.full) != (id, full) {
             return Err(Error::AnotherSummary(path));
         }
         Ok(Some(summary))
@@ -175,13 +275,62 @@ fn identity(point: &Variant, seed: u64, version: &str, emulated: bool) -> RunId 
     }
 }
 
+/// The values of a claim's band at its control.
+fn of_control(
+    control: &Control,
+    there: &Observations,
+    baseline: Option<Observations>,
+) -> Option<Measured> {
+    if control.baseline.is_some() && baseline.is_none() {
+        return None;
+    }
+    let comparison = Comparison {
+        band: control.band.clone(),
+        baseline: control.baseline.unwrap_or(control.point),
+    };
+    let judged = compare(&comparison, there, baseline.as_ref().unwrap_or(there));
+    measured(&judged, control.baseline.map(|point| point + 1), Some(control.point + 1))
+}
+
+/// A quantity over time, with as many points as a figure needs.
+fn course_of(wanted: &Wanted, seen: &Observations) -> Course {
+    // Five digits that count are more than a picture shows.
+    let rounded = |value: f64| format!("{value:.4e}").parse().unwrap_or(value);
+    let curves = course(&wanted.quantity, seen).into_iter().map(|curve| {
+        let seconds = |(at, value): &(u64, f64)| ((*at as f64 / 1e6).round() / 1e3, *value);
+        let points: Vec<(f64, f64)> = curve.iter().map(seconds).collect();
+        Curve(decimate(&points, MOST_POINTS).into_iter().map(|(at, y)| (at, rounded(y))).collect())
+    });
+    Course { quantity: wanted.quantity.clone(), curves: curves.collect() }
+}
+
 /// The stored part of a judgement; `None` if no table shows it.
-fn measured(judgement: &Judgement, baseline: Option<usize>) -> Option<Measured> {
+fn measured(
+    judgement: &Judgement,
+    baseline: Option<usize>,
+    control: Option<usize>,
+) -> Option<Measured> {
     let Band { quantity, relative_to, claim, column, .. } = &judgement.band;
     (claim.is_some() || column.is_some()).then(|| Measured {
         quantity: quantity.clone(),
         relative_to: relative_to.clone(),
         baseline,
+        control,
         values: judgement.values.iter().map(|value| value.is_finite().then_some(*value)).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_stored_as_texts() {
+        let curve = Curve(vec![(0.0, 1448.0), (0.5, 6.6235e7)]);
+        let text = String::from(curve.clone());
+        assert_eq!(text, "0 1448, 0.5 66235000");
+        assert_eq!(Curve::try_from(text), Ok(curve));
+        assert_eq!(Curve::try_from(String::new()), Ok(Curve::default()));
+        assert!(Curve::try_from("1".to_owned()).is_err());
+    }
 }

@@ -13,8 +13,12 @@
 //!
 //! Input from a peer is hostile until it has been parsed ([`protocol`]): lines and frames are bounded, and numbers are checked. The first invalid
 //! message is answered with the reason, and ends the connection.
+//! # The Congestion Manager of several processes
+//!
+//! [`cm`] is the other side of the protocol: one process that is attached to the connections of several others.
 #![forbid(unsafe_code)]
 
+pub mod cm;
 pub mod protocol;
 mod server;
 

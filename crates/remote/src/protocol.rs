@@ -43,6 +43,15 @@ pub struct Attach {
     pub form: Form,
 }
 
+/// The first message of any peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum First {
+    /// It wants to be attached to a connection.
+    Attach(Attach),
+    /// It wants to be told of each connection that is offered.
+    Watch,
+}
+
 /// A message of an attached peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

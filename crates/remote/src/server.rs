@@ -10,6 +10,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use transom_device::serving::{AfterAccept, UnixName, after_accept};
 use transom_net::TcpStream;
 use transom_net::observer::{Observable, Observer, ObserverOptions};
@@ -18,6 +19,9 @@ use transom_net::observer::{Observable, Observer, ObserverOptions};
 const MOST_PEERS: usize = 256;
 /// The most commands of all peers together in a second, and at once.
 const RATE_OF_ALL: (u32, u32) = (2000, 200);
+
+/// A peer that goes tells nobody who waits for an offer. So now and then somebody has to look.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A Unix socket at which extensions of other processes are taken. Dropping it detaches them, and removes its path.
 ///
@@ -43,6 +47,13 @@ struct Offered {
     observable: Observable,
     local: SocketAddr,
     remote: SocketAddr,
+}
+
+impl Offered {
+    /// In the form for a peer.
+    fn described(&self) -> serde_json::Value {
+        json::connection(self.number, self.local, self.remote)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -194,12 +205,35 @@ impl Hub {
         Some(visit)
     }
 
-    /// The present offers, in the form for a peer.
-    fn offered(&self) -> Vec<serde_json::Value> {
+    /// How many offers there have been, and the present ones in the form for a peer.
+    fn offered(&self) -> (u32, Vec<serde_json::Value>) {
         let state = self.lock();
-        let describe =
-            |offered: &Offered| json::connection(offered.number, offered.local, offered.remote);
-        state.offered.iter().map(describe).collect()
+        (state.offers, state.offered.iter().map(Offered::described).collect())
+    }
+
+    /// The same for those that came after the first `offers`; waits for one. `present` returns whether the peer is still connected.
+    fn offered_since(
+        &self,
+        offers: u32,
+        present: impl Fn() -> bool,
+    ) -> Result<(u32, Vec<serde_json::Value>), &'static str> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Err("no connection is offered any more");
+            }
+            if state.offers != offers {
+                let fresh = state.offers.wrapping_sub(offers);
+                let is_new = |offered: &&Offered| offered.number.wrapping_sub(offers) < fresh;
+                let offered = state.offered.iter().filter(is_new).map(Offered::described);
+                return Ok((state.offers, offered.collect()));
+            }
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !present() {
+                return Err("gone");
+            }
+        }
     }
 
     /// Attaches a peer to a connection, or to the latest offer that accepts it; waits for one, if there is none. `present` returns whether the
@@ -235,9 +269,7 @@ impl Hub {
             if let Some(number) = connection {
                 return Err(format!("there is no connection {number}"));
             }
-            // A peer that goes tells nobody here; so now and then somebody has to look.
-            let look = std::time::Duration::from_millis(200);
-            let waited = self.changed.wait_timeout(state, look);
+            let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if !present() {
                 return Err("gone".into());

@@ -9,6 +9,7 @@ mod seeds;
 
 mod support;
 
+mod cm;
 mod peers;
 mod python;
 mod sequences;

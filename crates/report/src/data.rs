@@ -95,9 +95,9 @@ pub enum HorizontalAxis {
 impl Section {
     /// Where the points are on the horizontal axis, if there are so few places that each can have a mark.
     pub(crate) fn places(&self) -> Vec<f64> {
-        let series = self.charts.iter().flat_map(|chart| &chart.series);
-        let mut places: Vec<f64> =
-            series.flat_map(|series| &series.points).map(|(x, _)| *x).collect();
+        let series = self.charts.iter().flat_map(|chart| &chart.series).map(|one| &one.points);
+        let markers = self.charts.iter().flat_map(|chart| &chart.markers).map(|one| &one.points);
+        let mut places: Vec<f64> = series.chain(markers).flatten().map(|(x, _)| *x).collect();
         places.retain(|x| x.is_finite());
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -132,6 +132,8 @@ pub struct Axis {
     pub unit: String,
     /// Whether zero is always visible. Sequence numbers fill the chart instead.
     pub from_zero: bool,
+    /// Whether equal distances are equal factors. Values that are not above zero have no place then. Only pictures show it ([`plot`](crate::plot)).
+    pub logarithmic: bool,
 }
 
 /// A curve.
@@ -171,8 +173,12 @@ pub enum Style {
     Step,
     /// Dashed steps, for a curve that belongs to another one of the same colour.
     Dashed,
+    /// By dashed straight lines: a formula or a bound beside what was measured. Only pictures have them; a page shows dashed steps.
+    Formula,
     /// Not at all.
     Dots,
+    /// Not at all: each is a bar from the axis, beside those of other curves with bars. Only pictures have bars; a page shows dots.
+    Bars,
 }
 
 /// The shape of an event.
@@ -231,7 +237,12 @@ impl Chart {
         Chart {
             title: title.into(),
             caption: String::new(),
-            axis: Axis { label: label.into(), unit: unit.into(), from_zero: true },
+            axis: Axis {
+                label: label.into(),
+                unit: unit.into(),
+                from_zero: true,
+                logarithmic: false,
+            },
             series: Vec::new(),
             markers: Vec::new(),
         }
@@ -246,6 +257,12 @@ impl Chart {
     /// Lets the axis begin where the values do.
     pub fn floating(mut self) -> Chart {
         self.axis.from_zero = false;
+        self
+    }
+
+    /// Makes equal distances of the vertical axis equal factors.
+    pub fn logarithmic(mut self) -> Chart {
+        self.axis.logarithmic = true;
         self
     }
 
@@ -278,7 +295,7 @@ impl Chart {
     }
 
     /// The chart as text: each curve with its least, its mean and its greatest value.
-    pub(crate) fn alt_text(&self) -> String {
+    pub fn alt_text(&self) -> String {
         let unit = &self.axis.unit;
         let curves = self.series.iter().filter_map(|series| {
             let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());
@@ -288,7 +305,8 @@ impl Chart {
             let mean = values().sum::<f64>() / count as f64;
             let words = || {
                 let [low, mean, high] = [low, mean, high].map(short);
-                format!("{} from {low} to {high} {unit}, on average {mean}", series.name)
+                let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+                format!("{} from {low} to {high}{unit}, on average {mean}", series.name)
             };
             (count > 0).then(words)
         });

@@ -41,8 +41,8 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
         drawn: match series.style {
             Style::Line => "line",
             Style::Step => "step",
-            Style::Dashed => "dashed",
-            Style::Dots => "dots",
+            Style::Dashed | Style::Formula => "dashed",
+            Style::Dots | Style::Bars => "dots",
         },
         points: thinned(&series.points),
         spread: &series.spread,

@@ -76,7 +76,7 @@ pub use number::short;
 pub(crate) use number::short_as;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
-pub use plot::plot;
+pub use plot::{plot, plot_sized};
 pub use svg::Svg;
 pub(crate) use svg::{Anchor, text_width};
 pub(crate) use ticks::logarithmic_ticks;

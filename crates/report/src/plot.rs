@@ -6,14 +6,15 @@ use super::data::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style};
 use super::svg::{Anchor, Svg, text_width};
 use super::{MOST_POINTS, decimate, logarithmic_ticks, short, ticks};
 
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 400.0;
+/// The size of a picture beside a report, without further rows of the legend.
+const SIZE: (f64, f64) = (1000.0, 400.0);
 /// The room above, to the right of, below and to the left of the curves. Below there is the legend too.
 const MARGIN: (f64, f64, f64, f64) = (38.0, 24.0, 76.0, 76.0);
 
 /// From values to pixels.
 struct Frame {
-    logarithmic: bool,
+    /// Whether equal distances are equal factors, across and up.
+    logarithmic: (bool, bool),
     x: (f64, f64),
     y: (f64, f64),
     left: f64,
@@ -24,13 +25,11 @@ struct Frame {
 
 impl Frame {
     fn across(&self, x: f64) -> f64 {
-        let scale = |x: f64| if self.logarithmic { x.max(f64::MIN_POSITIVE).ln() } else { x };
-        let (low, high) = (scale(self.x.0), scale(self.x.1));
-        self.left + (scale(x) - low) / (high - low) * (self.right - self.left)
+        self.left + share(x, self.x, self.logarithmic.0) * (self.right - self.left)
     }
 
     fn up(&self, y: f64) -> f64 {
-        self.bottom - (y - self.y.0) / (self.y.1 - self.y.0) * (self.bottom - self.top)
+        self.bottom - share(y, self.y, self.logarithmic.1) * (self.bottom - self.top)
     }
 
     fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
@@ -38,23 +37,40 @@ impl Frame {
     }
 }
 
+/// How far a value is from the low end of a range to the high one.
+fn share(value: f64, (low, high): (f64, f64), logarithmic: bool) -> f64 {
+    let scale = |x: f64| if logarithmic { x.max(f64::MIN_POSITIVE).ln() } else { x };
+    let (low, high) = (scale(low), scale(high));
+    (scale(value) - low) / (high - low)
+}
+
 /// The picture of a chart, which is one of this section.
 pub fn plot(section: &Section, chart: &Chart) -> Svg {
+    plot_sized(section, chart, SIZE)
+}
+
+/// The picture of a chart in another size: width and height in pixels. Each row of the legend after the first adds to the height.
+pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64)) -> Svg {
     let across = &section.across;
-    let legend = legend_rows(chart);
-    let height = HEIGHT + (legend.len().max(1) - 1) as f64 * 18.0;
-    let mut svg = Svg::new(WIDTH, height);
     let (top, right, below, left) = MARGIN;
+    let legend = legend_rows(chart, width - right - left);
+    let whole = height + (legend.len().max(1) - 1) as f64 * 18.0;
+    let mut svg = Svg::new(width, whole);
     let (x, y) = extents(across, chart);
     let frame = Frame {
-        logarithmic: matches!(across, HorizontalAxis::Number { logarithmic: true, .. }),
+        logarithmic: (
+            matches!(across, HorizontalAxis::Number { logarithmic: true, .. }),
+            chart.axis.logarithmic,
+        ),
         x,
         y,
         left,
-        right: WIDTH - right,
+        right: width - right,
         top,
-        bottom: HEIGHT - below,
+        bottom: height - below,
     };
+    let bars = chart.series.iter().filter(|one| one.style == Style::Bars).count();
+    let mut bar = 0;
     svg.text("title", (16.0, 24.0), Anchor::Start, &chart.title);
     axes(&mut svg, section, chart, &frame);
     svg.clip("area", (left, top), (frame.right - left, frame.bottom - top));
@@ -65,7 +81,9 @@ pub fn plot(section: &Section, chart: &Chart) -> Svg {
         };
         let hue = series.hue.name();
         for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
-            error_bar(&mut svg, &frame, series.hue, *x, (*low, *high));
+            if series.style != Style::Bars {
+                error_bar(&mut svg, &frame, series.hue, *x, (*low, *high));
+            }
         }
         match series.style {
             Style::Dots => {
@@ -73,27 +91,54 @@ pub fn plot(section: &Section, chart: &Chart) -> Svg {
                     svg.circle(&format!("dot f-{hue}"), frame.place(point), 1.6);
                 }
             }
+            Style::Bars => {
+                // Beside each other, in four fifths of the room between two names.
+                let room = (frame.across(1.0) - frame.across(0.0)).abs() * 0.8;
+                let each = room / bars.max(1) as f64;
+                for (x, y) in finite(&points) {
+                    let left = frame.across(x) - room / 2.0 + each * bar as f64;
+                    let (top, foot) = (frame.up(y), frame.bottom);
+                    let size = ((each - 2.0).clamp(1.0, 60.0), (foot - top).max(0.5));
+                    let left = left + (each - size.0) / 2.0;
+                    svg.rect(&format!("dot f-{hue}"), (left, top), size, 0.0);
+                    let reach = series.points.iter().position(|(place, _)| *place == x);
+                    let reach = reach.and_then(|number| series.spread.get(number));
+                    if let Some((low, high)) = reach.filter(|(low, high)| low < high) {
+                        let middle = left + size.0 / 2.0;
+                        svg.line(
+                            "curve s-text",
+                            (middle, frame.up(*low)),
+                            (middle, frame.up(*high)),
+                        );
+                    }
+                }
+                bar += 1;
+            }
             style => {
-                let dashed = if style == Style::Dashed { " dashed" } else { "" };
-                let path = path(&frame, &points, style != Style::Line);
+                let dashed = dashes(style);
+                let path = path(&frame, &points, matches!(style, Style::Step | Style::Dashed));
                 svg.path(&format!("curve{dashed} s-{hue}"), &path);
             }
         }
-        if !series.spread.is_empty() {
+        if !series.spread.is_empty() && series.style != Style::Bars {
             for point in finite(&points) {
                 svg.circle(&format!("dot f-{hue}"), frame.place(point), 3.0);
             }
         }
     }
+    svg.end();
+    // A mark is whole, even at the edge, and is seen on a bar too.
     for markers in &chart.markers {
         for point in finite(&decimate(&markers.points, MOST_POINTS)) {
-            mark(&mut svg, markers.shape, markers.hue, frame.place(point));
+            if bars > 0 {
+                mark(&mut svg, markers.shape, "halo", frame.place(point));
+            }
+            mark(&mut svg, markers.shape, &format!("s-{}", markers.hue.name()), frame.place(point));
         }
     }
-    svg.end();
     for (row, items) in legend.iter().enumerate() {
         let mut x = left;
-        let y = HEIGHT - 18.0 + row as f64 * 18.0;
+        let y = height - 18.0 + row as f64 * 18.0;
         for item in items {
             sample(&mut svg, item, (x, y - 4.0));
             svg.text("", (x + 22.0, y), Anchor::Start, item.name);
@@ -101,6 +146,11 @@ pub fn plot(section: &Section, chart: &Chart) -> Svg {
         }
     }
     svg
+}
+
+/// The class of a curve that is dashed.
+fn dashes(style: Style) -> &'static str {
+    if matches!(style, Style::Dashed | Style::Formula) { " dashed" } else { "" }
 }
 
 fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
@@ -137,7 +187,17 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
         HorizontalAxis::Time if x_low == x_high => (x_low, x_high) = (x_low - 0.5, x_high + 0.5),
         HorizontalAxis::Time => {}
     }
-    let (mut low, mut high) = range(&mut all.iter().map(|(_, y)| *y).chain(spread));
+    let (mut low, mut high) = range(
+        &mut all
+            .iter()
+            .map(|(_, y)| *y)
+            .chain(spread)
+            .filter(|y| !chart.axis.logarithmic || *y > 0.0),
+    );
+    if chart.axis.logarithmic {
+        let room = (high / low).powf(0.06).max(1.1);
+        return ((x_low, x_high), (low / room, high * room));
+    }
     if chart.axis.from_zero {
         low = low.min(0.0);
     }
@@ -153,22 +213,30 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
 }
 
 fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
-    for (value, text) in ticks(frame.y.0, frame.y.1, 6) {
+    let heights = match chart.axis.logarithmic {
+        true => logarithmic_ticks(frame.y.0, frame.y.1),
+        false => ticks(frame.y.0, frame.y.1, 6),
+    };
+    for (value, text) in heights {
         let y = frame.up(value);
         svg.line("grid", (frame.left, y), (frame.right, y));
         svg.text("small muted", (frame.left - 8.0, y + 4.0), Anchor::End, &text);
     }
     let places = section.places();
+    // In a narrow picture there are fewer marks.
+    let most = |wanted: f64| (wanted * (frame.right - frame.left) / 900.0).ceil() as usize;
     let (label, marks) = match &section.across {
         HorizontalAxis::Number { label, .. } if !places.is_empty() => {
             let marks = places.into_iter().map(|place| (place, short(place)));
             (label.as_str(), marks.collect())
         }
-        HorizontalAxis::Time => ("time (s)", ticks(frame.x.0, frame.x.1, 12)),
+        HorizontalAxis::Time => ("time (s)", ticks(frame.x.0, frame.x.1, most(12.0))),
         HorizontalAxis::Number { label, logarithmic: true } => {
             (label.as_str(), logarithmic_ticks(frame.x.0, frame.x.1))
         }
-        HorizontalAxis::Number { label, .. } => (label.as_str(), ticks(frame.x.0, frame.x.1, 10)),
+        HorizontalAxis::Number { label, .. } => {
+            (label.as_str(), ticks(frame.x.0, frame.x.1, most(10.0)))
+        }
         HorizontalAxis::Names { label, names } => {
             let room = (frame.right - frame.left) / names.len().max(1) as f64;
             let letters = ((room / (11.0 * 0.62)) as usize).max(4);
@@ -176,8 +244,16 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
             (label.as_str(), names.map(|(n, name)| (n as f64, cut(name, letters))).collect())
         }
     };
+    let mut end = f64::MIN;
+    let names = matches!(section.across, HorizontalAxis::Names { .. });
     for (value, text) in marks {
         let x = frame.across(value);
+        // A mark that would be written over the one before is left out.
+        let half = text_width(&text, 11.0) / 2.0;
+        if !names && x - half < end {
+            continue;
+        }
+        end = x + half + 2.0;
         svg.line("grid", (x, frame.top), (x, frame.bottom));
         svg.text("small muted", (x, frame.bottom + 17.0), Anchor::Middle, &text);
     }
@@ -227,7 +303,8 @@ fn path(frame: &Frame, points: &[(f64, f64)], steps: bool) -> String {
 }
 
 fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, f64)) {
-    if !(low.is_finite() && high.is_finite()) {
+    // A range of nothing is the point alone.
+    if !(low.is_finite() && high.is_finite()) || low == high {
         return;
     }
     let (x, low, high) = (frame.across(x), frame.up(low), frame.up(high));
@@ -237,8 +314,8 @@ fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, 
     svg.line(&class, (x - 4.0, high), (x + 4.0, high));
 }
 
-fn mark(svg: &mut Svg, shape: Shape, hue: Hue, (x, y): (f64, f64)) {
-    let (stroke, fill) = (format!("curve s-{}", hue.name()), format!("dot f-{}", hue.name()));
+fn mark(svg: &mut Svg, shape: Shape, colour: &str, (x, y): (f64, f64)) {
+    let stroke = format!("curve {colour}");
     match shape {
         Shape::Cross => {
             svg.line(&stroke, (x - 4.0, y - 4.0), (x + 4.0, y + 4.0));
@@ -246,7 +323,12 @@ fn mark(svg: &mut Svg, shape: Shape, hue: Hue, (x, y): (f64, f64)) {
         }
         Shape::Triangle => {
             let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
-            svg.path(&fill, &format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"));
+            // Its colour is that of its area.
+            let class = match colour.strip_prefix("s-") {
+                Some(hue) => format!("dot f-{hue}"),
+                None => stroke,
+            };
+            svg.path(&class, &format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"));
         }
         Shape::Ring => svg.circle(&stroke, (x, y), 3.6),
     }
@@ -280,16 +362,19 @@ fn sample(svg: &mut Svg, item: &Item<'_>, (x, y): (f64, f64)) {
                 svg.circle(&format!("dot f-{hue}"), (x + dot, y), 1.6);
             }
         }
+        Drawn::Curve(Style::Bars) => {
+            svg.rect(&format!("dot f-{hue}"), (x + 2.0, y - 5.0), (12.0, 10.0), 0.0);
+        }
         Drawn::Curve(style) => {
-            let dashed = if style == Style::Dashed { " dashed" } else { "" };
+            let dashed = dashes(style);
             svg.line(&format!("flow{dashed} s-{hue}"), (x, y), (x + 16.0, y));
         }
-        Drawn::Events(shape) => mark(svg, shape, item.hue, (x + 8.0, y)),
+        Drawn::Events(shape) => mark(svg, shape, &format!("s-{hue}"), (x + 8.0, y)),
     }
 }
 
 /// The names of the curves and events, in as many rows as they need.
-fn legend_rows(chart: &Chart) -> Vec<Vec<Item<'_>>> {
+fn legend_rows(chart: &Chart, room: f64) -> Vec<Vec<Item<'_>>> {
     let series = chart.series.iter().map(|one| Item {
         name: &one.name,
         hue: one.hue,
@@ -300,7 +385,6 @@ fn legend_rows(chart: &Chart) -> Vec<Vec<Item<'_>>> {
         hue: one.hue,
         drawn: Drawn::Events(one.shape),
     });
-    let room = WIDTH - MARGIN.1 - MARGIN.3;
     let mut rows: Vec<Vec<Item<'_>>> = Vec::new();
     let mut used = f64::MAX;
     for item in series.chain(markers) {

@@ -127,7 +127,7 @@ impl Svg {
         }
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" \
-             height=\"{height:.0}\" font-family=\"DejaVu Sans\"><style>{COLOURS}{SHAPES}{hues}</style>\
+             height=\"{height:.0}\" font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"><style>{COLOURS}{SHAPES}{hues}</style>\
              <rect width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#fff\"/>{body}</svg>\n"
         )
     }

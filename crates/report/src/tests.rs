@@ -317,3 +317,29 @@ fn sample_page() {
     write(&path, &sample::sample()).unwrap();
     eprintln!("wrote {}", path.display());
 }
+
+/// A small picture, as pages of a repository have it: bars over names, heights that are factors, and marks that are whole at the edge.
+#[test]
+fn pictures_have_sizes_bars_and_logarithmic_heights() {
+    let chart = Chart::new("A title", "cost", "ns")
+        .logarithmic()
+        .series("ours", Style::Bars, Hue::Blue, vec![(0.0, 1.0), (1.0, 1000.0)])
+        .series("formula", Style::Formula, Hue::Grey, vec![(0.0, 10.0), (1.0, 10.0)])
+        .markers("theirs", Shape::Cross, Hue::Red, vec![(0.0, 100.0)]);
+    let names = vec!["one".into(), "other".into()];
+    let across = HorizontalAxis::Names { label: "which".into(), names };
+    let section = Section { title: String::new(), across, charts: vec![chart.clone()] };
+    let svg = plot_sized(&section, &chart, (640.0, 320.0)).file();
+    assert!(svg.contains("width=\"640\" height=\"320\""), "{svg}");
+    // Two bars, and one in the legend.
+    assert_eq!(svg.matches("<rect class=\"dot f-blue\"").count(), 3);
+    for tick in [">1<", ">10<", ">100<", ">1000<"] {
+        assert!(svg.contains(tick), "{tick}: {svg}");
+    }
+    assert!(svg.contains("<path class=\"curve dashed s-grey\" d=\"M"));
+    // The white ground of the mark, and the mark, each of two lines.
+    assert_eq!(svg.matches("class=\"curve halo\"").count(), 2);
+    let (clipped, whole) = svg.split_once("</g>").unwrap();
+    assert!(!clipped.contains("s-red\"") && whole.contains("curve s-red"));
+    assert_eq!(svg, plot_sized(&section, &chart, (640.0, 320.0)).file());
+}

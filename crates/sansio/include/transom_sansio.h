@@ -260,7 +260,7 @@
 // The urgent byte is part of the stream.
 #define TS_SO_OOBINLINE 10
 
-// What closing does with unsent data: `struct linger { int l_onoff; int l_linger; }`, seconds.
+// The treatment of unsent data by a close: `struct linger { int l_onoff; int l_linger; }`, seconds.
 #define TS_SO_LINGER 13
 
 // How long receiving, and `accept`, may wait: a 16-byte `struct timeval`; zero: for ever.
@@ -462,7 +462,7 @@ struct ts_config {
     const char *tcp;
     // From this every initial sequence number, port and timestamp offset is derived: the same secret, the same run.
     uint8_t secret[16];
-    // What the host's clock shows at first.
+    // The time on the host's clock at first.
     int64_t start;
     // How long TIME-WAIT lasts (2 MSL).
     int64_t time_wait;
@@ -497,17 +497,17 @@ struct ts_config {
 // A host, by number. Zero and negative numbers are none.
 typedef int64_t ts_host;
 
-// What is asked about a descriptor, and the answer; laid out as Linux' `struct pollfd`.
+// A question about a descriptor, and its answer; laid out as Linux' `struct pollfd`.
 struct ts_pollfd {
     // The descriptor; a negative one is passed over.
     int32_t fd;
-    // What is asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
+    // The events asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
     int16_t events;
-    // What holds.
+    // The events that hold.
     int16_t revents;
 };
 
-// What `TCP_INFO` shows of a connection.
+// The state of a connection as `TCP_INFO` shows it.
 struct ts_tcp_info {
     // The state, as `TCP_ESTABLISHED` and the others.
     uint8_t tcpi_state;
@@ -697,7 +697,7 @@ int64_t ts_message(ts_host host,
                    char *text,
                    size_t room);
 
-// What the host's clock shows.
+// The time on the host's clock.
 //
 // Returns the time, or `-TS_EBADF` or `-TS_EIO`.
 int64_t ts_now(ts_host host);

@@ -82,7 +82,7 @@ pub struct Config {
     pub tcp: *const c_char,
     /// From this every initial sequence number, port and timestamp offset is derived: the same secret, the same run.
     pub secret: [u8; 16],
-    /// What the host's clock shows at first.
+    /// The time on the host's clock at first.
     pub start: i64,
     /// How long TIME-WAIT lasts (2 MSL).
     pub time_wait: i64,
@@ -165,7 +165,7 @@ impl Config {
     /// to; without words, the units are the default ones.
     ///
     /// # Errors
-    /// What is wrong with a field, in words. Whether the fields work together is for the stack to say.
+    /// The fault of a field, in words. The stack checks whether the fields fit together.
     pub fn to_stack(
         &self,
         addresses: &[Address],
@@ -214,7 +214,7 @@ impl Config {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let composed = compose(tcp).map_err(|error| format!("tcp: {error}"))?;
-        // What C reads is a stream.
+        // C reads a stream.
         composed.carries_a_stream().map_err(|error| format!("tcp: {error}"))?;
         let flow = composed.flow.buffer();
         let or = |given: u32, otherwise: usize| if given == 0 { otherwise } else { given as usize };

@@ -71,7 +71,7 @@ fn entry(number: HostNumber) -> Result<Arc<Mutex<Entry>>> {
     hosts().entries.get(&number).map(Arc::clone).ok_or(Errno(EBADF))
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

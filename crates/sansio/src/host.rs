@@ -47,7 +47,7 @@ impl Host {
     /// A host as configured whose clock shows `now`.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The fault of the configuration.
     pub fn new(config: StackConfig, now: Instant) -> core::result::Result<Self, StackConfigError> {
         Ok(Host {
             stack: Stack::new(config, now)?,
@@ -211,7 +211,7 @@ impl Host {
     /// Checks the stack's invariants, for tests.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The condition that does not hold.
     pub fn check(&self) -> core::result::Result<(), &'static str> {
         self.stack.check()
     }

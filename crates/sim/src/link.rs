@@ -196,13 +196,15 @@ impl Wire {
 }
 
 /// The purposes of a link's streams. A number once given is never reused for something else.
-mod purpose {
+pub(crate) mod purpose {
     pub(super) const LOSS: u64 = 0;
     pub(super) const DUPLICATE: u64 = 1;
     pub(super) const CORRUPT: u64 = 2;
     pub(super) const JITTER: u64 = 3;
     pub(super) const REORDER: u64 = 4;
     pub(super) const QUEUE: u64 = 5;
+    /// The random part of the delay. Both directions of a link draw with the entity of the first.
+    pub(crate) const DELAY: u64 = 6;
 }
 
 impl<P: Clone + Send + 'static> LinkModel<P> {
@@ -210,6 +212,9 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// different ones, the two directions of a path included. A configuration that [`LinkConfig::check`] refuses makes a link that
     /// delivers nothing, if the file of its rate trace has not been read, or one without a rate besides the trace's.
     pub fn new(config: &LinkConfig, streams: Streams, entity: u64) -> Self {
+        let mut settled = config.clone();
+        settled.settle_delay(|| streams.rng(entity, purpose::DELAY));
+        let config = &settled;
         let managed = |queue: &QueueConfig| {
             let rate = config.mean_rate().map_or(u64::MAX, Rate::bits_per_sec);
             let discipline = queue.0.on_link(rate).build().ok()?;

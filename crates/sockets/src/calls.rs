@@ -1,4 +1,4 @@
-//! The socket calls, for whoever drives a stack.
+//! The socket calls, for the driver of a stack.
 
 use crate::drive::{Drive, Sockets};
 use crate::errno::Result;
@@ -197,7 +197,7 @@ pub trait SocketCalls: Drive + Sized {
         self.with(|sockets| sockets.option(fd, level, name))
     }
 
-    /// What `TCP_INFO` shows.
+    /// The structure of `TCP_INFO`.
     ///
     /// # Errors
     /// `EBADF`.

@@ -1,4 +1,4 @@
-//! Who drives a stack, and a host's sockets at one moment.
+//! The driver of a stack, and a host's sockets at one moment.
 
 use crate::errno::{EAGAIN, EINTR, Errno, Result};
 use crate::table::Table;
@@ -52,7 +52,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-/// What a call waits for.
+/// The event that a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
     /// Something to read, or the end.
@@ -66,7 +66,7 @@ pub enum Awaited {
 /// How waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited<T> {
-    /// What was waited for is there.
+    /// The event has come.
     Done(T),
     /// The call's own timeout passed, or it was not to wait at all.
     TimedOut,
@@ -77,7 +77,7 @@ pub enum Waited<T> {
 }
 
 impl<T> Waited<T> {
-    /// What was waited for, or the error of a call that waited in vain.
+    /// The result, or the error of a call that waited in vain.
     ///
     /// # Errors
     /// `EAGAIN`, `EINTR`, or why waiting failed.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use transom_tcp::connection::{Connection, State};
 
 impl Sockets<'_> {
-    /// Whether nothing passes before the handshake is complete. What began with a SYN and a cookie is used at once.
+    /// Whether nothing passes before the handshake is complete. A connection that began with a SYN and a cookie is used at once.
     pub(crate) fn is_in_handshake(&self, stream: &Stream) -> bool {
         self.connection(stream).is_some_and(|connection| {
             let opening = matches!(connection.state(), State::SynSent | State::SynReceived);

@@ -41,7 +41,7 @@ pub const TCP_LISTEN: u8 = 10;
 /// `tcpi_state`: both closed at the same time.
 pub const TCP_CLOSING: u8 = 11;
 
-/// What `TCP_INFO` shows of a connection.
+/// The state of a connection as `TCP_INFO` shows it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Immutable, IntoBytes)]
 pub struct TcpInfo {
@@ -201,7 +201,7 @@ pub struct TcpInfo {
     pub tcpi_accecn_opt_seen: u16,
 }
 
-/// What accurate ECN has counted, and nothing else.
+/// The counters of accurate ECN alone.
 fn accurate_ecn(info: &Info) -> TcpInfo {
     let Some(accurate) = info.ecn.and_then(|ecn| ecn.accurate) else { return TcpInfo::default() };
     let AccurateInfo { received, delivered, .. } = accurate;
@@ -295,7 +295,7 @@ impl TcpInfo {
         let mss = u64::from(info.mss.max(1));
         let segments = |bytes: u64| small(bytes.div_ceil(mss));
         let counters = &info.counters;
-        // What was sent and what was written are counted with the FIN and without it.
+        // Bytes sent are counted with the FIN, bytes written without it.
         let sent = info.snd_nxt.since(info.snd_una).min(info.unacknowledged as u64);
         let mut options = 0;
         for (agreed, bit) in [

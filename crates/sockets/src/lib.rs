@@ -1,4 +1,4 @@
-//! What Linux' socket calls mean, over a sans-IO stack: descriptors, options, readiness, errors.
+//! The meaning of Linux' socket calls, over a sans-IO stack: descriptors, options, readiness, errors.
 //!
 //! The rules are here once, and two libraries for C programs use them. `transom-sansio` drives a stack in virtual time;
 //! `libtransom` drives one that runs on a device. Who drives a stack implements [`Drive`]: how a call gets hold of the stack, and how it
@@ -6,7 +6,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`calls`] | the calls, for whoever drives a stack |
+//! | [`calls`] | the calls, for the driver of a stack |
 //! | [`drive`] | what a driver does, and a host's sockets at one moment |
 //! | [`table`] | descriptors, and the sockets behind them |
 //! | [`socket`], [`address`], [`options`], [`info`] | sockets, addresses, options and `TCP_INFO` as C programs hold them |

@@ -20,7 +20,7 @@ use transom_tcp::time::Duration;
 const MAX_BACKLOG: i32 = 4096;
 
 impl Socket {
-    /// What being bound to `address` means for this socket.
+    /// The binding of this socket to `address`.
     fn bound_to(&self, address: SocketAddr) -> Bound {
         Bound::new(address, self.options.v6_only)
     }
@@ -114,7 +114,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// What a socket is bound to by listening, if it is not bound yet.
+    /// The address that a socket gets by listening, if it is not bound yet.
     fn before_listen(&self, fd: i32) -> Result<Option<Bound>> {
         let socket = self.table.get(fd)?;
         let any = SocketAddr::new(socket.family.unspecified(), 0);
@@ -231,7 +231,7 @@ impl Sockets<'_> {
         Ok(())
     }
 
-    /// What is known of a connection that is being opened.
+    /// The state of a connection that is being opened.
     pub(crate) fn opening(&self, fd: i32) -> Result<Opening> {
         let socket = self.table.get(fd)?;
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);
@@ -257,7 +257,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// Makes a socket fresh again whose connection has failed or is given up. What `bind` did stays.
+    /// Makes a socket fresh again whose connection has failed or is given up. Its address from `bind` stays.
     pub(crate) fn forget(&mut self, fd: i32, stream: &Stream) {
         self.stack.abort(stream.id, self.now());
         let _ = self.table.set_role(fd, Role::Fresh);
@@ -353,7 +353,7 @@ pub(crate) fn connect(driver: &mut impl Drive, fd: i32, remote: SocketAddr) -> R
         let held = driver.with(|sockets| {
             let held = sockets.holds_syn(fd);
             if held && let Some(stream) = sockets.stream_mut(fd) {
-                // What comes of it is told when something is sent.
+                // The result is told when something is sent.
                 stream.connecting = false;
             }
             held

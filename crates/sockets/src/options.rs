@@ -1,4 +1,4 @@
-//! What can be set about a socket, and how that becomes a profile or changes a connection.
+//! The options of a socket, and how they become a profile or change a connection.
 //!
 //! Options are kept with the socket: before it has a connection they shape the [`Profile`] it will have, afterwards most of them
 //! change the connection at once. A listener's options pass to the sockets it accepts. The numbers, and how values are read and
@@ -70,7 +70,7 @@ const MAX_FAST_OPEN: u16 = 4096;
 const MIN_BUFFER: usize = 2304;
 
 impl Options {
-    /// What a new socket has.
+    /// The options of a new socket.
     pub(crate) fn of_profile(profile: &Profile) -> Self {
         Options {
             reuse_address: false,

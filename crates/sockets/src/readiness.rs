@@ -23,20 +23,20 @@ pub const POLLWRNORM: i16 = 0x100;
 /// The peer has closed its side.
 pub const POLLRDHUP: i16 = 0x2000;
 
-/// What is asked about a descriptor, and the answer; laid out as Linux' `struct pollfd`.
+/// A question about a descriptor, and its answer; laid out as Linux' `struct pollfd`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollFd {
     /// The descriptor; a negative one is passed over.
     pub fd: i32,
-    /// What is asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
+    /// The events asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
     pub events: i16,
-    /// What holds.
+    /// The events that hold.
     pub revents: i16,
 }
 
 impl Sockets<'_> {
-    /// What holds of a descriptor, whatever is asked.
+    /// All events that hold for a descriptor.
     pub fn readiness(&self, fd: i32) -> i16 {
         let Ok(socket) = self.table.get(fd) else { return POLLNVAL };
         match &socket.role {

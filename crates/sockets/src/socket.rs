@@ -1,4 +1,4 @@
-//! What a descriptor stands for.
+//! A descriptor's socket.
 //!
 //! A socket is fresh (perhaps bound), listens, or has a connection of the stack. The connection's own state says everything else.
 
@@ -34,13 +34,13 @@ pub const O_RDWR: i32 = 2;
 /// Status flag: calls do not wait.
 pub const O_NONBLOCK: i32 = 0o4000;
 
-/// What a descriptor stands for.
+/// A descriptor's socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) family: Family,
     pub(crate) nonblocking: bool,
     pub(crate) options: Options,
-    /// What it was bound to, by `bind` or by listening. The port is never zero.
+    /// Its local address, from `bind` or from listening. The port is never zero.
     pub(crate) bound: Option<SocketAddr>,
     /// Keeps the port of `bound`, where somebody else says which ones are free.
     pub(crate) port: Option<Box<dyn Any + Send>>,
@@ -58,7 +58,7 @@ pub(crate) enum Role {
     Stream(Stream),
 }
 
-/// What a socket knows of its connection besides the connection itself.
+/// A socket's own notes about its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) id: ConnectionId,

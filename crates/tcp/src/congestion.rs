@@ -74,6 +74,7 @@ pub mod dctcp;
 pub mod delay;
 pub mod fast;
 mod filter;
+pub mod growth;
 pub mod highspeed;
 pub mod htcp;
 pub mod ledbat;
@@ -101,6 +102,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 
+pub use growth::{Counting, InitialWindow};
 pub use takeover::Takeover;
 
 /// The congestion variables of RFC 5681, in bytes.
@@ -122,7 +124,12 @@ impl Window {
 
     /// The initial window of RFC 6928: ten segments, bounded by max(2·MSS, 14600).
     pub fn initial(mss: u32) -> Self {
-        Window { cwnd: initial_window(mss), cwnd_cnt: 0, ssthresh: u64::MAX, mss }
+        Window::of(InitialWindow::default(), mss)
+    }
+
+    /// The initial window of this choice.
+    pub fn of(choice: InitialWindow, mss: u32) -> Self {
+        Window { cwnd: choice.bytes(mss), cwnd_cnt: 0, ssthresh: u64::MAX, mss }
     }
 
     /// Whether slow start governs (`cwnd` below `ssthresh`).
@@ -165,10 +172,9 @@ impl Window {
     }
 }
 
-/// RFC 6928 equation 1.
+/// RFC 6928 equation 1, in bytes.
 pub fn initial_window(mss: u32) -> u64 {
-    let mss = u64::from(mss);
-    (10 * mss).min((2 * mss).max(14_600))
+    InitialWindow::default().bytes(mss)
 }
 
 /// Events for a controller besides acknowledgements.

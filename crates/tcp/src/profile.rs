@@ -21,7 +21,7 @@ use crate::time::Duration;
 use crate::undo::UndoConfig;
 use alloc::vec::Vec;
 
-pub use crate::congestion::CongestionChoice;
+pub use crate::congestion::{CongestionChoice, Counting, InitialWindow};
 pub use check::ProfileError;
 pub use choices::{
     AckChoice, EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, RecoveryChoice,
@@ -51,6 +51,10 @@ impl Default for KeepAlive {
 pub struct Profile {
     /// Congestion control: how much may be in flight.
     pub congestion: CongestionChoice,
+    /// The initial and the restart window.
+    pub initial_window: InitialWindow,
+    /// What an acknowledgement counts for when the window grows.
+    pub counting: Counting,
     /// Slow start: how the window grows at the beginning.
     pub slow_start: SlowStartChoice,
     /// Loss recovery: which data is retransmitted.
@@ -164,6 +168,8 @@ impl Profile {
     pub fn classic() -> Self {
         Profile {
             congestion: CongestionChoice::reno(),
+            initial_window: InitialWindow::default(),
+            counting: Counting::default(),
             slow_start: SlowStartChoice::Standard(Standard::default()),
             recovery: RecoveryChoice::Sack,
             persistence: None,

@@ -8,6 +8,7 @@ pub mod giving_up;
 pub mod go_back_n;
 pub mod newreno;
 pub mod rack_tlp;
+pub mod reno;
 pub mod sack;
 
 use crate::ack_context::AckContext;

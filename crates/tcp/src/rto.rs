@@ -16,6 +16,9 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// A round-trip time sample that Karn's rule admits.
     fn on_sample(&mut self, rtt: Duration, now: Instant);
 
+    /// So many segments, in whole, were in flight when the acknowledgement arrived that brings the next sample.
+    fn on_flight(&mut self, _segments: u64) {}
+
     /// A round trip ended: the data that was outstanding at its beginning is acknowledged. The next sample is the first of the
     /// next one.
     fn on_round(&mut self) {}

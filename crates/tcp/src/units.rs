@@ -142,7 +142,7 @@ mod held {
 
     pub(crate) fn validation(profile: &Profile) -> ValidationUnit {
         assert_eq!(profile.validation, ValidationChoice::RestartWindow, "{OTHER}");
-        RestartWindow
+        RestartWindow { initial: profile.initial_window }
     }
 
     pub(crate) fn recovery(profile: &Profile, _sack: bool, partial: bool) -> RecoveryUnit {

@@ -42,6 +42,7 @@ mod paws;
 mod persist;
 mod prr;
 mod rack_tlp;
+mod reno_recovery;
 mod reset_5961;
 mod retransmission;
 mod sack_pipe;

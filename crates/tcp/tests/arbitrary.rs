@@ -54,7 +54,8 @@ fn setup(random: &mut Random) -> Setup {
     setup.window = [0, 1, 1000, 65_535][random.below(4) as usize];
     setup.path.max_super_segment = [None, Some(1), Some(64_000)][random.below(3) as usize];
     if random.one_in(3) {
-        setup.profile.recovery = RecoveryChoice::NewReno;
+        let old = [RecoveryChoice::NewReno, RecoveryChoice::Reno];
+        setup.profile.recovery = old[usize::from(random.one_in(3))];
     }
     if random.one_in(3) {
         setup.profile.keep_alive = Some(KeepAlive { idle: ms(700), interval: ms(300), probes: 5 });

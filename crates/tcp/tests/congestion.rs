@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::profile::CongestionChoice;
+use transom_tcp::profile::{CongestionChoice, Counting, InitialWindow};
 use transom_tcp::recovery::Phase;
 
 /// One round: everything that is out is acknowledged, one acknowledgement for each `per_ack` segments, `millis` later.
@@ -84,6 +84,68 @@ fn congestion_avoidance_adds_one_segment() {
     for cwnd in [25_000, 26_000, 27_000] {
         round(&mut peer, 2, 100);
         assert!(peer.info().cwnd == cwnd, "{} for {cwnd}", peer.info().cwnd);
+    }
+}
+
+/// RFC 5681 section 3.1, equations 2 and 3, where acknowledgements are counted: one for each segment doubles the window, one for every second
+/// makes it half as much again, and two for each segment make it three times as large.
+#[test]
+fn slow_start_that_counts_acknowledgements() {
+    for (per_ack, windows) in [(1000, [20, 40, 80]), (2000, [15, 23, 35]), (500, [30, 90, 270])] {
+        let mut peer = bulk(Setup::default().profile(|profile| profile.counting = Counting::Acks));
+        for segments in windows {
+            peer.wait(100);
+            let (mut at, nxt) = (peer.acked(), peer.info().snd_nxt.stream_offset() as i64 + 1);
+            while at < nxt {
+                at = (at + per_ack).min(nxt);
+                peer.recv(seg().ack(at));
+            }
+            peer.drain();
+            assert_eq!(peer.info().cwnd, segments * 1000, "one for {per_ack} bytes");
+        }
+    }
+}
+
+/// The same in congestion avoidance: SMSS·SMSS/cwnd for each acknowledgement. A window of ten segments grows by one in a round trip with an
+/// acknowledgement for each segment, and by one in two with one for every second.
+#[test]
+fn congestion_avoidance_that_counts_acknowledgements() {
+    let windows = |counting: Counting, per_ack: i64| {
+        let mut peer = bulk(Setup::default().profile(|profile| profile.counting = counting));
+        // The timer expires, slow start leads back to half the flight.
+        peer.next_timer();
+        peer.recv(seg().ack(10_001)).drain();
+        while peer.info().cwnd < 10_000 {
+            round(&mut peer, 1, 100);
+        }
+        let start = peer.info().cwnd;
+        assert_eq!((start, peer.info().ssthresh), (10_000, 5000), "{counting:?}");
+        [(); 4].map(|()| {
+            round(&mut peer, per_ack, 100);
+            peer.info().cwnd / 1000
+        })
+    };
+    assert_eq!(windows(Counting::Acks, 1), [11, 12, 13, 14]);
+    assert_eq!(windows(Counting::Acks, 2), [10, 11, 11, 12]);
+    assert_eq!(windows(Counting::Bytes, 2), [11, 12, 13, 14]);
+}
+
+/// RFC 2001's initial window, RFC 2581's and RFC 3390's; the restart window is the same (RFC 5681 section 4.1).
+#[test]
+fn an_initial_window_of_choice() {
+    for segments in [1, 2, 4, 10] {
+        let choice = InitialWindow::segments(segments).unwrap();
+        let setup = Setup::default().profile(|profile| profile.initial_window = choice);
+        let peer = bulk(setup);
+        assert_eq!((peer.info().cwnd, peer.info().in_flight), (segments * 1000, segments * 1000));
+        let mut peer = Setup::default().profile(|profile| profile.initial_window = choice).active();
+        for written in [1, 2, 4, 8, 16] {
+            peer.write(written * 1000).drain();
+            peer.wait(100).ack_all();
+        }
+        assert!(peer.info().cwnd > segments * 1000);
+        peer.wait(10_000).write(60_000);
+        assert_eq!(peer.drain().len() as u64, segments);
     }
 }
 

@@ -16,7 +16,8 @@ fn setups(seed: u64) -> [Setup; 2] {
         setup.profile.options.timestamps = random.permille(500);
         setup.profile.options.window_scale = random.permille(700);
         if random.permille(400) {
-            setup.profile.recovery = RecoveryChoice::NewReno;
+            let old = [RecoveryChoice::NewReno, RecoveryChoice::Reno];
+            setup.profile.recovery = old[usize::from(random.permille(300))];
             setup.profile.options.sack = random.permille(500);
         }
         if random.permille(300) {

@@ -21,8 +21,9 @@ fn setup(recovery: RecoveryChoice, persistence: Option<Persistence>, holes: Hole
     setup.receive_buffers(60_000, 65_535)
 }
 
-const ALL: [RecoveryChoice; 4] = [
+const ALL: [RecoveryChoice; 5] = [
     RecoveryChoice::GoBackN,
+    RecoveryChoice::Reno,
     RecoveryChoice::NewReno,
     RecoveryChoice::Sack,
     RecoveryChoice::RackTlp,

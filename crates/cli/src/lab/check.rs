@@ -154,7 +154,7 @@ fn counted(number: usize, what: &str) -> String {
 }
 
 fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
-    let Variant { number, settings, resolved, comparisons } = variant;
+    let Variant { number, settings, resolved, comparisons, controls } = variant;
     let runs: Vec<Value> = seeds
         .iter()
         .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, transom_lab::VERSION).to_string() }))
@@ -164,6 +164,7 @@ fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
         "settings": settings,
         "runs": runs,
         "comparisons": comparisons.len(),
+        "controls": controls.len(),
         "needs_emulation": resolved.needs_emulation(),
     });
     if let (true, Some(object)) = (with_resolved, point.as_object_mut()) {

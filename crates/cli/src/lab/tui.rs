@@ -37,7 +37,7 @@ pub(super) struct Tui {
 pub(super) fn check() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         bail!(
-            "--tui draws on a terminal, and standard output is none; --watch shows the same in a browser"
+            "--tui draws on a terminal, and standard output is no terminal; --watch shows the same in a browser"
         );
     }
     Ok(())

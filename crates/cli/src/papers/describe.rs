@@ -70,12 +70,18 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
             let settings: Vec<String> = point.settings.iter().map(ToString::to_string).collect();
             let compared = point.comparisons.iter().map(|comparison| &comparison.band);
             for band in point.resolved.expect.iter().chain(compared) {
-                let Band { claim: Some(Claim { says, number, .. }), .. } = band else { continue };
+                let Band { claim: Some(claim), .. } = band else { continue };
+                let Claim { says, number, ours, calibrated, control, .. } = claim;
                 let at = match &settings[..] {
                     [] => String::new(),
                     settings => format!(" [{}]", settings.join(", ")),
                 };
-                lines.push(format!("  {says}{at}"));
+                let kind = match (ours, calibrated) {
+                    (true, _) => " (ours, not the paper's)",
+                    (_, true) => " (calibrated: the set-up was chosen so that it holds)",
+                    _ => "",
+                };
+                lines.push(format!("  {says}{at}{kind}"));
                 let paper = number.map(|number| {
                     format!("; the paper has {}", shown(band.unit(), number.as_number()))
                 });
@@ -85,6 +91,13 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
                     labels::bounds(band),
                     paper.unwrap_or_default()
                 ));
+                let other = point.controls.iter().find(|one| one.band == *band);
+                let other = other.and_then(|one| scenario.point(one.point));
+                lines.extend(other.map(|other| {
+                    let at: Vec<String> = other.settings.iter().map(ToString::to_string).collect();
+                    format!("    must not hold at its control, {}", at.join(", "))
+                }));
+                lines.extend(control.iter().map(|control| format!("    control: {control}")));
                 lines.extend(band.why.iter().map(|why| format!("    {why}")));
             }
         }

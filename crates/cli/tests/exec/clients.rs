@@ -81,6 +81,25 @@ fn one_clone(way: &str) {
     assert_eq!(inside(&path, &script).success().text(), "hello\n");
 }
 
+/// Without any capability, on an interface that root has made for the user. The program can then gain no privileges.
+#[test]
+fn an_ordinary_user() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "ip tuntap add dev transom0 mode tun user 0 vnet_hdr
+        ip addr add 10.9.0.1/24 dev transom0; ip link set transom0 up
+        U='unshare -U --map-user=1000 --map-group=1000'
+        $U grep CapEff /proc/self/status
+        $U $T sh -c 'grep NoNewPrivs /proc/self/status; curl -sS http://10.9.0.1:8000/small'
+        $U $T python3 -m http.server 8001 >/dev/null 2>&1 & server=$!
+        answers http://10.9.0.2:8001/small; curl -sS http://10.9.0.2:8001/small; end $server";
+    let got = inside(&path, &format!("{SERVER}{script}"));
+    let expected = "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nhello\nhello\n";
+    assert_eq!(got.text(), expected, "{}", got.stderr);
+}
+
 /// All within an ordinary user's own network: the server binds the kernel's address, and is reached by Transom.
 #[test]
 fn a_network_of_its_own() {

@@ -57,6 +57,25 @@ fn nginx_with_two_workers_and_a_reload() {
     }
 }
 
+/// The same the other way round: the kernel serves, and forty connections are Transom's.
+#[test]
+fn wrk() {
+    if !available(&["nginx", "wrk"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let file = path.join("nginx.conf");
+    std::fs::write(&file, NGINX.replace("PATH", path.to_str().unwrap())).unwrap();
+    let script = "nginx -e stderr -c $PWD/nginx.conf & server=$!; listening 8080
+        $T wrk -t 2 -c 40 -d 1s http://10.9.0.1:8080/small; end $server";
+    for way in BOTH {
+        let ended = inside(&path, &format!("{way}{script}"));
+        let text = ended.text();
+        assert!(text.contains("Requests/sec"), "{text}{}", ended.stderr);
+        assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
+    }
+}
+
 const ASYNCIO: &str = r#"
 import asyncio, sys
 async def serve(reader, writer):

@@ -129,6 +129,24 @@ while True:
     client_and_server(client, server);
 }
 
+/// Servers with threads end a waiting `accept` so.
+#[test]
+fn a_shutdown_ends_calls_that_wait() {
+    let client = "
+import threading
+def waits(call, expected, end):
+    def run():
+        try: got.append(call())
+        except OSError as error: got.append(error.errno)
+    got = []; thread = threading.Thread(target=run, daemon=True); thread.start()
+    while 'seccomp' not in open(f'/proc/self/task/{thread.native_id}/wchan').read(): time.sleep(0.01)
+    end(); thread.join(20); assert got == [expected], got
+for how in (SHUT_RD, SHUT_RDWR):
+    s = create_server(('', 0)); waits(s.accept, errno.EINVAL, lambda: s.shutdown(how))
+c = socket(); waits(lambda: c.connect(('10.9.0.77', 7000)), errno.ECONNABORTED, lambda: c.shutdown(SHUT_RDWR))";
+    client_and_server(client, "create_server(('0.0.0.0', 7000)).accept()");
+}
+
 #[test]
 fn options_and_names() {
     let client = "

@@ -40,7 +40,8 @@ fn a_killed_supervisor_leaves_nobody_spinning() {
     assert_eq!(inside(&path, script).text(), "gone\n");
 }
 
-/// A client that waits to read, and one that waits in poll: neither goes on for ever.
+/// A client that tries again whatever happens, and clients that wait: to read, in poll, for a connection to be made, and for one to be accepted. None of
+/// them goes on for ever. The call of the last two was received and not answered, as one of the first may be.
 #[test]
 fn clients_of_a_killed_supervisor_end() {
     if !available(&["python3"]) {
@@ -48,15 +49,27 @@ fn clients_of_a_killed_supervisor_end() {
     }
     let (_keep, path, _) = directory();
     let client = "
-import os, select, socket, sys
+import errno, os, select, socket, sys
 open('pid-' + sys.argv[1], 'w').write(str(os.getpid()))
 c = socket.create_connection(('10.9.0.1', 7000)); c.sendall(b'x'); assert c.recv(1) == b'x'
-open('there-' + sys.argv[1], 'w').close()
+there = lambda: open('there-' + sys.argv[1], 'w').close()
+def waits(call, *arguments):
+    there()
+    try: call(*arguments)
+    except OSError as error: assert error.errno == errno.ENETDOWN, error
+if sys.argv[1] == 'connects': waits(socket.socket().connect, ('10.9.0.77', 7000))
+elif sys.argv[1] == 'accepts': waits(socket.create_server(('', 7001)).accept)
+else: there()
 if sys.argv[1] == 'reads':
     try: print('end', c.recv(1))
     except OSError: pass
-else:
-    p = select.poll(); p.register(c, select.POLLIN); p.poll()";
+elif sys.argv[1] == 'polls':
+    p = select.poll(); p.register(c, select.POLLIN); p.poll()
+elif sys.argv[1] == 'tries':
+    while True:
+        try: socket.create_connection(('10.9.0.1', 7000)).close()
+        except OSError: pass
+open('ended-' + sys.argv[1], 'w').close()";
     let server = "
 import os, socket
 s = socket.create_server(('0.0.0.0', 7000))
@@ -68,14 +81,20 @@ while True:
     std::fs::write(path.join("client.py"), client).unwrap();
     std::fs::write(path.join("server.py"), server).unwrap();
     let script = "python3 server.py & listening 7000
-        $T sh -c 'for way in reads polls; do python3 client.py $way & done; wait' & supervisor=$!
-        for way in reads polls; do until test -e there-$way; do sleep 0.05; done; done
+        all='reads polls connects accepts tries'; export all
+        $T sh -c 'for way in $all; do python3 client.py $way & done; wait' & supervisor=$!
+        for way in $all; do until test -e there-$way; do sleep 0.05; done; done
+        # The two calls that wait have been made.
+        for way in connects accepts; do
+            until grep -q seccomp /proc/$(cat pid-$way)/wchan; do sleep 0.05; done
+        done
         kill -9 $supervisor; wait $supervisor 2>/dev/null
-        for way in reads polls; do
+        for way in $all; do
             while kill -0 $(cat pid-$way) 2>/dev/null; do sleep 0.05; done
-        done; echo gone";
+        done; ls ended-*; echo gone";
     let ended = inside(&path, script);
-    assert!(ended.text().ends_with("gone\n"), "{}{}", ended.text(), ended.stderr);
+    let expected = "ended-accepts\nended-connects\nended-polls\nended-reads\ngone\n";
+    assert!(ended.text().ends_with(expected), "{}{}", ended.text(), ended.stderr);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn of_tun(word: &DeviceWord, error: &TunError) -> Option<String> {
     Some(match (error, error.kind()) {
         (TunError::NoDescriptor(number), _) => {
             format!(
-                "whoever starts this process opens it, as in `{number}<>/dev/net/tun`, and attaches it"
+                "the process that starts this one opens it, as in `{number}<>/dev/net/tun`, and attaches it"
             )
         }
         (TunError::NotTun { .. }, _) => {
@@ -89,7 +89,7 @@ fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
                 Some(nearest) => {
                     format!("did you mean `{kind}:{nearest}`? There are {}", there_are.join(", "))
                 }
-                None => "there is none but the loopback interface: use `udp:ADDRESS:PORT`".into(),
+                None => "only the loopback interface exists: use `udp:ADDRESS:PORT`".into(),
             }
         }
         (PacketError::NoEthernet(name), _) if name == "lo" => {
@@ -100,7 +100,7 @@ fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
         }
         (PacketError::Down(name), _) => format!("`ip link set {name} up`, as root, brings it up"),
         (PacketError::NoAddress, _) if cfg!(feature = "bpf") => {
-            "it has none of the kernel's either: choose one of the link's network, such as --addr 192.0.2.77/24".into()
+            "the kernel has no address there either: choose one of the link's network, such as --addr 192.0.2.77/24".into()
         }
         (PacketError::NoAddress, _) => {
             "choose one of the link's network that nobody has, such as --addr 192.0.2.77/24".into()

@@ -172,9 +172,9 @@ pub(super) enum Refusal {
     Version(u8),
     #[error("the other end accepts no more peers")]
     Full,
-    #[error("the address asked for belongs to somebody else, or not to the other end's network")]
+    #[error("the address asked for is taken, or is not in the other end's network")]
     Address,
-    #[error("the other end does not let us in, and this version does not know the reason")]
+    #[error("the other end refuses the tunnel, and this version does not know the reason")]
     Unknown,
 }
 

@@ -6,6 +6,7 @@ use transom_device::intercept::{Answer, Call};
 
 use super::names::{AddressPlace, show};
 use super::{Arguments, Outcome, Refusal, fail};
+use crate::ledger::is_crowded;
 use crate::listening::Waiting;
 use crate::outer::{Outer, errno_of};
 use crate::pair;
@@ -24,7 +25,7 @@ impl Supervisor {
             return fail(libc::EINVAL);
         }
         let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
+        if program::inode(&theirs)? != inode || !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let waiting = Waiting {
@@ -35,13 +36,16 @@ impl Supervisor {
         };
         // An event may not have been seen yet.
         self.take_connections(inode);
-        let State::Listening(listening) = &mut self.known(inode)?.state else {
-            return fail(libc::EINVAL);
-        };
+        let Some(socket) = self.sockets.get_mut(&inode) else { return fail(libc::EBADF) };
+        let State::Listening(listening) = &mut socket.state else { return fail(libc::EINVAL) };
         let Some(outer) = listening.queue.pop_front() else {
             if pair::is_non_blocking(&theirs) {
                 return fail(libc::EAGAIN);
             }
+            if is_crowded(listening.waiting.len()) {
+                listening.waiting.retain(|waiting| self.calls.is_valid(waiting.id));
+            }
+            self.calls.keep(waiting.id)?;
             listening.waiting.push_back(waiting);
             return Err(Refusal::Later);
         };
@@ -67,13 +71,13 @@ impl Supervisor {
         outer: Outer,
     ) -> Option<Outer> {
         let Waiting { id, thread, address, flags } = waiting;
-        if !self.notifier.is_valid(id) {
+        if !self.calls.is_valid(id) {
             return Some(outer);
         }
         let v6 = self.sockets.get(&listener).map(|socket| socket.v6)?;
         let Ok(peer) = outer.peer() else {
             // It has ended already: natively it would be accepted, and found reset.
-            let _ = self.notifier.answer(id, Answer::Error(libc::ECONNABORTED));
+            let _ = self.calls.answer(id, Answer::Error(libc::ECONNABORTED));
             return None;
         };
         let prepared = AddressPlace::read(thread, address).and_then(|place| {
@@ -87,12 +91,12 @@ impl Supervisor {
                     Refusal::Error(error) => error,
                     Refusal::Later | Refusal::NotOurs => libc::ECONNABORTED,
                 };
-                let _ = self.notifier.answer(id, Answer::Error(error));
+                let _ = self.calls.answer(id, Answer::Error(error));
                 return None;
             }
         };
         let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
-        let told = self.notifier.answer_with_descriptor(id, theirs.as_fd(), close_on_exec);
+        let told = self.calls.answer_with_descriptor(id, theirs.as_fd(), close_on_exec);
         match told {
             Ok(true) => {
                 drop(theirs);
@@ -104,7 +108,7 @@ impl Supervisor {
                 _ => None,
             },
             Err(error) => {
-                let _ = self.notifier.answer(id, Answer::Error(errno_of(&error)));
+                let _ = self.calls.answer(id, Answer::Error(errno_of(&error)));
                 match self.sockets.remove(&inode)?.state {
                     State::Connected(pump) => Some(pump.outer),
                     _ => None,

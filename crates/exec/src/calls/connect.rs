@@ -9,6 +9,7 @@ use transom_stack::mapped::is_mapped;
 
 use super::{Arguments, Outcome, Refusal, fail};
 use crate::address;
+use crate::ledger::is_crowded;
 use crate::listening::bind_kernel;
 use crate::outer::{Opening, Outer, errno_of, kernel_socket};
 use crate::pair;
@@ -62,7 +63,7 @@ impl Supervisor {
         let socket = self.socket_of(call).map(|socket| (socket.inode, socket.v6));
         let Some((inode, v6)) = socket else { return Err(Refusal::NotOurs) };
         let remote = self.address(call, v6)?;
-        let socket = self.known(inode)?;
+        let Some(socket) = self.sockets.get_mut(&inode) else { return fail(libc::EBADF) };
         match &mut socket.state {
             State::Fresh | State::Bound(_) => {
                 if let Some(error) = socket.error.take() {
@@ -73,6 +74,10 @@ impl Supervisor {
                 if pair::is_non_blocking(&connecting.theirs) {
                     return fail(libc::EALREADY);
                 }
+                if is_crowded(connecting.waiting.len()) {
+                    connecting.waiting.retain(|id| self.calls.is_valid(*id));
+                }
+                self.calls.keep(call.id)?;
                 connecting.waiting.push(call.id);
                 return Err(Refusal::Later);
             }
@@ -96,13 +101,17 @@ impl Supervisor {
             Opening::Going => {}
         }
         let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
+        if program::inode(&theirs)? != inode || !self.calls.is_valid(call.id) {
             // It is nobody's any more.
             return Err(Refusal::Later);
         }
         let waits = !pair::is_non_blocking(&theirs);
-        let (filled, waiting) =
-            if waits { (0, vec![call.id]) } else { (pair::fill(&theirs)?, Vec::new()) };
+        let (filled, waiting) = if waits {
+            self.calls.keep(call.id)?;
+            (0, vec![call.id])
+        } else {
+            (pair::fill(&theirs)?, Vec::new())
+        };
         self.known(inode)?.state = State::Connecting(Connecting { outer, theirs, filled, waiting });
         if waits { Err(Refusal::Later) } else { fail(libc::EINPROGRESS) }
     }

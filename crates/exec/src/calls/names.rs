@@ -73,7 +73,7 @@ impl Supervisor {
 
     fn tell(&mut self, call: &Call, address: SocketAddr, v6: bool) -> Outcome {
         let place = AddressPlace::read(call.thread, (call.word(1), call.word(2)))?;
-        if !self.notifier.is_valid(call.id) {
+        if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         show(call.thread, place, address, v6)?;

@@ -1,7 +1,6 @@
 //! A TCP connection as a member of a macroflow.
 
-use super::macroflow::{Member, Report};
-use super::{Manager, Membership};
+use super::{DEFAULT_MACROFLOW, FlowState, Manager, Membership, macroflow_to};
 use crate::vegas::Poll;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
@@ -12,7 +11,8 @@ use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 #[derive(Debug)]
 pub struct Client {
     manager: Manager,
-    macroflow: String,
+    /// None: its peer's address.
+    macroflow: Option<String>,
     weight: u32,
     poll: Poll,
     /// Since it is attached.
@@ -22,7 +22,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub(super) fn new(manager: Manager, macroflow: String, weight: u32) -> Self {
+    pub(super) fn new(manager: Manager, macroflow: Option<String>, weight: u32) -> Self {
         Client { manager, macroflow, weight, poll: Poll::Round, membership: None, idle: true }
     }
 
@@ -33,21 +33,9 @@ impl Client {
 
     fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {
         let Some(membership) = &self.membership else { return };
-        let outstanding = view.outstanding();
-        let usable = outstanding.saturating_add(view.unsent()).min(view.snd_wnd());
-        let report = Report {
-            window: view.cwnd(),
-            outstanding,
-            usable,
-            packet: view.mss(),
-            rtt: view.srtt().zip(view.rttvar()),
-            delivered: view.delivered(),
-            lost: view.lost(),
-            // The retransmission timer wakes it at the latest, for what is outstanding or about to be; but not if the connection is closed.
-            expires: (usable > 0).then(|| view.now() + view.rto().times(2)),
-        };
-        self.idle = report.usable == 0;
-        limits.at_most(variable::CWND, membership.report(report, view.now()));
+        let state = FlowState::of(view);
+        self.idle = state.is_idle();
+        limits.at_most(variable::CWND, membership.update(&state, view.now()));
     }
 }
 
@@ -61,8 +49,9 @@ impl Extension for Client {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        let member = Member { weight: self.weight, report: Report::default() };
-        self.membership = Some(self.manager.join(self.macroflow.clone(), member));
+        let named = self.macroflow.clone().or_else(|| view.remote().map(macroflow_to));
+        let macroflow = named.unwrap_or_else(|| DEFAULT_MACROFLOW.to_owned());
+        self.membership = Some(self.manager.join(macroflow, self.weight));
         self.limit(view, limits);
     }
 

@@ -103,7 +103,7 @@ impl Stream {
         let (window, packet) = (Window::initial(packet), u64::from(packet));
         let report = Report { window: window.cwnd, packet, ..Report::default() };
         Stream {
-            membership: manager.join(macroflow, Member { weight, report }),
+            membership: manager.add(macroflow, Member { weight, report }),
             packet,
             window,
             timer: Rfc6298::new(Rfc6298Config::default()),
@@ -125,7 +125,7 @@ impl Stream {
 
     /// Which macroflow it is part of (cm_getmacroflow).
     pub fn macroflow(&self) -> &str {
-        &self.membership.macroflow
+        self.membership.macroflow()
     }
 
     /// Becomes part of another macroflow (cm_setmacroflow).
@@ -142,6 +142,11 @@ impl Stream {
     pub fn request(&mut self, now: Instant, packets: u32) {
         self.requested = self.requested.saturating_add(packets).min(MOST_REQUESTS);
         self.report(now);
+    }
+
+    /// Packets that were requested and not granted yet.
+    pub fn requested(&self) -> u32 {
+        self.requested
     }
 
     /// A grant to send one requested packet, if there is room for it. Poll after a request, and after any change: feedback arrived, or

@@ -104,7 +104,7 @@ impl Plan {
         let mut name = String::new();
         let (mut points, mut runs, mut directories) = (Vec::new(), Vec::new(), BTreeSet::new());
         for variant in scenario.sweep() {
-            let Variant { number, settings, resolved, comparisons } = variant;
+            let Variant { number, settings, resolved, comparisons, controls: _ } = variant;
             name = resolved.scenario.name.to_string();
             let point = number + 1;
             for text in [resolved.to_json(), format!("{comparisons:?}")] {

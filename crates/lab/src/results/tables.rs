@@ -182,11 +182,11 @@ static LINK_COLUMNS: &[Column<LinkSample>] = &columns! { LinkSample:
     always "queue_delay", "how long these were in the queue, nanoseconds, all added up", counters.queue_delay;
     always "opportunities", "opportunities to deliver that a rate trace has had so far, taken or not", counters.opportunities;
     maybe in window "window_target", "the window that the link's window control has arrived at, bytes; empty without one, and of a policy that has not the same for all flows", target;
-    always in window "window_acks", "acknowledgements that have come back past the window control so far; empty without one, as what follows", acks;
+    always in window "window_acks", "acknowledgements that have come back past the window control so far; empty without one, as are the next columns", acks;
     always in window "window_rewritten", "acknowledgements whose window it has rewritten so far", rewritten;
     always in window "window_unknown", "acknowledgements of flows that it does not know so far", unknown;
-    always in window "window_implausible", "acknowledgements so far that cannot be of the flow they say", implausible;
-    always in window "window_held", "acknowledgements that it has had go on later so far", held;
+    always in window "window_implausible", "acknowledgements so far whose numbers cannot belong to the flow", implausible;
+    always in window "window_held", "acknowledgements that it delayed so far", held;
     always in window "window_opened", "flows whose handshake it has seen so far", opened;
     bytes "queue_delays", "the delays of those that had to wait since the row before: the greatest, nanoseconds; then, of each bucket of an HDR histogram of two digits, its distance from the one before and its count; all as LEB128 numbers", delays, Delays::as_bytes, Delays::from_bytes;
     derived "queue_delay_p50", "the median delay of the packets that left the queue since the row before, nanoseconds, to 1 %", |before, row| percentile(before, row, 50);

@@ -11,16 +11,18 @@ use std::path::Path;
 use std::sync::Arc;
 use transom_extensions::cm::Manager;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::random::Draw;
+use transom_sim::random::{Draw, Streams};
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Limited, OnOff, Pattern, Requests,
     Responder, Schedule, Sink, Transfers, requests,
 };
 use transom_tcp::profile::Profile;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.
 const FIRST_PORT: u16 = 1024;
+/// The entities of the flows' random starts.
+const START_STREAMS: u64 = 1 << 49;
 /// From here datagrams are sent.
 const DATAGRAM_PORT: u16 = 9;
 
@@ -141,7 +143,10 @@ pub(crate) fn build(
         }
     }
     for (number, flow) in (0u32..).map(FlowId).zip(&scenario.flows) {
-        add(&mut topology, &mut applications, &mut places, flow, number, directory)?;
+        let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
+        let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
+        let numbered = (number, start);
+        add(&mut topology, &mut applications, &mut places, flow, numbered, directory)?;
     }
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
@@ -215,7 +220,7 @@ fn add(
     applications: &mut Applications,
     places: &mut BTreeMap<&Name, Place<'_>>,
     flow: &Flow,
-    number: FlowId,
+    (number, start): (FlowId, Instant),
     directory: &Path,
 ) -> Result<(), RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
@@ -236,7 +241,6 @@ fn add(
     let bulk = |amount| -> Box<dyn Application> {
         Box::new(Bulk::new(number, remote.into(), amount).with_profile(at_sender.clone()))
     };
-    let start = Instant::ZERO + flow.start.0;
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
         Traffic::Program(commands) => {
             applications.count(number, from, Sends::To(remote));
@@ -337,5 +341,53 @@ fn draw<Q: Copy>(distribution: &Distribution<Q>, number: impl Fn(Q) -> u64) -> D
         Distribution::Pareto { scale, shape, max } => {
             Draw::Pareto { scale: number(scale), shape, most: max.map_or(u64::MAX, number) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// The starts of ten flows from the kernel's hosts, in nanoseconds; those are outside of the network, where they can be seen.
+    fn starts(start: &str, seed: u64) -> Vec<u64> {
+        let text = format!(
+            r#"
+[scenario]
+name = "starts"
+duration = "200s"
+[hosts.a]
+kind = "kernel"
+[hosts.b]
+kind = "kernel"
+[[links]]
+from = "a"
+to = "b"
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+kind = "bulk"
+count = 10
+start = "{start}"
+"#
+        );
+        let scenario = Scenario::parse("test.toml", &text).unwrap();
+        let scenario = scenario.sweep().next().unwrap().resolved;
+        let built = build(&scenario, seed, Path::new(""), KernelHosts::Outside).unwrap();
+        let clients = built.outside.iter().flat_map(|outside| &outside.clients);
+        clients.map(|(_, start, _)| start.since(Instant::ZERO).as_nanos()).collect()
+    }
+
+    #[test]
+    fn random_starts_are_drawn_by_flow_and_seed() {
+        let drawn = starts("uniform(60s, 120s)", 1);
+        assert_eq!(drawn.len(), 10);
+        let range = 60_000_000_000..=120_000_000_000;
+        assert!(drawn.iter().all(|start| range.contains(start)), "{drawn:?}");
+        assert!(drawn.windows(2).all(|pair| pair[0] != pair[1]), "{drawn:?}");
+        assert_eq!(starts("uniform(60s, 120s)", 1), drawn, "the same seed");
+        assert_ne!(starts("uniform(60s, 120s)", 2), drawn, "another seed");
+        assert_eq!(starts("60s", 1), [60_000_000_000; 10]);
     }
 }

@@ -1,14 +1,16 @@
 //! Whether what was seen is what was expected.
 
 use super::{LinkObservations, Observations};
-use crate::scenario::{Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic};
+use crate::scenario::{
+    Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Time,
+};
 use course::Level;
 use serde::{Deserialize, Deserializer, Serialize};
 use transom_sim::link::OPPORTUNITY;
 use transom_sim::measure::{
     FlowSample, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
 };
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 mod course;
 
@@ -40,6 +42,23 @@ pub fn judge(scenario: &Resolved, seen: &Observations) -> Vec<Judgement> {
 /// Judges a band that compares a run with one of another point of the sweep, of the same seed.
 pub fn compare(comparison: &Comparison, seen: &Observations, baseline: &Observations) -> Judgement {
     verdict(&comparison.band, seen, baseline)
+}
+
+/// The course of a quantity over time, for a figure: a curve for each flow, or one for a link. Each point is a moment in nanoseconds and the value
+/// then, in bits per second, nanoseconds, bytes, or without a unit.
+///
+/// A rate is that of the window that ends at the moment, of a second if the quantity names none. What is counted, such as delivered bytes or drops, is
+/// counted from the first moment.
+pub fn course(quantity: &Quantity, seen: &Observations) -> Vec<Vec<(u64, f64)>> {
+    let span = Span::of(quantity);
+    let mut quantity = quantity.clone();
+    quantity.window = quantity.window.or(Some(Time(Duration::from_secs(1))));
+    let courses = match quantity.measure {
+        Measure::Delivered | Measure::Drops => course::counted(&quantity, seen, span),
+        _ => course::of(&quantity, seen, span),
+    };
+    let nanoseconds = |(at, value): (Instant, f64)| (at.since(Instant::ZERO).as_nanos(), value);
+    courses.into_iter().map(|course| course.into_iter().map(nanoseconds).collect()).collect()
 }
 
 fn verdict(band: &Band, seen: &Observations, baseline: &Observations) -> Judgement {

@@ -1,6 +1,7 @@
 //! Reads `[[expect]]`: from what is written to bands around quantities that exist.
 
 use super::bound::{Bound, Scalar, Unit};
+use super::claim::Control;
 use super::control;
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
@@ -9,7 +10,7 @@ use super::known::Known;
 use super::open::OtherPoint;
 use super::resolve::split;
 use super::sweep::wrong_type;
-use super::tree::{Span, Table, Value, way};
+use super::tree::{Node, Span, Table, Value, way};
 
 /// A quantity that is measured relative to another point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct Comparison {
 pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
+    pub(super) controls: Vec<Control>,
     /// Quantities that must be measured at other points.
     pub(super) other_points: Vec<OtherPoint>,
 }
@@ -38,7 +40,8 @@ impl Bands {
         known: &Known<'_>,
         problems: &mut Problems,
     ) -> Option<()> {
-        let (band, mut rest) = split(table, keys_of::<BandOptions>());
+        let (mut band, mut rest) = split(table, keys_of::<BandOptions>());
+        let control = take_control(&mut band);
         let when = rest.0.remove("when").map(|entry| entry.node);
         let relative = rest.0.remove("relative-to").map(|entry| entry.node);
         let also = [keys_of::<BandOptions>(), &["when", "relative-to"]].concat();
@@ -155,6 +158,26 @@ impl Bands {
             }
             _ => {}
         }
+        if options.claim.as_ref().is_some_and(|claim| claim.has_wrong_control()) {
+            let place = table.find(way!["claim", "control"]).map_or(span, |node| &node.span);
+            let text = "a control is a point of the sweep, or \"none: \" and the reason";
+            problems.add(place.clone(), Problem::Conflict(text.into()));
+        }
+        let control = control.and_then(|node| {
+            let chosen = known.axes("control", &node, problems);
+            let point = known.sweep.point_at(&chosen, known.point);
+            if !chosen.is_empty() && (point.is_none() || point == Some(known.point)) {
+                let text = match point {
+                    None => "no point of the sweep has these values",
+                    Some(_) => "a claim's control is another point of the sweep",
+                };
+                // Where the claim is not made, its control may be the point itself.
+                if applies {
+                    problems.add(node.span.clone(), Problem::Conflict(text.into()));
+                }
+            }
+            point
+        });
         let claim = options.claim.and_then(|claim| {
             let read = claim.read(unit);
             let place = || table.find(way!["claim", "number"]).map_or(span, |node| &node.span);
@@ -163,6 +186,9 @@ impl Bands {
         });
         let BandOptions { why, column, .. } = options;
         let band = Band { quantity: own?, min, max, why, column, claim, relative_to };
+        if let (true, Some(point)) = (applies, control) {
+            self.controls.push(Control { band: band.clone(), point, baseline });
+        }
         match baseline {
             _ if !applies => {}
             None => self.bands.push(band),
@@ -170,6 +196,16 @@ impl Bands {
         }
         Some(())
     }
+}
+
+/// Takes the control out of a band's claim, if it is a point of the sweep.
+fn take_control(band: &mut Table) -> Option<Node> {
+    let Value::Table(claim) = &mut band.0.get_mut("claim")?.node.value else { return None };
+    let is_point = |node: &Node| matches!(node.value, Value::Table(_));
+    if !claim.get("control").is_some_and(is_point) {
+        return None;
+    }
+    claim.0.remove("control").map(|entry| entry.node)
 }
 
 fn inherit(own: &QuantityOptions, base: &QuantityOptions) -> QuantityOptions {

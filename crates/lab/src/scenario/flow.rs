@@ -1,6 +1,7 @@
 //! `[[flows]]`: the flows, with their ends, times and traffic.
 
 use super::decode::{decode, keys_of};
+use super::distribution::TimeDistribution;
 use super::error::{Problem, Problems};
 use super::host::HostKind;
 use super::name::Name;
@@ -34,9 +35,9 @@ pub(super) struct FlowOptions {
     /// The host at the other end, or a group.
     #[schemars(with = "super::schema::NameText")]
     pub(super) to: Name,
-    /// When it starts.
-    #[serde(default)]
-    pub(super) start: Time,
+    /// When it starts: a time, or uniform(EARLIEST, LATEST), which each flow draws once for each seed.
+    #[serde(default = "at_the_beginning")]
+    pub(super) start: TimeDistribution,
     /// When its source stops; without it, when there is nothing more to send, or at the end.
     #[serde(default)]
     pub(super) stop: Option<Time>,
@@ -61,8 +62,8 @@ pub struct Flow {
     pub from: Name,
     /// The host at the other end.
     pub to: Name,
-    /// When it starts.
-    pub start: Time,
+    /// When it starts: always then, or uniformly between two times, drawn once for each seed.
+    pub start: TimeDistribution,
     /// When its source stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
@@ -138,10 +139,19 @@ impl Flows {
         for (number, (from, to)) in (1u32..).zip(instances) {
             let name = if is_group || count.is_some() { name.member(number) } else { name.clone() };
             let later = stagger.0.as_nanos().saturating_mul((number - 1).into());
-            let start = Time(Duration::from_nanos(start.0.as_nanos().saturating_add(later)));
+            let start = match start {
+                TimeDistribution::Constant(start) => TimeDistribution::Constant(Time(
+                    Duration::from_nanos(start.0.as_nanos().saturating_add(later)),
+                )),
+                // Not staggered, which was checked.
+                drawn => drawn,
+            };
             // The first of those that start too late stands for them all.
-            if number > 1 && !late && duration.is_some_and(|duration| start >= duration) {
-                problems.add(place("stagger"), starts_too_late(start, duration));
+            let latest = latest(&start);
+            if number > 1 && !late && duration.is_some_and(|duration| latest >= duration) {
+                if later > 0 {
+                    problems.add(place("stagger"), starts_too_late(latest, duration));
+                }
                 late = true;
             }
             let (traffic, profile) = (traffic.clone(), profile.clone());
@@ -185,6 +195,30 @@ fn read_traffic(special: &mut Table, span: &Span, problems: &mut Problems) -> Op
     }
 }
 
+fn at_the_beginning() -> TimeDistribution {
+    TimeDistribution::constant(Time::default())
+}
+
+/// The latest time at which a flow can start.
+fn latest(start: &TimeDistribution) -> Time {
+    match *start {
+        TimeDistribution::Constant(at) | TimeDistribution::Uniform(_, at) => at,
+        // Refused.
+        TimeDistribution::Exponential(at) | TimeDistribution::Pareto { scale: at, .. } => at,
+    }
+}
+
+impl Flow {
+    /// When it starts in the mean, in seconds.
+    pub(super) fn mean_start(&self) -> f64 {
+        let earliest = match self.start {
+            TimeDistribution::Uniform(earliest, _) => earliest,
+            _ => latest(&self.start),
+        };
+        (earliest.0.as_secs_f64() + latest(&self.start).0.as_secs_f64()) / 2.0
+    }
+}
+
 fn starts_too_late(start: Time, duration: Option<Time>) -> Problem {
     let end = duration.map_or(String::new(), |duration| format!(", {duration}"));
     Problem::OutOfBounds {
@@ -201,14 +235,32 @@ fn check_options(
     place: &impl Fn(&str) -> Span,
     problems: &mut Problems,
 ) {
-    if duration.is_some_and(|duration| options.start >= duration) {
-        problems.add(place("start"), starts_too_late(options.start, duration));
+    let latest = latest(&options.start);
+    match options.start {
+        TimeDistribution::Constant(_) => {}
+        TimeDistribution::Uniform(..) if options.stagger == Time::default() => {}
+        TimeDistribution::Uniform(..) => {
+            let text =
+                "`stagger` needs a fixed `start`: flows that draw their starts differ already";
+            problems.add(place("stagger"), Problem::Conflict(text.into()));
+        }
+        TimeDistribution::Exponential(_) | TimeDistribution::Pareto { .. } => {
+            let text = format!(
+                "`start` is a time or uniform(EARLIEST, LATEST), not {}: without a latest time a flow could start after the end of the run",
+                options.start
+            );
+            problems.add(place("start"), Problem::Value(text));
+            return;
+        }
     }
-    if let Some(stop) = options.stop.filter(|stop| *stop <= options.start) {
+    if duration.is_some_and(|duration| latest >= duration) {
+        problems.add(place("start"), starts_too_late(latest, duration));
+    }
+    if let Some(stop) = options.stop.filter(|stop| *stop <= latest) {
         let problem = Problem::OutOfBounds {
             key: "stop",
             value: stop.to_string(),
-            bound: format!("after the start, {}", options.start),
+            bound: format!("after the start, {latest}"),
         };
         problems.add(place("stop"), problem);
     }

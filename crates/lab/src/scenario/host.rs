@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
-    /// Whose TCP it has.
+    /// Its TCP: Transom's or the kernel's.
     pub kind: HostKind,
     /// The kernel's congestion control; only for a host of kind "kernel", which by itself has cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ impl Default for Host {
     }
 }
 
-/// Whose TCP a host has.
+/// The TCP of a host: Transom's or the kernel's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {

@@ -4,6 +4,7 @@
 //! are skipped: for example reachability when a link could not be read.
 
 use super::bands::{Bands, Comparison};
+use super::claim::Control;
 use super::control;
 use super::cost::Cost;
 use super::decode::decode;
@@ -112,6 +113,7 @@ pub(super) struct Outcome {
     pub(super) resolved: Resolved,
     pub(super) seeds: Vec<u64>,
     pub(super) comparisons: Vec<Comparison>,
+    pub(super) controls: Vec<Control>,
     pub(super) open: Open,
     pub(super) cost: Cost,
 }
@@ -166,7 +168,7 @@ pub(super) fn resolve(
     if !problems.is_empty() {
         return None;
     }
-    let Bands { bands, comparisons, other_points } = bands;
+    let Bands { bands, comparisons, controls, other_points } = bands;
     open.other_points = other_points;
     let mut resolved = Resolved {
         scenario: header?,
@@ -183,7 +185,7 @@ pub(super) fn resolve(
         resolved.measure.capture_comments = false;
     }
     let cost = Cost::of(&resolved, tree, problems);
-    Some(Outcome { resolved, seeds: seeds?, comparisons, open, cost })
+    Some(Outcome { resolved, seeds: seeds?, comparisons, controls, open, cost })
 }
 
 fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {

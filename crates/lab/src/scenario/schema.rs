@@ -231,7 +231,7 @@ impl JsonSchema for OneWay {
 }
 
 /// The documentation of a link's options: types of value, meaning, an example.
-const LINK_OPTIONS: [(&str, &[&str], &str, &str); 13] = [
+const LINK_OPTIONS: [(&str, &[&str], &str, &str); 14] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
     (
         "rate-trace",
@@ -256,6 +256,12 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 13] = [
         "target-window(upper=35 packets, lower=15 packets)",
     ),
     ("delay", &["string"], "Propagation delay.", "20ms"),
+    (
+        "delay-spread",
+        &["string"],
+        "A random part of the propagation delay, up to this much, drawn once for each link and seed.",
+        "2ms",
+    ),
     ("jitter", &["string"], "Extra delay for each packet.", "uniform(2ms, 5ms)"),
     ("jitter-order", &["string"], "Whether jitter may reorder: keep or free.", "free"),
     ("loss", &["string"], "Which packets are lost.", "0.5%"),
@@ -336,11 +342,14 @@ pub(super) struct RateText;
 pub(super) struct NameText;
 /// A bound.
 pub(super) struct TextOrNumber;
+/// A reason, or values of the sweep by path.
+pub(super) struct TextOrTable;
 
 text! {
     RateText, "Rate", { "type": "string", "examples": ["10Mbit/s"] };
     NameText, "Name", { "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$" };
     TextOrNumber, "Bound", { "type": ["string", "number"], "examples": ["9Mbit/s", 0.95] };
+    TextOrTable, "Control", { "type": ["string", "object"], "examples": ["none: the reason"] };
     Time, "Time", { "type": "string", "examples": ["20ms"] };
     Size, "Size", { "type": "string", "examples": ["64KiB"] };
     Number, "Number", { "type": ["string", "number"], "minimum": 0 };

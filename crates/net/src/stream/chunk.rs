@@ -9,7 +9,9 @@ use std::io::{self, BufRead, Read};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use transom_tcp::connection::Connection;
 use transom_tcp::ordering::Taken;
+use transom_tcp::time::Instant;
 
 /// Received data in the memory in which it arrived. It was taken out of the stream; the memory goes back to the device when this is dropped.
 #[derive(Debug)]
@@ -77,6 +79,25 @@ impl TcpStream {
             Ok(inner.host.with_connection(id, now, |connection| connection.read_taken(now))??)
         });
         Ok(self.chunk(end_after_error(result)?))
+    }
+
+    /// Takes what has arrived, for as long as the next of it lies in one piece of `least` bytes or more, and until `most` bytes are reached. It never waits.
+    /// If it takes nothing, reading finds out why.
+    pub fn take_chunks(&self, least: usize, most: usize, chunks: &mut impl Extend<Chunk>) {
+        let mut taken = 0;
+        let take = |connection: &mut Connection, now: Instant| {
+            let next = || {
+                if taken >= most || connection.readable_slice().len() < least.max(1) {
+                    return None;
+                }
+                let piece = connection.read_taken(now).ok()??;
+                taken += piece.len();
+                self.chunk(Some(piece))
+            };
+            chunks.extend(std::iter::from_fn(next));
+        };
+        // Without a connection there is nothing to take.
+        let _ = self.change(take);
     }
 
     /// [`TcpStream::read_chunk`] for a task, by the rules of [`TcpStream::poll_ready`].

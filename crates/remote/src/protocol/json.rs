@@ -1,8 +1,8 @@
 //! The protocol in lines of JSON.
 
 use super::{
-    Attach, Command, Form, LISTS, LONGEST_NAME, ProtocolError, VERSION, VIEW, WAKES, effective,
-    name_of,
+    Attach, Command, First, Form, LISTS, LONGEST_NAME, ProtocolError, VERSION, VIEW, WAKES,
+    effective, name_of,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,12 @@ use transom_tcp::time::{Duration, Instant};
 #[serde(deny_unknown_fields)]
 struct AttachLine {
     attach: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WatchLine {
+    watch: bool,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +87,17 @@ fn among<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> Result<T, Prot
 }
 
 /// The first message of a peer.
+///
+/// # Errors
+/// If it is not that.
+pub fn first(line: &[u8]) -> Result<First, ProtocolError> {
+    match parse(line) {
+        Ok(WatchLine { watch: true }) => Ok(First::Watch),
+        _ => attach(line).map(First::Attach),
+    }
+}
+
+/// The first message of a peer that wants a connection.
 ///
 /// # Errors
 /// If it is not that.
@@ -162,6 +179,11 @@ pub fn connection(number: u32, local: SocketAddr, remote: SocketAddr) -> Value {
 /// The first message to a peer.
 pub fn hello(connections: Vec<Value>) -> Value {
     json!({ "hello": "transom", "version": VERSION, "connections": connections })
+}
+
+/// A connection that has come since, to a peer that watches.
+pub fn offered(connection: &Value) -> Value {
+    json!({ "offered": connection })
 }
 
 /// The peer is attached.

@@ -2,7 +2,7 @@
 
 use super::rate::Rate;
 use super::{Attached, Hub};
-use crate::protocol::{Attach, Command, Form, LONGEST, ProtocolError, binary, json};
+use crate::protocol::{Attach, Command, First, Form, LONGEST, ProtocolError, binary, json};
 use rustix::net::{RecvFlags, recv};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -41,15 +41,17 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut input = BufReader::new(Deadline::new(stream.try_clone()?, PATIENCE));
     let mut output = Output { stream, form: Form::Json };
-    output.line(&json::hello(hub.offered()))?;
+    let (offers, offered) = hub.offered();
+    output.line(&json::hello(offered))?;
     let Some(first) = read_line(&mut input) else {
         // It has gone, or it says nothing. A peer that has gone does not hear why.
         let reason = format!("nothing was asked for in {} s", PATIENCE.as_secs());
         return output.line(&json::error(&reason));
     };
     input.get_mut().lift()?;
-    let attach = match first.and_then(|line| json::attach(&line)) {
-        Ok(attach) => attach,
+    let attach = match first.and_then(|line| json::first(&line)) {
+        Ok(First::Attach(attach)) => attach,
+        Ok(First::Watch) => return watch(hub, offers, &input, &mut output),
         Err(error) => return output.line(&json::error(&error.to_string())),
     };
     let Attach { connection, name, wake, lists, form } = attach;
@@ -88,6 +90,22 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
         let _ = teller.join();
     }
     Ok(())
+}
+
+/// Tells of each connection that is offered from now on, until the peer goes or the socket is closed.
+fn watch(hub: &Hub, mut offers: u32, input: &Input, output: &mut Output) -> io::Result<()> {
+    let present = || is_present(input.get_ref().get_ref());
+    loop {
+        match hub.offered_since(offers, present) {
+            Ok((now, offered)) => {
+                offers = now;
+                for connection in &offered {
+                    output.line(&json::offered(connection))?;
+                }
+            }
+            Err(reason) => return output.line(&json::over(reason)),
+        }
+    }
 }
 
 /// Whether the peer has not closed its end. Early messages are left for later.

@@ -27,7 +27,7 @@ unsafe fn address(from: *const c_void, len: u32) -> Result<SocketAddr> {
     if from.is_null() {
         return Err(Errno(EFAULT));
     }
-    // What lies beyond the longest address does not matter.
+    // Bytes beyond the longest address do not matter.
     let len = (len as usize).min(address::SOCKADDR_MAX);
     // SAFETY: what the caller promises.
     address::decode(unsafe { memory::bytes(from, len) }?)

@@ -20,7 +20,7 @@ fn time(result: Result<i64>) -> i64 {
     result.unwrap_or_else(|error| -i64::from(error.0))
 }
 
-/// What the host's clock shows.
+/// The time on the host's clock.
 ///
 /// Returns the time, or `-TS_EBADF` or `-TS_EIO`.
 #[unsafe(no_mangle)]

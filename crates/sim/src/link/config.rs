@@ -9,6 +9,7 @@ use transom_tcp::time::Duration;
 use super::text::{SyntaxError, list};
 use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, RateTrace, Reorder};
 use super::{QueueConfig, WindowConfig};
+use crate::random::Rng;
 use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
 use transom_router::window::ControlConfigError;
 
@@ -38,6 +39,10 @@ pub struct LinkConfig {
     /// Propagation delay, from the last bit sent to the last bit received.
     #[serde(with = "duration_text")]
     pub delay: Duration,
+    /// A random part of the propagation delay, up to this much. It is drawn once for the link, uniformly, and is the same part of it in
+    /// both directions.
+    #[serde(with = "duration_text", skip_serializing_if = "is_none")]
+    pub delay_spread: Duration,
     /// Extra delay for each packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
@@ -57,6 +62,11 @@ pub struct LinkConfig {
     pub mtu: Option<NonZeroU32>,
 }
 
+/// A spread of nothing is none.
+fn is_none(spread: &Duration) -> bool {
+    spread.is_zero()
+}
+
 /// Why a text is not a link configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkConfigError {
@@ -65,7 +75,7 @@ pub enum LinkConfigError {
     NotAnOption(String),
     /// There is no option of this name.
     #[error(
-        "there is no link option `{0}`: the options are rate, rate-trace, queue, window, delay, jitter, jitter-order, loss, \
+        "there is no link option `{0}`: the options are rate, rate-trace, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
          duplicate, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
@@ -111,6 +121,9 @@ impl LinkConfig {
             "queue" => value.parse().map(|queue| self.queue = queue),
             "window" => value.parse().map(|window| self.window = window),
             "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
+            "delay-spread" => {
+                parse_duration(value).map(|spread| self.delay_spread = spread).map_err(from_unit)
+            }
             "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
             "jitter-order" => value.parse().map(|order| self.jitter_order = order),
             "loss" => value.parse().map(|loss| self.loss = loss),
@@ -147,6 +160,16 @@ impl LinkConfig {
         // Without a rate nothing ever waits; a policy that needs one says so.
         let rate = self.mean_rate().map_or(0, Rate::bits_per_sec);
         policy.on_link(rate).build().map(drop)
+    }
+
+    /// Draws the random part of the delay, and adds it to the delay. A link without one draws nothing.
+    pub(crate) fn settle_delay(&mut self, rng: impl FnOnce() -> Rng) {
+        let spread = core::mem::take(&mut self.delay_spread);
+        if !spread.is_zero() {
+            let share = u128::from(rng().next_u64()) * u128::from(spread.as_nanos());
+            // Below the spread, which has 64 bits.
+            self.delay = self.delay + Duration::from_nanos((share >> 64) as u64);
+        }
     }
 
     /// The rate, or the mean of a trace that has been read; `None` where transmission takes no time.

@@ -72,6 +72,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             window: WindowConfig::default(),
             delay,
             jitter,
+            delay_spread: Duration::ZERO,
             jitter_order: if free { JitterOrder::Free } else { JitterOrder::Keep },
             loss,
             duplicate: effects.0,

@@ -8,7 +8,7 @@ use super::gateway::Gateway;
 use super::host::Host;
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
-use crate::link::{LinkConfig, LinkConfigError};
+use crate::link::{LinkConfig, LinkConfigError, purpose};
 use crate::random::Streams;
 use crate::traffic::Application;
 use std::collections::{BTreeMap, VecDeque};
@@ -202,7 +202,11 @@ impl Topology {
         }
         let wires = (0u64..)
             .zip(links)
-            .map(|(index, (_, to, config))| Wire::new(&config, to, streams, index))
+            .map(|(index, (_, to, mut config))| {
+                // Links come in pairs, one each way.
+                config.settle_delay(|| streams.rng(index & !1, purpose::DELAY));
+                Wire::new(&config, to, streams, index)
+            })
             .collect();
         let mut built = Vec::with_capacity(nodes.len());
         let mut number = 0;

@@ -78,7 +78,7 @@ impl Controls {
         })
     }
 
-    /// What `TCP_LINGER2` shows.
+    /// The value of `TCP_LINGER2`.
     pub(super) fn linger2(&self, base: &Profile) -> i32 {
         match self.fin_wait_2(base) {
             Duration::ZERO => -1,

@@ -21,7 +21,7 @@ pub const SO_RCVBUF: i32 = 8;
 pub const SO_KEEPALIVE: i32 = 9;
 /// The urgent byte is part of the stream.
 pub const SO_OOBINLINE: i32 = 10;
-/// What closing does with unsent data: `struct linger { int l_onoff; int l_linger; }`, seconds.
+/// The treatment of unsent data by a close: `struct linger { int l_onoff; int l_linger; }`, seconds.
 pub const SO_LINGER: i32 = 13;
 /// How long receiving, and `accept`, may wait: a 16-byte `struct timeval`; zero: for ever.
 pub const SO_RCVTIMEO: i32 = 20;

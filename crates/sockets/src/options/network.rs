@@ -7,14 +7,14 @@ use crate::errno::{EINVAL, Errno, Result};
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::Profile;
 
-/// What a packet of one version carries.
+/// The header fields of packets of one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carriage {
     /// Time to live, or hop limit.
     pub(crate) hop_limit: u8,
     /// TOS, or traffic class, without the bits of ECN.
     pub(crate) traffic_class: u8,
-    /// What routers report is told at once.
+    /// Errors that routers report are told at once.
     pub(crate) receive_errors: bool,
     /// Whether packets may be fragmented, and whom to believe about their size.
     pub(crate) discovery: PathMtuDiscovery,
@@ -38,7 +38,7 @@ impl Network {
         Network { v4: carriage, v6: carriage }
     }
 
-    /// What connections of one version have.
+    /// The settings of connections of one IP version.
     pub(crate) fn of(&self, version: Family) -> Carriage {
         match version {
             Family::V4 => self.v4,

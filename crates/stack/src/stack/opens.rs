@@ -351,6 +351,7 @@ impl Stack {
         key: FlowKey,
         owner: Owner,
     ) -> u32 {
+        connection.set_remote(key.remote);
         let takes_over = connection.profile().path_mtu_discovery.takes_over();
         let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
         if known.is_some_and(|known| !known.whole) {

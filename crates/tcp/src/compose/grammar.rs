@@ -3,7 +3,7 @@
 use super::{ArgumentError, Arguments};
 use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
-use crate::congestion::{ALGORITHMS, CongestionChoice};
+use crate::congestion::{ALGORITHMS, CongestionChoice, Counting, InitialWindow};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::{HoleChoice, Patience};
@@ -28,6 +28,10 @@ use core::fmt;
 pub enum Unit {
     /// Congestion control: how much may be in flight.
     Congestion,
+    /// The initial window, which is the restart window too.
+    InitialWindow,
+    /// What an acknowledgement counts for when the window grows.
+    Counting,
     /// Slow start: how the window grows at the beginning.
     SlowStart,
     /// Loss recovery: which data is retransmitted.
@@ -74,8 +78,10 @@ pub enum Unit {
 
 impl Unit {
     /// All of them, in the order in which a table has their keys.
-    pub const ALL: [Unit; 22] = [
+    pub const ALL: [Unit; 24] = [
         Unit::Congestion,
+        Unit::InitialWindow,
+        Unit::Counting,
         Unit::SlowStart,
         Unit::Recovery,
         Unit::Persistence,
@@ -103,6 +109,8 @@ impl Unit {
     pub const fn key(self) -> &'static str {
         match self {
             Unit::Congestion => "congestion",
+            Unit::InitialWindow => "initial-window",
+            Unit::Counting => "counting",
             Unit::SlowStart => "slow-start",
             Unit::Recovery => "recovery",
             Unit::Persistence => "persistence",
@@ -153,6 +161,8 @@ impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unit::Congestion => "congestion control",
+            Unit::InitialWindow => "the initial window",
+            Unit::Counting => "the counting of acknowledgements",
             Unit::SlowStart => "slow start",
             Unit::Recovery => "loss recovery",
             Unit::Persistence => "the persistence of retransmission",
@@ -260,6 +270,32 @@ pub const WORDS: &[Word] = &[
         "only the receiver's window limits the flight",
         congestion = CongestionChoice::none()
     ),
+    word(
+        "initial-window",
+        Unit::InitialWindow,
+        "segments=10, RFC 6928's and the most; the restart window too",
+        |profile, given| {
+            let segments = given.number("segments")?;
+            let choice = segments.map_or(Some(InitialWindow::default()), InitialWindow::segments);
+            let Some(choice) = choice else {
+                return Err(given.impossible("segments is a number from 1 to 10"));
+            };
+            profile.initial_window = choice;
+            Ok(())
+        },
+    ),
+    plain!(
+        "count-bytes",
+        Counting,
+        "RFC 5681: the window grows by the bytes acknowledged",
+        counting = Counting::Bytes
+    ),
+    plain!(
+        "count-acks",
+        Counting,
+        "RFC 5681's other way: each new acknowledgement counts for a segment",
+        counting = Counting::Acks
+    ),
     word("slow-start", Unit::SlowStart, "RFC 5681; limit=L as in RFC 3465", |profile, given| {
         let limit = given.number("limit")?;
         let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
@@ -295,6 +331,12 @@ pub const WORDS: &[Word] = &[
         Recovery,
         "resends everything from the loss on",
         recovery = RecoveryChoice::GoBackN
+    ),
+    plain!(
+        "reno-recovery",
+        Recovery,
+        "RFC 2581: the first new acknowledgement ends fast recovery",
+        recovery = RecoveryChoice::Reno
     ),
     plain!("newreno", Recovery, "RFC 6582", recovery = RecoveryChoice::NewReno),
     plain!("sack", Recovery, "RFC 6675", recovery = RecoveryChoice::Sack),

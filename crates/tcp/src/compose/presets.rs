@@ -7,7 +7,7 @@
 /// control" leave alone.
 macro_rules! others {
     () => {
-        "slow-start + full-retransmission + wait-for-holes + no-early-retransmit + no-rr + limited-transmit + no-prr + restart-window \
+        "initial-window + count-bytes + slow-start + full-retransmission + wait-for-holes + no-early-retransmit + no-rr + limited-transmit + no-prr + restart-window \
          + no-undo + rfc6298 + no-pacing + delayed-ack + in-order + nagle + icmp-pmtud"
     };
 }

@@ -38,6 +38,7 @@ impl Unit {
     pub fn exchangeable(self) -> Result<(), &'static str> {
         match self {
             Unit::Congestion
+            | Unit::Counting
             | Unit::SlowStart
             | Unit::EarlyRetransmit
             | Unit::Reordering
@@ -53,6 +54,7 @@ impl Unit {
             | Unit::SackOption
             | Unit::TimestampsOption
             | Unit::WindowScaleOption => Err("it was agreed upon with the peer in the handshake"),
+            Unit::InitialWindow => Err("the connection has begun with it"),
             Unit::Recovery => Err("it holds what is known of the data in flight"),
             Unit::Validation => Err("it holds what was used of the window"),
             Unit::Ordering => Err("it holds what has arrived"),
@@ -112,6 +114,7 @@ impl Composer {
 fn keeps_what_is_fixed(current: &Profile, wanted: &Profile) -> bool {
     let exchanged = Profile {
         congestion: wanted.congestion.clone(),
+        counting: wanted.counting,
         slow_start: wanted.slow_start,
         early_retransmit: wanted.early_retransmit,
         reordering: wanted.reordering,

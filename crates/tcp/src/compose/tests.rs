@@ -1,6 +1,6 @@
 use super::*;
 use crate::adu::AduConfig;
-use crate::congestion::CongestionChoice;
+use crate::congestion::{CongestionChoice, Counting, InitialWindow};
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, RecoveryChoice, SlowStartChoice,
@@ -264,6 +264,21 @@ fn the_words_of_one_unit_are_told_from_others() {
     assert_eq!(said(Unit::Pacing, " "), "a word for pacing is missing");
     assert_eq!(said(Unit::Reduction, "prr(x=1)"), "prr has no parameter `x`; it has none");
     assert!(said(Unit::Congestion, "modern").starts_with("there is no unit called `modern`"));
+}
+
+/// The units of the TCPs that the papers measured.
+#[test]
+fn old_senders_have_words() {
+    let text = "reno-recovery + count-acks + initial-window(segments=2)";
+    let profile = compose_classic(text).unwrap();
+    assert_eq!(profile.recovery, RecoveryChoice::Reno);
+    assert_eq!(profile.counting, Counting::Acks);
+    assert_eq!(Some(profile.initial_window), InitialWindow::segments(2));
+    assert_eq!(compose("count-bytes + initial-window"), Ok(Profile::default()));
+    for (segments, fits) in [(0, false), (1, true), (10, true), (11, false), (1u64 << 40, false)] {
+        let text = format!("initial-window(segments={segments})");
+        assert_eq!(compose(&text).is_ok(), fits, "{text}");
+    }
 }
 
 /// The upper text can always return a unit to its default.

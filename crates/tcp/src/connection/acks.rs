@@ -121,6 +121,7 @@ impl Connection {
                 self.snd.round_end = self.nxt();
                 self.snd.timer.on_round();
             }
+            self.snd.timer.on_flight(prior_in_flight.div_ceil(u64::from(self.mss()).max(1)));
             self.sample_rtt(now, segment, &mut delivered);
             let newly_delivered = self.newly_delivered(&delivered, duplicate);
             let min_rtt = self.snd.min_rtt();
@@ -382,7 +383,7 @@ impl Connection {
         if self.is_unconstrained() {
             return self.grow_without_ranges(ack);
         }
-        let mut acked = ack.acked.saturating_sub(ack.given_up);
+        let mut acked = self.profile.counting.counted(ack);
         if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
             let first = self.within_slow_start(acked);
             let snd = &mut self.snd;

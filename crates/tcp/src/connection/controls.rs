@@ -13,6 +13,7 @@ use crate::time::{Duration, Instant};
 use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::net::IpAddr;
 
 /// How long a tail waits for more at most: the ceiling of Linux.
 pub const MOST_HELD: Duration = Duration::from_millis(200);
@@ -48,6 +49,8 @@ pub(super) struct Controls {
     /// Where records end, in order.
     records: VecDeque<Pos>,
     keep_alive: Option<KeepAlive>,
+    /// The peer's address, for extensions.
+    remote: Option<IpAddr>,
 }
 
 impl Default for Controls {
@@ -62,6 +65,7 @@ impl Default for Controls {
             receive_low_water: 1,
             records: VecDeque::new(),
             keep_alive: None,
+            remote: None,
         }
     }
 }
@@ -87,6 +91,19 @@ impl Connection {
     /// The keep-alive settings.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         self.controls.as_ref()?.keep_alive
+    }
+
+    /// The peer's address, if it is [known](Self::set_remote).
+    pub fn remote(&self) -> Option<IpAddr> {
+        self.controls.as_ref().and_then(|controls| controls.remote)
+    }
+
+    /// Says the peer's address, before the handshake is complete. TCP itself needs none: it is for the extensions that the profile names
+    /// ([`View::remote`](crate::extension::View::remote)). Without them it is not kept, so that a connection takes no memory for it.
+    pub fn set_remote(&mut self, remote: IpAddr) {
+        if !self.profile.extensions.is_empty() {
+            self.controls_mut().remote = Some(remote);
+        }
     }
 
     fn controls_mut(&mut self) -> &mut Controls {

@@ -28,6 +28,7 @@
 //!   released.
 //! - Acknowledgements: if one is being held back it leaves at once.
 //! - Slow start: restarts its search for the end.
+//! - What an acknowledgement counts for: from the next one on.
 //! - What duplicates mean (early retransmit, limited transmit, RR): from the next one on. RR begins to learn then.
 //! - Reduction and undo: from the next reduction on.
 //!
@@ -36,7 +37,7 @@
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::compose::{Composer, RecomposeError};
-use crate::congestion::{CongestionChoice, CongestionEvent, Takeover};
+use crate::congestion::{CongestionChoice, CongestionEvent, Counting, Takeover};
 use crate::path_mtu::PathMtuDiscovery;
 use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
@@ -148,6 +149,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Exchanges what an acknowledgement counts for, from the next one on.
+    pub fn set_counting(&mut self, choice: Counting) {
+        self.change_profile(|profile| profile.counting = choice);
+    }
+
     /// Exchanges the slow-start unit.
     pub fn set_slow_start(&mut self, choice: SlowStartChoice) {
         if choice != self.profile.slow_start {
@@ -221,6 +227,7 @@ impl Connection {
         // Before pacing, which the one that leaves may count on.
         self.set_congestion(now, profile.congestion);
         self.set_pacing(profile.pacing)?;
+        self.set_counting(profile.counting);
         self.set_slow_start(profile.slow_start);
         self.set_duplicates(profile.early_retransmit, profile.limited_transmit)?;
         self.set_reordering(profile.reordering)?;

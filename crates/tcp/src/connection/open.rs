@@ -148,7 +148,7 @@ impl Connection {
                 syn_transmissions: 0,
                 buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
                 sent: SentList::new(Pos::FIRST_DATA, now),
-                window: Window::initial(path.mss()),
+                window: Window::of(profile.initial_window, path.mss()),
                 congestion: units::congestion(&profile),
                 slow_start: units::slow_start(&profile),
                 validation: units::validation(&profile),
@@ -249,7 +249,7 @@ impl Connection {
         self.snd.recovery_waits = self.snd.recovery.has_deadlines();
         self.partial = PartialState::for_profile(&self.profile);
         self.ecn = self.ecn_state();
-        self.snd.window = Window::initial(self.mss());
+        self.snd.window = Window::of(self.profile.initial_window, self.mss());
         self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
         if self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered) {
             let event = CongestionEvent::HandshakeLoss;

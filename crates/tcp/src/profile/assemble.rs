@@ -28,6 +28,7 @@ use crate::recovery::giving_up::GivingUp;
 use crate::recovery::go_back_n::GoBackN;
 use crate::recovery::newreno::NewReno;
 use crate::recovery::rack_tlp::RackTlp;
+use crate::recovery::reno::Reno;
 use crate::recovery::sack::SackRecovery;
 use crate::reduction::Reduction;
 use crate::reduction::prr::Prr;
@@ -72,6 +73,7 @@ impl Profile {
             RecoveryChoice::Sack | RecoveryChoice::RackTlp | RecoveryChoice::NewReno => {
                 Box::new(NewReno::default())
             }
+            RecoveryChoice::Reno => Box::new(Reno::default()),
             RecoveryChoice::GoBackN => Box::new(GoBackN::default()),
         }
     }
@@ -128,8 +130,10 @@ impl Profile {
     pub(crate) fn validation(&self) -> Box<dyn Validation> {
         match self.validation {
             ValidationChoice::Keep => Box::new(KeepWindow),
-            ValidationChoice::RestartWindow => Box::new(RestartWindow),
-            ValidationChoice::Cwv => Box::new(Cwv::default()),
+            ValidationChoice::RestartWindow => {
+                Box::new(RestartWindow { initial: self.initial_window })
+            }
+            ValidationChoice::Cwv => Box::new(Cwv::new(self.initial_window)),
         }
     }
 

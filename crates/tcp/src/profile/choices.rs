@@ -26,6 +26,8 @@ pub enum SlowStartChoice {
 /// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryChoice {
+    /// RFC 2581, whatever the peer offers: the first acknowledgement of new data ends fast recovery.
+    Reno,
     /// RFC 6582, whatever the peer offers.
     NewReno,
     /// RFC 6675 when SACK was agreed, RFC 6582 otherwise.

@@ -21,7 +21,9 @@
 //! Differences from the paper, and choices that it leaves open:
 //! - The paper infers the number of samples of a flight from the flight and from the segments that each acknowledgement covers (1/FLIGHT for each
 //!   segment sampled, 2/FLIGHT with delayed acknowledgements, 1/3 for one sample per round trip). Here they are counted, in the last round trip or in
-//!   this one, the larger of both. So it also works if an acknowledgement covers a super-segment.
+//!   this one, the larger of both. So it also works if an acknowledgement covers a super-segment. But n is never more than the largest flight of
+//!   this round trip, in segments. A hole that stays open, because its repair is lost too, makes the round trip last until it is closed. Selective
+//!   acknowledgements bring samples all the time, and without this limit n and the timeout would grow with each of them.
 //! - The first sample, back-off, bounds and the lost SYN are treated as in RFC 6298, section 2.2.
 //! - [`EifelConfig::scaled`] off leaves RFC 6298's gains and weight, and only the first and the last two repairs.
 //! - The paper's response to a spurious timeout is not here. Other units detect it (RFC 3522) and undo it. They restore the window, which is more
@@ -91,12 +93,14 @@ pub struct Eifel {
     /// Samples in this round trip, and in the last.
     samples: u32,
     last_samples: u32,
+    /// The largest flight in this round trip, in segments; zero before it is known.
+    flight: u64,
 }
 
 impl Eifel {
     /// A timer without samples.
     pub fn new(config: EifelConfig) -> Self {
-        Eifel { config, estimate: None, backoffs: 0, samples: 0, last_samples: 0 }
+        Eifel { config, estimate: None, backoffs: 0, samples: 0, last_samples: 0, flight: 0 }
     }
 
     /// A timer that continues from another one's measurements; `last` was the latest sample.
@@ -122,7 +126,8 @@ impl Eifel {
         if !self.config.scaled {
             return (8, 4, 4, 4);
         }
-        let n = u64::from(self.samples.max(self.last_samples)).max(LEAST);
+        let most = if self.flight == 0 { u64::MAX } else { self.flight };
+        let n = u64::from(self.samples.max(self.last_samples)).min(most).max(LEAST);
         (n, n, n * n, n)
     }
 }
@@ -155,8 +160,13 @@ impl RetransmissionTimer for Eifel {
         self.estimate = Some(Estimate { srtt, rttvar, rto });
     }
 
+    fn on_flight(&mut self, segments: u64) {
+        self.flight = self.flight.max(segments);
+    }
+
     fn on_round(&mut self) {
         self.last_samples = core::mem::take(&mut self.samples);
+        self.flight = 0;
     }
 
     fn srtt(&self) -> Option<Duration> {
@@ -261,6 +271,33 @@ mod tests {
         // DELTA = 18.75 and RTTVAR = 60 - 41.25/4.
         timer.on_sample(ms(120), Instant::ZERO);
         assert_eq!(timer.rttvar(), Some(Duration::from_nanos(49_687_500)));
+    }
+
+    /// A flight of four segments, of which the first is lost, and its repair too. The others, and what follows, are acknowledged selectively, so
+    /// that the round trip does not end. n stays four. With DELTA = 0 RTTVAR loses a sixteenth with each sample, and the timeout is
+    /// SRTT + 4·RTTVAR.
+    #[test]
+    fn a_hole_that_stays_open_raises_nothing() {
+        let mut timer = Eifel::new(EifelConfig::default());
+        timer.on_sample(ms(400), Instant::ZERO);
+        timer.on_round();
+        let mut last = timer.rto();
+        assert_eq!(last, ms(1000), "400 + 3·200");
+        for sample in 1..=1000 {
+            timer.on_flight(4);
+            timer.on_sample(ms(400), Instant::ZERO);
+            let rto = timer.rto();
+            match sample {
+                // n = 3: 200 − 200/9, and so on; then n = 4, once.
+                4 => assert!(rto > last, "the weight of four"),
+                _ => assert!(rto <= last, "{sample}: {rto:?} after {last:?}"),
+            }
+            last = rto;
+        }
+        assert_eq!(last, ms(420), "RTTVAR has come to nothing, and two ticks are left");
+        // A sample 80 above: DELTA/4 = 20, for SRTT and for RTTVAR, with a weight of four.
+        timer.on_sample(ms(480), Instant::ZERO);
+        assert_eq!(timer.rto().as_millis(), 500);
     }
 
     #[test]

@@ -18,7 +18,7 @@
 
 use super::{IdlePeriod, Validation, WindowBounds};
 use crate::ack_context::AckContext;
-use crate::congestion::{Window, initial_window};
+use crate::congestion::{InitialWindow, Window};
 use crate::time::{Duration, Instant};
 
 /// The nonvalidated period (section 4.4.3, and section 5 for why).
@@ -61,6 +61,8 @@ impl Samples {
 /// The method of RFC 7661.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cwv {
+    /// IW.
+    initial: InitialWindow,
     /// The samples of pipeACK; `None` while it is unknown.
     samples: Option<Samples>,
     /// Acknowledged in the present round trip; `None` before the first that is whole.
@@ -79,6 +81,11 @@ fn period(srtt: Option<Duration>) -> Duration {
 }
 
 impl Cwv {
+    /// A unit that has measured nothing, for connections with this initial window.
+    pub fn new(initial: InitialWindow) -> Self {
+        Cwv { initial, ..Cwv::default() }
+    }
+
     /// The phase at `now`; the nonvalidated one began at `since` if it begins with this.
     fn classify(&mut self, window: &Window, now: Instant, since: Instant, period: Duration) {
         self.pipe_ack = self.samples.map_or(0, |samples| samples.largest(now, period));
@@ -95,7 +102,7 @@ impl Cwv {
             return None;
         }
         self.nonvalidated = Some(begun + NONVALIDATED_PERIOD.times(periods));
-        let initial = initial_window(window.mss);
+        let initial = self.initial.bytes(window.mss);
         let (mut cwnd, mut ssthresh) = (window.cwnd, 0);
         // A window has fewer halves than bits.
         for _ in 0..periods.min(64) {
@@ -158,7 +165,7 @@ impl Validation for Cwv {
     }
 
     fn on_void(&mut self) {
-        *self = Cwv::default();
+        *self = Cwv::new(self.initial);
     }
 }
 

@@ -3,11 +3,14 @@
 //! cwnd). The slow-start threshold stays, so that slow start leads back to the earlier window.
 
 use super::{IdlePeriod, Validation, WindowBounds};
-use crate::congestion::{Window, initial_window};
+use crate::congestion::{InitialWindow, Window};
 
 /// The restart window of RFC 5681.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RestartWindow;
+pub struct RestartWindow {
+    /// IW.
+    pub initial: InitialWindow,
+}
 
 impl Validation for RestartWindow {
     fn name(&self) -> &'static str {
@@ -15,6 +18,6 @@ impl Validation for RestartWindow {
     }
 
     fn on_restart(&mut self, window: &Window, _silence: &IdlePeriod) -> WindowBounds {
-        WindowBounds { cwnd: initial_window(window.mss), ..WindowBounds::UNCHANGED }
+        WindowBounds { cwnd: self.initial.bytes(window.mss), ..WindowBounds::UNCHANGED }
     }
 }

@@ -5,7 +5,7 @@
 //! whole window after the first moment. These values show when a course reaches a level, exact to a sample interval.
 
 use super::Span;
-use crate::run::{LinkObservations, Observations};
+use crate::run::{FlowObservations, LinkObservations, Observations};
 use crate::scenario::{Direction, Measure, Name, Quantity};
 use transom_sim::measure::{LinkSample, SenderSample, jain_index, per_second};
 use transom_tcp::time::{Duration, Instant};
@@ -86,6 +86,29 @@ pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Co
             }
         })
         .collect()
+}
+
+/// What was counted since the first moment of the span: bytes that were delivered, by flow, or packets that a queue dropped.
+pub(super) fn counted(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
+    if let Some(name) = &quantity.link {
+        let back = quantity.direction == Some(Direction::Back);
+        let link = seen.links.iter().find(|one| one.name == *name && one.back == back);
+        let dropped =
+            |one: &LinkSample| one.counters.queue_full.packets + one.counters.queue_dropped.packets;
+        let course = |link: &LinkObservations| {
+            let samples = span.within(&link.samples, |sample| sample.at);
+            let first = samples.first().map_or(0, dropped);
+            samples.iter().map(|one| (one.at, (dropped(one) - first) as f64)).collect()
+        };
+        return link.map(course).into_iter().collect();
+    }
+    let flows = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
+    let course = |flow: &FlowObservations| {
+        let samples = span.within(&flow.samples, |sample| sample.at);
+        let first = samples.first().map_or(0, |sample| sample.delivered);
+        samples.iter().map(|one| (one.at, (one.delivered - first) as f64)).collect()
+    };
+    quantity.flows.iter().filter_map(flows).map(course).collect()
 }
 
 /// The state of a sender at one moment.

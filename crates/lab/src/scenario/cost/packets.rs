@@ -81,7 +81,7 @@ fn wanted(scenario: &Resolved, end: f64, estimate: &mut Estimate) -> Vec<Wanted>
         let ways = if finds_ways { network.ways(from) } else { BTreeMap::new() };
         for flow in flows {
             let active = flow.stop.map_or(end, |stop| stop.0.as_secs_f64().min(end));
-            let active = (active - flow.start.0.as_secs_f64()).max(0.0);
+            let active = (active - flow.mean_start()).max(0.0);
             let way = network.way(from, &flow.to, &ways);
             let path = Path::of(scenario, way.as_deref());
             let Demand { mut packets, size, also } = demand(flow, active, &path);
@@ -239,12 +239,17 @@ impl Path {
             let way = if *direction == 0 { &link.there } else { &link.back };
             slowest = rate(way).min(slowest);
             let both = [&link.there, &link.back];
-            round_trip += both.iter().map(|way| way.delay.as_secs_f64()).sum::<f64>();
+            round_trip += both.iter().map(|way| mean_delay(way)).sum::<f64>();
             round_trip += both.iter().map(|way| 1.0 / rate(way)).sum::<f64>();
         }
         let by_window = if round_trip > 0.0 { WINDOW / PACKET / round_trip } else { f64::INFINITY };
         Path { packets_per_second: slowest.min(by_window), round_trip }
     }
+}
+
+/// In seconds; half of what is drawn.
+fn mean_delay(way: &LinkConfig) -> f64 {
+    way.delay.as_secs_f64() + way.delay_spread.as_secs_f64() / 2.0
 }
 
 /// Which links lead where.

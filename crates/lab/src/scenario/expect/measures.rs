@@ -145,9 +145,9 @@ measures! {
     AcksSeen: Number, FromLink, WindowControl;
     /// Of a link's window control: acknowledgements that it has left as they were because it does not know their flow. A number.
     AcksUnknown: Number, FromLink, WindowControl;
-    /// Of a link's window control: acknowledgements that it has left as they were because they cannot be of the flow they say. A number.
+    /// Of a link's window control: acknowledgements that it left unchanged because their numbers cannot belong to the flow. A number.
     AcksImplausible: Number, FromLink, WindowControl;
-    /// Of a link's window control: acknowledgements that it has had go on later. A number.
+    /// Of a link's window control: acknowledgements that it delayed. A number.
     AcksHeld: Number, FromLink, WindowControl;
     /// Of a link's window control: flows whose handshake it has seen. A number.
     FlowsOpened: Number, FromLink, WindowControl;

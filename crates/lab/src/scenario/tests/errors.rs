@@ -214,6 +214,39 @@ error: `stop` is 5s, but must be after the start, 5s
     );
     changed(
         "kind = \"bulk\"",
+        "kind = \"bulk\"\nstart = \"uniform(1s, 20s)\"",
+        r#"
+error: `start` is 20s, but must be before the end of the run, 10s
+  --> test.toml:16:9
+   |
+16 | start = "uniform(1s, 20s)"
+   |         ^^^^^^^^^^^^^^^^^^
+"#,
+    );
+    changed(
+        "kind = \"bulk\"",
+        "kind = \"bulk\"\nstart = \"exponential(1s)\"",
+        r#"
+error: `start` is a time or uniform(EARLIEST, LATEST), not exponential(1s): without a latest time a flow could start after the end of the run
+  --> test.toml:16:9
+   |
+16 | start = "exponential(1s)"
+   |         ^^^^^^^^^^^^^^^^^
+"#,
+    );
+    changed(
+        "kind = \"bulk\"",
+        "kind = \"bulk\"\nstart = \"uniform(1s, 2s)\"\nstagger = \"1s\"\ncount = 2",
+        r#"
+error: `stagger` needs a fixed `start`: flows that draw their starts differ already
+  --> test.toml:17:11
+   |
+17 | stagger = "1s"
+   |           ^^^^
+"#,
+    );
+    changed(
+        "kind = \"bulk\"",
         "kind = \"bulk\"\nstagger = \"5s\"\ncount = 3",
         r#"
 error: `start` is 10s, but must be before the end of the run, 10s

@@ -123,6 +123,33 @@ fn compared_points_have_all_values() {
     assert!(refused(&minimal(none)).contains("no point of the sweep has these values"));
 }
 
+/// A claim's control is another point of the sweep, where its band must fail; or there is a reason why there is none.
+#[test]
+fn claims_name_their_controls() {
+    let sweep = "[sweep]\nhosts.a.profile.tcp = [\"sack\", \"no-sack\"]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n";
+    let band = |control: &str| {
+        format!(
+            "{sweep}[[expect]]\nmeasure = \"goodput\"\nmin = \"1Mbit/s\"\nwhen = {{ hosts.a.profile.tcp = \"sack\" }}\n\
+             claim = {{ name = \"more\", says = \"more\", calibrated = true, control = {control} }}"
+        )
+    };
+    let variants = swept(&band("{ hosts.a.profile.tcp = \"no-sack\" }"));
+    let controls: Vec<Vec<usize>> = variants
+        .iter()
+        .map(|one| one.controls.iter().map(|control| control.point).collect())
+        .collect();
+    assert_eq!(controls, [vec![2], vec![3], vec![], vec![]]);
+    let claim = variants[0].resolved.expect[0].claim.clone().unwrap();
+    assert_eq!((claim.name.as_deref(), claim.calibrated, claim.ours), (Some("more"), true, false));
+    let variants = swept(&band("\"none: the paper has no other\""));
+    assert!(variants.iter().all(|one| one.controls.is_empty()));
+    assert!(refused(&minimal(&band("\"nothing\""))).contains("\"none: \" and the reason"));
+    assert!(refused(&minimal(&band("\"none: \""))).contains("\"none: \" and the reason"));
+    let itself = band("{ hosts.a.profile.tcp = \"sack\" }");
+    assert!(refused(&minimal(&itself)).contains("control is another point of the sweep"));
+    assert!(refused(&minimal(&band("{ hosts.b.profile.tcp = \"sack\" }"))).contains("hosts.b"));
+}
+
 #[test]
 fn a_sweep_has_an_end() {
     let list = format!("[{}]", "\"5s\", ".repeat(400));

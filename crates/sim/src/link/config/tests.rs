@@ -22,7 +22,7 @@ fn the_empty_text_is_the_perfect_link() {
 #[test]
 fn a_command_line() {
     let parsed = config(
-        "rate=10Mbit/s, delay=20ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
+        "rate=10Mbit/s, delay=20ms, delay-spread=3ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
          window=target-window(upper=40kB, lower=20kB), \
          corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
     );
@@ -34,6 +34,7 @@ fn a_command_line() {
         queue: crate::units::QueueLimit::Bytes(65_536).into(),
         window: "target-window(upper=40kB, lower=20kB)".parse().unwrap(),
         delay: Duration::from_millis(20),
+        delay_spread: Duration::from_millis(3),
         jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
         jitter_order: JitterOrder::Free,
         loss: Loss::GilbertElliott(GilbertElliott {
@@ -87,7 +88,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     );
     assert_eq!(
         error("rate=10Mbit/s, speed=3"),
-        "there is no link option `speed`: the options are rate, rate-trace, queue, window, delay, jitter, jitter-order, \
+        "there is no link option `speed`: the options are rate, rate-trace, queue, window, delay, delay-spread, jitter, jitter-order, \
          loss, duplicate, corrupt, reorder, mtu"
     );
     assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");
@@ -125,4 +126,27 @@ fn setting_fails_without_changing_anything() {
     let mut changed = config("delay=1ms");
     assert!(changed.set("delay", "soon").is_err());
     assert_eq!(changed, config("delay=1ms"));
+}
+
+/// The random part is drawn once, uniformly, and is the same for both directions.
+#[test]
+fn a_spread_of_the_delay_is_drawn_for_a_link() {
+    let drawn = |text: &str, seed: u64| {
+        let mut config = config(text);
+        config.settle_delay(|| crate::random::Streams::new(seed).rng(0, 6));
+        assert!(config.delay_spread.is_zero());
+        config.delay.as_nanos()
+    };
+    let delays: Vec<u64> =
+        (0..1000).map(|seed| drawn("delay=1ms, delay-spread=2ms", seed)).collect();
+    assert!(delays.iter().all(|delay| (1_000_000..3_000_000).contains(delay)));
+    let mean = delays.iter().sum::<u64>() / 1000;
+    assert!((1_950_000..2_050_000).contains(&mean), "{mean}");
+    assert_eq!(drawn("delay=1ms, delay-spread=2ms", 7), delays[7], "again");
+    // Twice the spread, twice the part.
+    let twice = drawn("delay=1ms, delay-spread=4ms", 7) - 1_000_000;
+    assert!(twice.abs_diff(2 * (delays[7] - 1_000_000)) <= 1);
+    let mut fixed = config("delay=1ms");
+    fixed.settle_delay(|| panic!("a link without a spread draws nothing"));
+    assert_eq!(fixed, config("delay=1ms"));
 }

@@ -27,7 +27,7 @@ impl Connection {
 
     /// New data was acknowledged, and the window was what held it back.
     pub(in super::super) fn grow_without_ranges(&mut self, ack: &AckContext) {
-        let mut acked = ack.acked.saturating_sub(ack.given_up);
+        let mut acked = self.profile.counting.counted(ack);
         if let Some(una) = self.effective_without_range(Variable::SndUna) {
             // Against the una of before this acknowledgement, of which the virtual one was asked.
             let before = ack.una.get().saturating_sub(ack.acked);

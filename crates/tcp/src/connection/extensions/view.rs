@@ -8,6 +8,7 @@ use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
+use core::net::IpAddr;
 use either::Either;
 
 /// Everything that can be seen of a connection, in its state after the event was processed and before any layer was woken. The values are TCP's own;
@@ -49,6 +50,11 @@ impl<'a> View<'a> {
     /// The present.
     pub fn now(&self) -> Instant {
         self.now
+    }
+
+    /// The peer's address ([`Connection::set_remote`]): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
+    pub fn remote(&self) -> Option<IpAddr> {
+        self.of(Connection::remote, |_| None)
     }
 
     /// The state of RFC 9293.

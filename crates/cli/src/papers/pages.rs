@@ -1,0 +1,60 @@
+//! `transom papers pages`: a page for each figure of the papers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::output;
+
+/// Write a page for each figure and table of the papers, with pictures
+///
+/// Each page has the paper's claim, the figure with the paper's points, the two set-ups side by side, what was found, and all values. It is made from
+/// the experiments, from texts and from summaries, which `transom papers run --keep` writes. Nothing is run. Pages and pictures in the directory that no
+/// experiment has any more are removed.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom papers pages --to docs/papers
+      from the summaries in papers/results
+  transom papers pages --from /tmp/summaries --to /tmp/pages
+      from others, to another place")]
+pub(crate) struct Args {
+    /// The directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = "papers/results")]
+    from: PathBuf,
+    /// Where the pages go
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+/// Writes them.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !args.from.is_dir() {
+        bail!(
+            "there is no directory {}; `transom papers run ID --keep {0}` makes it",
+            args.from.display()
+        );
+    }
+    let files = transom_papers::pages(&args.from)?;
+    let place = |path: &PathBuf| format!("cannot write {}", path.display());
+    fs::create_dir_all(&args.to).with_context(|| place(&args.to))?;
+    for (name, text) in &files {
+        let path = args.to.join(name);
+        fs::write(&path, text).with_context(|| place(&path))?;
+    }
+    let here: BTreeSet<&str> = files.keys().map(String::as_str).collect();
+    for entry in fs::read_dir(&args.to)? {
+        let path = entry?.path();
+        let is_ours = path.extension().is_some_and(|kind| kind == "md" || kind == "svg");
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if is_ours && !here.contains(name) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    let pages = files.keys().filter(|name| name.ends_with(".md")).count();
+    output::line(format_args!("{pages} pages are in {}.", args.to.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,343 @@
+//! An experiment with everything that was found: the bands of each point, and the stored values for them.
+
+use std::path::Path;
+
+use transom_lab::scenario::{Band, Claim, Setting, Variant};
+
+use crate::summary::{Course, Freshness, RunValues};
+use crate::{Error, Experiment, Summary};
+
+/// The values of a band, seed by seed; one value, or one for each flow.
+pub(crate) type Seen = Vec<Vec<Option<f64>>>;
+
+/// An experiment in the form that there are results of.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) experiment: &'static Experiment,
+    /// Whether the results are those of the full form.
+    pub(crate) full: bool,
+    /// Whether points take away the safe ranges, which needs a special build.
+    pub(crate) unconstrained: bool,
+    pub(crate) points: Vec<FoundPoint>,
+    /// The programs that made the runs.
+    pub(crate) versions: Vec<String>,
+    /// Of the oldest run; `None` without runs.
+    pub(crate) freshness: Option<Freshness>,
+}
+
+/// A point of the sweep.
+#[derive(Debug)]
+pub(crate) struct FoundPoint {
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) bands: Vec<FoundBand>,
+    /// How many different runs there are. Seeds with all the same values gave copies of one run.
+    pub(crate) runs: usize,
+    pub(crate) courses: Vec<Course>,
+}
+
+/// A band and its values.
+#[derive(Debug)]
+pub(crate) struct FoundBand {
+    pub(crate) band: Band,
+    pub(crate) seen: Seen,
+    pub(crate) control: Option<FoundControl>,
+}
+
+/// A claim's control.
+#[derive(Debug)]
+pub(crate) struct FoundControl {
+    /// Its settings.
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) seen: Seen,
+}
+
+/// What came out of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Holds,
+    Differs,
+    NotRun,
+}
+
+impl FoundBand {
+    /// The claim, if it has one.
+    pub(crate) fn claim(&self) -> Option<&Claim> {
+        self.band.claim.as_ref()
+    }
+
+    /// Whether all values of all seeds are in the band.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match &self.seen[..] {
+            [] => Verdict::NotRun,
+            seen if seen.iter().all(|values| accepted(&self.band, values)) => Verdict::Holds,
+            _ => Verdict::Differs,
+        }
+    }
+
+    /// Whether the band rejects the run of its control with at least one seed; `None` if that has not been measured.
+    pub(crate) fn rejects_control(&self) -> Option<bool> {
+        let seen = &self.control.as_ref()?.seen;
+        (!seen.is_empty()).then(|| seen.iter().any(|values| !accepted(&self.band, values)))
+    }
+}
+
+fn accepted(band: &Band, values: &[Option<f64>]) -> bool {
+    !values.is_empty() && values.iter().all(|one| one.is_some_and(|value| band.accepts(value)))
+}
+
+/// How many different ones there are.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> usize {
+    let mut known: Vec<T> = Vec::new();
+    for one in all {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known.len()
+}
+
+/// The mean of everything that was seen.
+pub(crate) fn mean(seen: &[Vec<Option<f64>>]) -> Option<f64> {
+    let values: Vec<f64> = seen.iter().flatten().flatten().copied().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+impl Found {
+    /// Reads what is stored of an experiment: of the full form if there is any, else of the quick one.
+    pub(crate) fn new(experiment: &'static Experiment, directory: &Path) -> Result<Found, Error> {
+        let of = |full| Summary::read(directory, experiment.id, full);
+        let (full, summary) = match of(true)? {
+            Some(summary) => (true, Some(summary)),
+            None => (false, of(false)?),
+        };
+        let scenario = experiment.scenario(full)?;
+        let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
+        let variants: Vec<Variant> = scenario.sweep().collect();
+        let runs: Vec<&RunValues> = summary.iter().flat_map(|one| &one.runs).collect();
+        let at = |variant: &Variant| -> Vec<&RunValues> {
+            runs.iter().copied().filter(|run| run.settings == variant.settings).collect()
+        };
+        let mut freshness = None;
+        let mut points = Vec::new();
+        for variant in &variants {
+            let own = at(variant);
+            freshness =
+                own.iter().map(|run| run.freshness(variant, emulated)).chain(freshness).max();
+            let alone = variant.resolved.expect.iter().map(|band| (band, None));
+            let compared = variant.comparisons.iter().map(|one| (&one.band, Some(one.baseline)));
+            let bands = alone.chain(compared).map(|(band, baseline)| FoundBand {
+                band: band.clone(),
+                seen: seen(band, baseline, None, &own),
+                control: control(band, baseline, variant, &variants, &at),
+            });
+            let bands = bands.collect();
+            let courses = own.iter().flat_map(|run| run.courses.iter().cloned()).collect();
+            let runs = distinct(own.iter().map(|run| &run.values));
+            points.push(FoundPoint { settings: variant.settings.clone(), bands, runs, courses });
+        }
+        let lifts =
+            |setting: &Setting| setting.path.ends_with(".unconstrained") && setting.value == "true";
+        let unconstrained = points.iter().flat_map(|point| &point.settings).any(lifts);
+        let versions = summary.map(|summary| summary.versions).unwrap_or_default();
+        Ok(Found { experiment, full, unconstrained, points, versions, freshness })
+    }
+
+    /// The command that repeats it.
+    pub(crate) fn command(&self) -> String {
+        let full = if self.full { " --full" } else { "" };
+        // Safe ranges can only be taken away in a build that has the feature.
+        let transom = if self.unconstrained {
+            "cargo run --release --features unconstrained --"
+        } else {
+            "transom"
+        };
+        format!("{transom} papers run {}{full}", self.experiment.id)
+    }
+}
+
+/// The values of a band; nothing of a seed that was not run.
+fn seen(band: &Band, baseline: Option<usize>, control: Option<usize>, runs: &[&RunValues]) -> Seen {
+    let one = |point: usize| point + 1;
+    let of = |run: &&RunValues| {
+        let mut values = run.values.iter();
+        let found = values.find(|own| own.is_of(band, baseline.map(one), control.map(one)))?;
+        Some(found.values.clone())
+    };
+    runs.iter().filter_map(of).collect()
+}
+
+/// The values of a claim's band at its control: as they were stored for it, or else among the values of that point.
+fn control<'a>(
+    band: &Band,
+    baseline: Option<usize>,
+    variant: &Variant,
+    variants: &'a [Variant],
+    at: &impl Fn(&'a Variant) -> Vec<&'a RunValues>,
+) -> Option<FoundControl> {
+    let named =
+        variant.controls.iter().find(|one| one.band == *band && one.baseline == baseline)?;
+    let there = variants.get(named.point)?;
+    let own = variants.get(variant.number)?;
+    let mut values = seen(band, baseline, Some(named.point), &at(own));
+    if values.is_empty() {
+        values = seen(band, baseline, None, &at(there));
+    }
+    // A point relative to itself is one.
+    let itself = baseline == Some(named.point) && band.relative_to.as_ref() == Some(&band.quantity);
+    if values.is_empty() && itself && !at(there).is_empty() {
+        values = vec![vec![Some(1.0)]];
+    }
+    Some(FoundControl { settings: there.settings.clone(), seen: values })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    /// Two controllers, of which the second is the control of a claim about the first.
+    static EXPERIMENT: Experiment = Experiment::with_text("test/control", CONTROLLED);
+    const CONTROLLED: &str = r#"
+        [scenario]
+        name = "control"
+        duration = "10s"
+        tcp = "classic"
+        [paper]
+        id = "test/control"
+        source = "none"
+        shows = "a claim and its control"
+        takes = "1s"
+        [hosts.a]
+        [hosts.b]
+        [[links]]
+        name = "path"
+        from = "a"
+        to = "b"
+        rate = "1Mbit/s"
+        delay = "10ms"
+        queue = "100 packets"
+        [[flows]]
+        name = "flow"
+        from = "a"
+        to = "b"
+        kind = "bulk"
+        [sweep]
+        flows.flow.profile.tcp = ["ltcp", "reno"]
+        [[expect]]
+        measure = "goodput"
+        flow = "flow"
+        min = "500kbit/s"
+        when = { flows.flow.profile.tcp = "ltcp" }
+        claim = { name = "half", says = "it has half of the link", control = { flows.flow.profile.tcp = "reno" } }
+        [[expect]]
+        measure = "goodput"
+        flow = "flow"
+        column = "goodput"
+        when = { flows.flow.profile.tcp = "reno" }
+        [forms.quick]
+    "#;
+
+    /// A summary with these rates in bits per second, as a file of the first format.
+    fn stored(ltcp: f64, reno: f64) -> Value {
+        let quantity = json!({ "measure": "goodput", "flows": ["flow"], "statistic": "each", "from": "0s", "until": "10s" });
+        let run = |tcp: &str, value: f64| {
+            json!({
+                "settings": [{ "path": "flows.flow.profile.tcp", "value": tcp }],
+                "seed": 1,
+                "values": [{ "quantity": quantity, "values": [value] }],
+            })
+        };
+        json!({
+            "format": 1,
+            "id": "test/control",
+            "full": true,
+            "versions": ["0.1.0+test"],
+            "runs": [run("ltcp", ltcp), run("reno", reno)],
+        })
+    }
+
+    fn found(summary: &Value) -> Found {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("test-control.full.json");
+        fs::write(path, summary.to_string()).unwrap();
+        Found::new(&EXPERIMENT, directory.path()).unwrap()
+    }
+
+    fn claimed(found: &Found) -> &FoundBand {
+        found.points[0].bands.iter().find(|band| band.claim().is_some()).unwrap()
+    }
+
+    /// Values of the first format are read, and those of the control are found at its own point.
+    #[test]
+    fn a_band_that_accepts_its_control_is_found() {
+        let good = found(&stored(900e3, 100e3));
+        assert_eq!(good.freshness, Some(Freshness::Unknown));
+        assert_eq!(claimed(&good).verdict(), Verdict::Holds);
+        assert_eq!(claimed(&good).rejects_control(), Some(true));
+        let weak = found(&stored(900e3, 800e3));
+        assert_eq!(claimed(&weak).rejects_control(), Some(false));
+        let mut alone = stored(900e3, 0.0);
+        alone["runs"].as_array_mut().unwrap().pop();
+        assert_eq!(claimed(&found(&alone)).rejects_control(), None);
+    }
+
+    /// What was stored as the control of a run counts before what its own point has.
+    #[test]
+    fn a_stored_control_counts() {
+        let mut summary = stored(900e3, 800e3);
+        let mut control = summary["runs"][1]["values"][0].clone();
+        control["control"] = json!(2);
+        control["values"] = json!([100e3]);
+        summary["format"] = json!(2);
+        summary["runs"][0]["values"].as_array_mut().unwrap().push(control);
+        assert_eq!(claimed(&found(&summary)).rejects_control(), Some(true));
+    }
+
+    /// A fingerprint tells whether the scenario is still the one that was run.
+    #[test]
+    fn values_of_another_scenario_are_found() {
+        let with = |fingerprint: &str| {
+            let mut summary = stored(900e3, 100e3);
+            summary["format"] = json!(2);
+            for run in summary["runs"].as_array_mut().unwrap() {
+                run["fingerprint"] = json!(fingerprint);
+            }
+            found(&summary).freshness
+        };
+        assert_eq!(with(&"0".repeat(64)), Some(Freshness::Stale));
+        let point = EXPERIMENT.scenario(true).unwrap().point(1).unwrap();
+        let own = point.resolved.id(1, "").to_string();
+        // The other point's is not its own.
+        assert_eq!(with(&own), Some(Freshness::Stale));
+        let mut summary = stored(900e3, 100e3);
+        summary["runs"].as_array_mut().unwrap().remove(0);
+        summary["format"] = json!(2);
+        summary["runs"][0]["fingerprint"] = json!(own);
+        assert_eq!(found(&summary).freshness, Some(Freshness::Current));
+    }
+
+    #[test]
+    fn copies_count_once() {
+        assert_eq!(distinct([1.0, 1.0, 2.0].iter()), 2);
+        let mut summary = stored(900e3, 100e3);
+        let mut copy = summary["runs"][0].clone();
+        copy["seed"] = json!(2);
+        let mut other = copy.clone();
+        (other["seed"], other["values"][0]["values"]) = (json!(3), json!([800e3]));
+        summary["runs"].as_array_mut().unwrap().extend([copy, other]);
+        let found = found(&summary);
+        assert_eq!((found.points[0].runs, claimed(&found).seen.len()), (2, 3));
+        assert_eq!(found.points[1].runs, 1);
+    }
+
+    #[test]
+    fn a_summary_of_a_later_format_is_refused() {
+        let mut summary = stored(1.0, 1.0);
+        summary["format"] = json!(3);
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("test-control.full.json"), summary.to_string()).unwrap();
+        let error = Found::new(&EXPERIMENT, directory.path()).unwrap_err();
+        assert!(error.to_string().contains("another version"), "{error}");
+    }
+}

@@ -1,0 +1,324 @@
+//! The page of each experiment, with its pictures: claim, figure, set-ups, verdict and finding, and the values folded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use transom_lab::scenario::Claim;
+
+use crate::chosen::{choose, is_meant, told};
+use crate::figure::{Drawn, draw};
+use crate::found::{Found, FoundBand, Verdict};
+use crate::raw::{self, escaped};
+use crate::summary::Freshness;
+use crate::text::{Number, PageText, Word, texts};
+use crate::{EXPERIMENTS, Error, matrix};
+
+/// Which claims of a page's scenarios count for its verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted<'a> {
+    text: &'a PageText,
+}
+
+impl Counted<'_> {
+    fn is_in(claim: &Claim, list: &[String]) -> bool {
+        list.iter().any(|text| is_meant(claim, text))
+    }
+
+    fn is_ours(&self, claim: &Claim) -> bool {
+        claim.ours || Self::is_in(claim, &self.text.ours)
+    }
+
+    fn is_calibrated(&self, claim: &Claim) -> bool {
+        claim.calibrated || Self::is_in(claim, &self.text.calibrated)
+    }
+
+    /// Whether it is one of this page at all.
+    fn is_of_page(&self, claim: &Claim) -> bool {
+        self.text.claims.as_ref().is_none_or(|list| Self::is_in(claim, list))
+    }
+
+    fn counts(&self, claim: &Claim) -> bool {
+        self.is_of_page(claim) && !self.is_ours(claim) && !self.is_calibrated(claim)
+    }
+
+    /// What a table says behind the verdict.
+    pub(crate) fn kind(&self, claim: &Claim) -> &'static str {
+        match (self.is_ours(claim), self.is_calibrated(claim), self.is_of_page(claim)) {
+            (true, ..) => " (ours)",
+            (_, true, _) => " (calibrated)",
+            (.., false) => " (of another page)",
+            _ => "",
+        }
+    }
+}
+
+/// A page with all that is found for it.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) text: PageText,
+    pub(crate) found: Vec<Rc<Found>>,
+}
+
+/// The pages and their pictures, by the name of the file.
+///
+/// ```
+/// let directory = tempfile::tempdir()?;
+/// let pages = transom_papers::pages(directory.path())?;
+/// assert!(pages["ltcp-fig8.md"].starts_with("# ltcp/fig8"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If a text or a summary cannot be read.
+pub fn pages(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let mut files = BTreeMap::new();
+    for page in all(directory)? {
+        let name = page.name();
+        let mut drawn = Vec::new();
+        for (number, figure) in page.drawn().into_iter().enumerate() {
+            let picture = format!("{name}-{}.svg", number + 1);
+            if let Some(figure) = figure {
+                files.insert(picture.clone(), figure.svg.clone());
+                drawn.push(Some((picture, figure)));
+            } else {
+                drawn.push(None);
+            }
+        }
+        files.insert(format!("{name}.md"), page.markdown(&drawn));
+    }
+    Ok(files)
+}
+
+/// All pages, with what is found.
+pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
+    // A scenario of several pages is read once.
+    let mut known: BTreeMap<&'static str, Rc<Found>> = BTreeMap::new();
+    let mut pages = Vec::new();
+    for text in texts()? {
+        let mut found = Vec::new();
+        for id in &text.scenarios {
+            let experiment = EXPERIMENTS.iter().find(|one| one.id == id);
+            let experiment = experiment.ok_or_else(|| Error::Unknown(id.clone()))?;
+            let own = match known.get(experiment.id) {
+                Some(own) => Rc::clone(own),
+                None => Rc::new(Found::new(experiment, directory)?),
+            };
+            known.insert(experiment.id, Rc::clone(&own));
+            found.push(own);
+        }
+        pages.push(Page { text, found });
+    }
+    Ok(pages)
+}
+
+impl Page {
+    /// The file's name, without what tells its kind.
+    pub(crate) fn name(&self) -> String {
+        self.text.id.replace('/', "-")
+    }
+
+    fn counted(&self) -> Counted<'_> {
+        Counted { text: &self.text }
+    }
+
+    /// The bands of claims, with their claims.
+    fn claims(&self) -> impl Iterator<Item = (&FoundBand, &Claim)> {
+        let points = self.found.iter().flat_map(|found| &found.points);
+        points.flat_map(|point| &point.bands).filter_map(|band| Some((band, band.claim()?)))
+    }
+
+    /// What came out, by the claims that count; as the text says, if none does.
+    pub(crate) fn verdict(&self) -> Word {
+        if self.text.not_run.is_some() {
+            return Word::NotRun;
+        }
+        let counted = self.counted();
+        let of = |is: &dyn Fn(&Claim) -> bool| -> Vec<Verdict> {
+            let all = self.claims().filter(|(_, claim)| is(claim));
+            all.map(|(band, _)| band.verdict()).filter(|one| *one != Verdict::NotRun).collect()
+        };
+        let counting = of(&|claim| counted.counts(claim));
+        let calibrated = of(&|claim| counted.is_of_page(claim) && counted.is_calibrated(claim));
+        let holding = counting.iter().filter(|one| **one == Verdict::Holds).count();
+        match (counting.len(), holding) {
+            (0, _) if !calibrated.is_empty() => Word::Calibrated,
+            (0, _) => self.text.verdict.unwrap_or(Word::NotRun),
+            (all, holding) if all == holding => Word::Reproduced,
+            (_, 0) => Word::Not,
+            _ => Word::Partly,
+        }
+    }
+
+    /// How many claims count, and how many of them hold.
+    pub(crate) fn score(&self) -> (usize, usize) {
+        let counted = self.counted();
+        let counting = self.claims().filter(|(_, claim)| counted.counts(claim));
+        let all: Vec<Verdict> = counting.map(|(band, _)| band.verdict()).collect();
+        (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
+    }
+
+    /// Of the oldest values; `None` without any.
+    pub(crate) fn freshness(&self) -> Option<Freshness> {
+        self.found.iter().filter_map(|found| found.freshness).max()
+    }
+
+    /// One of the page's numbers as it was measured.
+    pub(crate) fn ours(&self, number: &Number) -> Option<String> {
+        if let Some(text) = &number.measured {
+            return Some(text.clone());
+        }
+        let found = match &number.choice.scenario {
+            Some(id) => self.found.iter().find(|one| one.experiment.id == id)?,
+            None => self.found.first()?,
+        };
+        told(&choose(found, &number.choice))
+    }
+
+    /// Its figures; nothing for one without values.
+    pub(crate) fn drawn(&self) -> Vec<Option<Drawn>> {
+        let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
+        self.text.figure.iter().map(|figure| draw(figure, &found)).collect()
+    }
+
+    fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
+        let PageText { id, title, source, claim, finding, .. } = &self.text;
+        let mut page = format!(
+            "# {id}: {title}\n\n<!-- Made by `transom papers pages` from papers/pages/{}.toml and papers/results. -->\n\n\
+             {source}. [All results](../../RESULTS.md)\n\n## The claim\n\n{}\n",
+            self.name(),
+            claim.trim()
+        );
+        let _ = write!(page, "\n## The result: {}\n\n{}\n", self.verdict().word(), finding.trim());
+        if let Some(reason) = &self.text.not_run {
+            let _ = write!(page, "\nNot run: {}\n", reason.trim());
+        }
+        page += &self.numbers();
+        for (figure, drawn) in self.text.figure.iter().zip(drawn) {
+            page.push('\n');
+            match drawn {
+                Some((file, drawn)) => {
+                    let alternative = drawn.alternative.replace(['[', ']'], "");
+                    let _ = writeln!(page, "![{alternative}]({file})");
+                }
+                None => {
+                    let _ = writeln!(
+                        page,
+                        "The figure \"{}\" needs curves or values that are not stored yet; the next run keeps them.",
+                        figure.title
+                    );
+                }
+            }
+            let read = figure.paper.iter().filter(|one| !one.exact).map(|one| &*one.name);
+            let read: Vec<&str> = read.collect();
+            let mut caption = figure.caption.trim().to_owned();
+            if !read.is_empty() {
+                let _ = write!(
+                    caption,
+                    " Not printed as numbers in the paper, but read off its figure or its text: {}.",
+                    read.join("; ")
+                );
+            }
+            if !caption.trim().is_empty() {
+                let _ = write!(page, "\n{}\n", caption.trim());
+            }
+        }
+        page += &self.setups();
+        if self.text.matrix {
+            page += &matrix::matrix();
+        }
+        if let Some(measured) = &self.text.measured {
+            let _ = write!(page, "\n## Measured\n\n{}\n", measured.trim());
+        }
+        page += &self.values();
+        page += &self.again();
+        page
+    }
+
+    fn numbers(&self) -> String {
+        if self.text.number.is_empty() {
+            return String::new();
+        }
+        let mut text = String::from("\n| | paper | ours |\n|---|---|---|\n");
+        for number in &self.text.number {
+            let ours = self.ours(number).unwrap_or_else(|| "not measured".into());
+            let (what, paper) = (escaped(&number.what), escaped(&number.paper));
+            let _ = writeln!(text, "| {what} | {paper} | {} |", escaped(&ours));
+        }
+        text
+    }
+
+    fn setups(&self) -> String {
+        if self.text.setup.is_empty() {
+            return String::new();
+        }
+        let mut text = String::from(
+            "\n## The set-up\n\n| | paper | ours | why different |\n|---|---|---|---|\n",
+        );
+        for row in &self.text.setup {
+            let cells =
+                [&row.what, &row.paper, &row.ours, &row.why].map(|cell| escaped(cell.trim()));
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        text
+    }
+
+    fn values(&self) -> String {
+        let mut text = String::new();
+        for found in &self.found {
+            let form = if found.full { "full" } else { "quick" };
+            let id = found.experiment.id;
+            let (claims, points) = (raw::claims(found, &self.counted()), raw::points(found));
+            if claims.is_empty() && points.is_empty() {
+                continue;
+            }
+            let _ = write!(
+                text,
+                "\n<details>\n<summary>All values of {id}, {form} form</summary>\n\n{claims}"
+            );
+            if !(claims.is_empty() || points.is_empty()) {
+                text.push('\n');
+            }
+            let _ = write!(text, "{points}\n</details>\n");
+        }
+        if text.is_empty() { text } else { format!("\n## The values\n{text}") }
+    }
+
+    /// The commands, and the programs that made the runs.
+    fn again(&self) -> String {
+        let mut text = String::from("\n## Run it\n\n```sh\n");
+        for found in &self.found {
+            let _ = writeln!(text, "{}", found.command());
+        }
+        if let Some(command) = &self.text.command {
+            let _ = writeln!(text, "{}", command.trim());
+        }
+        if self.found.is_empty() && self.text.command.is_none() {
+            return String::new();
+        }
+        text += "```\n";
+        let mut versions: Vec<&str> =
+            self.found.iter().flat_map(|found| &found.versions).map(String::as_str).collect();
+        versions.dedup();
+        if !versions.is_empty() {
+            let _ = write!(text, "\nThe values are of Transom {}.", versions.join(", "));
+            let _ = match self.freshness() {
+                Some(Freshness::Stale) => match &self.text.stale {
+                    Some(reason) => {
+                        write!(text, " The scenario has been changed since. {}", reason.trim())
+                    }
+                    None => {
+                        write!(text, " **The scenario has been changed since: run it again.**")
+                    }
+                },
+                Some(Freshness::Unknown) => {
+                    write!(text, " They were stored without a fingerprint of the scenario.")
+                }
+                _ => Ok(()),
+            };
+            text.push('\n');
+        }
+        text
+    }
+}

@@ -1,0 +1,307 @@
+//! What people write about an experiment of a paper: one file in `papers/pages/` for each id.
+//!
+//! The text has the paper's claim, how our set-up differs, the finding, and which stored values are shown in which figure. It has no measured value of
+//! a scenario: those come from summaries. Only benchmarks, which are not scenarios, have values here, with the command that measures them.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use transom_lab::scenario::{Quantity, Setting};
+
+use crate::Error;
+
+/// The text of a page.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PageText {
+    /// The experiment, such as "ltcp/fig8".
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// Where it is in the paper.
+    pub(crate) source: String,
+    /// The claim in the paper's own terms.
+    pub(crate) claim: String,
+    /// One line for the table of results.
+    pub(crate) why: String,
+    /// What was found, in plain words.
+    pub(crate) finding: String,
+    /// The scenarios that measure it.
+    #[serde(default)]
+    pub(crate) scenarios: Vec<String>,
+    /// Which of their claims count, by name or by a part of what they say; all of them if there is no list.
+    #[serde(default)]
+    pub(crate) claims: Option<Vec<String>>,
+    /// Claims that are ours and not the paper's, beside those that are marked so in the scenario.
+    #[serde(default)]
+    pub(crate) ours: Vec<String>,
+    /// Claims that the set-up was chosen for, beside those that are marked so in the scenario.
+    #[serde(default)]
+    pub(crate) calibrated: Vec<String>,
+    /// The command that measures it, if no scenario does.
+    #[serde(default)]
+    pub(crate) command: Option<String>,
+    /// Why it was not run.
+    #[serde(default)]
+    pub(crate) not_run: Option<String>,
+    /// Why values of an earlier scenario may still be shown.
+    #[serde(default)]
+    pub(crate) stale: Option<String>,
+    /// The verdict, if no claim of a scenario gives it.
+    #[serde(default)]
+    pub(crate) verdict: Option<Word>,
+    /// Whether the page has the matrix of units.
+    #[serde(default)]
+    pub(crate) matrix: bool,
+    /// A table in Markdown that no scenario measures.
+    #[serde(default)]
+    pub(crate) measured: Option<String>,
+    #[serde(default)]
+    pub(crate) setup: Vec<SetupRow>,
+    #[serde(default)]
+    pub(crate) number: Vec<Number>,
+    #[serde(default)]
+    pub(crate) figure: Vec<Figure>,
+}
+
+/// A verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Word {
+    Reproduced,
+    Partly,
+    Not,
+    Calibrated,
+    NotRun,
+}
+
+impl Word {
+    /// As the tables have it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Word::Reproduced => "reproduced",
+            Word::Partly => "partly",
+            Word::Not => "not",
+            Word::Calibrated => "calibrated",
+            Word::NotRun => "not run",
+        }
+    }
+}
+
+/// A line of the table of set-ups.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct SetupRow {
+    pub(crate) what: String,
+    pub(crate) paper: String,
+    pub(crate) ours: String,
+    /// Why they differ; empty if they do not.
+    #[serde(default)]
+    pub(crate) why: String,
+}
+
+/// Stored values: those of a claim or a column, at some points of the sweep.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Choice {
+    /// The scenario; the page's first one by default.
+    pub(crate) scenario: Option<String>,
+    /// A claim, by name or by a part of what it says.
+    pub(crate) claim: Option<String>,
+    /// A column, by its heading.
+    pub(crate) column: Option<String>,
+    /// Values of the sweep, by the end of the path. A value that ends with `*` means every value that begins so.
+    pub(crate) at: BTreeMap<String, String>,
+}
+
+impl Choice {
+    /// Whether a point has the values.
+    pub(crate) fn is_at(&self, settings: &[Setting]) -> bool {
+        self.at.iter().all(|(path, wanted)| {
+            let own = settings.iter().find(|one| is_path(&one.path, path));
+            own.is_some_and(|one| match wanted.strip_suffix('*') {
+                Some(start) => one.value.starts_with(start),
+                None => one.value == *wanted,
+            })
+        })
+    }
+}
+
+/// Whether a path is meant by its end.
+pub(crate) fn is_path(path: &str, end: &str) -> bool {
+    path == end || path.strip_suffix(end).is_some_and(|before| before.ends_with('.'))
+}
+
+/// The paper's number beside ours, for the table of results.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Number {
+    pub(crate) what: String,
+    /// As the paper has it.
+    pub(crate) paper: String,
+    /// Ours, if no scenario measures it.
+    #[serde(default)]
+    pub(crate) measured: Option<String>,
+    #[serde(flatten)]
+    pub(crate) choice: Choice,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Figure {
+    pub(crate) title: String,
+    /// How to read it.
+    #[serde(default)]
+    pub(crate) caption: String,
+    /// The swept path that is the horizontal axis, by its end. Time, if curves are courses.
+    #[serde(default)]
+    pub(crate) x: Option<String>,
+    #[serde(default)]
+    pub(crate) x_label: String,
+    /// Values of the path and their names, if it is no number.
+    #[serde(default)]
+    pub(crate) names: Vec<(String, String)>,
+    pub(crate) y_label: String,
+    /// The unit of the vertical axis, such as "Mbit/s"; empty for none.
+    #[serde(default)]
+    pub(crate) unit: String,
+    /// Which axes are logarithmic: "x", "y" or "xy".
+    #[serde(default)]
+    pub(crate) log: String,
+    /// Whether the vertical axis may begin above zero.
+    #[serde(default)]
+    pub(crate) floating: bool,
+    #[serde(default)]
+    pub(crate) curve: Vec<CurveText>,
+    /// Points of the paper.
+    #[serde(default)]
+    pub(crate) paper: Vec<PaperPoints>,
+}
+
+/// A curve of a figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct CurveText {
+    pub(crate) name: String,
+    /// "line", "dots", "bars" or "dashed".
+    #[serde(default)]
+    pub(crate) style: Option<String>,
+    /// Points as they are: a formula, or a benchmark.
+    #[serde(default)]
+    pub(crate) points: Vec<(f64, f64)>,
+    /// A quantity over time.
+    #[serde(default)]
+    pub(crate) course: Option<Quantity>,
+    /// Which of the flows of the quantity, from zero.
+    #[serde(default)]
+    pub(crate) flow: usize,
+    #[serde(flatten)]
+    pub(crate) choice: Choice,
+}
+
+/// Points that the paper gives.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PaperPoints {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Whether the text prints them. Otherwise they were read off a figure, or follow from a statement.
+    #[serde(default)]
+    pub(crate) exact: bool,
+}
+
+/// A curve that a summary must have.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) quantity: Quantity,
+    choice: Choice,
+}
+
+impl Wanted {
+    /// Whether a point has it.
+    pub(crate) fn is_at(&self, settings: &[Setting]) -> bool {
+        self.choice.is_at(settings)
+    }
+}
+
+macro_rules! pages {
+    ($($paper:literal / $figure:literal),* $(,)?) => {
+        &[$((
+            concat!($paper, "/", $figure),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"), "/../../papers/pages/", $paper, "-", $figure, ".toml"
+            )),
+        )),*]
+    };
+}
+
+/// The ids of all experiments that the papers owe, and their texts.
+const PAGES: &[(&str, &str)] = pages![
+    "ictcp" / "table2",
+    "ictcp" / "table3",
+    "ictcp" / "fig3",
+    "ictcp" / "fig4",
+    "ictcp" / "fig5",
+    "ictcp" / "fig6",
+    "ictcp" / "fig7",
+    "ictcp" / "fig8",
+    "ictcp" / "fig9",
+    "ictcp" / "fig10",
+    "ictcp" / "fig11",
+    "ictcp" / "fig12",
+    "ltcp" / "fig2",
+    "ltcp" / "throughput",
+    "ltcp" / "fig5",
+    "ltcp" / "fig6",
+    "ltcp" / "fig7",
+    "ltcp" / "fig8",
+    "ltcp" / "fig9",
+    "ltcp" / "fig10",
+    "ltcp" / "fig11",
+    "ltcp" / "peers",
+    "tcpu" / "fig6-7",
+    "tcpu" / "ilp",
+    "tcpu" / "demux",
+    "compose" / "goodput",
+    "compose" / "efficiency",
+    "compose" / "units",
+    "router" / "fig4",
+    "router" / "fig5",
+    "router" / "fig7",
+    "router" / "fig8",
+    "router" / "fig9",
+    "router" / "fig10",
+    "router" / "fig11",
+    "router" / "table1",
+    "router" / "table2",
+    "router" / "shrink",
+];
+
+/// All texts, in the order of the papers.
+///
+/// # Errors
+/// If one cannot be read, which no test allows.
+pub(crate) fn texts() -> Result<Vec<PageText>, Error> {
+    PAGES.iter().map(|(id, text)| read(id, text)).collect()
+}
+
+fn read(id: &'static str, text: &str) -> Result<PageText, Error> {
+    toml::from_str(text).map_err(|error| Error::PageText { id, error: error.to_string() })
+}
+
+/// The curves over time that figures show of a scenario in a form. Quick runs have the same ones.
+pub(crate) fn wanted(scenario: &str, _full: bool) -> Result<Vec<Wanted>, Error> {
+    let mut found: Vec<Wanted> = Vec::new();
+    for page in texts()? {
+        let first = page.scenarios.first();
+        for curve in page.figure.iter().flat_map(|figure| &figure.curve) {
+            let Some(quantity) = &curve.course else { continue };
+            let own = curve.choice.scenario.as_ref().or(first);
+            let known =
+                |one: &Wanted| one.quantity == *quantity && one.choice.at == curve.choice.at;
+            if own.is_some_and(|own| own == scenario) && !found.iter().any(known) {
+                found.push(Wanted { quantity: quantity.clone(), choice: curve.choice.clone() });
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,254 @@
+//! A connection of another process, as its extension socket shows it.
+
+use super::wire::{PATIENCE, Wire, malformed};
+use crate::protocol::VIEW;
+use crate::protocol::binary::{ERROR, EVENT, LIMITS, OVER};
+use serde::Deserialize;
+use serde_json::json;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::time::Instant as Clock;
+use transom_extensions::cm::{FlowState, Manager, Membership, macroflow_to};
+use transom_tcp::time::{Duration, Instant};
+
+/// The longest line or frame of Transom's: its first line names all connections.
+pub(super) const LONGEST: usize = 1 << 20;
+/// The number of the congestion window among the variables.
+const CWND: u64 = 0;
+/// Numbers of an event before the view.
+const BEFORE_THE_VIEW: usize = 3;
+
+/// A connection on offer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Offered {
+    pub(super) connection: u32,
+    pub(super) remote: SocketAddr,
+}
+
+/// A line of Transom's, as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Line {
+    pub(super) hello: Option<String>,
+    pub(super) connections: Vec<Offered>,
+    pub(super) offered: Option<Offered>,
+    attached: Option<Offered>,
+    error: Option<String>,
+    over: Option<String>,
+}
+
+impl Line {
+    /// # Errors
+    /// If it is none, or says that it is the last one.
+    pub(super) fn read(line: &[u8]) -> io::Result<Line> {
+        let line: Line =
+            serde_json::from_slice(line).map_err(|error| malformed(error.to_string()))?;
+        match line.error.as_ref().or(line.over.as_ref()) {
+            Some(reason) => Err(io::Error::other(reason.clone())),
+            None => Ok(line),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Waits for the first line.
+    Met,
+    /// Has asked to be attached.
+    Asked,
+    /// Its flow is part of a macroflow.
+    Attached(Membership),
+}
+
+/// One.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    pub(super) wire: Wire,
+    offered: Offered,
+    process: i32,
+    phase: Phase,
+    came: Clock,
+    /// The last share that was sent.
+    share: Option<u64>,
+}
+
+impl Attachment {
+    /// Begins with the connection `offered` by the process at `wire`.
+    pub(super) fn new(wire: Wire, offered: Offered, process: i32) -> Self {
+        Attachment { wire, offered, process, phase: Phase::Met, came: Clock::now(), share: None }
+    }
+
+    pub(super) fn process(&self) -> i32 {
+        self.process
+    }
+
+    /// Where the connection goes to.
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.offered.remote
+    }
+
+    pub(super) fn share(&self) -> Option<u64> {
+        self.share
+    }
+
+    /// The macroflow that it is part of.
+    pub(super) fn macroflow(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Attached(membership) => Some(membership.macroflow()),
+            Phase::Met | Phase::Asked => None,
+        }
+    }
+
+    /// Whether it should have been attached long ago.
+    pub(super) fn is_silent(&self) -> bool {
+        !matches!(self.phase, Phase::Attached(_)) && self.came.elapsed() > PATIENCE
+    }
+
+    /// Reads what has arrived, and answers with the share.
+    ///
+    /// # Errors
+    /// Why the connection leaves its macroflow.
+    pub(super) fn listen(&mut self, manager: &Manager, now: Instant) -> io::Result<()> {
+        self.wire.fill()?;
+        while !matches!(self.phase, Phase::Attached(_)) {
+            let Some(line) = self.wire.line()? else { return Ok(()) };
+            self.greet(&Line::read(&line)?, manager)?;
+        }
+        // Of several events, the last says how the connection is now.
+        let mut last = None;
+        while let Some(frame) = self.wire.frame()? {
+            last = read_event(&frame)?.or(last);
+        }
+        let (Phase::Attached(membership), Some(state)) = (&self.phase, last) else { return Ok(()) };
+        let share = membership.update(&state, now);
+        // What waits is a limit that was overtaken; one more would be of no use until there is room.
+        if self.share != Some(share) && self.wire.waiting() == 0 {
+            self.share = Some(share);
+            self.wire.send(&frame(LIMITS, &[CWND, 0, share]))?;
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, line: &Line, manager: &Manager) -> io::Result<()> {
+        match self.phase {
+            Phase::Met if line.hello.is_some() => {
+                let attach = json!({ "attach": {
+                    "connection": self.offered.connection, "name": "cm", "form": "binary",
+                    "wake": ["round", "loss", "timeout"],
+                } });
+                self.wire.send_line(attach)?;
+                self.phase = Phase::Asked;
+            }
+            Phase::Asked if line.attached.is_some() => {
+                let name = macroflow_to(self.offered.remote.ip());
+                self.phase = Phase::Attached(manager.join(name, 1));
+                // The answer is an event without which the connection would count only from its next round trip on.
+                self.wire.send(&frame(crate::protocol::binary::LOOK, &[]))?;
+            }
+            _ => return Err(malformed("this is not what an extension socket says")),
+        }
+        Ok(())
+    }
+}
+
+/// A frame of a peer's.
+fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
+    let length = u32::try_from(4 + 8 * numbers.len()).unwrap_or(u32::MAX);
+    let mut bytes = length.to_le_bytes().to_vec();
+    bytes.extend(kind.to_le_bytes());
+    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+    bytes
+}
+
+/// Where the values of a [`FlowState`] are among the numbers of an event.
+#[derive(Debug)]
+struct Places {
+    cwnd: usize,
+    outstanding: usize,
+    unsent: usize,
+    snd_wnd: usize,
+    mss: usize,
+    srtt: usize,
+    rttvar: usize,
+    rto: usize,
+    delivered: usize,
+    lost: usize,
+}
+
+static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    let place = |name: &str| {
+        let place = VIEW.iter().position(|(other, _)| *other == name);
+        place.map_or(usize::MAX, |place| place + BEFORE_THE_VIEW)
+    };
+    Places {
+        cwnd: place("cwnd"),
+        outstanding: place("outstanding"),
+        unsent: place("unsent"),
+        snd_wnd: place("snd_wnd"),
+        mss: place("mss"),
+        srtt: place("srtt"),
+        rttvar: place("rttvar"),
+        rto: place("rto"),
+        delivered: place("delivered"),
+        lost: place("lost_bytes"),
+    }
+});
+
+/// The state in a frame, if it is an event.
+fn read_event(frame: &[u8]) -> io::Result<Option<FlowState>> {
+    let (kind, body) =
+        frame.split_first_chunk().ok_or_else(|| malformed("a frame begins with its kind"))?;
+    match u32::from_le_bytes(*kind) {
+        EVENT => {}
+        OVER | ERROR => {
+            let reason: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            return Err(io::Error::other(reason));
+        }
+        _ => return Ok(None),
+    }
+    let numbers = body.as_chunks::<8>().0;
+    let known = |place: usize| {
+        let number = numbers.get(place).map(|bytes| u64::from_le_bytes(*bytes));
+        number.ok_or_else(|| malformed("an event without its view"))
+    };
+    let optional = |place| {
+        known(place).map(|number| (number != u64::MAX).then(|| Duration::from_nanos(number)))
+    };
+    let at = &*PLACES;
+    Ok(Some(FlowState {
+        cwnd: known(at.cwnd)?,
+        outstanding: known(at.outstanding)?,
+        unsent: known(at.unsent)?,
+        snd_wnd: known(at.snd_wnd)?,
+        mss: known(at.mss)?,
+        rtt: optional(at.srtt)?.zip(optional(at.rttvar)?),
+        rto: Duration::from_nanos(known(at.rto)?),
+        delivered: known(at.delivered)?,
+        lost: known(at.lost)?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_has_all_places() {
+        let numbers: Vec<u64> = (0..64).collect();
+        let state = read_event(&frame(EVENT, &numbers)[4..]).unwrap().unwrap();
+        // The fifth value of the view is cwnd, the fourth the segment's size.
+        assert_eq!((state.mss, state.cwnd), (6, 7));
+        assert!(state.rtt.is_some());
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused_or_skipped() {
+        assert!(read_event(&[]).is_err());
+        assert!(read_event(&frame(EVENT, &[1, 2, 3])[4..]).is_err());
+        assert_eq!(read_event(&frame(77, &[])[4..]).unwrap(), None);
+        assert_eq!(read_event(&frame(OVER, &[])[4..]).unwrap_err().to_string(), "");
+        assert!(Line::read(b"[]").is_err() || Line::read(b"[]").unwrap().hello.is_none());
+        assert_eq!(Line::read(br#"{"error":"no"}"#).unwrap_err().to_string(), "no");
+    }
+}
