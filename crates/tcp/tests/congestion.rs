@@ -136,7 +136,7 @@ fn an_initial_window_of_choice() {
     for segments in [1, 2, 4, 10] {
         let choice = InitialWindow::segments(segments).unwrap();
         let setup = Setup::default().profile(|profile| profile.initial_window = choice);
-        let mut peer = bulk(setup);
+        let peer = bulk(setup);
         assert_eq!((peer.info().cwnd, peer.info().in_flight), (segments * 1000, segments * 1000));
         let mut peer = Setup::default().profile(|profile| profile.initial_window = choice).active();
         for written in [1, 2, 4, 8, 16] {
