@@ -57,7 +57,7 @@ static __always_inline int read_quoted_ipv6(struct __sk_buff *ctx, u32 at, struc
 	if (bpf_skb_load_bytes(ctx, at, &type, 1) || type < 1 || type > 4)
 		return OTHER;
 	at += 8;
-	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6 || ip.next != TCP)
+	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6 || ip.next != TCP || is_mapped(ip.source))
 		return OTHER;
 	if (bpf_skb_load_bytes(ctx, at + sizeof(ip), &found->to.port, 2))
 		return OTHER;
@@ -94,7 +94,7 @@ static __always_inline int read_ipv6(struct __sk_buff *ctx, u32 at, struct arriv
 	u8 next, kind = SEGMENT;
 	struct ipv6 ip;
 
-	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6)
+	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6 || is_mapped(ip.source) || is_mapped(ip.destination))
 		return OTHER;
 	__builtin_memcpy(found->source, ip.source, 16);
 	__builtin_memcpy(found->to.address, ip.destination, 16);

@@ -60,8 +60,10 @@ static __always_inline int parse_ipv6(struct __sk_buff *ctx, struct departure *p
 	if (ip.next != TCP)
 		return NOT_TCP;
 	// Mapped ones are IPv4's here.
-	if (!ip.source[0] && !ip.source[1] && ip.source[2] == bpf_htonl(0xffff))
+	if (is_mapped(ip.source))
 		return FOREIGN;
+	if (is_mapped(ip.destination))
+		return DESTINATION;
 	__builtin_memcpy(p->from.address, ip.source, 16);
 	__builtin_memcpy(p->to.address, ip.destination, 16);
 	p->transport = sizeof(ip);
@@ -234,6 +236,9 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	struct port *port;
 	int reason;
 
+	// Who attaches to the device anew can have a packet begin with a VLAN tag. It would go out with the packet.
+	if (ctx->vlan_present)
+		return MALFORMED;
 	if (ctx->protocol == bpf_htons(ETHERTYPE_IPV4))
 		reason = parse_ipv4(ctx, p);
 	else if (ctx->protocol == bpf_htons(ETHERTYPE_IPV6))

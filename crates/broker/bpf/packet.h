@@ -37,3 +37,9 @@ static __always_inline void map_ipv4(u32 *out, u32 address)
 	out[2] = bpf_htonl(0xffff);
 	out[3] = address;
 }
+
+// Whether this is an IPv4 address in IPv6's form. The maps hold those of IPv4 so: no packet of IPv6 may have one.
+static __always_inline int is_mapped(const u32 *address)
+{
+	return !address[0] && !address[1] && address[2] == bpf_htonl(0xffff);
+}

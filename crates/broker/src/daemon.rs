@@ -8,6 +8,7 @@
 //! - `requests`: the requests of clients.
 //! - `tending`: the work without a request, and the state that a new broker finds.
 //! - `serve`: the loop.
+//! - `closing`: the ends of descriptors from others.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +26,7 @@ use crate::protocol::DEFAULT_PATH;
 use crate::wire;
 
 mod audit;
+mod closing;
 mod error;
 mod farewell;
 mod host;
@@ -40,6 +42,7 @@ pub use error::DaemonError;
 pub use serve::Stopper;
 
 use audit::{Audit, Event};
+use closing::Closer;
 use farewell::Farewell;
 use host::View;
 use kernel::Kernel;
@@ -88,6 +91,7 @@ pub struct Daemon {
     changes: Changes,
     view: View,
     leases: Leases,
+    closer: Closer,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
@@ -140,6 +144,7 @@ impl Daemon {
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             view: View::default(),
             leases: Leases::new(),
+            closer: Closer::default(),
             listener: listen(&socket)?,
             connections: BTreeMap::new(),
             next_connection: 0,

@@ -15,6 +15,8 @@ use crate::protocol::{LONGEST, MAX_QUEUES};
 
 /// As many descriptors come with a packet at most.
 const MOST: usize = MAX_QUEUES as usize;
+/// As many as the kernel lets anybody send with one (`SCM_MAX_FD`). With less room the kernel itself would close the rest, and that may wait.
+const MOST_OF_KERNEL: usize = 253;
 
 /// Opens a socket and connects it.
 ///
@@ -63,8 +65,21 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
 /// # Errors
 /// The system's; [`io::ErrorKind::InvalidData`] for a packet that is longer, or that has more descriptors than any message.
 pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let mut descriptors = Vec::new();
+    let received = receive_into(socket, &mut descriptors)?;
+    Ok(received.map(|bytes| (bytes, descriptors)))
+}
+
+/// The same, but the descriptors are the caller's to close also after an error.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_into(
+    socket: impl AsFd,
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_OF_KERNEL))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut parts = [IoSliceMut::new(&mut bytes)];
@@ -75,20 +90,21 @@ pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>>
             Err(errno) => return Err(errno.into()),
         }
     };
-    let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             descriptors.extend(rights);
         }
     }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
+        || descriptors.len() > MOST
+    {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
     }
     if received.bytes == 0 && descriptors.is_empty() {
         return Ok(None);
     }
     bytes.truncate(received.bytes);
-    Ok(Some((bytes, descriptors)))
+    Ok(Some(bytes))
 }
 
 #[cfg(test)]

@@ -66,8 +66,9 @@ impl View {
         if !own.is_unspecified() {
             return vec![own];
         }
-        let both = bound.is_ipv6() && !only_v6;
-        let fits = |at: &IpAddr| both || at.is_ipv6() == bound.is_ipv6();
+        // `::ffff:0.0.0.0` is IPv4's: the kernel has given that socket no port of IPv6.
+        let both = own.is_ipv6() && !only_v6;
+        let fits = |at: &IpAddr| both || at.is_ipv6() == own.is_ipv6();
         self.addresses.iter().map(|found| found.address).filter(fits).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
+use super::closing::Foreign;
 use super::layout::LeaseEntry;
 use super::process::Process;
 
@@ -32,7 +32,7 @@ pub(super) struct Held {
     pub(super) bound: SocketAddr,
     pub(super) only_v6: bool,
     /// Our copy of the socket, so that the kernel gives the port to nobody else. A broker that was started anew has none until it is shown again.
-    pub(super) _socket: Option<OwnedFd>,
+    pub(super) _socket: Option<Foreign>,
     pub(super) at: BTreeSet<SocketAddr>,
 }
 

@@ -11,6 +11,7 @@ use transom_device::port_socket::PortSocket;
 use transom_device::tun::NewTun;
 
 use super::audit::Event;
+use super::closing::Foreign;
 use super::kernel::counted;
 use super::layout::{LeaseEntry, PortEntry, REASONS};
 use super::leases::{Held, Lease, is_token, token_text};
@@ -55,7 +56,7 @@ impl Daemon {
         &mut self,
         number: u64,
         request: &Request,
-        mut descriptors: Vec<OwnedFd>,
+        mut descriptors: Vec<Foreign>,
     ) -> Answer {
         let wanted = usize::from(matches!(request, Request::AddPort));
         if descriptors.len() != wanted {
@@ -152,7 +153,7 @@ impl Daemon {
     /// Makes a device. It is guarded before it is up, and before anybody else has a descriptor.
     fn make_device(&mut self, entry: &LeaseEntry) -> Result<(u32, NewTun), DaemonError> {
         let queues = u16::try_from(entry.queues).unwrap_or(1);
-        let made = NewTun::create(DEVICE, queues, entry.user)?;
+        let made = NewTun::create(DEVICE, queues)?;
         let index = self.interfaces.state(&made.name)?.index;
         // Of a device that had the number before a restart of the kernel's count.
         self.forget(index);
@@ -226,7 +227,7 @@ impl Daemon {
         Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
     }
 
-    fn add_port(&mut self, device: u32, socket: OwnedFd) -> Result<Reply, Refused> {
+    fn add_port(&mut self, device: u32, socket: Foreign) -> Result<Reply, Refused> {
         let seen = match PortSocket::examine(&socket) {
             Ok(seen) => seen,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {

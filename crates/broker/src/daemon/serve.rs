@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use super::closing::Foreign;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
@@ -24,7 +25,7 @@ const MOST: usize = 2048;
 /// Somebody who asks.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: Foreign,
     pub(super) caller: Caller,
     pub(super) group: u32,
     pub(super) process: u32,
@@ -124,10 +125,12 @@ impl Daemon {
         while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
             let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
             let (user, group) = (peer.uid(), peer.gid());
+            // Messages with descriptors may wait in it already.
+            let socket = Foreign::new(socket, user, &self.closer);
             let same = |one: &&Connection| one.caller.user == user;
             let crowded =
                 user != 0 && self.connections.values().filter(same).count() >= MOST_OF_ONE;
-            if crowded || self.connections.len() >= MOST {
+            if crowded || self.closer.is_behind(user) || self.connections.len() >= MOST {
                 self.counters.refused += 1;
                 continue;
             }
@@ -143,7 +146,17 @@ impl Daemon {
     /// Answers one message. Whether everything is to end.
     fn answer(&mut self, number: u64) -> bool {
         let Some(connection) = self.connections.get(&number) else { return false };
-        let (bytes, descriptors) = match wire::receive(&connection.socket) {
+        let user = connection.caller.user;
+        let mut descriptors = Vec::new();
+        let received = wire::receive_into(&connection.socket, &mut descriptors);
+        let foreign = |descriptor| Foreign::new(descriptor, user, &self.closer);
+        let descriptors: Vec<_> = descriptors.into_iter().map(foreign).collect();
+        if self.closer.is_behind(user) {
+            self.counters.refused += 1;
+            self.disconnect(number);
+            return false;
+        }
+        let bytes = match received {
             Ok(Some(message)) => message,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -170,6 +183,7 @@ impl Daemon {
                 (Err(refused), Vec::new())
             }
         };
+        self.closer.settle(user);
         let stopping = matches!(outcome, Ok(Reply::Stopping {}));
         if stopping {
             self.end_all("the broker was stopped");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use transom_device::tun::{set_carrier, set_persistent};
+use transom_device::tun::{NewTun, set_carrier, set_persistent};
 use transom_testkit::packets;
 use transom_wire::offload::VirtioNetHdr;
 
@@ -367,6 +367,85 @@ fn random_headers_and_packets_do_no_harm() {
     assert!(comes_back(&mut kernel, 100_000));
 }
 
+/// `/dev/net/tun`, on the host.
+fn open_tun(net: &Net) -> OwnedFd {
+    let open = || std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    net.host.run(open).unwrap().unwrap().into()
+}
+
+#[test]
+fn no_other_process_of_the_same_user_joins_as_a_queue() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open_with(2).unwrap();
+    for user in [SOMEBODY, NOBODY] {
+        let other = Holder::start(&net, user);
+        let error = other.attach(&open_tun(&net), &device.opened.device, "many").unwrap_err();
+        assert!(error.contains("PermissionDenied"), "{user}: {error}");
+    }
+}
+
+#[test]
+fn no_packet_leaves_with_a_vlan_tag() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    let mut device = holder.open().unwrap();
+    holder.bind(mine()).unwrap();
+    let tap = Tap::new(&net);
+    // The device outlives its descriptor for a moment, between two looks of a broker. Here there is none meanwhile.
+    broker.kill();
+    let before = device.queues.remove(0);
+    set_persistent(before.as_fd(), true).unwrap();
+    holder.ask("close").unwrap();
+    drop(before);
+    // The packet's protocol comes first from now on, as whoever opens it says.
+    let tun = open_tun(&net);
+    NewTun::attach(&tun, &device.opened.device, false, true).unwrap();
+    set_persistent(tun.as_fd(), false).unwrap();
+    let good = tcp(mine(), theirs(), ACK, b"x");
+    let header = [0; VirtioNetHdr::LEN];
+    let tagged = [&[0, 0, 0x81, 0][..], &header, &[0, 42, 8, 0], &good].concat();
+    rustix::io::write(&tun, &tagged).unwrap();
+    let mark = tcp(mine(), theirs(), ACK, b"mark");
+    rustix::io::write(&tun, &[&[0, 0, 8, 0][..], &header, &mark].concat()).unwrap();
+    let out = tap.until(|packet| packet == mark);
+    assert!(!out.contains(&good));
+    let _broker = BrokerProcess::start(&net, RULES);
+    assert_eq!(net.drops("malformed"), 1);
+}
+
+#[test]
+fn addresses_of_ipv4_in_packets_of_ipv6_go_nowhere() {
+    let Some(attack) = Attack::new() else { return };
+    let mapped = |address: [u8; 4]| {
+        let mut bytes = [0; 16];
+        bytes[10..12].fill(255);
+        bytes[12..].copy_from_slice(&address);
+        bytes
+    };
+    let v6 = || tcp(at(PEER6, 7), at(HOST6, 8000), ACK, b"mapped");
+    attack.dropped("destination", |tun| {
+        let mut packet = tcp(at(HOST6, 8000), at(PEER6, 8000), ACK, b"x");
+        packet[24..40].copy_from_slice(&mapped([192, 0, 2, 1]));
+        frames::refill(&mut packet);
+        write(tun, &packet).unwrap();
+        1
+    });
+    let (mut from, mut to) = (v6(), v6());
+    from[8..24].copy_from_slice(&mapped([192, 0, 2, 2]));
+    to[24..40].copy_from_slice(&mapped([192, 0, 2, 1]));
+    frames::refill(&mut from);
+    frames::refill(&mut to);
+    let last = tcp(at(PEER6, 7), at(HOST6, 8000), ACK, b"last");
+    for packet in [&from, &to, &last] {
+        attack.tap.send(packet);
+    }
+    let came = frames::until(&attack.tun, &last);
+    assert!(!came.contains(&from) && !came.contains(&to));
+}
+
 #[test]
 fn the_device_cannot_be_kept_or_taken() {
     let Some(attack) = Attack::new() else { return };
@@ -374,7 +453,7 @@ fn the_device_cannot_be_kept_or_taken() {
     // Another user, and another process of the same user, open it by its name.
     for user in [SOMEBODY, NOBODY] {
         let steal = Holder::start(net, user);
-        assert!(steal.ask(&format!("attach {device}")).is_err(), "{user}");
+        assert!(steal.attach(&open_tun(net), device, "one").is_err(), "{user}");
     }
     // Without a cable nobody but the process itself misses anything.
     net.kernel_echo(at(HOST4, 80));

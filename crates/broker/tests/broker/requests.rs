@@ -107,6 +107,58 @@ fn only_a_socket_that_holds_a_port_stands_for_one() {
 }
 
 #[test]
+fn all_addresses_of_ipv4_are_no_addresses_of_ipv6() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    holder.open().unwrap();
+    // The port of IPv6 is somebody else's: the kernel gives the other socket IPv4's only.
+    let only = BindOptions { only_v6: Some(true), ..Default::default() };
+    let theirs = || BoundSocket::bind_with("[::]:8000".parse().unwrap(), &only);
+    let _theirs = net.host.run(theirs).unwrap().unwrap();
+    let both = BindOptions { only_v6: Some(false), ..Default::default() };
+    let mapped = || BoundSocket::bind_with("[::ffff:0.0.0.0]:8000".parse().unwrap(), &both);
+    let port = holder.show(net.host.run(mapped).unwrap().unwrap()).unwrap();
+    assert_eq!(port.at, [at(HOST4, 8000)]);
+}
+
+#[test]
+fn a_close_that_waits_holds_nobody_up() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    holder.open().unwrap();
+    let list = br#"{"version":1,"request":"list"}"#;
+    let keep: Vec<_> = (0..3)
+        .map(|round| {
+            // Data that the other end does not take, and a close that waits for it.
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            while std::io::Write::write(&mut &stream, &[0; 65_536]).is_ok() {}
+            sockopt::set_socket_linger(&stream, Some(std::time::Duration::from_secs(3600)))
+                .unwrap();
+            let connection = wire::connect(&net.socket()).unwrap();
+            match round {
+                // Refused; too many; in a message that nobody has read when the connection ends.
+                0 => wire::send(&connection, list, &[stream.as_fd()]).unwrap(),
+                1 => wire::send(&connection, &vec![b'['; 70_000], &[stream.as_fd()]).unwrap(),
+                _ => {
+                    wire::send(&connection, b"", &[]).unwrap();
+                    wire::send(&connection, list, &[stream.as_fd()]).unwrap();
+                }
+            }
+            // Ours waits if the broker has been faster.
+            std::thread::spawn(move || drop(stream));
+            (listener, connection)
+        })
+        .collect();
+    // The test itself would time out long before the hour is over.
+    until("it still answers", || net.status().leases.len() == 1);
+    drop(keep);
+}
+
+#[test]
 fn a_port_is_given_once() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);

@@ -22,11 +22,12 @@ pub struct NewTun {
 }
 
 impl NewTun {
-    /// Makes a device with so many queues, in the calling thread's network namespace. Nobody but `owner` and root can ever open it by its name.
+    /// Makes a device with so many queues, in the calling thread's network namespace. Only root opens it by its name. A holder of a descriptor can
+    /// change that (`TUNSETOWNER` asks for no privileges).
     ///
     /// # Errors
     /// [`TunError`]: no TUN driver, no right to it, one without the virtio-net header or super-segments.
-    pub fn create(name: &str, queues: u16, owner: u32) -> Result<Self, TunError> {
+    pub fn create(name: &str, queues: u16) -> Result<Self, TunError> {
         let mut flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         if queues > 1 {
             flags |= libc::IFF_MULTI_QUEUE;
@@ -36,7 +37,7 @@ impl NewTun {
         // It must not be anybody's that is there already.
         let name =
             ioctl::set_interface(&first, name, flags | libc::IFF_TUN_EXCL).map_err(failed)?;
-        ioctl::set_owner(&first, owner).map_err(failed)?;
+        ioctl::set_owner(&first, 0).map_err(failed)?;
         let mut descriptors = vec![first];
         while descriptors.len() < usize::from(queues) {
             let next = open_tun().map_err(TunError::Open)?;
@@ -55,16 +56,27 @@ impl NewTun {
 }
 
 impl NewTun {
-    /// Opens a device that is there by its name, as another queue of it or as its only one; for tests.
+    /// Makes a descriptor of `/dev/net/tun` one of a device that is there, as another queue of it (`multi_queue`) or as its only one; for tests.
+    /// `protocol` leaves out `IFF_NO_PI`: four more bytes with the packet's protocol come before each packet.
     ///
     /// # Errors
     /// The kernel's: it is somebody else's, or has a descriptor already.
-    pub fn attach(name: &str) -> Result<OwnedFd, TunError> {
+    pub fn attach(
+        descriptor: &OwnedFd,
+        name: &str,
+        multi_queue: bool,
+        protocol: bool,
+    ) -> Result<(), TunError> {
         let failed = |source| TunError::Create { name: name.to_owned(), source };
-        let descriptor = open_tun().map_err(TunError::Open)?;
-        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-        ioctl::set_interface(&descriptor, name, flags).map_err(failed)?;
-        Ok(descriptor)
+        let mut flags = libc::IFF_TUN | libc::IFF_VNET_HDR;
+        if multi_queue {
+            flags |= libc::IFF_MULTI_QUEUE;
+        }
+        if !protocol {
+            flags |= libc::IFF_NO_PI;
+        }
+        ioctl::set_interface(descriptor, name, flags).map_err(failed)?;
+        Ok(())
     }
 }
 

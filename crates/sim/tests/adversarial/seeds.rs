@@ -26,7 +26,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         sack: rng.below(4) > 0,
     };
     let recovery = match rng.below(8) {
-        0 if seed % 2 == 0 => RecoveryChoice::GoBackN,
+        0 if seed.is_multiple_of(2) => RecoveryChoice::GoBackN,
         0 => RecoveryChoice::Reno,
         1..=3 if options.sack => RecoveryChoice::Sack,
         4..=6 if options.sack => RecoveryChoice::RackTlp,

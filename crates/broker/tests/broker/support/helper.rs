@@ -154,13 +154,19 @@ impl Holding {
                 self.lease = None;
                 Ok(("ok".into(), Vec::new()))
             }
+            // Only the device.
+            ["close"] => {
+                self.tun = None;
+                Ok(("ok".into(), Vec::new()))
+            }
             ["remove", id] => {
                 self.lease.as_mut().ok_or("no lease")?.remove_port(id.parse()?)?;
                 self.sockets.clear();
                 Ok(("ok".into(), Vec::new()))
             }
-            ["attach", name] => {
-                transom_device::tun::NewTun::attach(name)?;
+            ["attach", name, queues] => {
+                let tun = descriptors.remove(0);
+                transom_device::tun::NewTun::attach(&tun, name, queues == "many", false)?;
                 Ok(("ok".into(), Vec::new()))
             }
             ["host"] => {

@@ -80,6 +80,12 @@ impl Holder {
         serde_json::from_str(&text).map_err(|_| text)
     }
 
+    /// Has it open a device by its name, with a descriptor of `/dev/net/tun` from the test: not everywhere may ordinary users open that.
+    pub(crate) fn attach(&self, tun: &OwnedFd, device: &str, queues: &str) -> Result<(), String> {
+        let (text, _) = self.tell(&format!("attach {device} {queues}"), &[tun.as_fd()]);
+        if text == "ok" { Ok(()) } else { Err(text) }
+    }
+
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
