@@ -65,9 +65,9 @@ fn the_eifel_timer_scales_with_the_load() {
     let expected = 90.0 + 5.0 * rttvar;
     let rto = peer.info().rto.as_secs_f64() * 1000.0;
     assert!((rto - expected).abs() < 0.001, "{rto}, not {expected}");
-    // The next round trip begins with what the last one had.
+    // The next round trip has one segment in flight, so n is the least again, three: RTTVAR loses a ninth, and its weight is three.
     peer.write(1000).wait(90).recv(seg().ack(6001));
-    let expected = 90.0 + 5.0 * rttvar * 24.0 / 25.0;
+    let expected = 90.0 + 3.0 * rttvar * 8.0 / 9.0;
     let rto = peer.info().rto.as_secs_f64() * 1000.0;
     assert!((rto - expected).abs() < 0.001, "{rto}, not {expected}");
 }
