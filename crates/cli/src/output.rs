@@ -70,7 +70,8 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// Says something on standard error, where it does not matter whether anybody listens.
 pub(crate) fn note(text: impl fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    // One write: other programs, which `--run` starts, write to the same terminal or file, and must not come between the words.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// The meaning of an error of standard output.
