@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let destinations = Destinations { only: args.only, not: args.not };
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
-    let setup = Setup { stack, destinations, yielding: args.network.has_extensions(), watcher };
+    let setup = Setup { stack, destinations, background: args.network.has_extensions(), watcher };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;

@@ -16,7 +16,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-pub(crate) use transom_stack::stack::{ConnectionId, Stray};
+pub(crate) use transom_stack::stack::{ConnectionId, ForwardedPacket};
 use transom_stack::stack::{Stack as Host, StackEvent};
 use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
@@ -268,9 +268,9 @@ impl Inner {
     }
 
     fn handle_events(&mut self) {
-        self.roles.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        self.roles.forwarded.extend(std::iter::from_fn(|| self.host.poll_forwarded()));
         if let Some(ports) = &self.ports {
-            while let Some(change) = self.host.poll_place() {
+            while let Some(change) = self.host.poll_port_change() {
                 ports.on_change(change);
             }
         }
@@ -370,8 +370,8 @@ impl Inner {
     }
 
     /// A packet of another shard's device.
-    pub(crate) fn on_stray(&mut self, now: Instant, stray: Stray) {
-        self.host.on_stray(now, stray);
+    pub(crate) fn on_forwarded(&mut self, now: Instant, forwarded: ForwardedPacket) {
+        self.host.on_forwarded(now, forwarded);
     }
 
     /// What the device is waited for with, if it has that.

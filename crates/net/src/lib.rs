@@ -67,7 +67,7 @@ mod tasks;
 mod waiting;
 
 pub use bytes::Bytes;
-pub use driver::{Driver, News};
+pub use driver::{Driver, SocketReadiness};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::flow::PlaceChange;
+use transom_stack::flow::BoundPortChange;
 use transom_stack::mapped::Bound;
 
 /// Who says which ports are free.
@@ -176,10 +176,10 @@ impl Ports {
     }
 
     /// A shard has its first connection at a place, or has had its last.
-    pub(crate) fn on_change(&self, change: PlaceChange) {
+    pub(crate) fn on_change(&self, change: BoundPortChange) {
         let mut state = self.state();
         match change {
-            PlaceChange::Taken(place) => {
+            BoundPortChange::Taken(place) => {
                 if let Some((_, shards)) = state.places.get_mut(&place) {
                     *shards += 1;
                 } else if let Some(key) = state.keeper(place) {
@@ -189,7 +189,7 @@ impl Ports {
                     }
                 }
             }
-            PlaceChange::Freed(place) => {
+            BoundPortChange::Freed(place) => {
                 let Some((key, shards)) = state.places.get_mut(&place) else { return };
                 *shards -= 1;
                 if *shards == 0 {

@@ -35,4 +35,4 @@ mod sockets;
 mod wire;
 
 pub use client::{Client, Grant, Registration};
-pub use server::{CmServer, News, Stopper};
+pub use server::{CmEvent, CmServer, Stopper};

@@ -190,8 +190,8 @@ pub struct LinkSeries {
 pub struct Recorder {
     interval: Duration,
     next: Instant,
-    /// The last time it looked.
-    looked: Option<Instant>,
+    /// When the last sample was taken.
+    last_sample: Option<Instant>,
     flows: Vec<Vec<FlowSample>>,
     links: Vec<LinkSeries>,
 }
@@ -203,7 +203,7 @@ impl Recorder {
         Recorder {
             interval: interval.max(Duration::from_nanos(1)),
             next: Instant::ZERO,
-            looked: None,
+            last_sample: None,
             flows: Vec::new(),
             links: links.collect(),
         }
@@ -224,15 +224,15 @@ impl Recorder {
         }
         while self.next <= limit {
             network.run_until(self.next)?;
-            self.look(network);
+            self.take_sample(network);
             self.next = self.next.max(network.now()) + self.interval;
         }
         network.run_until(limit)
     }
 
-    fn look(&mut self, network: &mut Network) {
+    fn take_sample(&mut self, network: &mut Network) {
         let at = network.now();
-        let before = self.looked.replace(at);
+        let before = self.last_sample.replace(at);
         let unheard = || before.map(FlowSample::before_the_start).into_iter().collect();
         self.flows.resize_with(network.flows().len().max(self.flows.len()), unheard);
         for (flow, samples) in network.flows().iter().zip(&mut self.flows) {

@@ -165,12 +165,12 @@ impl Io<'_> {
         if let Some(remote) = self.sockets.remote_address(id) {
             self.sends_to(flow, remote);
         }
-        self.sends_over(flow, id);
+        self.register_sender(flow, id);
         self.ledger.flow(flow).started.get_or_insert(now);
     }
 
     /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
-    pub fn sends_over(&mut self, flow: FlowId, id: ConnectionId) {
+    pub fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
         self.sockets.follow(self.ledger, id, flow);
         self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
         self.ledger.follows(self.sockets.node());

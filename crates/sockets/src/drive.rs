@@ -96,7 +96,7 @@ pub struct Port {
     /// The address and the port.
     pub address: SocketAddr,
     /// Dropping it gives the port back.
-    pub keeper: Box<dyn Any + Send>,
+    pub reservation: Box<dyn Any + Send>,
 }
 
 impl std::fmt::Debug for Port {

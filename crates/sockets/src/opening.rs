@@ -94,7 +94,7 @@ impl Sockets<'_> {
         }
         let socket = self.table.get_mut(fd)?;
         socket.bound = Some(address);
-        socket.port = port.map(|port| port.keeper);
+        socket.port = port.map(|port| port.reservation);
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Sockets<'_> {
                 self.table.set_role(fd, Role::Listener { id, backlog })?;
                 let socket = self.table.get_mut(fd)?;
                 if socket.bound.replace(address).is_none() {
-                    socket.port = port.map(|port| port.keeper);
+                    socket.port = port.map(|port| port.reservation);
                 }
                 Ok(())
             }

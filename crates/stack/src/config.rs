@@ -25,7 +25,7 @@ pub enum PortSource {
     #[default]
     Own,
     /// The caller, who has reserved the port where the addresses are shared, for instance with the kernel. Each call names its port: port 0 is refused.
-    /// [`Stack::poll_place`](crate::stack::Stack::poll_place) says when a reservation is not needed any more.
+    /// [`Stack::poll_port_change`](crate::stack::Stack::poll_port_change) says when a reservation is not needed any more.
     Caller,
 }
 
@@ -250,11 +250,11 @@ pub struct StackCounters {
     /// Segments on a shared address that concern nobody here, and were left to others to refuse.
     pub left_to_others: u64,
     /// Packets not sent, because their address was not the host's any more.
-    pub unsent_homeless: u64,
+    pub unsent_without_address: u64,
     /// Packets handed to another [stack of the host](Shard), because their connection is not here.
     pub passed_on: u64,
-    /// Those dropped because too many were waiting to be handed on.
-    pub strays_dropped: u64,
+    /// Packets for another stack of the host, dropped because too many were waiting.
+    pub forwards_dropped: u64,
 }
 
 impl core::iter::Sum for StackCounters {
@@ -283,9 +283,9 @@ impl core::iter::Sum for StackCounters {
             icmp_errors_received: a.icmp_errors_received + b.icmp_errors_received,
             fragments_dropped: a.fragments_dropped + b.fragments_dropped,
             left_to_others: a.left_to_others + b.left_to_others,
-            unsent_homeless: a.unsent_homeless + b.unsent_homeless,
+            unsent_without_address: a.unsent_without_address + b.unsent_without_address,
             passed_on: a.passed_on + b.passed_on,
-            strays_dropped: a.strays_dropped + b.strays_dropped,
+            forwards_dropped: a.forwards_dropped + b.forwards_dropped,
         })
     }
 }

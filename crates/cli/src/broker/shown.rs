@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use transom_broker::policy::{Policy, Rule, Who};
+use transom_broker::policy::{Policy, Rule, Subject};
 use transom_broker::protocol::{Count, LeaseStatus, Status};
 
 /// One line for each lease.
@@ -98,10 +98,10 @@ pub(super) fn policy_json(policy: &Policy) -> serde_json::Value {
 }
 
 fn who(rule: &Rule) -> String {
-    match rule.who {
-        Who::User(user) => format!("user {user}"),
-        Who::Group(group) => format!("group {group}"),
-        Who::Everybody => "everybody".into(),
+    match rule.subject {
+        Subject::User(user) => format!("user {user}"),
+        Subject::Group(group) => format!("group {group}"),
+        Subject::Everybody => "everybody".into(),
     }
 }
 

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use transom_device::diag::{Diag, Endings, TcpSocket};
+use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
 use transom_device::kernel_tcp::{KernelTcpInfo, KernelTcpState};
 use transom_device::namespace::Namespace;
 use transom_sim::network::NodeId;
@@ -79,9 +79,15 @@ impl Observer {
             |source| EmulateError::System { what: "look at the sockets of programs", source };
         for Subject { flow, server, ends: [client, server_host] } in subjects {
             let end = |(node, namespace): &(NodeId, Arc<Namespace>)| {
-                let opened = namespace.run(|| Ok((Diag::open()?, Endings::open()?)));
-                let (diag, endings) = opened.map_err(EmulateError::Namespace)?.map_err(system)?;
-                Ok::<End, EmulateError>(End { node: *node, diag, endings, seen: BTreeMap::new() })
+                let opened = namespace.run(|| Ok((Diag::open()?, ClosedSockets::open()?)));
+                let (diag, closed_sockets) =
+                    opened.map_err(EmulateError::Namespace)?.map_err(system)?;
+                Ok::<End, EmulateError>(End {
+                    node: *node,
+                    diag,
+                    closed_sockets,
+                    seen: BTreeMap::new(),
+                })
             };
             work.flows.push(Watched { flow, server, ends: [end(&client)?, end(&server_host)?] });
         }
@@ -120,7 +126,7 @@ struct Watched {
 struct End {
     node: NodeId,
     diag: Diag,
-    endings: Endings,
+    closed_sockets: ClosedSockets,
     /// The connections that were ever seen, by their cookies, as they were last.
     seen: BTreeMap<u64, KernelTcpInfo>,
 }
@@ -203,7 +209,7 @@ impl End {
         };
         let present = self.diag.tcp().map(&mut remember);
         // Too many endings at once for the kernel to tell: what was seen of those connections last counts.
-        let _ = self.endings.take().map(&mut remember);
+        let _ = self.closed_sockets.take().map(&mut remember);
         present
     }
 }

@@ -73,7 +73,7 @@ pub enum ProgramEnd {
 
 impl ProgramReport {
     /// Whether it did what it was there for, as far as its end tells.
-    pub fn is_well(&self) -> bool {
+    pub fn succeeded(&self) -> bool {
         match self.end {
             ProgramEnd::Exited(0) | ProgramEnd::Stopped => true,
             ProgramEnd::Exited(_) | ProgramEnd::Killed(_) => false,

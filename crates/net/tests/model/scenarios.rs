@@ -194,7 +194,7 @@ fn a_leader_learns_of_a_timer_and_of_news_from_another_thread() {
             // What a thread does to its own host is news for those that wait.
             spawn(move || {
                 gives.runtime.with(|inner, now| {
-                    inner.on_stray(now, crate::engine::Stray { to: 0, socket: 1 });
+                    inner.on_forwarded(now, crate::engine::ForwardedPacket { to: 0, socket: 1 });
                 });
             }),
         ];

@@ -233,7 +233,7 @@ impl Listener<'_> {
                 Command::Look => {
                     self.pass_on()?;
                     self.rates.wait();
-                    let snapshot = self.observer.look().ok()?;
+                    let snapshot = self.observer.snapshot().ok()?;
                     say(self.output, |output| output.look(&snapshot, self.lists)).ok()?;
                 }
                 Command::Detach => return Some(false),
@@ -339,7 +339,7 @@ impl Output {
     fn over(&mut self, reason: &str) -> io::Result<()> {
         match self.form {
             Form::Json => self.line(&json::over(reason)),
-            Form::Binary => self.stream.write_all(&binary::text(binary::OVER, reason)),
+            Form::Binary => self.stream.write_all(&binary::text(binary::END, reason)),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use transom_tcp::time::Instant;
 
-use super::{Admission, Coin, Discipline, Fifo, Item, Length, Limit, Sink};
+use super::{Admission, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink};
 
 /// A first-in first-out queue that refuses what does not fit.
 #[derive(Clone, Debug)]
@@ -26,13 +26,18 @@ impl<P: Send> Discipline<P> for DropTail<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        _: &mut dyn Coin,
+        _: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         self.fifo.admit(now, item, self.limit, sink)
     }
 
-    fn dequeue(&mut self, _: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
+    fn dequeue(
+        &mut self,
+        _: Instant,
+        _: &mut dyn RandomSource,
+        _: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
         self.fifo.pop()
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Waiting<P> {
     pub(super) sent: Instant,
 }
 
-/// What became of an admitted packet without its owner's doing.
+/// A packet that the link dropped or duplicated after accepting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate<P> {
     /// It will not be delivered.

@@ -290,7 +290,7 @@ impl Application for Responder {
 
     fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         if let Some(client) = io.remote_address(id) {
-            io.sends_over(self.flow, id);
+            io.register_sender(self.flow, id);
             self.pending.insert(id, (client, 0, 0));
             self.serve(io, id);
         }

@@ -334,7 +334,7 @@ impl Connection {
         } else if self.losses_count(&ack, verdict.entered) {
             self.begin_recovery(&ack, flight);
         } else if verdict.exited && was_recovering {
-            self.end_recovery(verdict.deflates, &ack);
+            self.end_recovery(verdict.limit_to_flight, &ack);
         } else if ack.acked > 0 && ack.cwnd_limited && !ack.recovering && self.may_grow(&ack) {
             self.grow_window(&ack);
         }

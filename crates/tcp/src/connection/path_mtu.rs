@@ -402,7 +402,7 @@ impl Connection {
             self.counters.icmp_rejected += 1;
         }
         let Some(Probe { range, mtu }) = path.probe.clone() else { return };
-        let sacked = |record: &crate::sent::Sent| record.fate.sacked && record.end >= range.end;
+        let sacked = |record: &crate::sent::Sent| record.status.sacked && record.end >= range.end;
         if una >= range.end || self.snd.sent.at(range.start).is_some_and(sacked) {
             path.probe = None;
             path.search.on_arrived(mtu, now);
@@ -417,7 +417,7 @@ impl Connection {
         let Some(path) = &mut self.path_mtu else { return false };
         path.repairs_probe = false;
         let Some(Probe { range, mtu }) = path.probe.clone() else { return false };
-        if !self.snd.sent.at(range.start).is_some_and(|record| record.fate.lost) {
+        if !self.snd.sent.at(range.start).is_some_and(|record| record.status.lost) {
             return false;
         }
         path.probe = None;

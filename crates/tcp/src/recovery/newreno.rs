@@ -85,7 +85,7 @@ impl Recovery for NewReno {
                     if self.recovery_point.is_none_or(|point| sent.start() >= point) =>
                 {
                     verdict.exited = true;
-                    verdict.deflates = true;
+                    verdict.limit_to_flight = true;
                     self.phase = Phase::Open;
                     self.recovery_point = None;
                     self.departed = 0;

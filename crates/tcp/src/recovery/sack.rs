@@ -48,7 +48,7 @@ impl SackRecovery {
             return None;
         }
         let last = sent.last_unsacked(sent.end())?;
-        if last.fate.retransmitted {
+        if last.status.retransmitted {
             return None;
         }
         let mss = u64::from(mss.max(1));

@@ -143,7 +143,7 @@ fn one(
             let share = reached.as_nanos() as f64 / duration.as_nanos().max(1) as f64;
             live.reached(number, share, || {
                 let state = format!("{} of {}", spaced(Time(reached)), spaced(Time(duration)));
-                (page.so_far(recorder), state)
+                (page.partial(recorder), state)
             });
         }
     };

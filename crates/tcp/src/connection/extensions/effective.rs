@@ -174,7 +174,7 @@ impl Connection {
         let new = start + len > self.rcv.next;
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = self.extensions.get_mut() {
-            host.shared.tallies.segments_rejected += 1;
+            host.shared.request_counters.segments_rejected += 1;
         }
         rejects
     }
@@ -192,7 +192,7 @@ impl Connection {
         if (old || early)
             && let Some(host) = self.extensions.get_mut()
         {
-            host.shared.tallies.acks_rejected += 1;
+            host.shared.request_counters.acks_rejected += 1;
         }
         old || early
     }

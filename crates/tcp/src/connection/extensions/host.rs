@@ -2,7 +2,7 @@
 
 use super::layer_events::{self, LayerChange};
 use super::view::{Source, View};
-use super::{LayerInfo, Tallies};
+use super::{LayerInfo, RequestCounters};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::Variables;
 use crate::extension::{
@@ -89,7 +89,7 @@ pub(in crate::connection) struct Shared {
     pub(super) combined: Combined,
     pub(super) history: History,
     /// All but the times a layer was woken.
-    pub(super) tallies: Tallies,
+    pub(super) request_counters: RequestCounters,
 }
 
 /// The retransmission timer that runs.
@@ -175,8 +175,8 @@ impl Default for Host {
 }
 
 impl Shared {
-    pub(super) fn tallies(&self) -> Tallies {
-        Tallies { wakes: self.wakes, ..self.tallies }
+    pub(super) fn request_counters(&self) -> RequestCounters {
+        RequestCounters { wakes: self.wakes, ..self.request_counters }
     }
 }
 
@@ -309,9 +309,9 @@ impl Host {
 
     #[cold]
     pub(super) fn count_conflicts(&mut self, variable: Variable) {
-        let Shared { combined, tallies, .. } = &mut self.shared;
+        let Shared { combined, request_counters, .. } = &mut self.shared;
         if combined.conflicts(variable) {
-            tallies.count_conflict(variable);
+            request_counters.count_conflict(variable);
         }
     }
 
