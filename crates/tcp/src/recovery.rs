@@ -7,6 +7,7 @@
 pub mod giving_up;
 pub mod go_back_n;
 pub mod newreno;
+mod progress;
 pub mod rack_tlp;
 pub mod reno;
 pub mod sack;
