@@ -38,9 +38,9 @@ pub struct Policy {
     pub uplinks: Vec<String>,
     /// The rules, in the file's order.
     pub rules: Vec<Rule>,
-    /// Where Prometheus is answered.
+    /// The address that answers Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Where the audit log goes; to the standard error output if nothing is said.
+    /// The file of the audit log; by default the standard error output.
     pub audit: Option<PathBuf>,
 }
 

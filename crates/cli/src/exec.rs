@@ -25,7 +25,7 @@ mod recorder;
 
 /// How long connections may take to end in order when the program has gone.
 const DRAIN: Duration = Duration::from_secs(15);
-/// What a shell says of a program that is not there, and of one that cannot be run.
+/// The exit codes of a shell for a program that does not exist, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
@@ -159,7 +159,7 @@ fn start_guard(notifier: &Notifier, ledger: &Ledger) -> io::Result<PipeWriter> {
     Ok(held)
 }
 
-/// What `transom exec` starts: not for people.
+/// Started by `transom exec`, not by people.
 #[derive(clap::Args)]
 pub(crate) struct GuardArgs {}
 

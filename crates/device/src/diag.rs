@@ -33,7 +33,7 @@ pub struct TcpSocket {
     pub remote: SocketAddr,
     /// A number that no other socket of the machine has or had.
     pub cookie: u64,
-    /// Where it is in its life.
+    /// The TCP state.
     pub state: KernelTcpState,
     /// The name of its congestion control.
     pub congestion: Option<String>,

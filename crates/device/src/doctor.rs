@@ -1,4 +1,4 @@
-//! Which devices work on this machine, by trying: each is opened and closed again, in a way that nobody else notices.
+//! Which devices work on this machine, by trying: each is opened and closed again, in a way that no other program notices.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

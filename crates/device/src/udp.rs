@@ -10,7 +10,7 @@
 //! Datagrams are never fragmented. When the path takes less than a packet has, the stack is told as by a router, so its discovery of the path MTU
 //! works as on any path. Congestion is passed through: the ECN field is copied out and in (RFC 6040).
 //!
-//! Nothing is encrypted, and nobody is authenticated: it is as safe as TCP without TLS.
+//! There is no encryption and no authentication: it is as safe as TCP without TLS.
 
 mod coalesce;
 mod cookie;

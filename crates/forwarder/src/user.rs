@@ -37,7 +37,7 @@ const TURN: usize = 64;
 /// The most returning frames that are handled together.
 const BATCH: usize = 32;
 /// How often the thread checks whether it should end.
-const LOOK: Duration = Duration::from_millis(200);
+const STOP_CHECK: Duration = Duration::from_millis(200);
 
 /// The thread that carries frames.
 pub struct User {
@@ -78,7 +78,7 @@ impl User {
     /// namespace of the calling thread.
     ///
     /// # Errors
-    /// What is missing; nothing has been changed then.
+    /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn start(from: &str, device: &str, policy: &PolicyFile) -> Result<Self, Refusal> {
         let rate = policy.rate.ok_or_else(|| {
             Refusal::Parameter(
@@ -219,7 +219,7 @@ impl Carrier {
 
     /// Waits for a frame, or until something is due.
     fn wait(&self, now: Instant) -> io::Result<()> {
-        let mut patience = LOOK;
+        let mut patience = STOP_CHECK;
         if !self.queue.is_empty() {
             patience = patience.min(self.free_at - now);
         }
@@ -343,7 +343,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Where the IP packet begins in a frame, if there is one.
+    /// The offset of the IP packet in a frame, if there is one.
     fn start(&self, frame: &[u8]) -> Option<usize> {
         let at = VirtioNetHdr::LEN + self.link_header;
         // The type of an Ethernet frame: IPv4 or IPv6.

@@ -88,7 +88,7 @@ impl Watched {
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
 /// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says, then calls
-/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as ever. While this thread does something else, they wait for it.
+/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     runtimes: Vec<Arc<Runtime>>,
@@ -110,7 +110,7 @@ impl Stack {
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
             if inner.roles.leader == Leader::Background {
-                runtime.wake_background().ring(); // it finds itself replaced
+                runtime.wake_background().signal(); // it finds itself replaced
             }
             inner.roles.leader = Leader::Application;
             inner.roles.leader_channel = None;
@@ -123,7 +123,7 @@ impl Stack {
 }
 
 impl Driver {
-    /// What to wait for, edge-triggered: each is readable when there is something to do.
+    /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.runtimes.iter().flat_map(|runtime| {
             let device = runtime.device_fd().map(AsFd::as_fd);

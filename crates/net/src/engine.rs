@@ -1,7 +1,6 @@
 //! The work under the lock: packets in, packets out, and waking the waiting threads.
 
 use crate::acceptor::Acceptor;
-use crate::bell::DeviceFd;
 use crate::clock::Clock;
 use crate::driver::Watched;
 use crate::eagerness::Patience;
@@ -11,6 +10,7 @@ use crate::ports::Ports;
 use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
 use crate::roles::Roles;
+use crate::wake_event::DeviceFd;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -46,13 +46,13 @@ pub(crate) struct Inner {
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
-    /// What an event loop that leads wants to know.
+    /// The sockets that a driver watches.
     pub(crate) watched: Watched,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
     /// Listeners that are in other shards too, and the number of this shard among them.
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
-    /// Who keeps the ports, if the host does not choose them itself.
+    /// The reserved ports, if the host does not choose ports itself.
     ports: Option<Arc<Ports>>,
     /// Is told of everything that happens.
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
@@ -374,7 +374,7 @@ impl Inner {
         self.host.on_forwarded(now, forwarded);
     }
 
-    /// What the device is waited for with, if it has that.
+    /// The descriptor that shows when the device has packets, if it has one.
     pub(crate) fn device_fd(&self) -> io::Result<Option<DeviceFd>> {
         self.device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()
     }

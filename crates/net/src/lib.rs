@@ -36,7 +36,6 @@
 
 mod acceptor;
 mod background;
-mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
@@ -65,6 +64,7 @@ mod stream;
 mod sync;
 mod tasks;
 mod waiting;
+mod wake_event;
 
 pub use bytes::Bytes;
 pub use driver::{Driver, SocketReadiness};

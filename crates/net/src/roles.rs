@@ -1,4 +1,4 @@
-//! Who leads, who follows, who is to be woken: what the runtime keeps under the lock beside the host.
+//! Roles: the leader, the followers, and the threads to wake, which the runtime keeps under the lock beside the host.
 
 use crate::eagerness::Eagerness;
 use crate::engine::{Channel, ForwardedPacket};
@@ -43,7 +43,7 @@ pub(crate) struct Roles {
     pub(crate) leader_wakes_at: Instant,
     /// The background thread is parked and must be called when it is needed.
     pub(crate) background_parked: bool,
-    /// Bells to be rung when the lock is free.
+    /// Threads to wake when the lock is free.
     pub(crate) wakers: Vec<Waker>,
     /// Packets to be taken to other shards when the lock is free.
     pub(crate) forwarded: Vec<ForwardedPacket>,

@@ -68,7 +68,7 @@ pub trait Discipline<P>: Send {
     }
 }
 
-/// Where random decisions come from.
+/// A source of random decisions.
 ///
 /// Any `FnMut() -> u64` is one.
 pub trait RandomSource {

@@ -1,4 +1,4 @@
-//! What can be measured of a network without disturbing it.
+//! Measures of a network, taken without disturbing it.
 //!
 //! A [`Recorder`] lets a network run from tick to tick and writes down, at each, what every flow and the links of interest are
 //! like. It only looks; the same network runs in the same way without it.
@@ -27,7 +27,7 @@ pub struct FlowSample {
     pub skipped: u64,
     /// Transfers completed so far.
     pub completed: usize,
-    /// What its sender has sent so far.
+    /// The counters of its sender.
     pub sent: SentSample,
     /// The connection that was opened last as the sender sees it, while there is one.
     pub sender: Option<SenderSample>,
@@ -41,8 +41,8 @@ impl FlowSample {
     }
 }
 
-/// What the sender of a flow has sent so far, over all the flow's connections, those included that are no more. `None` is what whoever
-/// measured it could not tell: the simulator knows everything, a kernel's TCP does not say everything that it knows.
+/// Counters of a flow's sender over all its connections, past ones included. `None`: not known. The simulator knows all of them; a kernel's
+/// TCP does not report all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentSample {
     /// IP packets.
@@ -74,10 +74,10 @@ impl From<Sent> for SentSample {
     }
 }
 
-/// What is known of a flow's sender that is not in the network.
+/// The state of a flow's sender that is not in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutsideSample {
-    /// What it has sent so far.
+    /// The counters of the sender.
     pub sent: SentSample,
     /// The connection that was opened last, while there is one.
     pub sender: Option<SenderSample>,
@@ -121,9 +121,9 @@ impl From<Info> for SenderSample {
 pub struct LinkSample {
     /// When.
     pub at: Instant,
-    /// What waits for the serialiser.
+    /// The packets before the serialiser.
     pub waiting: Traffic,
-    /// What it has done so far.
+    /// The counters of the link.
     pub counters: Counters,
     /// How long the packets had waited that left the queue since the sample before.
     pub delays: Delays,

@@ -193,7 +193,7 @@ impl Sockets<'_> {
         Ok((accepted?, remote))
     }
 
-    /// Where a fresh socket is bound that is to connect to `remote`.
+    /// The address to bind a fresh socket to before it connects to `remote`.
     fn before_begin(&self, fd: i32, remote: SocketAddr) -> Result<Option<SocketAddr>> {
         let socket = self.table.get(fd)?;
         if socket.family != Family::of(remote.ip()) {

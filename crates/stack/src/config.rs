@@ -18,7 +18,7 @@ pub struct Offload {
     pub segmentation: Option<usize>,
 }
 
-/// Who says which ports are free.
+/// The source of free ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortSource {
     /// The host: its addresses are nobody else's, so a port is free when no socket of the host has it.
@@ -29,7 +29,7 @@ pub enum PortSource {
     Caller,
 }
 
-/// What may change of a host's interface while the host runs.
+/// The settings of a host's interface that may change while the host runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// [`StackConfig::mtu`].
@@ -60,7 +60,7 @@ pub struct StackConfig {
     pub secret: [u8; 16],
     /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
     pub shard: Shard,
-    /// Who says which ports are free.
+    /// The source of free ports.
     pub ports: PortSource,
     /// Ports for active opens, where the host chooses them itself.
     pub ephemeral_ports: core::ops::RangeInclusive<u16>,
@@ -162,7 +162,7 @@ pub enum StackConfigError {
     /// A host needs an address.
     #[error("a host needs at least one address")]
     NoAddress,
-    /// On a shared address somebody else says which ports are free.
+    /// On a shared address the caller allocates ports.
     #[error("a host on shared addresses cannot choose its ports itself")]
     SharedPorts,
     /// A prefix longer than the address.
@@ -247,7 +247,7 @@ pub struct StackCounters {
     pub icmp_errors_received: u64,
     /// Packets given up in reassembly.
     pub fragments_dropped: u64,
-    /// Segments on a shared address that concern nobody here, and were left to others to refuse.
+    /// Segments on a shared address without a connection or listener here, which the kernel answers.
     pub left_to_others: u64,
     /// Packets not sent, because their address was not the host's any more.
     pub unsent_without_address: u64,
@@ -258,7 +258,7 @@ pub struct StackCounters {
 }
 
 impl core::iter::Sum for StackCounters {
-    /// What several stacks have counted together.
+    /// The sum of the counters of several stacks.
     fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
         counters.fold(StackCounters::default(), |a, b| StackCounters {
             packets_received: a.packets_received + b.packets_received,

@@ -143,7 +143,7 @@ pub enum BoundPortChange {
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     flows: HashMap<FlowKey, Handler, KeyedHash>,
-    /// Where somebody wants to know of it.
+    /// The flows at each place, if a caller allocates ports.
     places: Option<Places>,
 }
 

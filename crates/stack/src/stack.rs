@@ -398,7 +398,7 @@ impl Stack {
     /// There is pressure: data beyond gaps is dropped, of a few connections at a time.
     #[cold]
     fn prune(&mut self) {
-        for place in self.memory.next_to_look_at(self.slots.capacity()) {
+        for place in self.memory.next_candidates(self.slots.capacity()) {
             let Some(slot) = self.slots.get_mut(place) else { continue };
             self.memory.prune(&mut slot.connection);
             let held = slot.connection.held();

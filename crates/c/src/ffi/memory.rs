@@ -8,7 +8,7 @@ use libc::iovec;
 use std::ffi::{CStr, c_char, c_void};
 use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
 
-#[path = "../../../sansio/src/ffi/memory/copies.rs"]
+#[path = "../../../sansio/src/ffi/copies.rs"]
 mod copies;
 
 pub(super) use copies::{bytes, copy_out_sized, read, write};

@@ -1,4 +1,4 @@
-//! What people read of a broker.
+//! A broker's state as text for people.
 
 use std::fmt::Write as _;
 
@@ -82,7 +82,7 @@ fn counts(counts: &[Count]) -> String {
     if some.is_empty() { "nothing".into() } else { some.join(", ") }
 }
 
-/// What a policy allows.
+/// A policy as text.
 pub(super) fn policy(policy: &Policy) -> String {
     let mut text = format!("uplinks: {}", policy.uplinks.join(", "));
     for rule in &policy.rules {

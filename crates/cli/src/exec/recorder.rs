@@ -1,4 +1,4 @@
-//! What the connections of a program did, for the page of `--report`.
+//! Records the connections of a program, for the page of `--report`.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -381,12 +381,12 @@ impl Job {
             !matches!(waitid(WaitId::Pid(number), look), Ok(None) | Err(Errno::INTR))
         });
         if has_ended {
-            self.bury();
+            self.reap();
         }
     }
 
     /// It has ended, or is about to.
-    fn bury(&mut self) {
+    fn reap(&mut self) {
         // Processes that it has started and left behind end with it. Until it has been waited for, the number is its own.
         self.signal(Signal::KILL);
         let Some(mut child) = self.running.take() else { return };
@@ -434,5 +434,5 @@ fn end_all(jobs: &mut [Job]) {
         jobs.iter_mut().for_each(Job::poll);
         thread::sleep(POLL);
     }
-    jobs.iter_mut().for_each(Job::bury);
+    jobs.iter_mut().for_each(Job::reap);
 }

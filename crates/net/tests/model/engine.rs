@@ -1,9 +1,9 @@
 //! A host that counts packets for each socket.
 
-use crate::bell::{DeviceFd, Packet, Wire};
 use crate::eagerness::Patience;
 use crate::roles::Roles;
 use crate::sync::Arc;
+use crate::wake_event::{DeviceFd, Packet, Wire};
 use std::collections::HashMap;
 use std::io;
 use transom_tcp::time::Instant;

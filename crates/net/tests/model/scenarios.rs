@@ -1,11 +1,11 @@
 //! What may happen at the same time.
 
-use crate::bell::{Packet, Wire};
 use crate::clock::Clock;
 use crate::engine::{Channel, Inner, TIMER};
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::tasks::Slot;
+use crate::wake_event::{Packet, Wire};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{JoinHandle, spawn};
 use shuttle::{Config, MaxSteps, Runner};

@@ -83,7 +83,7 @@ impl Attachment {
         self.process
     }
 
-    /// Where the connection goes to.
+    /// The address of the peer.
     pub(super) fn remote(&self) -> SocketAddr {
         self.offered.remote
     }
@@ -161,7 +161,7 @@ fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Where the values of a [`FlowState`] are among the numbers of an event.
+/// The places of the values of a [`FlowState`] among the numbers of an event.
 #[derive(Debug)]
 struct Places {
     cwnd: usize,

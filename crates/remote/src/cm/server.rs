@@ -131,7 +131,7 @@ impl fmt::Debug for CmServer {
     }
 }
 
-/// Whose socket is ready.
+/// The socket that is ready.
 enum Ready {
     Stop,
     Listener,
@@ -145,7 +145,7 @@ impl CmServer {
     /// given, it listens for programs with flows that are not TCP's.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::AddrInUse`] if somebody listens at `companions`.
+    /// The operating system's; [`io::ErrorKind::AddrInUse`] if another process listens at `companions`.
     pub fn new(places: Vec<PathBuf>, companions: Option<&Path>) -> io::Result<Self> {
         let companions_at = companions.map(UnixName::listen).transpose()?;
         if let Some(name) = &companions_at {
@@ -448,7 +448,7 @@ impl CmServer {
     }
 }
 
-/// What a socket is waited for.
+/// The events of a socket to wait for.
 fn watched(wire: &Wire, read: bool) -> PollFd<'_> {
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, read);

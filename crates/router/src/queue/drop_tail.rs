@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::queue::{Cause, Event};
 
-    /// What a queue with this limit does with packets of these lengths: admitted or not, and its length afterwards.
+    /// Offers packets of these lengths to a queue with this limit. Returns which were admitted, and the length afterwards.
     fn offer(limit: Limit, lens: &[usize]) -> (Vec<bool>, Length) {
         let mut queue = DropTail::new(limit);
         let mut refused = Vec::new();

@@ -53,7 +53,7 @@ pub struct PieConfig {
     pub unit: Unit,
     /// MEAN_PKTSIZE, in bytes.
     pub packet_size: u32,
-    /// Where the queueing delay comes from.
+    /// The estimate of the queueing delay.
     pub estimate: DelayEstimate,
     /// Whether drops are kept from coming too close together or too far apart (section 5.4).
     pub derandomize: bool,

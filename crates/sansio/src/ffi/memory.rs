@@ -7,9 +7,7 @@
 use crate::errno::{EFAULT, EINVAL, Errno, Result};
 use std::ffi::{CStr, c_char};
 
-mod copies;
-
-pub(super) use copies::{bytes, copy_out, copy_out_sized, read, write};
+pub(super) use super::copies::{bytes, copy_out, copy_out_sized, read, write};
 
 /// The string at `from`.
 ///

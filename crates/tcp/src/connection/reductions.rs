@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Whether an acknowledgement shows that the last reduction was for nothing.
-    pub(super) fn was_for_nothing(&mut self, ack: &AckContext) -> bool {
+    pub(super) fn was_spurious(&mut self, ack: &AckContext) -> bool {
         let Some(episode) = &mut self.snd.episode else { return false };
         let found = episode.watch.on_ack(ack);
         if !found && episode.end.is_some_and(|end| ack.una >= end) {

@@ -23,7 +23,7 @@ use crate::output;
 /// The experiment to run, and the directory for its results.
 pub(super) struct Experiment<'a> {
     pub(super) scenario: &'a Scenario,
-    /// Where files that it names are.
+    /// The directory of files that it names.
     pub(super) beside: &'a Path,
     pub(super) plan: &'a Plan,
     pub(super) store: &'a Store,

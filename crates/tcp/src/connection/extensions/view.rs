@@ -22,7 +22,7 @@ pub struct View<'a> {
     now: Instant,
 }
 
-/// Where the values come from.
+/// The source of the values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'a> {
     Connection(&'a Connection),

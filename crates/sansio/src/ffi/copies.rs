@@ -1,6 +1,6 @@
 //! Copies between the caller's memory and ours. `libtransom` uses this file too, so that this unsafe code exists once.
 //!
-//! Every function here asks of its caller what [`memory`](super) says.
+//! Every function here asks of its caller what the module `memory` says.
 
 use std::ffi::c_void;
 use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
