@@ -142,7 +142,7 @@ impl Extension for Imp {
         // What is to be seen is there to be looked at.
         assert!(event.now == view.now() && view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() as u64 <= view.acks_seen());
-        _ = (view.info(), view.past_messages().count(), view.tallies());
+        _ = (view.info(), view.past_messages().count(), view.request_counters());
         for variable in variable::ALL {
             check_ruling(variable, &view.ruling(variable));
         }

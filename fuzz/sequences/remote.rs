@@ -5,7 +5,7 @@
 //! in which the same would be understood again; names are bounded.
 
 use crate::bytes::Script;
-use transom_remote::protocol::binary::{self, DETACH, LIMITS, LOOK, WAKE_AT};
+use transom_remote::protocol::binary::{self, DETACH, LIMITS, STATE_REQUEST, WAKE_AT};
 use transom_remote::protocol::{Command, LONGEST, LONGEST_NAME, ProtocolError, json};
 use transom_tcp::extension::Interval;
 use transom_tcp::extension::variable::ALL;
@@ -32,7 +32,7 @@ fn frame(command: &Command) -> Vec<Vec<u8>> {
             let wake = wake_at.map(|at| frame(WAKE_AT, &[at.map_or(u64::MAX, |at| at.as_nanos())]));
             std::iter::once(limits).chain(wake).collect()
         }
-        Command::Look => vec![frame(LOOK, &[])],
+        Command::Look => vec![frame(STATE_REQUEST, &[])],
         Command::Detach => vec![frame(DETACH, &[])],
     }
 }
@@ -144,7 +144,7 @@ fn text(script: &mut Script<'_>) -> Vec<u8> {
 /// A frame that is nearly one of the protocol's, without its length.
 fn numbers(script: &mut Script<'_>) -> Vec<u8> {
     let (kind, count) = match script.below(8) {
-        0 => (LOOK, 0),
+        0 => (STATE_REQUEST, 0),
         1 => (DETACH, 0),
         2 => (WAKE_AT, 1),
         3 => (script.long(), script.below(8)),

@@ -112,7 +112,7 @@ pub fn attach_filter(program: &Program<'_>, index: u32, side: Side) -> Result<St
     Ok(format!("{name}:[{id}]"))
 }
 
-/// Where an XDP program runs.
+/// The place where an XDP program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
     /// In the driver, before the kernel makes a packet of a frame.

@@ -7,24 +7,24 @@ use libbpf_rs::{ErrorKind, PrintLevel};
 
 /// A refusal by libbpf or the kernel, and what they said about it.
 #[derive(Debug, thiserror::Error)]
-#[error("{action}{said}")]
+#[error("{action}{lines}")]
 pub struct BpfError {
     action: String,
-    said: String,
+    lines: String,
     #[source]
     source: libbpf_rs::Error,
 }
 
 /// The last lines that libbpf has printed: its error numbers alone do not say much.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LIBBPF_LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const LINES: usize = 20;
 
 fn hear(_: PrintLevel, line: String) {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.len() == LINES {
-        said.remove(0);
+    let mut lines = LIBBPF_LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    if lines.len() == LINES {
+        lines.remove(0);
     }
-    said.push(line.trim_end().to_owned());
+    lines.push(line.trim_end().to_owned());
 }
 
 /// Collects what libbpf prints from now on.
@@ -33,7 +33,7 @@ pub(crate) fn listen() {
     ONCE.call_once(|| {
         libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
     });
-    SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    LIBBPF_LINES.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 impl BpfError {
@@ -42,14 +42,14 @@ impl BpfError {
         let action = action.into();
         move |source| {
             let mut lines =
-                std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+                std::mem::take(&mut *LIBBPF_LINES.lock().unwrap_or_else(PoisonError::into_inner));
             // When a capability is missing, libbpf suspects the kernel and limits of memory. The error number says it better.
             lines.retain(|line| !line.contains("-EPERM"));
-            let said = match lines.is_empty() {
+            let lines = match lines.is_empty() {
                 true => String::new(),
                 false => format!(": {}", lines.join("; ")),
             };
-            BpfError { action, said, source }
+            BpfError { action, lines, source }
         }
     }
 

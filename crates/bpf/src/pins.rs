@@ -65,7 +65,7 @@ impl PinDirectory {
         }
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.0
     }

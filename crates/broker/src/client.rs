@@ -32,7 +32,7 @@ use crate::protocol::{
 };
 use crate::wire;
 
-/// Where the broker listens: what the variable `TRANSOM_BROKER` says, else [`DEFAULT_PATH`].
+/// The broker's socket: the value of the variable `TRANSOM_BROKER`, else [`DEFAULT_PATH`].
 pub fn default_path() -> PathBuf {
     std::env::var_os("TRANSOM_BROKER").map_or_else(|| DEFAULT_PATH.into(), PathBuf::from)
 }

@@ -49,7 +49,7 @@ use kernel::Kernel;
 use leases::Leases;
 use serve::Connection;
 
-/// Where pins are unless something else is said.
+/// The directory of pins, by default.
 pub const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
 
 /// The settings of a broker.

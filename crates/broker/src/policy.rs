@@ -38,9 +38,9 @@ pub struct Policy {
     pub uplinks: Vec<String>,
     /// The rules, in the file's order.
     pub rules: Vec<Rule>,
-    /// Where Prometheus is answered.
+    /// The address that answers Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Where the audit log goes; to the standard error output if nothing is said.
+    /// The file of the audit log; by default the standard error output.
     pub audit: Option<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The users.
-    pub who: Who,
+    pub subject: Subject,
     /// The ports, besides those that the kernel gives out by itself.
     pub ports: Ports,
     /// Whether those too that the kernel gives out by itself.
@@ -65,9 +65,9 @@ pub struct Rule {
     pub packets_per_second: Option<u32>,
 }
 
-/// To whom a rule applies.
+/// The users to whom a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Subject {
     /// A user's number.
     User(u32),
     /// A group's number.
@@ -187,10 +187,10 @@ fn prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
 
 impl Allow {
     fn rule(&self) -> Result<Rule, PolicyError> {
-        let who = match (&self.user, &self.group, self.everybody) {
-            (Some(user), None, false) => Who::User(user.user()?),
-            (None, Some(group), false) => Who::Group(group.group()?),
-            (None, None, true) => Who::Everybody,
+        let subject = match (&self.user, &self.group, self.everybody) {
+            (Some(user), None, false) => Subject::User(user.user()?),
+            (None, Some(group), false) => Subject::Group(group.group()?),
+            (None, None, true) => Subject::Everybody,
             _ => {
                 return Err(wrong("each rule needs one of `user`, `group` and `everybody = true`"));
             }
@@ -199,7 +199,7 @@ impl Allow {
             return Err(wrong("`packets-per-second` is at least 1"));
         }
         Ok(Rule {
-            who,
+            subject,
             ports: self.ports.parse()?,
             ephemeral: self.ephemeral.unwrap_or(true),
             addresses: prefixes(&self.addresses)?,
@@ -251,17 +251,17 @@ impl Rule {
         allow.rule()
     }
 
-    /// Whether it lets a caller hold any port of an address.
-    pub fn lets(&self, caller: &Caller, address: IpAddr) -> bool {
+    /// Whether the caller may hold ports of this address.
+    pub fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
         let here = |network: &IpPrefix| contains(network, address);
         self.applies(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
 
     fn applies(&self, caller: &Caller) -> bool {
-        match self.who {
-            Who::User(user) => user == caller.user,
-            Who::Group(group) => caller.groups.contains(&group),
-            Who::Everybody => true,
+        match self.subject {
+            Subject::User(user) => user == caller.user,
+            Subject::Group(group) => caller.groups.contains(&group),
+            Subject::Everybody => true,
         }
     }
 }
@@ -339,7 +339,7 @@ impl Policy {
         ephemeral: &RangeInclusive<u16>,
     ) -> Option<usize> {
         self.rules.iter().position(|rule| {
-            rule.lets(caller, address)
+            rule.allows_address(caller, address)
                 && (rule.ports.contain(port) || (rule.ephemeral && ephemeral.contains(&port)))
         })
     }

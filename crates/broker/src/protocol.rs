@@ -24,7 +24,7 @@ pub const LONGEST: usize = 65_536;
 pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
 pub const LONGEST_NAME: usize = 32;
-/// Where the broker listens unless something else is said.
+/// The broker's socket, by default.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
 /// A client's request.
@@ -204,7 +204,7 @@ pub struct LeaseStatus {
     pub connected: bool,
     /// How many packets a second may leave.
     pub packets_per_second: Option<u32>,
-    /// Where its packets are taken.
+    /// The addresses and ports whose packets it takes.
     pub ports: Vec<SocketAddr>,
     /// Packets that were handed to the process, super-segments as one.
     pub received_packets: u64,

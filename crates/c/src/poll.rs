@@ -1,17 +1,19 @@
 //! `poll` over sockets of this library, descriptors of the kernel's, or both.
 //!
 //! What holds of this library's sockets is known here; of the others the kernel is asked. A call that has to wait lets the kernel wait for the
-//! others and for a bell, which the stacks ring.
+//! others and for an eventfd, which the stacks signal.
 
 use crate::entry::Entry;
 use crate::error::errno_of;
 use crate::registry;
 use crate::stack::OpenStack;
-use crate::watch::{Bell, Poller};
+use crate::watch::Poller;
 use rustix::event::Timespec;
+use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use transom_device::event_fd::EventFd;
 use transom_sockets::errno::{EINTR, Errno, Result};
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL, PollFd};
 
@@ -76,25 +78,26 @@ impl Parts {
         self.ours.iter().filter(|(place, _)| ready(place)).count()
     }
 
-    /// Asks the kernel about the others, and `bell`. Whether that has rung.
+    /// Asks the kernel about the others, and `event_fd`. Also returns whether that was signalled.
     fn ask(
         &self,
         fds: &mut [PollFd],
-        bell: Option<&Bell>,
+        event_fd: Option<&EventFd>,
         timeout: Option<Timespec>,
         kernel: AskKernel<'_>,
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
         let mut asked: Vec<PollFd> =
             self.kernels.iter().filter_map(|&place| fds.get(place).copied()).collect();
-        let bell = bell.map(|bell| bell.fd().as_raw_fd());
-        asked.extend(bell.map(|fd| PollFd { fd, events: 1, revents: 0 }));
+        let event_fd = event_fd.map(|event_fd| event_fd.as_fd().as_raw_fd());
+        asked.extend(event_fd.map(|fd| PollFd { fd, events: 1, revents: 0 }));
         kernel(&mut asked, timeout)?;
-        let rung = bell.is_some() && asked.pop().is_some_and(|bell| bell.revents != 0);
+        let signalled =
+            event_fd.is_some() && asked.pop().is_some_and(|event_fd| event_fd.revents != 0);
         for (answer, &place) in asked.iter().zip(&self.kernels) {
             fds.get_mut(place).into_iter().for_each(|asked| asked.revents = answer.revents);
         }
-        Ok((asked.iter().filter(|answer| answer.revents != 0).count(), rung))
+        Ok((asked.iter().filter(|answer| answer.revents != 0).count(), signalled))
     }
 }
 
@@ -114,11 +117,11 @@ pub(crate) fn poll(
         return Ok(ready + parts.ask(fds, None, none, kernel)?.0);
     }
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let bell = Arc::new(Bell::new().map_err(|error| errno_of(&error))?);
+    let event_fd = Arc::new(EventFd::new().map_err(|error| errno_of(&error))?);
     let stacks = parts.stacks();
     let pollers: Vec<_> = stacks
         .into_iter()
-        .map(|(stack, keys)| (stack, Arc::new(Poller { bell: Arc::clone(&bell), keys })))
+        .map(|(stack, keys)| (stack, Arc::new(Poller { event_fd: Arc::clone(&event_fd), keys })))
         .collect();
     pollers.iter().for_each(|(stack, poller)| stack.add_poller(poller));
     let outcome = loop {
@@ -129,16 +132,16 @@ pub(crate) fn poll(
             (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
         };
         let waits = ready == 0;
-        match parts.ask(fds, waits.then_some(&*bell), left, kernel) {
+        match parts.ask(fds, waits.then_some(&*event_fd), left, kernel) {
             Err(Errno(EINTR)) if !waits => {}
             Err(error) => break Err(error),
-            Ok((others, rung)) if ready + others > 0 || !waits => {
-                if rung {
+            Ok((others, signalled)) if ready + others > 0 || !waits => {
+                if signalled {
                     ready = parts.fill(fds, false);
                 }
                 break Ok(ready + others);
             }
-            Ok((_, true)) => bell.quiet(),
+            Ok((_, true)) => event_fd.reset(),
             Ok((_, false)) => {
                 if deadline.is_some_and(|at| at <= Instant::now()) {
                     break Ok(parts.fill(fds, false));

@@ -128,7 +128,7 @@ fn event(awaited: Awaited) -> HostEvent {
 }
 
 fn port(held: Option<HeldPort>) -> Option<Port> {
-    held.map(|held| Port { address: held.address, keeper: Box::new(held) })
+    held.map(|held| Port { address: held.address, reservation: Box::new(held) })
 }
 
 impl Drive for Driven<'_> {

@@ -1,49 +1,26 @@
-//! Who is told of what happens to sockets: pollable descriptors, calls of `poll`, and the stack's own descriptor.
+//! Notifications of sockets' events: pollable descriptors, calls of `poll`, and the stack's own descriptor.
 //!
 //! The host's lock is held while they are told. So nothing here waits, and nothing here keeps a stack or a socket alive: the end of one wants that
 //! lock.
 
 use crate::entry::Descriptor;
 use crate::stack::{Books, OpenStack};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use transom_device::event_fd::EventFd;
 use transom_net::raw::HostWatcher;
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::Instant;
 
-/// An eventfd that is readable once it was rung, until it is read.
-#[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
-
-impl Bell {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-
-    pub(crate) fn ring(&self) {
-        // It can only fail by overflowing, and then it is readable all the more.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn quiet(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
-    }
-}
-
 /// A call of `poll` that waits for some sockets.
 #[derive(Debug)]
 pub(crate) struct Poller {
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) event_fd: Arc<EventFd>,
     pub(crate) keys: HashSet<i32>,
 }
 
@@ -53,8 +30,8 @@ pub(crate) struct Watch {
     pollable: HashMap<i32, Arc<Descriptor>>,
     pollers: Vec<Arc<Poller>>,
     /// The stack's own descriptor.
-    bell: Bell,
-    rung: bool,
+    event_fd: EventFd,
+    signalled: bool,
     /// Sockets that the stack's descriptor is for: their descriptors, and what is waited for.
     interest: HashMap<i32, (i32, i16)>,
     /// Of these, those that may be ready.
@@ -66,8 +43,8 @@ impl Watch {
         Ok(Watch {
             pollable: HashMap::new(),
             pollers: Vec::new(),
-            bell: Bell::new()?,
-            rung: false,
+            event_fd: EventFd::new()?,
+            signalled: false,
             interest: HashMap::new(),
             candidates: BTreeSet::new(),
         })
@@ -88,16 +65,16 @@ impl Watch {
             return;
         }
         let pollers = self.pollers.iter().filter(|poller| poller.keys.contains(&key));
-        pollers.for_each(|poller| poller.bell.ring());
+        pollers.for_each(|poller| poller.event_fd.signal());
         if self.interest.get(&key).is_some_and(|(_, events)| ready & asked(*events) != 0) {
             self.candidates.insert(key);
-            self.ring();
+            self.signal();
         }
     }
 
-    fn ring(&mut self) {
-        if !std::mem::replace(&mut self.rung, true) {
-            self.bell.ring();
+    fn signal(&mut self) {
+        if !std::mem::replace(&mut self.signalled, true) {
+            self.event_fd.signal();
         }
     }
 }
@@ -126,7 +103,7 @@ impl HostWatcher for Teller {
         let keys: HashSet<i32> =
             watch.pollable.keys().chain(watch.interest.keys()).copied().collect();
         keys.into_iter().for_each(|key| watch.tell(key, i16::MAX));
-        watch.pollers.iter().for_each(|poller| poller.bell.ring());
+        watch.pollers.iter().for_each(|poller| poller.event_fd.signal());
     }
 }
 
@@ -181,10 +158,10 @@ impl OpenStack {
     }
 
     /// The number of the stack's own descriptor.
-    pub(crate) fn bell(&self) -> i32 {
+    pub(crate) fn event_fd(&self) -> i32 {
         use rustix::fd::AsRawFd;
         self.begin_to_watch();
-        self.books.watch().bell.fd().as_raw_fd()
+        self.books.watch().event_fd.as_fd().as_raw_fd()
     }
 
     /// The sockets that are ready for what is waited for, at most so many: descriptors and flags. If there are more, the stack's descriptor stays
@@ -209,10 +186,10 @@ impl OpenStack {
             later.extend(turn);
             watch.candidates = later;
             if watch.candidates.is_empty() {
-                watch.rung = false;
-                watch.bell.quiet();
+                watch.signalled = false;
+                watch.event_fd.reset();
             } else {
-                watch.ring();
+                watch.signal();
             }
             found
         })

@@ -92,7 +92,7 @@ enum Command {
     },
 }
 
-/// Where the broker listens.
+/// The socket of the broker.
 #[derive(clap::Args, Clone, Debug)]
 struct Place {
     /// The broker's socket [default: $TRANSOM_BROKER, else /run/transom/broker.sock]
@@ -115,7 +115,7 @@ struct RunArgs {
     /// An interface whose addresses are lent; may be given more than once
     #[arg(long, value_name = "INTERFACE")]
     uplink: Vec<String>,
-    /// Who may hold what, as in user:alice,ports:8000-8999+443,devices:2,rate:100000; may be given more than once. Other words: group:NAME,
+    /// Add a rule, such as user:alice,ports:8000-8999+443,devices:2,rate:100000; may be given more than once. Other words: group:NAME,
     /// everybody, ephemeral:no, address:NETWORK, peer:NETWORK
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
@@ -134,7 +134,7 @@ struct RunArgs {
 }
 
 impl RunArgs {
-    /// What the file and the arguments say together.
+    /// The policy of the file and the arguments together.
     fn policy(&self) -> anyhow::Result<Policy> {
         let mut policy = match &self.policy {
             Some(path) => Policy::read(path)?,

@@ -82,9 +82,9 @@ fn manage(paths: Vec<PathBuf>, socket: Option<&Path>, quiet: bool) -> anyhow::Re
         bail!("there is nothing to manage: name extension sockets, or give --socket");
     }
     let server = CmServer::new(paths, socket).context("cannot listen for programs")?;
-    let server = server.telling(move |news| {
+    let server = server.on_event(move |event| {
         if !quiet {
-            output::note(news);
+            output::note(event);
         }
     });
     let stopper = server.stopper().context("cannot prepare for signals")?;

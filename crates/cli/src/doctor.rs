@@ -37,18 +37,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn status(findings: &[Finding]) -> ExitCode {
-    let reaches = findings.iter().any(|finding| finding.works && finding.reaches_others);
+    let reaches = findings.iter().any(|finding| finding.works && finding.is_external);
     if reaches { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn as_json(findings: &[Finding]) -> serde_json::Value {
-    let findings = findings.iter().map(|Finding { word, works, what, advice, reaches_others }| {
+    let findings = findings.iter().map(|Finding { word, works, what, advice, is_external }| {
         json!({
             "device": word,
             "works": works,
             "what": what,
             "advice": advice,
-            "reaches_others": reaches_others,
+            "is_external": is_external,
         })
     });
     json!({ "devices": findings.collect::<Vec<_>>() })
@@ -78,7 +78,7 @@ mod tests {
             works,
             what: "what there is".into(),
             advice: advice.map(str::to_owned),
-            reaches_others: works,
+            is_external: works,
         };
         let findings = [finding("udp:A:P", true, None), finding("tun:N", false, Some("do this"))];
         assert_eq!(

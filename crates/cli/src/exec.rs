@@ -25,7 +25,7 @@ mod recorder;
 
 /// How long connections may take to end in order when the program has gone.
 const DRAIN: Duration = Duration::from_secs(15);
-/// What a shell says of a program that is not there, and of one that cannot be run.
+/// The exit codes of a shell for a program that does not exist, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let destinations = Destinations { only: args.only, not: args.not };
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
-    let setup = Setup { stack, destinations, yielding: args.network.has_extensions(), watcher };
+    let setup = Setup { stack, destinations, background: args.network.has_extensions(), watcher };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
@@ -159,7 +159,7 @@ fn start_guard(notifier: &Notifier, ledger: &Ledger) -> io::Result<PipeWriter> {
     Ok(held)
 }
 
-/// What `transom exec` starts: not for people.
+/// Started by `transom exec`, not by people.
 #[derive(clap::Args)]
 pub(crate) struct GuardArgs {}
 

@@ -1,4 +1,4 @@
-//! Where packets go: the options that all commands share, and the host they result in.
+//! The network: the options that all commands share, and the host that they give.
 //!
 //! Transom is a host of its own on a device, which one word names (docs/devices.md): a TUN interface, an Ethernet interface, datagrams to another
 //! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems.
@@ -48,7 +48,7 @@ pub(crate) enum Side {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
-    /// What carries the packets: tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, shared or fd:NUMBER.
+    /// The device for packets: tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, shared or fd:NUMBER.
     ///
     /// tun:NAME is a TUN interface. It is created (as root) unless it exists. To make one for an ordinary user, root runs once: `ip tuntap add dev
     /// transom0 mode tun user USER vnet_hdr`, `ip addr add 10.9.0.1/24 dev transom0` and `ip link set transom0 up`.
@@ -140,7 +140,7 @@ pub(crate) struct Network {
     pub(crate) host: Host,
     /// The addresses the host has; none for the kernel's side, whose addresses are the machine's.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Where the host is, in words.
+    /// The place of the host, in words.
     pub(crate) description: String,
     /// State that a signal must clean up.
     pub(crate) cleanup: Arc<Cleanup>,
@@ -249,7 +249,7 @@ impl NetworkArgs {
     }
 }
 
-/// What only the command knows to do about a device that could not be opened.
+/// Advice about a device that could not be opened, as far as only the command knows it.
 fn explain(error: OpenError, private: bool) -> anyhow::Error {
     let refused = error.reason().kind() == std::io::ErrorKind::PermissionDenied;
     let hint = match error.word() {

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     network: NetworkArgs,
 }
 
-/// Where to listen: a port of all addresses, or of one.
+/// The address to listen at: a port of all addresses, or of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListenAt(pub(crate) SocketAddr);
 

@@ -59,7 +59,7 @@ enum Command {
 /// Control the windows until interrupted
 #[derive(clap::Args, Clone, Debug)]
 struct RunArgs {
-    /// Where windows are rewritten: in the kernel (tc; feature `bpf`), in this program on packets that the kernel queues to it
+    /// The place where windows are rewritten: in the kernel (tc; feature `bpf`), in this program on packets that the kernel queues to it
     /// (nfqueue), or in this program, which forwards frames between two interfaces (user)
     #[arg(long, value_enum)]
     mode: Mode,

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// The file to send; - for standard input.
     file: PathBuf,
 
-    /// Where to, as HOST:PORT; an IPv6 address needs brackets.
+    /// The receiver, as HOST:PORT; an IPv6 address needs brackets.
     #[arg(value_name = "HOST:PORT")]
     to: String,
 

@@ -1,4 +1,4 @@
-//! Where a command puts the data it gets: a file or standard output.
+//! The output for received data: a file or standard output.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -17,7 +17,7 @@ use crate::output;
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
 /// A message that still applies is repeated after this long.
-const SAY_AGAIN: Duration = Duration::from_secs(60);
+const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
 /// The TCP that connects and listens.
 #[derive(Clone, Debug)]
@@ -121,13 +121,13 @@ pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, Sock
         AfterAccept::Next => {}
         AfterAccept::Wait(pause) => {
             // Once in a while: it may go on for long.
-            static SAID: Mutex<Option<Instant>> = Mutex::new(None);
-            let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.is_none_or(|said| said.elapsed() > SAY_AGAIN) {
-                *said = Some(Instant::now());
+            static LAST_REPORT: Mutex<Option<Instant>> = Mutex::new(None);
+            let mut reported = LAST_REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+            if reported.is_none_or(|reported| reported.elapsed() > REPEAT_AFTER) {
+                *reported = Some(Instant::now());
                 output::note(format_args!("transom: cannot accept more connections now: {error}"));
             }
-            drop(said);
+            drop(reported);
             std::thread::sleep(pause);
         }
         AfterAccept::End => {
@@ -150,7 +150,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens.
+    /// The address where it listens.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Listener::Transom(listener) => listener.local_addr(),

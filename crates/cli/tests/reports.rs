@@ -64,6 +64,28 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+/// An event log becomes a page and a picture.
+#[test]
+fn a_log_is_drawn() {
+    let lab = Lab::new(&format!("{SCENARIO}\n[measure]\nlog = [\"sender\"]\n"));
+    lab.run(&["--seed", "1"]).success();
+    let stored = contents(Path::new(&lab.path("results")));
+    let log = stored.keys().find(|path| path.ends_with("log-sender.tlog")).unwrap();
+    let log = Path::new(&lab.path("results")).join(log).to_str().unwrap().to_owned();
+    let [page, picture, other] = ["log.html", "log.svg", "log.pdf"].map(|name| lab.path(name));
+    run(["log", "plot", &log, "-o", &page]).success();
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("Windows of the sender") && text.contains("Connection "), "{text}");
+    run(["log", "plot", &log, "-o", &picture]).success();
+    let text = fs::read_to_string(&picture).unwrap();
+    assert!(text.starts_with("<svg xmlns") && text.contains("Sent data"), "{text}");
+    run(["log", "plot", &log, "-o", &other]).fails_with(1, "must end in .svg or .html");
+    let unknown = ["log", "plot", &log, "-o", &picture, "--connection", "77"];
+    run(unknown).fails_with(1, "has no connection 77");
+    // The log itself, as lines, as before.
+    assert!(run(["log", &log]).success().text().contains("\"event\":\"ack\""));
+}
+
 #[cfg(feature = "png")]
 #[test]
 fn pages_and_pictures_are_made_again_as_they_were() {

@@ -17,8 +17,8 @@ use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 pub struct Capabilities {
     /// The longest IP packet, in bytes including its headers, that may be sent unsegmented.
     pub mtu: usize,
-    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it
-    /// completes the sum.
+    /// Whether [`TxChecksum::Partial`] may be used: the device or its receiver completes
+    /// the sum.
     pub tx_checksum: bool,
     /// The longest super-segment, in bytes including its headers, that may be sent with a
     /// segmentation request; `None` when the device cannot segment.
@@ -68,13 +68,13 @@ impl<'a> TxPacket<'a> {
 
 /// A received packet: a place in a pooled buffer.
 ///
-/// When nobody needs it any more, the buffer goes back to the device with [`Device::recycle`].
+/// After use, the buffer goes back to the device with [`Device::recycle`].
 /// Dropping it instead is safe and costs an allocation later.
 #[derive(Clone, Debug)]
 pub struct RxPacket {
     /// The buffer that holds the packet.
     pub buffer: PacketBuf,
-    /// Where in the buffer the IP packet lies.
+    /// The place of the IP packet in the buffer.
     pub range: Range<usize>,
     /// The state of its checksum, and whether this is a super-segment.
     pub offload: RxOffload,

@@ -1,7 +1,7 @@
 //! The TCP connections of a network namespace, whichever program has them: the kernel's `sock_diag`.
 //!
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
-//! what it has counted with it, so [`Endings`] hears of each as it ends (sock_diag(7); `NETLINK_ADD_MEMBERSHIP` to
+//! what it has counted with it, so [`ClosedSockets`] hears of each as it ends (sock_diag(7); `NETLINK_ADD_MEMBERSHIP` to
 //! `SKNLGRP_INET_TCP_DESTROY`, which takes `CAP_NET_ADMIN` in the namespace). Both look at the namespace that the thread which opened them was
 //! in.
 
@@ -33,7 +33,7 @@ pub struct TcpSocket {
     pub remote: SocketAddr,
     /// A number that no other socket of the machine has or had.
     pub cookie: u64,
-    /// Where it is in its life.
+    /// The TCP state.
     pub state: KernelTcpState,
     /// The name of its congestion control.
     pub congestion: Option<String>,
@@ -79,17 +79,17 @@ impl Diag {
 
 /// Hears of the TCP sockets of a network namespace that have ended.
 #[derive(Debug)]
-pub struct Endings {
+pub struct ClosedSockets {
     netlink: Netlink,
 }
 
-impl Endings {
+impl ClosedSockets {
     /// Of the network namespace that the calling thread is in, from now on.
     ///
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`.
     pub fn open() -> io::Result<Self> {
-        Ok(Endings { netlink: Netlink::listen(SOCK_DIAG, DESTROY_GROUPS)? })
+        Ok(ClosedSockets { netlink: Netlink::listen(SOCK_DIAG, DESTROY_GROUPS)? })
     }
 
     /// The sockets that have ended since the last call, as they were then.

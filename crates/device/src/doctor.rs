@@ -1,4 +1,4 @@
-//! Which devices work on this machine, by trying: each is opened and closed again, in a way that nobody else notices.
+//! Which devices work on this machine, by trying: each is opened and closed again, in a way that no other program notices.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,18 +25,18 @@ pub struct Finding {
     /// Advice, if it does not work.
     pub advice: Option<String>,
     /// Whether it reaches anything outside this process.
-    pub reaches_others: bool,
+    pub is_external: bool,
 }
 
 impl Finding {
     fn good(word: impl Into<String>, what: impl Into<String>) -> Self {
         let (word, what) = (word.into(), what.into());
-        Finding { word, works: true, what, advice: None, reaches_others: true }
+        Finding { word, works: true, what, advice: None, is_external: true }
     }
 
     fn bad(word: impl Into<String>, what: impl Into<String>, advice: Option<String>) -> Self {
         let (word, what) = (word.into(), what.into());
-        Finding { word, works: false, what, advice, reaches_others: true }
+        Finding { word, works: false, what, advice, is_external: true }
     }
 
     /// An error as a finding.
@@ -230,7 +230,7 @@ fn memory() -> Finding {
         }
         Err(error) => Finding::bad(word, chain(&error), None),
     };
-    Finding { reaches_others: false, ..finding }
+    Finding { is_external: false, ..finding }
 }
 
 /// The needs of `--lab`.
@@ -248,7 +248,7 @@ fn own_network() -> Finding {
             Finding::bad(word, chain(&*error), Some(advice.into()))
         }
     };
-    Finding { reaches_others: false, ..finding }
+    Finding { is_external: false, ..finding }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Filters that hold BPF programs, below the queueing discipline `clsact` of an interface (tc-bpf(8)). They outlive the process that made them, so
-//! somebody has to remove them.
+//! they must be removed.
 
 use std::io;
 

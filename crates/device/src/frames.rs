@@ -1,6 +1,6 @@
 //! Whole frames of a network interface that exists already, taken beside the kernel's own network (packet(7)).
 //!
-//! A [`FrameSocket`] gets a copy of everything that comes in by an interface, whoever it is for, and sends what it is given as it is. A
+//! A [`FrameSocket`] gets a copy of each frame that comes in by an interface, for any destination, and sends frames unchanged. A
 //! virtio-net header precedes each frame, in both directions. So a frame that passes from one interface to another may be a super-segment, or
 //! have a partial checksum, without being parsed.
 //!

@@ -1,7 +1,7 @@
 //! All interfaces and addresses of a network namespace, and notice of changes.
 //!
 //! The kernel is asked by rtnetlink (RFC 3549, section 3), which takes no privileges. A socket acts on the network namespace it was opened in,
-//! whoever uses it later.
+//! not on its user's.
 
 use std::io;
 use std::net::IpAddr;
@@ -46,7 +46,7 @@ pub struct HostAddress {
     pub address: IpAddr,
     /// The length of its network's prefix in bits.
     pub prefix: u8,
-    /// Whether packets may leave from it. IPv6 first looks whether somebody else has it (RFC 4862, section 5.4), and an optimistic host does not wait
+    /// Whether packets may leave from it. IPv6 first checks that no other host has it (RFC 4862, section 5.4), and an optimistic host does not wait
     /// for that (RFC 4429).
     pub usable: bool,
     /// Whether it is valid on its own link only.

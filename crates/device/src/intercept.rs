@@ -1,14 +1,14 @@
 //! Programs whose calls for TCP sockets are answered by us: seccomp user notification (seccomp_unotify(2)).
 //!
 //! [`spawn`] starts a program with a filter. The kernel stops a thread that makes one of the calls of [`Kind`], and gives the call to the
-//! [`Notifier`]. Everything else goes on as ever, at full speed: reading, writing and waiting are not seen here. The filter is inherited by all
-//! that the program starts, and cannot be taken off.
+//! [`Notifier`]. All other calls, such as reading, writing and waiting, run in the kernel at full speed. All child processes inherit the filter, and
+//! nobody can remove it.
 //!
 //! The filter is assembled here. `seccompiler` has no way to say "notify", and `libseccomp` is a C library.
 //!
-//! What a program says is hostile: its memory can change under our hands, and its thread can be gone. So whoever answers copies once, asks
-//! [`Notifier::is_valid`], and acts on the copy. Letting a call [go on](Answer::Continue) is safe only because this is no sandbox: the kernel
-//! then does what it would have done without us.
+//! A program is hostile: its memory can change under our hands, and its thread can be gone. So the caller copies once, calls
+//! [`Notifier::is_valid`], and acts on the copy. Letting a call [go on](Answer::Continue) is safe only because the filter is not a sandbox: the
+//! kernel then executes the call unchanged.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,7 @@ pub use notifier::{Answer, Call, Notifier};
 
 /// Starts a program whose calls for TCP sockets come to the [`Notifier`]. It waits at the first of them until it is answered.
 ///
-/// The program is sent SIGTERM when the calling thread ends. With `CAP_SYS_ADMIN` it may gain privileges as ever; without, it cannot
+/// The program is sent SIGTERM when the calling thread ends. With `CAP_SYS_ADMIN` it may gain privileges as usual; without, it cannot
 /// (`PR_SET_NO_NEW_PRIVS`), as the kernel then demands it.
 ///
 /// # Errors

@@ -153,7 +153,7 @@ pub struct InterfaceState {
 pub mod hardware {
     /// Ethernet frames.
     pub const ETHER: u16 = libc::ARPHRD_ETHER;
-    /// Ethernet frames, to nobody else.
+    /// Ethernet frames that stay on this host.
     pub const LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
     /// IP packets with nothing before them: TUN.
     pub const NONE: u16 = libc::ARPHRD_NONE;
@@ -269,8 +269,8 @@ impl Interfaces {
 
     /// Gives an interface an address and, with it, a route to the address' network.
     ///
-    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as nobody else configures
-    /// addresses on an interface of our own making. So packets may be sent from the address at
+    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as no other program configures
+    /// addresses on our own interface. So packets may be sent from the address at
     /// once; for those to it, see [`Interfaces::wait_until_local`].
     ///
     /// # Errors

@@ -13,7 +13,7 @@ const LONGEST: usize = 512;
 /// The kernel's report on one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTcpInfo {
-    /// Where the connection is in its life.
+    /// The TCP state.
     pub state: KernelTcpState,
     /// Maximum segment size for sending, bytes.
     pub mss: u64,

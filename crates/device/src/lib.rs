@@ -56,6 +56,7 @@ pub mod capture;
 mod device;
 pub mod diag;
 pub mod doctor;
+pub mod event_fd;
 pub mod filters;
 pub mod frames;
 pub mod hints;

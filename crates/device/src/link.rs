@@ -1,11 +1,12 @@
-//! An Ethernet as a stack of its own sees it: who is where on the link, and telling others where we are (ARP, RFC 826; neighbour discovery, RFC 4861).
+//! An Ethernet, for a station of its own: finds neighbours and answers their questions (ARP, RFC 826; neighbour discovery, RFC 4861).
 //!
-//! The stack above knows IP packets only. This is what stands between them and frames, for the devices that carry frames:
+//! The stack above knows IP packets only. This module turns them into frames and back, for the devices that carry frames:
 //! [`packet`](crate::packet) and [`xdp`](crate::xdp). It does no input or output but one: the kernel is asked which gateway leads out of the link.
 
 mod frames;
 mod neighbours;
 mod routes;
+mod sending;
 
 use std::io;
 use std::net::IpAddr;
@@ -15,10 +16,11 @@ use transom_wire::offload::TxOffload;
 
 use crate::TxPacket;
 use crate::interface::IpPrefix;
-use frames::Heard;
+use frames::Received;
 pub(crate) use frames::{ETHERNET_LEN, Mac, solicited_node};
 use neighbours::Neighbours;
 pub(crate) use routes::Routes;
+pub(crate) use sending::{OnLink, destination};
 
 /// A packet that waits until its neighbour is found.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ pub(crate) struct NextStation {
 enum Way {
     /// Send it to this station.
     To(Mac),
-    /// It is kept until somebody answers this frame.
+    /// It is kept until a neighbour answers this frame.
     Ask(Option<Vec<u8>>),
     /// It can go nowhere.
     Nowhere,
@@ -150,22 +152,22 @@ impl Link {
 
     /// Looks at a frame that has arrived.
     pub(crate) fn take(&mut self, now: Duration, frame: &[u8]) -> Taken {
-        match frames::hear(frame) {
-            Heard::Packet if frames::is_to(frame, self.mac) => Taken::Packet,
-            Heard::Question { asker, target } if self.has(target) => {
+        match frames::read_frame(frame) {
+            Received::Packet if frames::is_to(frame, self.mac) => Taken::Packet,
+            Received::Question { asker, target } if self.has(target) => {
                 let answer = frames::answer(self.mac, target, asker);
                 // One who looks whether an address is free (RFC 5227, RFC 4862) has none yet.
                 let held = asker.map(|(address, mac)| self.learn(now, address, mac, true));
                 Taken::Link(answer, held.unwrap_or_default())
             }
-            Heard::Answer { address, mac } => {
+            Received::Answer { address, mac } => {
                 Taken::Link(None, self.learn(now, address, mac, false))
             }
-            Heard::Packet | Heard::Question { .. } | Heard::Nothing => Taken::Nothing,
+            Received::Packet | Received::Question { .. } | Received::Nothing => Taken::Nothing,
         }
     }
 
-    /// Somebody says where they are. `asked` says that they have asked for us, and so will be talked to.
+    /// Learns the station of an address. `asked`: the neighbour has asked for ours, so we will soon send to it.
     fn learn(&mut self, now: Duration, address: IpAddr, mac: Mac, asked: bool) -> Vec<Held> {
         // Nobody else has our addresses, and nobody has the address of a group.
         if self.has(address) || mac[0] & 1 != 0 {

@@ -7,7 +7,7 @@
 //!
 //! With [`pair`], each direction is a queue under a mutex, held for moments only (never while
 //! copying), and an eventfd that is readable while there may be something to receive.
-//! [`named`] joins those who know no more of each other than a name. [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
+//! [`named`] joins two ends by a name alone. [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -256,8 +256,8 @@ impl Shared {
 
 /// One end of a [`pair`].
 ///
-/// When the other end has been dropped, this one goes on like a host whose cable was pulled: what
-/// it sends is accepted until the queue is full, and nothing arrives.
+/// When the other end has been dropped, this one behaves like a host whose cable was pulled:
+/// packets are accepted until the queue is full, and none arrive.
 /// [`MemoryDevice::is_connected`] tells.
 #[derive(Debug)]
 pub struct MemoryDevice {

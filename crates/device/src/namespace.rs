@@ -131,7 +131,7 @@ impl Namespace {
 
     /// Starts a program inside the namespace.
     ///
-    /// A program that outlives its caller keeps the namespace, so whoever starts one should wait
+    /// A program that outlives its caller keeps the namespace, so the caller should wait
     /// for it or kill it.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! The crates `netlink-packet-*` know the format of the messages (RFC 3549, section 2). The kernel handles a request before
 //! `send` returns and queues the answer: for requests that ask for something one message with it, and always an acknowledgement that
 //! carries an error number or zero. A request for a dump is answered with any number of messages and one that says it was the last. A
-//! socket acts on the network namespace it was opened in, whoever uses it later.
+//! socket acts on the network namespace it was opened in, not on its user's.
 
 use std::io;
 use std::iter;

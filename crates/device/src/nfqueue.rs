@@ -1,8 +1,8 @@
-//! Packets that the kernel holds until somebody has decided about them (NFQUEUE, `linux/netfilter/nfnetlink_queue.h`).
+//! Packets that the kernel holds until a program decides about them (NFQUEUE, `linux/netfilter/nfnetlink_queue.h`).
 //!
-//! A rule of iptables(8) or nft(8) sends packets to a numbered queue. Whoever has bound the number gets each of them, whole or its beginning,
-//! as a netlink message, and answers with a verdict, which may bring other bytes to go on instead. A packet without a verdict stays where it
-//! is. When nobody has bound the number, or what binds it ends, packets are dropped unless the rule says to pass them by (`--queue-bypass`).
+//! A rule of iptables(8) or nft(8) sends packets to a numbered queue. The process that has bound the number gets each of them, whole or its
+//! beginning, as a netlink message, and answers with a verdict, which may replace the bytes. A packet without a verdict stays where it
+//! is. If no process has bound the number, packets are dropped unless the rule says to pass them by (`--queue-bypass`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -95,7 +95,7 @@ impl PacketQueue {
     /// Binds a number, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ResourceBusy`] if somebody else has it, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`; anything else mostly
+    /// [`io::ErrorKind::ResourceBusy`] if another process has it, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`; anything else mostly
     /// means that the kernel knows no such queues.
     pub fn bind(number: u16, options: QueueOptions) -> io::Result<Self> {
         let mut netlink = Netlink::listen(NETFILTER, 0)?;
@@ -254,7 +254,7 @@ impl Nla for Attribute<'_> {
     }
 }
 
-/// Where in a message what is.
+/// The parts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     id: u32,

@@ -27,7 +27,7 @@ use crate::word::{DeviceWord, HostPort, UdpEnd};
 
 pub use error::{OpenError, Reason};
 
-/// Where the broker of `shared` listens, unless its word says otherwise.
+/// The socket of the broker of `shared`, by default.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
 
 /// A function that opens `shared`: it asks the broker at a socket for a device. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
@@ -70,9 +70,9 @@ pub struct Opened {
     pub device: Box<dyn Device>,
     /// The addresses that the stack on it has.
     pub addresses: Vec<IpPrefix>,
-    /// Where it is, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
+    /// The place of the device, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
-    /// What came with the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or what belongs to
+    /// A companion of the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or the state of
     /// [the kernel's address](crate::packet).
     pub lease: Option<Box<dyn Any + Send>>,
 }

@@ -1,13 +1,13 @@
 //! An Ethernet interface, beside the kernel's own network (packet(7), AF_PACKET).
 //!
 //! The stack is a station of its own on the link: it has its own address, its own MAC address, and answers ARP and neighbour discovery itself.
-//! To the kernel what is for that station is for somebody else, so it says nothing about it; the two do not meet. Nor can they talk to each other:
-//! frames go out, and what the interface's own machine sends is not heard.
+//! The kernel treats frames for that station as another machine's, and does not answer them. The two cannot talk to each other: the stack's frames
+//! go out on the link, and the stack does not receive frames that its own machine sends.
 //!
 //! A virtio-net header stands before each frame, so checksums may be left open and super-segments cross in one system call, both
 //! ways, as with a [TUN interface](crate::tun).
 //!
-//! Opening takes `CAP_NET_RAW`. Its holder can send and hear everything on that link: this is for one process that is trusted.
+//! Opening takes `CAP_NET_RAW`. Its holder can send and receive everything on that link, so give it only to trusted processes.
 //!
 //! With the feature `bpf` the stack may also have [the kernel's own address](KernelAddress). It shares the interface's MAC address then, and the kernel
 //! answers ARP and neighbour discovery. A program at the interface's ingress keeps the kernel silent about the ports that the stack uses.
@@ -20,9 +20,9 @@ mod socket;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
@@ -30,7 +30,7 @@ use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
-use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken};
+use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Routes, Taken};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 #[cfg(feature = "bpf")]
 pub(crate) use kernel_address::try_load as try_silence;
@@ -275,7 +275,7 @@ impl PacketBuilder {
         let hears = filter::program(link.mac(), &self.addresses);
         let socket = PacketSocket::open(place.index(), &hears).map_err(PacketError::Socket)?;
         socket.join(place.index(), link.mac(), &self.addresses).map_err(PacketError::Socket)?;
-        let device = PacketDevice::new(Station { place, mtu, link }, socket, self.offload);
+        let mut device = PacketDevice::new(Station { place, mtu, link }, socket, self.offload);
         for frame in device.link.announcements() {
             device.send_frame(&frame);
         }
@@ -349,42 +349,6 @@ impl PacketDevice {
         self.discarded
     }
 
-    /// Sends a frame of the link's own; one that is lost is sent again when it is needed again.
-    fn send_frame(&self, frame: &[u8]) {
-        let _ = self
-            .socket
-            .send(&[IoSlice::new(&VirtioNetHdr::default().encode()), IoSlice::new(frame)]);
-    }
-
-    fn send_to(&self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
-            .map_err(SendError::Offload)?;
-        let front = front(header, self.link.mac(), to, packet.headers);
-        let outcome = self.socket.send(&[
-            IoSlice::new(&front),
-            IoSlice::new(packet.headers),
-            IoSlice::new(packet.payload[0]),
-            IoSlice::new(packet.payload[1]),
-        ]);
-        outcome.map_err(|errno| match errno {
-            // The queue is full, or memory short; both pass.
-            Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
-            errno => self.place.failed(errno),
-        })
-    }
-
-    /// A frame that is no packet for the stack, perhaps one that tells where a neighbour is.
-    fn take_link_frame(&mut self, answer: Option<Vec<u8>>, held: Vec<crate::link::Held>) {
-        if let Some(answer) = answer {
-            self.send_frame(&answer);
-        }
-        for crate::link::Held { packet, offload, to } in held {
-            let packet = TxPacket { headers: &packet, payload: [&[]; 2], offload };
-            // As on any link, some are lost.
-            let _ = self.send_to(to, &packet);
-        }
-    }
-
     /// Looks at what was received: `bytes` is all of it. Says what the packet's offload state is, if it is a packet for the stack.
     fn look_at(&mut self, bytes: &[u8]) -> Option<RxOffload> {
         let frame = bytes.get(VirtioNetHdr::LEN..)?;
@@ -402,7 +366,7 @@ impl PacketDevice {
                 offload
             }
             Taken::Link(answer, held) => {
-                self.take_link_frame(answer, held);
+                self.send_after_link_frame(answer, held);
                 None
             }
             Taken::Nothing => None,
@@ -446,12 +410,32 @@ pub(crate) fn ethernet_header(from: Mac, to: Mac, packet: &[u8]) -> [u8; ETHERNE
     header
 }
 
-/// The destination of a packet that begins like this.
-pub(crate) fn destination(headers: &[u8]) -> Option<IpAddr> {
-    match headers.first()? >> 4 {
-        4 => Some(Ipv4Addr::from(*headers.get(16..)?.first_chunk::<4>()?).into()),
-        6 => Some(Ipv6Addr::from(*headers.get(24..)?.first_chunk::<16>()?).into()),
-        _ => None,
+impl OnLink for PacketDevice {
+    fn link(&mut self) -> (&mut Link, Duration) {
+        (&mut self.link, self.started.elapsed())
+    }
+
+    fn send_frame(&mut self, frame: &[u8]) {
+        let _ = self
+            .socket
+            .send(&[IoSlice::new(&VirtioNetHdr::default().encode()), IoSlice::new(frame)]);
+    }
+
+    fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+            .map_err(SendError::Offload)?;
+        let front = front(header, self.link.mac(), to, packet.headers);
+        let outcome = self.socket.send(&[
+            IoSlice::new(&front),
+            IoSlice::new(packet.headers),
+            IoSlice::new(packet.payload[0]),
+            IoSlice::new(packet.payload[1]),
+        ]);
+        outcome.map_err(|errno| match errno {
+            // The queue is full, or memory short; both pass.
+            Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
+            errno => self.place.failed(errno),
+        })
     }
 }
 
@@ -462,13 +446,7 @@ impl Device for PacketDevice {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         self.capabilities.admit(packet)?;
-        let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
-        let now = self.started.elapsed();
-        let next = self.link.next_station(now, destination, packet)?;
-        if let Some(question) = next.question {
-            self.send_frame(&question);
-        }
-        next.station.map_or(Ok(()), |station| self.send_to(station, packet))
+        self.send_packet(packet)
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {

@@ -1,8 +1,8 @@
 //! The statistics of the queue in front of a network interface.
 //!
-//! Every interface has a *root queueing discipline* (tc(8)): what it does not send at once waits there. The kernel counts what waits, and
-//! what was dropped, and tells it in answer to `RTM_GETQDISC`. Asking takes a few microseconds and the lock that guards all network
-//! settings, so who asks for every packet asks too often.
+//! Every interface has a *root queueing discipline* (tc(8)): packets that are not sent at once wait there. The kernel counts waiting and
+//! dropped packets, and reports them in answer to `RTM_GETQDISC`. Asking takes a few microseconds and the lock that guards all network
+//! settings, so do not ask for each packet.
 //!
 //! Some have no length of their own: `noqueue` keeps nothing, `mq` is one queue for each of the card's and adds them up when it is
 //! asked.

@@ -1,7 +1,7 @@
 //! The kernel's addresses and routes, for a stack that shares its addresses. [`Changes`](crate::host::Changes) tells when they change.
 //!
 //! The kernel is asked by rtnetlink (RFC 3549, section 3), which takes no privileges. A socket acts on the network namespace it was opened in,
-//! whoever uses it later. Attributes are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.
+//! not on its user's. Attributes are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,8 +1,8 @@
-//! Having a thread preferred to others, for work that cannot wait.
+//! Real-time scheduling of a thread, for work that cannot wait.
 //!
 //! A thread in the real-time class (`SCHED_FIFO`, sched(7)) runs as soon as it can, whatever else the machine does. That takes
 //! `CAP_SYS_NICE` or a limit (`RLIMIT_RTPRIO`) that allows it. The system lets the class have 95 % of each processor only (`sched_rt_runtime_us`), and
-//! whoever takes more stands still for the rest of a second: a thread that never sleeps has to see to it that it does.
+//! a thread that takes more is stopped for the rest of a second. So a thread that never blocks must sleep now and then.
 
 use std::io;
 

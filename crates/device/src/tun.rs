@@ -99,8 +99,8 @@ impl Tun {
         self
     }
 
-    /// Leaves no super-segment to the kernel whose segments have less than `bytes` of payload: it is cut here. Who looks at what is sent may not take
-    /// such.
+    /// Leaves no super-segment to the kernel whose segments have less than `bytes` of payload: it is cut here. Some receivers reject
+    /// shorter ones.
     pub fn with_min_segment(mut self, bytes: u16) -> Self {
         self.min_segment = bytes;
         self

@@ -10,7 +10,7 @@
 //! Datagrams are never fragmented. When the path takes less than a packet has, the stack is told as by a router, so its discovery of the path MTU
 //! works as on any path. Congestion is passed through: the ECN field is copied out and in (RFC 6040).
 //!
-//! Nothing is encrypted, and nobody is authenticated: it is as safe as TCP without TLS.
+//! There is no encryption and no authentication: it is as safe as TCP without TLS.
 
 mod coalesce;
 mod cookie;
@@ -28,7 +28,7 @@ mod too_big;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum};
 use transom_wire::{Ecn, ip};
 
 use crate::interface::IpPrefix;
+use crate::link::destination;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 use datagram::{Addresses, CHECKSUM_COVERED, HEADER_LEN, Header, Refusal, kind};
 use joined::{Joined, Step};
@@ -102,7 +103,7 @@ struct Batch {
     at: usize,
 }
 
-/// Where a packet goes.
+/// The route of a packet.
 #[derive(Clone, Copy)]
 struct Route {
     to: SocketAddr,
@@ -126,13 +127,13 @@ fn fresh() -> u32 {
 }
 
 impl UdpTunnel {
-    /// Connects to the end that listens at `remote`. Waits to be let in for up to ten seconds.
+    /// Connects to the end that listens at `remote`. Waits for admission for up to ten seconds.
     ///
-    /// `wanted` are the addresses inside the tunnel to ask for, one of each IP version at most; without any, those come that the other end
-    /// gives. `mtu` is the longest IP packet inside; by default what the path takes.
+    /// `wanted` are the addresses inside the tunnel to ask for, one of each IP version at most; without any, the other end
+    /// assigns them. `mtu` is the longest IP packet inside; by default the longest that the path takes.
     ///
     /// # Errors
-    /// [`UdpError`]: nobody answers there, or does not let us in.
+    /// [`UdpError`]: no answer, or a refusal.
     pub fn connect(
         remote: SocketAddr,
         wanted: &[IpAddr],
@@ -196,7 +197,7 @@ impl UdpTunnel {
         }
     }
 
-    /// Where it listens, or sends from.
+    /// The local address of the socket.
     ///
     /// # Errors
     /// The kernel's.
@@ -234,7 +235,7 @@ impl UdpTunnel {
                 let source = silence.unwrap_or_else(|| io::ErrorKind::TimedOut.into());
                 return Err(UdpError::Silent { remote, source });
             }
-            let hello = joined.greet(now);
+            let hello = joined.make_hello(now);
             // The kernel tells of what came of the one before.
             if let Err(error) = self.socket.send(remote, &hello, None, Ecn::NotEct) {
                 silence = Some(error);
@@ -269,7 +270,7 @@ impl UdpTunnel {
         }
     }
 
-    /// Where packets for this address go.
+    /// The route of packets for this address.
     fn route(&mut self, address: IpAddr) -> io::Result<Route> {
         let (now, mtu) = (self.now(), self.capabilities.mtu);
         let unreachable = || io::Error::from(io::ErrorKind::HostUnreachable);
@@ -377,7 +378,7 @@ impl UdpTunnel {
             let range = start..batch.at + end;
             batch.at += stride.saturating_mul(count);
             let packet = batch.buffer.bytes_mut().get_mut(range.clone()).unwrap_or_default();
-            if !bring_in(packet, ecn) {
+            if !decapsulate_ecn(packet, ecn) {
                 self.discarded += 1;
                 continue;
             }
@@ -453,7 +454,7 @@ fn judge(
 }
 
 /// A packet leaves the tunnel: congestion that was met outside is marked inside (RFC 6040 section 4.2). Whether it may be delivered.
-fn bring_in(packet: &mut [u8], outer: Ecn) -> bool {
+fn decapsulate_ecn(packet: &mut [u8], outer: Ecn) -> bool {
     if outer != Ecn::Ce {
         return true;
     }
@@ -462,15 +463,6 @@ fn bring_in(packet: &mut [u8], outer: Ecn) -> bool {
         Ecn::NotEct => false,
         Ecn::Ce => true,
         Ecn::Ect0 | Ecn::Ect1 => ip::set_ecn(packet, Ecn::Ce).is_ok(),
-    }
-}
-
-/// The destination of a packet that begins like this.
-fn destination(headers: &[u8]) -> Option<IpAddr> {
-    match headers.first()? >> 4 {
-        4 => Some(Ipv4Addr::from(*headers.get(16..)?.first_chunk::<4>()?).into()),
-        6 => Some(Ipv6Addr::from(*headers.get(24..)?.first_chunk::<16>()?).into()),
-        _ => None,
     }
 }
 

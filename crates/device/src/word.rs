@@ -40,7 +40,7 @@ mod tests;
 pub enum DeviceWord {
     /// The machine's own address, shared with the kernel, by way of the broker.
     Shared {
-        /// Where the broker listens, if not at the usual place.
+        /// The broker's socket, if not the usual one.
         socket: Option<PathBuf>,
     },
     /// A TUN interface.

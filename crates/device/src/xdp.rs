@@ -1,13 +1,13 @@
 //! An Ethernet interface by AF_XDP: frames pass between the driver and memory of ours, and never become the kernel's packets.
 //!
-//! As with [`packet`](crate::packet), the stack is a station of its own on the link. A program at the driver gives what is for that station to us, and
-//! leaves the rest to the kernel. Questions for everybody (ARP, neighbour discovery) are heard by a packet socket, so that the kernel hears them too.
+//! As with [`packet`](crate::packet), the stack is a station of its own on the link. A program at the driver gives us the frames for that station, and
+//! leaves the rest to the kernel. A packet socket receives broadcast questions (ARP, neighbour discovery), so that the kernel receives them too.
 //!
-//! Where a driver can, nothing is copied; others, veth among them, copy. There are no super-segments and no open checksums: the stack's are cut and
-//! completed here, and what arrives is as it was on the wire. A veth pair leaves checksums open and does not say so; such a checksum field holds the sum
-//! of the pseudo-header alone, and is taken for what it is.
+//! Some drivers copy nothing; others, such as veth, copy each frame. There are no super-segments and no open checksums: the stack's are cut and
+//! completed here, and packets arrive as they were on the wire. A veth pair leaves checksums open and does not report it. Such a checksum field holds
+//! the sum of the pseudo-header alone, and is recognised by that.
 //!
-//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`, and Linux 5.9. The interface must have one queue, since what comes in by others would be missed.
+//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`, and Linux 5.9. The interface must have one queue, since packets of other queues would be missed.
 //!
 //! The crate `xdp` has the rings and the memory: it is all Rust, has no dependencies and builds with stable compilers. (`xsk-rs` needs libxdp, a C
 //! library, and clang.) The program is loaded by `transom-bpf`, as the router's and the broker's are.
@@ -18,7 +18,7 @@ mod rings;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -28,10 +28,8 @@ use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
 use transom_wire::{Protocol, tcp};
 
 use crate::interface::IpPrefix;
-use crate::link::{ETHERNET_LEN, Held, Link, Mac, Taken};
-use crate::packet::{
-    PacketError, Place, QuestionSocket, Station, destination, ethernet_header, station,
-};
+use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Taken};
+use crate::packet::{PacketError, Place, QuestionSocket, Station, ethernet_header, station};
 use crate::{Capabilities, Device, MAX_HEAD, RxPacket, SendError, TxPacket};
 use program::Redirection;
 use rings::Rings;
@@ -205,56 +203,8 @@ impl XdpDevice {
         self.redirection.is_native()
     }
 
-    fn send_frame(&mut self, frame: &[u8]) {
-        // One that is lost is sent again when it is needed again.
-        let _ = self.rings.send([frame].into_iter());
-        self.rings.flush();
-    }
-
-    fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
-            .map_err(SendError::Offload)?;
-        let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
-        // A whole packet may come as headers alone.
-        let mut head = [0; 2048];
-        let mut outcome = Ok(());
-        let mut sent = 0;
-        while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
-            let [first, second, third] = segment.payload;
-            let parts = [&ethernet[..], &head[..segment.header_len], first, second, third];
-            outcome = self.rings.send(parts.into_iter());
-            if outcome.is_err() {
-                break;
-            }
-            sent += 1;
-        }
-        self.rings.flush();
-        // The rest of the super-segment is lost, as in any full queue.
-        if sent > 0 { Ok(()) } else { outcome }
-    }
-
-    fn take_link_frame(&mut self, answer: Option<Vec<u8>>, held: Vec<Held>) {
-        if let Some(answer) = answer {
-            self.send_frame(&answer);
-        }
-        for Held { packet, offload, to } in held {
-            let packet = TxPacket { headers: &packet, payload: [&[]; 2], offload };
-            let _ = self.send_held(to, &packet);
-        }
-    }
-
-    /// A packet that has waited is in one piece, whose headers are cut off for the segmenter.
-    fn send_held(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let header_len = match packet.offload.segmentation {
-            Some(segmentation) => usize::from(segmentation.header_len),
-            None => packet.headers.len().min(MAX_HEAD),
-        };
-        let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
-        self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
-    }
-
     /// Hears questions about our addresses, until there are no more. Says what became of the interface, if something did.
-    fn hear_questions(&mut self) -> io::Error {
+    fn answer_address_requests(&mut self) -> io::Error {
         let mut question = std::mem::take(&mut self.question);
         let errno = loop {
             let length = match self.questions.receive(&mut question) {
@@ -263,7 +213,7 @@ impl XdpDevice {
             };
             let frame = question.get(..length).unwrap_or_default();
             if let Taken::Link(answer, held) = self.link.take(self.started.elapsed(), frame) {
-                self.take_link_frame(answer, held);
+                self.send_after_link_frame(answer, held);
             }
         };
         self.question = question;
@@ -291,6 +241,49 @@ fn is_open(packet: &[u8]) -> bool {
     field.is_some_and(|field| u16::from_be_bytes(*field) == ip.pseudo_header(length).get())
 }
 
+impl OnLink for XdpDevice {
+    fn link(&mut self) -> (&mut Link, Duration) {
+        (&mut self.link, self.started.elapsed())
+    }
+
+    fn send_frame(&mut self, frame: &[u8]) {
+        let _ = self.rings.send([frame].into_iter());
+        self.rings.flush();
+    }
+
+    fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
+            .map_err(SendError::Offload)?;
+        let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
+        // A whole packet may come as headers alone.
+        let mut head = [0; 2048];
+        let mut outcome = Ok(());
+        let mut sent = 0;
+        while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
+            let [first, second, third] = segment.payload;
+            let parts = [&ethernet[..], &head[..segment.header_len], first, second, third];
+            outcome = self.rings.send(parts.into_iter());
+            if outcome.is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        self.rings.flush();
+        // The rest of the super-segment is lost, as in any full queue.
+        if sent > 0 { Ok(()) } else { outcome }
+    }
+
+    /// Cuts off the headers for the segmenter.
+    fn send_held(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header_len = match packet.offload.segmentation {
+            Some(segmentation) => usize::from(segmentation.header_len),
+            None => packet.headers.len().min(MAX_HEAD),
+        };
+        let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
+        self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
+    }
+}
+
 impl Device for XdpDevice {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -303,13 +296,7 @@ impl Device for XdpDevice {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         self.capabilities().admit(packet)?;
-        let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
-        let now = self.started.elapsed();
-        let next = self.link.next_station(now, destination, packet)?;
-        if let Some(question) = next.question {
-            self.send_frame(&question);
-        }
-        next.station.map_or(Ok(()), |station| self.send_to(station, packet))
+        self.send_packet(packet)
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {
@@ -317,7 +304,7 @@ impl Device for XdpDevice {
             let mut buffer = self.pool.take();
             let Some(length) = self.rings.receive(buffer.bytes_mut()) else {
                 self.pool.put(buffer);
-                return Err(self.hear_questions());
+                return Err(self.answer_address_requests());
             };
             let frame = buffer.bytes().get(..length).unwrap_or_default();
             match self.link.take(self.started.elapsed(), frame) {
@@ -328,7 +315,7 @@ impl Device for XdpDevice {
                     let offload = RxOffload { checksum, segmentation: None };
                     return Ok(RxPacket { buffer, range: ETHERNET_LEN..length, offload });
                 }
-                Taken::Link(answer, held) => self.take_link_frame(answer, held),
+                Taken::Link(answer, held) => self.send_after_link_frame(answer, held),
                 Taken::Nothing => self.discarded += 1,
             }
             self.pool.put(buffer);

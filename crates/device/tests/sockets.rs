@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, namespace, quiet_namespace, tun};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use transom_device::diag::{Diag, Endings};
+use transom_device::diag::{ClosedSockets, Diag};
 use transom_device::interface::IpPrefix;
 use transom_device::tun::Tun;
 
@@ -17,7 +17,7 @@ fn prefix(text: &str) -> IpPrefix {
 #[test]
 fn what_a_connection_has_counted_is_told_when_it_ends() {
     let Some(namespace) = namespace() else { return };
-    let mut endings = namespace.run(Endings::open).unwrap().unwrap();
+    let mut closed_sockets = namespace.run(ClosedSockets::open).unwrap().unwrap();
     let (here, there) = namespace
         .run(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,14 +36,14 @@ fn what_a_connection_has_counted_is_told_when_it_ends() {
     while !(ended.iter().any(|one: &transom_device::diag::TcpSocket| one.local == here)
         && ended.iter().any(|one| one.local == there && one.remote == here))
     {
-        ended.extend(endings.take().unwrap());
+        ended.extend(closed_sockets.take().unwrap());
         assert!(Instant::now() < deadline, "only these have ended: {ended:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     let receiver = ended.iter().find(|one| one.local == there && one.remote == here).unwrap();
     let received = receiver.info.unwrap().bytes_received;
     assert!(received.is_none_or(|bytes| (7000..=7001).contains(&bytes)), "{receiver:?}");
-    assert!(endings.take().unwrap().is_empty());
+    assert!(closed_sockets.take().unwrap().is_empty());
 }
 
 #[test]

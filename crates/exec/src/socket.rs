@@ -93,7 +93,7 @@ impl Socket {
         let State::Connected(pump) = &self.state else { return };
         let outer = &pump.outer;
         if let (Ok(local), Ok(peer), Some(info)) = (outer.local(), outer.peer(), self.info()) {
-            watcher.look(self.serial, [local, peer], &info, last);
+            watcher.sample(self.serial, [local, peer], &info, last);
         }
     }
 

@@ -10,7 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use transom_device::intercept::{Answer, Notifier};
-use transom_net::{Driver, Info, News, Stack};
+use transom_net::{Driver, Info, SocketReadiness, Stack};
 
 use crate::destinations::Destinations;
 use crate::ledger::{Calls, Ledger};
@@ -39,8 +39,8 @@ pub struct Setup {
     pub stack: Option<Stack>,
     /// Which destinations are reached by it.
     pub destinations: Destinations,
-    /// Whether connections shall yield to others, so that little should lie in front of them.
-    pub yielding: bool,
+    /// Whether connections are background traffic, so that little data should wait in front of them.
+    pub background: bool,
     /// Is told how Transom's connections go.
     pub watcher: Option<Box<dyn Watcher>>,
 }
@@ -48,7 +48,7 @@ pub struct Setup {
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
 pub trait Watcher: std::fmt::Debug {
     /// Takes the state of a connection. Each connection has its own number. The `last` call comes when the program has closed it, or it has failed.
-    fn look(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
+    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
 }
 
 /// How long after each other a [`Watcher`] is told.
@@ -88,7 +88,7 @@ pub(crate) struct Supervisor {
     /// When the watcher is told next.
     look_at: Instant,
     serial: u64,
-    news: Vec<News>,
+    changes: Vec<SocketReadiness>,
     epoll: OwnedFd,
     /// Sockets that have more to do than they had time for.
     busy: Vec<u64>,
@@ -113,7 +113,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         driver,
         look_at: Instant::now(),
         serial: 0,
-        news: Vec::new(),
+        changes: Vec::new(),
         calls: Calls::new(notifier, ledger),
         setup,
         sockets: HashMap::new(),
@@ -171,7 +171,7 @@ impl Supervisor {
             // The peer may have answered at once.
             self.drive(device || !self.busy.is_empty());
             work.extend(self.busy.drain(..));
-            for News { token, readable, writable } in std::mem::take(&mut self.news) {
+            for SocketReadiness { token, readable, writable } in std::mem::take(&mut self.changes) {
                 let mut flags = epoll::EventFlags::empty();
                 flags.set(epoll::EventFlags::IN, readable);
                 flags.set(epoll::EventFlags::OUT, writable);
@@ -190,7 +190,7 @@ impl Supervisor {
         let rest = self.driver.as_mut().and_then(Driver::rest);
         let look = self.watches().then(|| self.look_at.saturating_duration_since(Instant::now()));
         let rest = look.into_iter().chain(rest).min();
-        let timeout = match (self.busy.is_empty() && self.news.is_empty(), programs) {
+        let timeout = match (self.busy.is_empty() && self.changes.is_empty(), programs) {
             (false, _) => Some(Duration::ZERO),
             (true, false) => Some(rest.unwrap_or(Duration::MAX).min(Duration::from_secs(1))),
             (true, true) => rest,
@@ -235,7 +235,7 @@ impl Supervisor {
     /// Does Transom's work: with `look` also what has arrived.
     pub(crate) fn drive(&mut self, look: bool) {
         if let Some(driver) = &mut self.driver {
-            driver.work(look, &mut self.news);
+            driver.work(look, &mut self.changes);
         }
     }
 
@@ -345,7 +345,7 @@ impl Supervisor {
 
     /// How much may lie in a pair.
     pub(crate) fn pair_size(&self) -> usize {
-        if self.setup.yielding { SMALL_PAIR } else { PAIR }
+        if self.setup.background { SMALL_PAIR } else { PAIR }
     }
 
     /// Has a socket's pair or outer side watched.

@@ -9,7 +9,7 @@ use transom_tcp::extension::{Extension, ExtensionChoice};
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Where it is specified.
+    /// The specification.
     pub source: &'static str,
     /// Its effect, in a few words.
     pub summary: &'static str,

@@ -14,7 +14,7 @@
 //!
 //! - No flow gets more than its own window, so the macroflow is no more aggressive than its flows would be without it.
 //! - It does not shrink to nothing: the flow with the least window per weight has no more than its share, so its own window is its limit,
-//!   and grows as ever; the sum with it.
+//!   and grows as usual, and so does the sum.
 //! - Shares become equal: while the others wait at their share, a flow below its share catches up by its own growth. When all have their
 //!   share, all grow.
 //! - A share is one segment at least, so that everyone can go on.

@@ -4,7 +4,7 @@
 //! With n segments outstanding of which the first is lost, n − 1 duplicates can come; with fewer than three of them standard fast retransmit never
 //! begins, and a timeout repairs the loss. So dupthresh is n − 1 while n is at most four, one at least, and TCP's own with more.
 //!
-//! What differs: the number is set when segments leave and are acknowledged, not when a duplicate arrives. With two segments outstanding, the only
+//! A difference: the number is set when segments leave and are acknowledged, not when a duplicate arrives. With two segments outstanding, the only
 //! duplicate would have passed by then. If the first duplicates release new data (RFC 3042), that causes further duplicates. So the extension
 //! requests nothing while there is new data and room for it.
 

@@ -20,10 +20,10 @@ use transom_tcp::time::Duration;
 pub const ALLOWED: Duration = Duration::from_millis(10);
 
 /// This many calls in a row may take too long.
-const FORGIVEN: u32 = 2;
+const MAX_SLOW_CALLS: u32 = 2;
 
 /// A layer whose calls take longer than this on average is detached when its host's time is used up.
-const HEAVY: Duration = Duration::from_millis(1);
+const SLOW_ON_AVERAGE: Duration = Duration::from_millis(1);
 
 /// A layer that missed a time it waited for, because its host's time was used up, is woken again after so long.
 const RETRY: Duration = Duration::from_millis(10);
@@ -73,8 +73,8 @@ impl ByTheClock {
         if self.budget.allows(now) {
             return Ok(now);
         }
-        let heavy = self.mean > HEAVY;
-        Err(heavy.then_some(Fault::Overran { took: self.mean, allowed: HEAVY }))
+        let slow = self.mean > SLOW_ON_AVERAGE;
+        Err(slow.then_some(Fault::Overran { took: self.mean, allowed: SLOW_ON_AVERAGE }))
     }
 
     /// A call that began at `began` has ended. Returns the fault if too many calls were too long.
@@ -87,7 +87,7 @@ impl ByTheClock {
             return None;
         }
         self.late += 1;
-        (self.late > FORGIVEN).then_some(Fault::Overran { took, allowed: self.allowed })
+        (self.late > MAX_SLOW_CALLS).then_some(Fault::Overran { took, allowed: self.allowed })
     }
 }
 

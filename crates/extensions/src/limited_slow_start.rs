@@ -3,7 +3,7 @@
 //! For each acknowledged segment the window grows by 1/K segment, K = int(cwnd / (max_ssthresh/2)) (section 2), and by a whole one up to
 //! max_ssthresh, like the [native unit](transom_tcp::slow_start::limited).
 //!
-//! What differs: it counts acknowledged bytes, not acknowledgements (RFC 3465). The requested window is the extension's own and grows
+//! A difference: it counts acknowledged bytes, not acknowledgements (RFC 3465). The requested window is the extension's own and grows
 //! independently of TCP's; the smaller one is effective. So after a loss the limit is set to TCP's window, and slow start begins again
 //! from there.
 

@@ -2,7 +2,7 @@
 //!
 //! TCP's own window is not changed; if it allows less, less is sent.
 //!
-//! What differs from RFC 9002 section 7.7: the rate is fixed, not a multiple of cwnd over SRTT. A burst is at most a millisecond of
+//! Differences from RFC 9002 section 7.7: the rate is fixed, not a multiple of cwnd over SRTT. A burst is at most a millisecond of
 //! the rate, one segment at least; the RFC allows an initial window. The connection enforces this, not the extension.
 
 use crate::catalogue::{Entry, choice};

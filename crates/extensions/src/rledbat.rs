@@ -93,7 +93,7 @@ impl Rledbat {
     }
 
     /// Whether the sender fills the window: half of it in a round trip.
-    fn is_used(&mut self, now: Instant, bytes: u64, rtt: Duration) -> bool {
+    fn is_window_filled(&mut self, now: Instant, bytes: u64, rtt: Duration) -> bool {
         if now.since(self.round.began) >= rtt {
             self.round = Round { began: now, bytes: 0, before: self.round.bytes };
         }
@@ -145,7 +145,7 @@ impl Rledbat {
             ..AckContext::default()
         };
         self.controller.on_sample(&mut self.window, &ack);
-        if self.is_used(now, bytes, srtt) {
+        if self.is_window_filled(now, bytes, srtt) {
             self.controller.on_ack(&mut self.window, bytes, &ack);
         }
     }

@@ -7,7 +7,7 @@
 //! increase. It is never more than a share of the window (90 %, so that duplicates can still reveal a loss). It is three again after a timeout, which
 //! a dupthresh that is too large causes.
 //!
-//! What differs: Blanton and Allman compare several ways to raise dupthresh; this one uses the measured length. The extension does not restore the
+//! Differences: Blanton and Allman compare several ways to raise dupthresh; this one uses the measured length. The extension does not restore the
 //! reduced window: that would be more than TCP's own. (A profile with DSACK detection does.)
 
 use crate::catalogue::{Entry, choice};

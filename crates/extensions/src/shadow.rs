@@ -161,7 +161,7 @@ impl ShadowController {
     }
 
     /// TCP's own window is less than it was, and neither a loss nor a timeout is why.
-    fn fell(&mut self, marked: bool, view: &View<'_>) {
+    fn on_window_decrease(&mut self, marked: bool, view: &View<'_>) {
         let event = if marked {
             CongestionEvent::Ecn { flight: view.outstanding() }
         } else {
@@ -173,7 +173,7 @@ impl ShadowController {
         self.reduce(event, view);
     }
 
-    fn look(&mut self, event: &Event, view: &View<'_>) {
+    fn on_event(&mut self, event: &Event, view: &View<'_>) {
         self.window.mss = u32::try_from(view.mss()).unwrap_or(u32::MAX);
         let flight = view.outstanding();
         if event.what.contains(Wake::TIMEOUT) {
@@ -201,7 +201,7 @@ impl ShadowController {
             self.grow(&context);
         }
         if fell {
-            self.fell(context.ecn_echo, view);
+            self.on_window_decrease(context.ecn_echo, view);
         }
     }
 
@@ -255,7 +255,7 @@ impl Extension for ShadowController {
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.look(event, view);
+        self.on_event(event, view);
         self.seen = Seen::of(view);
         if self.follows && view.phase() != Phase::Recovery {
             let most = view.cwnd().saturating_add(view.mss());

@@ -394,9 +394,9 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
                 break; // What it asks of `retransmits` may have it given up.
             }
             let next = peer.info().snd_nxt.stream_offset() as i64 + 1;
-            let wakes = peer.connection.tallies().wakes;
+            let wakes = peer.connection.request_counters().wakes;
             peer.recv(seg().ack((peer.acked() + 1000).min(next))).drain();
-            if peer.connection.tallies().wakes == wakes {
+            if peer.connection.request_counters().wakes == wakes {
                 continue; // It was not asked anew.
             }
             for variable in variable::ALL {

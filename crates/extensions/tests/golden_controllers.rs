@@ -422,7 +422,7 @@ fn transfer(seed: u64, extension: &str) -> (String, u64, u64) {
     world.transfer([300_000, 20_000], seed);
     let end = |peer: &Peer| format!("{:?} {:?} {}", peer.now, peer.info().counters, peer.summary());
     let summary = format!("{} {}, {}", world.carried, end(&world.ends[0]), end(&world.ends[1]));
-    let wakes = world.ends.iter().map(|end| end.connection.tallies().wakes).sum();
+    let wakes = world.ends.iter().map(|end| end.connection.request_counters().wakes).sum();
     (summary, wakes, world.ends[0].info().cwnd)
 }
 
@@ -567,5 +567,5 @@ fn highspeed_is_no_conflict() {
     peer.write(250_000).drain();
     peer.wait(100).recv(seg().ack(5001));
     assert_eq!((peer.info().cwnd, windows(&peer).1), (15_000, 11_000));
-    assert_eq!(peer.connection.tallies().conflicts, [0; 11]);
+    assert_eq!(peer.connection.request_counters().conflicts, [0; 11]);
 }

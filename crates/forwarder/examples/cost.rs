@@ -1,4 +1,4 @@
-//! What mode tc costs: nanoseconds for each packet, and the throughput of a bulk transfer with and without it.
+//! The cost of mode tc: nanoseconds for each packet, and the throughput of a bulk transfer with and without it.
 //!
 //! Kernel TCP in two network namespaces, with a router between them, whose queue is a `pfifo` that does not slow anything down. There the processor
 //! is the bottleneck, and additional work shows. The kernel counts the programs' time itself (`BPF_ENABLE_STATS`), which costs some nanoseconds more
@@ -31,7 +31,7 @@ const BYTES: usize = 1 << 30;
 const TURNS: usize = 5;
 /// Rates of links in Gbit/s, the highest first: of those above one, the first that is no more than half of what the machine does.
 const HIGHER: [f64; 3] = [10.0, 5.0, 2.5];
-/// What a shaped link's queue holds, in bytes: 8 ms at 1 Gbit/s.
+/// The queue of a shaped link, in bytes: 8 ms at 1 Gbit/s.
 const SHAPED_LIMIT: u64 = 1_000_000;
 
 fn main() -> Result<(), Refusal> {

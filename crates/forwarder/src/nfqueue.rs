@@ -46,7 +46,7 @@ const BATCH: usize = 32;
 /// The most batches from one queue before the other one's turn.
 const TURN: usize = 2;
 /// How often the thread checks whether it should end.
-const LOOK: Duration = Duration::from_millis(200);
+const STOP_CHECK: Duration = Duration::from_millis(200);
 /// The first queue number to try. Other programs use numbers near zero.
 const FIRST_NUMBER: u16 = 30_200;
 /// How many are tried.
@@ -83,7 +83,7 @@ impl Nfqueue {
     /// Installs the rules and begins, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// What is missing; nothing has been changed then.
+    /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn start(device: &str, config: &ControlConfig) -> Result<Self, Refusal> {
         let no_netlink = || Refusal::io("cannot open a netlink socket");
         let mut interfaces = Interfaces::open().map_err(no_netlink())?;
@@ -172,7 +172,8 @@ impl Decider {
         while !stop.is_stop_requested() {
             let now = lock(&self.control).now();
             self.release(now).map_err(failed())?;
-            let patience = self.held.front().map_or(LOOK, |(due, _)| LOOK.min(*due - now));
+            let patience =
+                self.held.front().map_or(STOP_CHECK, |(due, _)| STOP_CHECK.min(*due - now));
             self.wait(patience).map_err(failed())?;
             for _ in 0..TURN {
                 if !self.take_forward().map_err(failed())? {

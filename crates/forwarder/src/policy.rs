@@ -58,7 +58,7 @@ impl PolicyFile {
     /// Reads a policy file.
     ///
     /// # Errors
-    /// What is wrong with it, with its name.
+    /// [`Refusal`] with the name of the file and the defect.
     pub fn read(path: &Path) -> Result<Self, Refusal> {
         let text = fs::read_to_string(path)
             .map_err(Refusal::io(format!("cannot read {}", path.display())))?;
@@ -78,7 +78,7 @@ impl PolicyFile {
     /// Understands a policy file's text.
     ///
     /// # Errors
-    /// What is wrong with it, also when the queue that it names is too short for its policy.
+    /// [`Refusal`] with the defect, also when the queue that it names is too short for its policy.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = |error: &dyn std::fmt::Display| {
             Refusal::Parameter(error.to_string().trim_end().to_owned())

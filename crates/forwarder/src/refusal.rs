@@ -56,7 +56,7 @@ pub enum Refusal {
     /// The kernel did not let the programs be attached.
     #[error("cannot attach the programs of mode tc to {device}")]
     Attach {
-        /// Where.
+        /// The interface.
         device: String,
         /// The kernel's answer.
         source: Box<dyn std::error::Error + Send + Sync>,

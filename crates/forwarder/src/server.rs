@@ -1,7 +1,7 @@
 //! Answers requests for the status on a Unix socket, and for Prometheus over HTTP.
 //!
 //! A request on the socket is one line, `status N`, and the answer is one line of JSON: a [`Status`] with at most N flows. The socket belongs
-//! to the router's user, and nobody else may write to it. Its name is that of the interface, so that two routers cannot work at the same one.
+//! to the router's user, and no other user may write to it. Its name is that of the interface, so that two routers cannot work at the same one.
 //! If a router listens at the socket, a second one is refused; a socket that a crash has left is replaced.
 
 use std::fs;
@@ -85,7 +85,7 @@ impl StatusSocket {
     /// Takes the name. Does so before anything else is changed.
     ///
     /// # Errors
-    /// [`Refusal::Running`] if somebody listens there, or the system's refusal.
+    /// [`Refusal::Running`] if another process listens there, or the system's refusal.
     pub fn bind(path: &Path) -> Result<Self, Refusal> {
         let refused = || Refusal::io(format!("cannot listen at {}", path.display()));
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
@@ -151,7 +151,7 @@ fn error(message: &str) -> String {
 /// Asks the router at a socket for its status, with at most this many flows.
 ///
 /// # Errors
-/// [`Refusal::NotRunning`] if nobody is there, or what went wrong there.
+/// [`Refusal::NotRunning`] if no router answers, or the router's error.
 pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
     let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {

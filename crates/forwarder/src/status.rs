@@ -85,19 +85,19 @@ pub struct Counters {
     pub arrived_bytes: u64,
     /// Acknowledgements that came back, of any flow.
     pub acks: u64,
-    /// Those whose window was changed, and SYNs.
+    /// Acknowledgements whose window was changed, and SYNs.
     pub rewritten: u64,
-    /// Those that went on later than they came.
+    /// Acknowledgements that were delayed.
     pub held: u64,
-    /// Those of flows whose handshake was not seen, which pass as they are.
+    /// Acknowledgements of flows whose handshake was not seen; they pass unchanged.
     pub unknown: u64,
-    /// Those that acknowledge what cannot have been sent, which pass as they are.
+    /// Acknowledgements of data that was never sent; they pass unchanged.
     pub implausible: u64,
-    /// Truncated packets and fragments either way, which pass as they are. Policies that remember no flows read only what comes back.
+    /// Truncated packets and fragments either way, which pass unchanged. Policies without a flow table read only the way back.
     pub unreadable: u64,
-    /// Flows that came into the table.
+    /// Flows entered into the table.
     pub confirmed: u64,
-    /// Flows for which there was no place in it, which pass as they are.
+    /// Flows without a place in the table; they pass unchanged.
     pub table_full: u64,
     /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
     /// packets to mode `nfqueue` that are not whole. In mode `user` nothing of this kind can happen.
@@ -110,7 +110,7 @@ pub struct Counters {
 /// A flow in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowStatus {
-    /// Where the data comes from.
+    /// The address of the data's sender.
     pub sender: SocketAddr,
     /// The receiver's address.
     pub receiver: SocketAddr,

@@ -46,7 +46,7 @@ const CAPABILITIES: [u32; 3] = [12, 38, 39];
 /// Queueing disciplines without a single queue length: they have none, or one for each processor or each queue of the card.
 const WITHOUT_LENGTH: [&str; 5] = ["noqueue", "mq", "mqprio", "pfifo_fast", "taprio"];
 /// How long a flow stays in the table after its end, for packets still on their way; nanoseconds.
-const OVER: u64 = 10_000_000_000;
+const LINGER: u64 = 10_000_000_000;
 /// How many seconds lie between two sweeps: each takes two system calls for a flow.
 const SWEEP_EVERY: u32 = 10;
 
@@ -133,7 +133,7 @@ impl Tc {
     /// Loads the programs and attaches them.
     ///
     /// # Errors
-    /// What is missing; nothing has been changed then.
+    /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn attach(options: Options) -> Result<Self, Refusal> {
         if cfg!(target_endian = "big") {
             return Err(Refusal::BigEndian);
@@ -269,7 +269,7 @@ impl Tc {
         for (key, flow) in self.entries() {
             walked += 1;
             let silent = now.saturating_sub(flow.last_seen);
-            if silent > idle || (flow.is_over() && silent > OVER) {
+            if silent > idle || (flow.is_over() && silent > LINGER) {
                 dead.push(key);
             }
         }

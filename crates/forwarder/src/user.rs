@@ -37,7 +37,7 @@ const TURN: usize = 64;
 /// The most returning frames that are handled together.
 const BATCH: usize = 32;
 /// How often the thread checks whether it should end.
-const LOOK: Duration = Duration::from_millis(200);
+const STOP_CHECK: Duration = Duration::from_millis(200);
 
 /// The thread that carries frames.
 pub struct User {
@@ -78,7 +78,7 @@ impl User {
     /// namespace of the calling thread.
     ///
     /// # Errors
-    /// What is missing; nothing has been changed then.
+    /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn start(from: &str, device: &str, policy: &PolicyFile) -> Result<Self, Refusal> {
         let rate = policy.rate.ok_or_else(|| {
             Refusal::Parameter(
@@ -122,7 +122,7 @@ impl User {
             shared: Arc::clone(&shared),
             held: VecDeque::new(),
             buffer: vec![0; FrameSocket::MAX_LEN],
-            coin: Coin::new()?,
+            random: SplitMix::new()?,
         };
         let worker = Worker::start("router", move |stop| carrier.run(&stop))?;
         Ok(User { device: device.to_owned(), shared, worker })
@@ -158,17 +158,17 @@ impl Deployment for User {
 type Frame = Vec<u8>;
 
 /// Random numbers for disciplines: splitmix64, from a secret seed.
-struct Coin(u64);
+struct SplitMix(u64);
 
-impl Coin {
+impl SplitMix {
     fn new() -> Result<Self, Refusal> {
         let mut seed = [0; 8];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
             .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-        Ok(Coin(u64::from_ne_bytes(seed)))
+        Ok(SplitMix(u64::from_ne_bytes(seed)))
     }
 
-    fn throw(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -188,7 +188,7 @@ struct Carrier {
     /// Acknowledgements that go on later, and when, in order.
     held: VecDeque<(Instant, Frame)>,
     buffer: Vec<u8>,
-    coin: Coin,
+    random: SplitMix,
 }
 
 impl Carrier {
@@ -219,7 +219,7 @@ impl Carrier {
 
     /// Waits for a frame, or until something is due.
     fn wait(&self, now: Instant) -> io::Result<()> {
-        let mut patience = LOOK;
+        let mut patience = STOP_CHECK;
         if !self.queue.is_empty() {
             patience = patience.min(self.free_at - now);
         }
@@ -245,10 +245,10 @@ impl Carrier {
             self.free_at = self.free_at.max(now);
         }
         let length = frame.len() - VirtioNetHdr::LEN;
-        let coin = &mut self.coin;
+        let random = &mut self.random;
         let queue = &mut shared.queue;
         let item = Item::new(frame, length, ecn);
-        self.queue.enqueue(now, item, &mut || coin.throw(), &mut |event| dropped(&event, queue));
+        self.queue.enqueue(now, item, &mut || random.next(), &mut |event| dropped(&event, queue));
         let length = self.queue.length();
         (shared.queue.packets, shared.queue.bytes) = (length.packets, length.bytes);
         Ok(true)
@@ -258,10 +258,10 @@ impl Carrier {
     fn transmit(&mut self, now: Instant) -> io::Result<()> {
         while self.free_at <= now {
             let mut shared = lock(&self.shared);
-            let coin = &mut self.coin;
+            let random = &mut self.random;
             let queue = &mut shared.queue;
             let next =
-                self.queue.dequeue(now, &mut || coin.throw(), &mut |event| dropped(&event, queue));
+                self.queue.dequeue(now, &mut || random.next(), &mut |event| dropped(&event, queue));
             let length = self.queue.length();
             (queue.packets, queue.bytes) = (length.packets, length.bytes);
             let Some(mut item) = next else { break };
@@ -343,7 +343,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Where the IP packet begins in a frame, if there is one.
+    /// The offset of the IP packet in a frame, if there is one.
     fn start(&self, frame: &[u8]) -> Option<usize> {
         let at = VirtioNetHdr::LEN + self.link_header;
         // The type of an Ethernet frame: IPv4 or IPv6.

@@ -42,7 +42,7 @@ pub struct Accuracy {
     pub delay: DelayAccuracy,
     /// The highest rate found that was held, from kernel to kernel over 20 ms; none if not even the slowest was.
     pub held: Option<RateAccuracy>,
-    /// Whose sender is Transom's.
+    /// The same with Transom's TCP as the sender.
     pub held_from_transom: Option<RateAccuracy>,
 }
 
@@ -171,11 +171,11 @@ fn search(
 fn transfer(
     sender: &str,
     rate: u64,
-    goes_on: &mut impl FnMut() -> bool,
+    keep_running: &mut impl FnMut() -> bool,
 ) -> Result<Option<RateAccuracy>, EmulateError> {
     let scenario = scenario(sender, rate);
     let options = EmulateOptions { directory: Path::new(""), output: Path::new("") };
-    let emulation = emulate(&scenario, 1, options, |_| goes_on())?;
+    let emulation = emulate(&scenario, 1, options, |_| keep_running())?;
     Ok(emulation.map(|emulation| {
         let (goodput, packets) = seen(&scenario, &emulation.observations);
         RateAccuracy {

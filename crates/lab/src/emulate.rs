@@ -154,7 +154,7 @@ pub enum EmulateError {
 pub struct EmulateOptions<'a> {
     /// The scenario's own directory: trace files are relative to it, and programs run in it.
     pub directory: &'a Path,
-    /// Where what programs print is written: FLOW.client.stdout and the like. It must be there.
+    /// The directory for the output of programs: FLOW.client.stdout and the like. It must exist.
     pub output: &'a Path,
 }
 

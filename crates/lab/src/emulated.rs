@@ -121,7 +121,7 @@ fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
     path.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the time comes from.
+/// The source of time.
 type Clock = Box<dyn FnMut() -> Instant + Send>;
 
 /// A device behind an emulated path; see the [module](self).
@@ -132,7 +132,7 @@ pub struct Emulated<D> {
     clock: Clock,
     wake: Wake,
     pool: BufferPool,
-    /// Where the headers of a segment are put together.
+    /// A buffer for the headers of a segment.
     headers: Vec<u8>,
 }
 

@@ -67,7 +67,7 @@ pub enum RunError {
     Ports(Name),
 }
 
-/// Where a run finds files, and where it leaves them.
+/// The files of a run, read and written.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulateOptions<'a> {
     /// The directory of the scenario's trace files: its own.

@@ -293,7 +293,7 @@ impl Scenario {
         self.sha256
     }
 
-    /// Where files that it names are, and where its programs run; `None` if it was read from a text.
+    /// The directory of the files that it names and of its programs; `None` if it was read from a text.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }

@@ -50,7 +50,7 @@ fn drain(mut stream: impl Read) -> u64 {
     bytes
 }
 
-/// What a peer's process does.
+/// The process of a peer.
 fn peer(way: &str, seconds: f64) -> io::Result<()> {
     let stream = net::TcpStream::connect((OURS, PORT))?;
     match way {

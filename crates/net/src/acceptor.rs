@@ -37,7 +37,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     state: Mutex<State>,
-    bell: Condvar,
+    available: Condvar,
     /// Somebody waits, or has waited, whom the background threads serve.
     awaited: AtomicBool,
 }
@@ -50,7 +50,11 @@ impl Acceptor {
             readiness: None,
             tasks: Queue::default(),
         };
-        Acceptor { state: Mutex::new(state), bell: Condvar::new(), awaited: AtomicBool::new(false) }
+        Acceptor {
+            state: Mutex::new(state),
+            available: Condvar::new(),
+            awaited: AtomicBool::new(false),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,9 +74,9 @@ impl Acceptor {
         let tasks = if news { state.tasks.drain().collect() } else { Vec::new() };
         drop(state);
         if failed {
-            self.bell.notify_all();
+            self.available.notify_all();
         } else {
-            (0..more).for_each(|_| self.bell.notify_one());
+            (0..more).for_each(|_| self.available.notify_one());
         }
         tasks
     }
@@ -81,7 +85,7 @@ impl Acceptor {
     pub(crate) fn wait(&self) {
         let mut state = self.state();
         while !state.is_ready() {
-            state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.available.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

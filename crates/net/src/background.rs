@@ -145,7 +145,7 @@ impl Runtime {
     pub(crate) fn stop(&self) {
         self.background.stop.store(true, Ordering::Release);
         self.background.call();
-        self.wake_background().ring();
+        self.wake_background().signal();
         let handle = self.background.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(handle) = handle
             && handle.thread().id() != thread::current().id()

@@ -122,7 +122,7 @@ fn lock(lease: &Mutex<Lease>) -> MutexGuard<'_, Lease> {
     lease.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the broker says of the host.
+/// The host, as the broker describes it.
 struct LeasedHost(Arc<Mutex<Lease>>);
 
 impl HostView for LeasedHost {
@@ -142,7 +142,7 @@ impl HostView for LeasedHost {
     }
 }
 
-/// What the thread that gives ports back is asked.
+/// A command to the thread that gives ports back.
 #[derive(Debug)]
 enum Errand {
     /// To give a port back.

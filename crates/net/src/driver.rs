@@ -28,9 +28,9 @@ const BATCHES: usize = 4;
 /// beside this thread.
 const BYTES: usize = 256 * 1024;
 
-/// What happened to a socket.
+/// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct SocketReadiness {
     /// The number that the socket was given with [`Driver::watch`].
     pub token: u64,
     /// Data, a connection, the end or an error may be there.
@@ -44,7 +44,7 @@ pub struct News {
 pub(crate) struct Watched {
     streams: HashMap<ConnectionId, u64>,
     listeners: HashMap<ListenerId, u64>,
-    news: Vec<News>,
+    changes: Vec<SocketReadiness>,
 }
 
 impl Watched {
@@ -57,22 +57,23 @@ impl Watched {
             Event::Closed | Event::TimeWait | Event::Trouble => (true, true),
             Event::Urgent => return false,
         };
-        self.news.push(News { token, readable, writable });
+        self.changes.push(SocketReadiness { token, readable, writable });
         true
     }
 
     /// The same for a listener that has a connection.
     pub(crate) fn note_listener(&mut self, id: ListenerId) -> bool {
         let Some(&token) = self.listeners.get(&id) else { return false };
-        self.news.push(News { token, readable: true, writable: false });
+        self.changes.push(SocketReadiness { token, readable: true, writable: false });
         true
     }
 
     /// Tells all of them, to find out for themselves.
     pub(crate) fn note_all(&mut self) {
         let tokens = self.streams.values().chain(self.listeners.values());
-        let news = tokens.map(|&token| News { token, readable: true, writable: true });
-        self.news.extend(news);
+        let changes =
+            tokens.map(|&token| SocketReadiness { token, readable: true, writable: true });
+        self.changes.extend(changes);
     }
 
     pub(crate) fn forget(&mut self, id: ConnectionId) {
@@ -87,7 +88,7 @@ impl Watched {
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
 /// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says, then calls
-/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as ever. While this thread does something else, they wait for it.
+/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     runtimes: Vec<Arc<Runtime>>,
@@ -109,7 +110,7 @@ impl Stack {
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
             if inner.roles.leader == Leader::Background {
-                runtime.wake_background().ring(); // it finds itself replaced
+                runtime.wake_background().signal(); // it finds itself replaced
             }
             inner.roles.leader = Leader::Application;
             inner.roles.leader_channel = None;
@@ -122,7 +123,7 @@ impl Stack {
 }
 
 impl Driver {
-    /// What to wait for, edge-triggered: each is readable when there is something to do.
+    /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.runtimes.iter().flat_map(|runtime| {
             let device = runtime.device_fd().map(AsFd::as_fd);
@@ -154,7 +155,7 @@ impl Driver {
     /// Does what there is to do, and appends what happened to the sockets.
     ///
     /// With `look` it also asks the devices: after one of the descriptors was readable, and whenever packets may have come meanwhile.
-    pub fn work(&mut self, look: bool, news: &mut Vec<News>) {
+    pub fn work(&mut self, look: bool, changes: &mut Vec<SocketReadiness>) {
         let look = std::mem::take(&mut self.more) || look;
         for runtime in &self.runtimes {
             let mut inner = runtime.lock();
@@ -175,7 +176,7 @@ impl Driver {
                 inner.host.on_timeout(now);
                 inner.send(now);
             }
-            news.append(&mut inner.watched.news);
+            changes.append(&mut inner.watched.changes);
         }
     }
 
@@ -186,7 +187,7 @@ impl Driver {
         for runtime in &self.runtimes {
             let mut inner = runtime.lock();
             now = runtime.now();
-            if self.more || !inner.watched.news.is_empty() {
+            if self.more || !inner.watched.changes.is_empty() {
                 return Some(Duration::ZERO);
             }
             let wake = inner.next_wake(None);

@@ -1,7 +1,6 @@
 //! The work under the lock: packets in, packets out, and waking the waiting threads.
 
 use crate::acceptor::Acceptor;
-use crate::bell::DeviceFd;
 use crate::clock::Clock;
 use crate::driver::Watched;
 use crate::eagerness::Patience;
@@ -11,12 +10,13 @@ use crate::ports::Ports;
 use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
 use crate::roles::Roles;
+use crate::wake_event::DeviceFd;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-pub(crate) use transom_stack::stack::{ConnectionId, Stray};
+pub(crate) use transom_stack::stack::{ConnectionId, ForwardedPacket};
 use transom_stack::stack::{Stack as Host, StackEvent};
 use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
@@ -46,13 +46,13 @@ pub(crate) struct Inner {
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
-    /// What an event loop that leads wants to know.
+    /// The sockets that a driver watches.
     pub(crate) watched: Watched,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
     /// Listeners that are in other shards too, and the number of this shard among them.
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
-    /// Who keeps the ports, if the host does not choose them itself.
+    /// The reserved ports, if the host does not choose ports itself.
     ports: Option<Arc<Ports>>,
     /// Is told of everything that happens.
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
@@ -268,9 +268,9 @@ impl Inner {
     }
 
     fn handle_events(&mut self) {
-        self.roles.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        self.roles.forwarded.extend(std::iter::from_fn(|| self.host.poll_forwarded()));
         if let Some(ports) = &self.ports {
-            while let Some(change) = self.host.poll_place() {
+            while let Some(change) = self.host.poll_port_change() {
                 ports.on_change(change);
             }
         }
@@ -370,11 +370,11 @@ impl Inner {
     }
 
     /// A packet of another shard's device.
-    pub(crate) fn on_stray(&mut self, now: Instant, stray: Stray) {
-        self.host.on_stray(now, stray);
+    pub(crate) fn on_forwarded(&mut self, now: Instant, forwarded: ForwardedPacket) {
+        self.host.on_forwarded(now, forwarded);
     }
 
-    /// What the device is waited for with, if it has that.
+    /// The descriptor that shows when the device has packets, if it has one.
     pub(crate) fn device_fd(&self) -> io::Result<Option<DeviceFd>> {
         self.device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()
     }

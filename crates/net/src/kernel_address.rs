@@ -49,7 +49,7 @@ impl HostView for Chosen {
 struct Silencer {
     ports: SilentPorts,
     addresses: Vec<IpAddr>,
-    /// What each bound socket stands for.
+    /// The addresses that each bound socket stands for.
     held: Mutex<HashMap<SocketAddr, Vec<SocketAddr>>>,
 }
 

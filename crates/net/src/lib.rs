@@ -36,7 +36,6 @@
 
 mod acceptor;
 mod background;
-mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
@@ -65,9 +64,10 @@ mod stream;
 mod sync;
 mod tasks;
 mod waiting;
+mod wake_event;
 
 pub use bytes::Bytes;
-pub use driver::{Driver, News};
+pub use driver::{Driver, SocketReadiness};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;

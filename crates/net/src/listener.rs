@@ -38,7 +38,7 @@ struct Socket {
     local: SocketAddr,
     v6_only: bool,
     non_blocking: AtomicBool,
-    /// What its connections get.
+    /// The options of its connections.
     inherited: Mutex<SocketOptions>,
     fd: OnceLock<OwnedFd>,
     /// The port, if it is not the stack's own. It goes last.
@@ -141,7 +141,7 @@ impl TcpListener {
     /// the host's. As on Linux, the unspecified IPv6 address means those of IPv4 too; [`ListenConfig::v6_only`] changes that.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if somebody listens there, [`io::ErrorKind::AddrNotAvailable`] if the address is not the
+    /// [`io::ErrorKind::AddrInUse`] if another socket listens there, [`io::ErrorKind::AddrNotAvailable`] if the address is not the
     /// host's. Where the [kernel](crate::PortSource::Kernel) says which ports are free, its errors for bind(2).
     pub fn bind(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
         each_address(addr, |addr| Self::bind_with(stack, addr, ListenConfig::default()))
@@ -205,7 +205,7 @@ impl TcpListener {
         self.socket.parts.iter().map(|part| (&*part.shared.runtime, part.id))
     }
 
-    /// Where it listens.
+    /// The address where it listens.
     ///
     /// # Errors
     /// None at present.

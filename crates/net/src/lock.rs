@@ -4,7 +4,7 @@
 //! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
 //! are taken then: no thread holds two.
 
-use crate::engine::{Inner, Stray};
+use crate::engine::{ForwardedPacket, Inner};
 use crate::runtime::Runtime;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{
@@ -67,11 +67,11 @@ impl Lock {
 
     /// Takes a packet to the shard it is for. One that is stopping does not want it.
     #[cold]
-    fn hand_over(&self, stray: Stray) {
-        let to = usize::try_from(stray.to).unwrap_or(usize::MAX);
+    fn hand_over(&self, forwarded: ForwardedPacket) {
+        let to = usize::try_from(forwarded.to).unwrap_or(usize::MAX);
         let shard = self.shards.get().and_then(|shards| shards.get(to)?.upgrade());
         if let Some(shard) = shard {
-            shard.with(|inner, now| inner.on_stray(now, stray));
+            shard.with(|inner, now| inner.on_forwarded(now, forwarded));
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Held<'a> {
     /// Lets a waiting thread have the lock, and wakes the threads that were notified.
     pub(crate) fn let_in(self) -> Held<'a> {
         let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
-        if !wanted && self.roles.wakers.is_empty() && self.roles.strays.is_empty() {
+        if !wanted && self.roles.wakers.is_empty() && self.roles.forwarded.is_empty() {
             return self;
         }
         let lock = self.lock;
@@ -147,11 +147,11 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
         let wakers = std::mem::take(&mut guard.roles.wakers);
-        let strays = std::mem::take(&mut guard.roles.strays);
+        let forwarded = std::mem::take(&mut guard.roles.forwarded);
         drop(guard);
         wakers.into_iter().for_each(Waker::wake);
         if !thread::panicking() {
-            strays.into_iter().for_each(|stray| self.lock.hand_over(stray));
+            forwarded.into_iter().for_each(|forwarded| self.lock.hand_over(forwarded));
         }
     }
 }

@@ -170,7 +170,7 @@ impl Observer {
     ///
     /// # Errors
     /// When it is over.
-    pub fn look(&self) -> Result<Snapshot, ObservationEnded> {
+    pub fn snapshot(&self) -> Result<Snapshot, ObservationEnded> {
         let look = self.shared.runtime.with(|inner, now| {
             self.mailbox.expect_look();
             let wake = |connection: &mut Connection| connection.wake_layer(now, self.layer);

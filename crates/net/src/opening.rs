@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use transom_stack::mapped::{Bound, canonical};
 use transom_tcp::time::Instant;
 
-/// What opens a connection in a shard, from a local place if one is named.
+/// A function that opens a connection in a shard, from a local address if one is named.
 type Open<'a, T> =
     &'a dyn Fn(&Arc<Shared>, &mut Inner, Instant, Option<SocketAddr>) -> io::Result<T>;
 

@@ -1,7 +1,7 @@
-//! Where ports come from: the stack's own range, or the kernel, whose address the stack shares.
+//! Allocation of ports: by the stack from its own range, or by the kernel, whose address the stack shares.
 //!
 //! On a shared address the kernel says which ports are free. To reserve one, a program binds an ordinary kernel socket to it and never listens on it.
-//! As long as that socket is open, the kernel gives the port to nobody else, and its rules hold: `EADDRINUSE`, `EACCES` for privileged ports,
+//! As long as that socket is open, the kernel gives the port to no other socket, and its rules hold: `EADDRINUSE`, `EACCES` for privileged ports,
 //! `SO_REUSEPORT`, and the range of ephemeral ports. The socket stays open until the last connection at the port has gone, TIME-WAIT included.
 //!
 //! The socket does not have `SO_REUSEADDR`: since it never listens, another program with that option could listen at the same port. So a port at which
@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::flow::PlaceChange;
+use transom_stack::flow::BoundPortChange;
 use transom_stack::mapped::Bound;
 
-/// Who says which ports are free.
+/// The source of free ports.
 #[derive(Clone, Debug, Default)]
 pub enum PortSource {
     /// The stack: its addresses are nobody else's.
@@ -37,7 +37,7 @@ pub struct KernelPorts {
 }
 
 impl KernelPorts {
-    /// Ports of the kernel's that nobody else is told of.
+    /// Ports of the kernel's, without a registrar.
     pub fn new() -> Self {
         KernelPorts::default()
     }
@@ -55,12 +55,12 @@ impl KernelPorts {
     }
 }
 
-/// Whoever directs packets to the stack that has their port.
+/// Directs packets to the stack that owns their port.
 pub trait PortRegistrar: std::fmt::Debug + Send + Sync {
-    /// A port is wanted. `socket` is bound to `address`, which may be the unspecified one. The caller waits for the answer.
+    /// Directs packets for a port to the stack. `socket` is bound to `address`, which may be the unspecified one. The caller waits for the answer.
     ///
     /// # Errors
-    /// Whoever wanted the port gets them.
+    /// Any error. The caller that asked for the port gets it.
     fn add(&self, socket: &OwnedFd, address: SocketAddr) -> io::Result<()>;
 
     /// The stack has no connections at `address` any more. Called while the stack is locked: it must not wait.
@@ -86,7 +86,7 @@ struct Held {
 struct State {
     held: HashMap<u64, Held>,
     next: u64,
-    /// Where there are connections, by what the port is kept, and in how many shards.
+    /// The addresses with connections, with the key of the port's reservation, and the number of shards.
     places: HashMap<SocketAddr, (u64, usize)>,
 }
 
@@ -176,10 +176,10 @@ impl Ports {
     }
 
     /// A shard has its first connection at a place, or has had its last.
-    pub(crate) fn on_change(&self, change: PlaceChange) {
+    pub(crate) fn on_change(&self, change: BoundPortChange) {
         let mut state = self.state();
         match change {
-            PlaceChange::Taken(place) => {
+            BoundPortChange::Taken(place) => {
                 if let Some((_, shards)) = state.places.get_mut(&place) {
                     *shards += 1;
                 } else if let Some(key) = state.keeper(place) {
@@ -189,7 +189,7 @@ impl Ports {
                     }
                 }
             }
-            PlaceChange::Freed(place) => {
+            BoundPortChange::Freed(place) => {
                 let Some((key, shards)) = state.places.get_mut(&place) else { return };
                 *shards -= 1;
                 if *shards == 0 {
@@ -220,7 +220,7 @@ impl Ports {
 }
 
 impl State {
-    /// What keeps the port of a connection at `place`: an exact address before an unspecified one.
+    /// The reservation that covers a connection at `place`: an exact address before an unspecified one.
     fn keeper(&self, place: SocketAddr) -> Option<u64> {
         let keeps = |held: &Held| {
             let ip = held.address.ip();

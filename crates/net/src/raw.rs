@@ -16,7 +16,7 @@ use transom_stack::mapped::Bound;
 use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
-/// What a thread waits for, or what has happened.
+/// The event that a thread waits for, or that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostEvent {
     /// There is something to read, or the end.
@@ -40,7 +40,7 @@ impl HostEvent {
 /// How waiting ended.
 #[derive(Debug)]
 pub enum HostWait<T> {
-    /// What was waited for is there.
+    /// The result of the call.
     Done(T),
     /// The deadline passed.
     TimedOut,

@@ -1,7 +1,7 @@
-//! Who leads, who follows, who is to be woken: what the runtime keeps under the lock beside the host.
+//! Roles: the leader, the followers, and the threads to wake, which the runtime keeps under the lock beside the host.
 
 use crate::eagerness::Eagerness;
-use crate::engine::{Channel, Stray};
+use crate::engine::{Channel, ForwardedPacket};
 use crate::lock::Waker;
 use crate::sync::{Arc, Condvar};
 use crate::tasks::{Slot, Tasks};
@@ -43,10 +43,10 @@ pub(crate) struct Roles {
     pub(crate) leader_wakes_at: Instant,
     /// The background thread is parked and must be called when it is needed.
     pub(crate) background_parked: bool,
-    /// Bells to be rung when the lock is free.
+    /// Threads to wake when the lock is free.
     pub(crate) wakers: Vec<Waker>,
     /// Packets to be taken to other shards when the lock is free.
-    pub(crate) strays: Vec<Stray>,
+    pub(crate) forwarded: Vec<ForwardedPacket>,
     /// Whether to stay awake for the next packet.
     pub(crate) eagerness: Eagerness,
     /// Bytes written since a writer last looked for acknowledgements.
@@ -67,7 +67,7 @@ impl Default for Roles {
             leader_wakes_at: Instant::FAR_FUTURE,
             background_parked: false,
             wakers: Vec::new(),
-            strays: Vec::new(),
+            forwarded: Vec::new(),
             eagerness: Eagerness::default(),
             written_since_poll: 0,
         }
@@ -117,6 +117,6 @@ impl Roles {
 
     /// Whether there is something to do that needs the lock to be free.
     pub(crate) fn has_errands(&self) -> bool {
-        !self.strays.is_empty() || self.wakers.iter().any(Waker::is_foreign)
+        !self.forwarded.is_empty() || self.wakers.iter().any(Waker::is_foreign)
     }
 }

@@ -13,7 +13,6 @@
 //! - A leader that finds other threads waiting for the lock lets one in between two batches.
 
 use crate::background::Background;
-use crate::bell::{Bell, DeviceFd};
 use crate::clock::Clock;
 use crate::eagerness::Patience;
 use crate::engine::{BYTES_PER_POLL, Channel, Inner};
@@ -22,6 +21,7 @@ use crate::roles::Leader;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicUsize;
 use crate::tasks::Slot;
+use crate::wake_event::{DeviceFd, WakeEvent};
 use std::io;
 use std::task::{Context, Poll};
 use transom_tcp::time::{Duration, Instant};
@@ -35,9 +35,9 @@ pub(crate) struct Runtime {
     pub(crate) background: Background,
     device_fd: Option<DeviceFd>,
     /// Wakes the leading application thread.
-    wake_leader: Bell,
+    wake_leader: WakeEvent,
     /// Wakes the background thread while it leads.
-    wake_background: Bell,
+    wake_background: WakeEvent,
     busy_poll: Duration,
     clock: Clock,
 }
@@ -54,8 +54,8 @@ impl Runtime {
             device_fd: inner.device_fd()?,
             inner: Lock::new(inner),
             background: Background::default(),
-            wake_leader: Bell::new()?,
-            wake_background: Bell::new()?,
+            wake_leader: WakeEvent::new()?,
+            wake_background: WakeEvent::new()?,
             busy_poll,
             clock,
         });
@@ -88,11 +88,11 @@ impl Runtime {
         self.device_fd.as_ref()
     }
 
-    pub(crate) fn wake_leader(&self) -> &Bell {
+    pub(crate) fn wake_leader(&self) -> &WakeEvent {
         &self.wake_leader
     }
 
-    pub(crate) fn wake_background(&self) -> &Bell {
+    pub(crate) fn wake_background(&self) -> &WakeEvent {
         &self.wake_background
     }
 
@@ -139,14 +139,14 @@ impl Runtime {
                 let wake = inner.next_wake(None);
                 if inner.roles.leader_notified || wake < inner.roles.leader_wakes_at {
                     inner.roles.leader_wakes_at = inner.roles.leader_wakes_at.min(wake);
-                    self.wake_leader.ring();
+                    self.wake_leader.signal();
                 }
             }
             Leader::Background => {
                 let wake = inner.next_wake(None);
                 if wake < inner.roles.leader_wakes_at {
                     inner.roles.leader_wakes_at = wake;
-                    self.wake_background.ring();
+                    self.wake_background.signal();
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Runtime {
         inner.roles.written_since_poll = 0;
         if inner.roles.leader == Leader::Background {
             inner.roles.leader = Leader::Nobody;
-            self.wake_background.ring(); // it finds itself replaced
+            self.wake_background.signal(); // it finds itself replaced
         }
         self.background.next_epoch();
         inner.work(Patience::default());

@@ -60,7 +60,7 @@ impl HostView for KernelHost {
     }
 }
 
-/// What a builder is told of it.
+/// The view of the host, for a builder.
 #[derive(Clone)]
 pub(crate) struct Sharing(Arc<Mutex<dyn HostView>>);
 

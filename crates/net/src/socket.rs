@@ -91,7 +91,7 @@ impl SocketOptions {
         self.ttl.unwrap_or(64)
     }
 
-    /// What the connections of a listener inherit: as on Linux, whether calls wait is not part of it.
+    /// The options that a listener's connections inherit. As on Linux, the non-blocking mode is not inherited.
     pub(crate) fn inherited(self) -> Self {
         SocketOptions { non_blocking: false, ..self }
     }
@@ -271,7 +271,7 @@ impl TcpSocket {
         self
     }
 
-    /// Binds the socket, and with it reserves the port: nobody else gets it until the socket is dropped. Port 0 chooses a free one.
+    /// Binds the socket, and with it reserves the port: no other socket gets it until this one is dropped. Port 0 chooses a free one.
     ///
     /// # Errors
     /// As [`TcpListener::bind`]; [`io::ErrorKind::InvalidInput`] if the socket is bound.
@@ -283,7 +283,7 @@ impl TcpSocket {
         Ok(self)
     }
 
-    /// Where the socket is bound.
+    /// The bound address.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.place.as_ref().map(|place| place.address)
     }

@@ -38,7 +38,7 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 pub struct Stack {
     /// At least one.
     shards: Arc<[Arc<Shared>]>,
-    /// Whose turn it is to have the next connection.
+    /// The shard that gets the next connection, modulo their number.
     pub(crate) turn: Arc<AtomicUsize>,
 }
 
@@ -164,7 +164,7 @@ impl Stack {
         &self.shards[0]
     }
 
-    /// Who keeps the ports, if the host does not choose them itself.
+    /// The reserved ports, if the host does not choose ports itself.
     pub(crate) fn ports(&self) -> Option<&Arc<Ports>> {
         self.first().host.ports.as_ref()
     }
@@ -315,7 +315,7 @@ impl StackBuilder {
         self
     }
 
-    /// Who says which ports are free.
+    /// The source of free ports.
     #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn port_source(&self) -> &PortSource {
         &self.ports

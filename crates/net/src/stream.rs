@@ -275,7 +275,7 @@ impl TcpStream {
         self
     }
 
-    /// Where the connection is.
+    /// The runtime and the identifier of the connection.
     pub(crate) fn place(&self) -> (&Runtime, ConnectionId) {
         (&self.socket.shared.runtime, self.socket.id)
     }

@@ -1,4 +1,4 @@
-//! What threads share and wait with: those of the standard library.
+//! Locks and condition variables for threads: those of the standard library.
 //!
 //! The runtime's own files (`runtime.rs`, `waiting.rs`, `background.rs`, `lock.rs`, `roles.rs`, `tasks.rs`) take these from here alone. So the
 //! model in `tests/model` compiles the same files with those of a model checker.

@@ -4,13 +4,13 @@
 //! what arrives, and leaves when its own socket is ready. Other waiting threads *follow*: they sleep until their socket is
 //! ready, or until the leader leaves and one of them takes over.
 
-use crate::bell::Bell;
 use crate::eagerness::{MOMENT, Patience};
 use crate::engine::{Channel, ConnectionId, Inner};
 use crate::lock::Held;
 use crate::roles::Leader;
 use crate::runtime::Runtime;
 use crate::sync::{Arc, thread};
+use crate::wake_event::WakeEvent;
 use std::io;
 use transom_tcp::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ trait Task<T> {
         (None, inner.work(patience))
     }
 
-    /// What a signal's handler means that ran meanwhile; by default nothing.
+    /// The result after a signal's handler has run; by default none, and the wait continues.
     fn interrupted(&mut self) -> Option<T> {
         None
     }
@@ -287,7 +287,7 @@ impl Runtime {
         task: &mut impl Task<T>,
     ) -> (Option<T>, Held<'a>) {
         if inner.roles.leader == Leader::Background {
-            self.wake_background().ring(); // it finds itself replaced
+            self.wake_background().signal(); // it finds itself replaced
         }
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().roles.leader_channel = Some(channel);
@@ -344,7 +344,7 @@ impl Runtime {
         &'a self,
         mut inner: Held<'a>,
         deadline: Option<Instant>,
-        wake: &Bell,
+        wake: &WakeEvent,
     ) -> (Held<'a>, bool) {
         let now = self.now();
         let mut until = inner.next_wake(deadline);

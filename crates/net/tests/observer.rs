@@ -166,7 +166,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     assert_eq!(narrowed.requested, Some(Interval::at_most(3000)));
     assert_eq!((narrowed.own, narrowed.effective), (own, 3000));
     assert_eq!(narrowed.decided_by, Decider::Layer(observer.layer()));
-    assert_eq!(observer.look().unwrap().ruling(Variable::Cwnd), narrowed);
+    assert_eq!(observer.snapshot().unwrap().ruling(Variable::Cwnd), narrowed);
     // Requests stay through events that nobody answers.
     scene.transfer(100_000);
     assert_eq!(ruling(&scene).effective, 3000);
@@ -190,7 +190,7 @@ fn what_changes_limits_may_use_the_connection() {
         for _ in 0..200 {
             let change = |limits: &mut Limits| {
                 let mss = u64::from(stream.info().unwrap().mss);
-                assert_eq!(u64::from(observer.look().unwrap().info.mss), mss);
+                assert_eq!(u64::from(observer.snapshot().unwrap().info.mss), mss);
                 limits.at_most(variable::CWND, 10 * mss);
             };
             observer.limits(change).unwrap();
@@ -200,7 +200,7 @@ fn what_changes_limits_may_use_the_connection() {
     scene.transfer(1_000_000);
     let observer =
         changed.recv_timeout(SOON).expect("nobody waits for somebody who waits for them");
-    let look = observer.look().unwrap();
+    let look = observer.snapshot().unwrap();
     let most = 10 * u64::from(look.info.mss);
     assert_eq!(look.ruling(Variable::Cwnd).requested, Some(Interval::at_most(most)));
 }
@@ -211,7 +211,7 @@ fn many_threads_may_look() {
     let observer = Arc::new(scene.ours.observer(Wake::empty()).unwrap());
     let looks = (0..4).map(|_| {
         let observer = Arc::clone(&observer);
-        spawn(move || (0..2000).filter(|_| observer.look().is_err()).count())
+        spawn(move || (0..2000).filter(|_| observer.snapshot().is_err()).count())
     });
     let threads: Vec<_> = looks.collect();
     for thread in threads {
@@ -228,11 +228,11 @@ fn the_lists_are_there_for_who_asks_for_them() {
     let without = scene.ours.observer(Wake::ACK).unwrap();
     scene.transfer(20_000);
     scene.settle();
-    let snapshot = observer.look().unwrap();
+    let snapshot = observer.snapshot().unwrap();
     assert!(!snapshot.acks.is_empty() && !snapshot.past_messages.is_empty());
     assert_eq!(snapshot.acks[0].ack, snapshot.info.snd_una, "the latest comes first");
     assert!(snapshot.messages.is_empty(), "nothing is out");
-    assert!(without.look().unwrap().acks.is_empty());
+    assert!(without.snapshot().unwrap().acks.is_empty());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn the_clock_wakes_an_observer_that_asks_for_it() {
     assert_eq!(notice.happened, Wake::TIMER);
     assert!(notice.snapshot.at >= at);
     // Once, and to be looked at or given limits is no event.
-    observer.look().unwrap();
+    observer.snapshot().unwrap();
     observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
     assert!(observer.poll(Wake::all()).unwrap().is_none());
 }
@@ -287,7 +287,7 @@ fn what_is_at_fault_goes_and_the_flow_goes_on() {
     assert_eq!(departed(&scene), Some(Fault::Gone.into()));
     assert_eq!(observer.wait(Wake::ACK, None).unwrap_err(), ObservationEnded.into());
     assert_eq!(observer.limits(|_| {}), Err(ObservationEnded));
-    assert!(observer.look().is_err());
+    assert!(observer.snapshot().is_err());
 
     let observer = scene.ours.observer(Wake::ACK).unwrap();
     let second = transom_tcp::time::Duration::from_secs(1);

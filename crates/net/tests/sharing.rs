@@ -336,7 +336,9 @@ fn an_address_that_goes_and_comes_back_ends_no_connection() {
     for (stream, _) in &mut pairs {
         stream.write_all(b"while it is away").unwrap();
     }
-    wait_for("something that could not leave", || process.stack.counters().unsent_homeless > 0);
+    wait_for("something that could not leave", || {
+        process.stack.counters().unsent_without_address > 0
+    });
     for (_, end) in &pairs {
         end.set_nonblocking(true).unwrap();
         let nothing = (&mut &*end).read(&mut [0; 16]).unwrap_err();

@@ -92,12 +92,12 @@ fn line(page: &Page) -> String {
     )
 }
 
-/// What a check of the stored values finds: lines to print, and whether any must be mended.
+/// The result of a check of the stored values: lines to print, and whether any must be mended.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Values that were stored without a fingerprint of their scenario: the experiment's id.
     pub without_fingerprint: Vec<String>,
-    /// What must be mended: stale values without a reason, numbers and figures without values, bands that accept their control.
+    /// Defects to mend: stale values without a reason, numbers and figures without values, bands that accept their control.
     pub defects: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What people write about an experiment of a paper: one file in `papers/pages/` for each id.
+//! The text about an experiment of a paper, written by people: one file in `papers/pages/` for each id.
 //!
 //! The text has the paper's claim, how our set-up differs, the finding, and which stored values are shown in which figure. It has no measured value of
 //! a scenario: those come from summaries. Only benchmarks, which are not scenarios, have values here, with the command that measures them.

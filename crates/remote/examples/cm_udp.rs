@@ -71,7 +71,7 @@ fn receive(address: SocketAddr) -> Result<()> {
     }
 }
 
-/// Who gives grants.
+/// The source of grants.
 enum Control {
     Server(Client),
     Alone { stream: Stream, started: Instant },
@@ -128,7 +128,7 @@ fn time(started: Instant) -> transom_tcp::time::Instant {
     transom_tcp::time::Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// What is on the way, and what was learned.
+/// Packets in flight, and the estimates so far.
 struct Flight {
     socket: UdpSocket,
     next: u64,

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Stack, TcpStream};
 use transom_remote::ExtensionSocket;
-use transom_remote::protocol::binary::{LIMITS, LOOK};
+use transom_remote::protocol::binary::{LIMITS, STATE_REQUEST};
 
 const WARM_UP: Duration = Duration::from_millis(500);
 const SAMPLE: Duration = Duration::from_secs(2);
@@ -157,7 +157,7 @@ fn flood(path: &str, what: &str) -> Result<()> {
         bytes
     };
     let one = match what {
-        "look" => frame(LOOK, &[]),
+        "look" => frame(STATE_REQUEST, &[]),
         // A window that limits nothing.
         _ => frame(LIMITS, &[0, 0, 1 << 40]),
     };

@@ -1,14 +1,14 @@
 //! The Congestion Manager of several processes: icCM (icTCP, section 5.4.2) with a server.
 //!
 //! [`CmServer`] is one process. It attaches to the connections that other processes offer at their extension sockets
-//! ([`ExtensionSocket`](crate::ExtensionSocket)). Connections to one address are a macroflow, and nobody has to name it. At each round trip, loss
+//! ([`ExtensionSocket`](crate::ExtensionSocket)). Connections to one address are a macroflow, without a name of its own. At each round trip, loss
 //! and timeout of a connection the server takes its state, and limits its congestion window to its share. The shares are those of
 //! [`transom_extensions::cm`]: the server has no arithmetic of its own.
 //!
 //! Flows of UDP take part by a second socket ([`protocol`]). A program registers the destination with [`Client`], reports its receiver's
 //! feedback, and sends when it gets a grant.
 //!
-//! # Who may do what
+//! # Permissions
 //!
 //! The server takes programs, and attaches to sockets, of its own user and of root only (SO_PEERCRED). A program can take bandwidth away from
 //! the flows of its macroflow, and cannot make a TCP connection faster than TCP itself.
@@ -35,4 +35,4 @@ mod sockets;
 mod wire;
 
 pub use client::{Client, Grant, Registration};
-pub use server::{CmServer, News, Stopper};
+pub use server::{CmEvent, CmServer, Stopper};

@@ -20,7 +20,7 @@ const MOST_PEERS: usize = 256;
 /// The most commands of all peers together in a second, and at once.
 const RATE_OF_ALL: (u32, u32) = (2000, 200);
 
-/// A peer that goes tells nobody who waits for an offer. So now and then somebody has to look.
+/// A peer that leaves wakes no thread that waits for an offer. So these threads check at this interval.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A Unix socket at which extensions of other processes are taken. Dropping it detaches them, and removes its path.
@@ -80,7 +80,7 @@ impl ExtensionSocket {
     /// Listens at `path`. A socket that a crashed process has left there is replaced, and nothing else.
     ///
     /// # Errors
-    /// The operating system's: [`io::ErrorKind::AddrInUse`] if somebody listens at the path, or there is something that is no socket.
+    /// The operating system's: [`io::ErrorKind::AddrInUse`] if another process listens at the path, or the file is not a socket.
     pub fn listen(path: impl AsRef<Path>) -> io::Result<Self> {
         let name = UnixName::listen(path)?;
         let listener = name.listener().try_clone()?;
@@ -111,7 +111,7 @@ impl ExtensionSocket {
         Ok(Offer { hub: Arc::clone(&self.hub), number, kept: false })
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn path(&self) -> &Path {
         self.name.path()
     }
@@ -178,7 +178,7 @@ impl Hub {
                 if self.lock().closed {
                     return;
                 }
-                peer::turn_away(stream, "there are too many extensions already");
+                peer::reject(stream, "there are too many extensions already");
                 continue;
             };
             let hub = Arc::clone(&self);

@@ -4,7 +4,7 @@ use crate::support::{Peer, SOON, Scene, requested};
 use serde_json::json;
 use std::io::{Read, Write};
 use transom_remote::ExtensionSocket;
-use transom_remote::protocol::binary::{DETACH, EVENT, LIMITS, OVER};
+use transom_remote::protocol::binary::{DETACH, END, EVENT, LIMITS};
 use transom_remote::protocol::{LONGEST, VIEW};
 use transom_tcp::extension::{Fault, Interval, Variable};
 
@@ -100,7 +100,7 @@ fn the_binary_form_says_the_same() {
     assert_eq!(numbers.len(), 3 + VIEW.len() + 11 + 1 + 9);
 
     peer.stream.write_all(&frame(DETACH, &[])).unwrap();
-    assert_eq!(hear().0, OVER);
+    assert_eq!(hear().0, END);
     assert!(scene.layers().is_empty());
 }
 

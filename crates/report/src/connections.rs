@@ -91,7 +91,7 @@ impl From<&Info> for Sample {
 /// All connections of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    /// What the program was, and whose TCP it had.
+    /// The program and its TCP, in words.
     pub lead: String,
     /// The connections that were sampled, in their order.
     pub seen: Vec<Seen>,

@@ -93,7 +93,7 @@ pub enum HorizontalAxis {
 }
 
 impl Section {
-    /// Where the points are on the horizontal axis, if there are so few places that each can have a mark.
+    /// The places on the horizontal axis, if there are so few that each can have a mark.
     pub(crate) fn places(&self) -> Vec<f64> {
         let series = self.charts.iter().flat_map(|chart| &chart.series).map(|one| &one.points);
         let markers = self.charts.iter().flat_map(|chart| &chart.markers).map(|one| &one.points);
@@ -160,7 +160,7 @@ pub struct Markers {
     pub shape: Shape,
     /// Their colour.
     pub hue: Hue,
-    /// Where they are, in the order of time.
+    /// The points, in the order of time.
     pub points: Points,
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn add(record: &Record, data: &mut ReportData) {
                 one.flow.to_string().into(),
                 role(one.role).into(),
                 one.command.join(" ").into(),
-                Cell::default().verdict(one.is_well()),
+                Cell::default().verdict(one.succeeded()),
                 end(one.end).into(),
             ]);
         }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
 //! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
+//! | an event log | [`event_log::EventLog`] |
 //! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
 //!
 //! [`render()`] turns it into a page that needs no network, no server and no other file. The text is HTML
@@ -42,6 +43,7 @@ mod decimate;
 mod drawing;
 mod emulation;
 mod encode;
+pub mod event_log;
 mod html;
 pub mod labels;
 mod live;

@@ -1,6 +1,6 @@
 //! The page of a run: the expectations with their results, the network, tables and charts.
 //!
-//! The contents are the same during and after a run ([`Page::of_run`] and [`Page::so_far`]), with more or less data. They become a
+//! The contents are the same during and after a run ([`Page::of_run`] and [`Page::partial`]), with more or less data. They become a
 //! file, pictures, a page that follows the run, or a view in the terminal.
 //!
 //! ```
@@ -95,8 +95,8 @@ impl<'a> Page<'a> {
     }
 
     /// The page of a run in progress, with the data recorded so far.
-    pub fn so_far(&self, recorder: &Recorder) -> ReportData {
-        self.data(&Seen::so_far(self.about.scenario, recorder), None)
+    pub fn partial(&self, recorder: &Recorder) -> ReportData {
+        self.data(&Seen::partial(self.about.scenario, recorder), None)
     }
 
     fn data(&self, seen: &Seen<'_>, more: Option<String>) -> ReportData {

@@ -107,6 +107,23 @@ impl Svg {
         self.body.push_str("</g>");
     }
 
+    /// Several pictures below each other, with a title above.
+    pub(crate) fn stack(title: &str, pictures: &[Svg]) -> Svg {
+        const TITLE: f64 = 36.0;
+        let width = pictures.iter().map(|one| one.width).fold(0.0, f64::max);
+        let mut stacked = Svg::new(width, TITLE);
+        stacked.text("title", (16.0, 24.0), Anchor::Start, title);
+        for (number, Svg { height, body, .. }) in pictures.iter().enumerate() {
+            // Each picture has one clip path of this name.
+            let own = format!("area-{number}");
+            let body = body.replace("id=\"area\"", &format!("id=\"{own}\""));
+            let body = body.replace("url(#area)", &format!("url(#{own})"));
+            put!(stacked, "<g transform=\"translate(0 {:.1})\">{body}</g>", stacked.height);
+            stacked.height += height;
+        }
+        stacked
+    }
+
     /// As a part of a page: `alternative` is what it shows, in words.
     pub fn inline(&self, alternative: &str) -> String {
         let Svg { width, height, body } = self;

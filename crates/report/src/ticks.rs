@@ -1,4 +1,4 @@
-//! Where an axis has its marks.
+//! The marks of an axis.
 
 /// Round positions that divide the range from `low` to `high` into about `wanted` parts: multiples of 1, 2 or 5 times a power
 /// of ten. Each comes with its text.

@@ -59,7 +59,7 @@ pub struct Trace {
     srtt: Points,
     last_rtt: Points,
     min_rtt: Points,
-    /// Where retransmission timeouts were detected, at the height of cwnd.
+    /// Retransmission timeouts, at the height of cwnd.
     timeouts: Points,
     last: Option<Sample>,
 }

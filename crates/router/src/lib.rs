@@ -15,11 +15,11 @@
 //! use transom_wire::ip::Ecn;
 //!
 //! let mut queue = DropTail::new(Limit::Packets(2));
-//! let mut coin = || -> u64 { unreachable!("drop-tail leaves nothing to chance") };
+//! let mut random = || -> u64 { unreachable!("drop-tail leaves nothing to chance") };
 //! let mut lost = Vec::new();
 //! for packet in ["first", "second", "third"] {
 //!     let now = Instant::from_millis(1);
-//!     queue.enqueue(now, Item::new(packet, 1500, Ecn::NotEct), &mut coin, &mut |event| {
+//!     queue.enqueue(now, Item::new(packet, 1500, Ecn::NotEct), &mut random, &mut |event| {
 //!         if let Event::Dropped { cause, item, .. } = event {
 //!             lost.push((item.packet, cause));
 //!         }
@@ -28,7 +28,7 @@
 //! assert_eq!(lost, [("third", Cause::Tail)]);
 //!
 //! let now = Instant::from_millis(3);
-//! let item = queue.dequeue(now, &mut coin, &mut |_| {}).unwrap();
+//! let item = queue.dequeue(now, &mut random, &mut |_| {}).unwrap();
 //! assert_eq!((item.packet, item.waited(now).as_millis()), ("first", 2));
 //! ```
 #![no_std]

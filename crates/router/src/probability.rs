@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::quantity::{Decimal, UnitError};
-use crate::queue::Coin;
+use crate::queue::RandomSource;
 
 /// A probability in parts per 2^63, compared with 63 random bits.
 ///
@@ -84,8 +84,8 @@ impl Probability {
     }
 
     /// Tosses a coin that shows heads with this probability.
-    pub fn toss(self, coin: &mut dyn Coin) -> bool {
-        (coin.uniform() >> 1) < self.0
+    pub fn toss(self, random: &mut dyn RandomSource) -> bool {
+        (random.uniform() >> 1) < self.0
     }
 }
 

@@ -9,7 +9,7 @@
 //! A discipline never reads a packet. The [`Item`] has the information that it needs. A mark is set there, and the
 //! packet's owner writes it into the header ([`transom_wire::ip::set_ecn`]).
 //!
-//! Disciplines are deterministic: the same calls at the same times with the same [`Coin`] give the same results on
+//! Disciplines are deterministic: the same calls at the same times with the same [`RandomSource`] give the same results on
 //! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets.
 
 mod codel;
@@ -46,7 +46,7 @@ pub trait Discipline<P>: Send {
         &mut self,
         now: Instant,
         item: Item<P>,
-        coin: &mut dyn Coin,
+        random: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission;
 
@@ -55,7 +55,7 @@ pub trait Discipline<P>: Send {
     fn dequeue(
         &mut self,
         now: Instant,
-        coin: &mut dyn Coin,
+        random: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Option<Item<P>>;
 
@@ -68,15 +68,15 @@ pub trait Discipline<P>: Send {
     }
 }
 
-/// Where random decisions come from.
+/// A source of random decisions.
 ///
 /// Any `FnMut() -> u64` is one.
-pub trait Coin {
+pub trait RandomSource {
     /// 64 random bits, all equally likely.
     fn uniform(&mut self) -> u64;
 }
 
-impl<F: FnMut() -> u64> Coin for F {
+impl<F: FnMut() -> u64> RandomSource for F {
     fn uniform(&mut self) -> u64 {
         self()
     }

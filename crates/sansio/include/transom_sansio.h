@@ -29,7 +29,7 @@
 // No such host, or no such descriptor.
 #define TS_EBADF 9
 
-// Nothing to read, no room to write, or nobody to accept at present.
+// Nothing to read, no room to write, or no connection to accept at present.
 #define TS_EAGAIN 11
 
 // A null pointer where memory is needed.
@@ -203,7 +203,7 @@
 // `ioctl`: bytes written and not yet sent.
 #define TS_SIOCOUTQNSD 35147
 
-// There is something to read, or the end, or somebody to accept.
+// There is something to read, or the end, or a connection to accept.
 #define TS_POLLIN 1
 
 // There is an urgent byte to read.
@@ -807,7 +807,7 @@ int32_t ts_accept(ts_host host,
 // As for `ts_accept`.
 int32_t ts_accept4(ts_host host, int32_t fd, void *addr, uint32_t *len, int32_t flags);
 
-// Where the socket is bound; `*len` is the room at `addr` and then the address' length.
+// The bound address; `*len` is the room at `addr` and then the address' length.
 //
 // Returns 0.
 //

@@ -7,8 +7,9 @@
 //! Nothing unwinds into C. If the stack panics, the call gives `EIO`, as does every later one on that host but `ts_message`, which
 //! says what happened, and `ts_destroy`.
 //!
-//! The caller's memory is touched in `memory.rs` alone.
+//! Only `memory.rs` and `copies.rs` touch the caller's memory.
 
+mod copies;
 mod hosts;
 mod memory;
 mod sockets;
@@ -93,7 +94,7 @@ fn with<T>(number: HostNumber, call: impl FnOnce(&mut Host) -> Result<T>) -> Res
 }
 
 /// The same for what needs no host.
-fn without<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
+fn guarded_without_host<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         REFUSAL.set(panic_text(&*panic));
         Err(Errno(EIO))

@@ -60,7 +60,7 @@ pub use serialiser::{Serialiser, Transmission};
 pub use text::SyntaxError;
 pub use window_config::WindowConfig;
 
-/// What became of a packet offered to a link.
+/// The result for a packet offered to a link.
 ///
 /// The model knows at once what the wire will do; a caller that plays an honest sender ignores the
 /// difference.
@@ -163,7 +163,7 @@ impl Measured {
     }
 }
 
-/// What waits for the serialiser.
+/// The queue of packets before the serialiser.
 enum Queue<P> {
     /// It is known when each packet leaves.
     Computed(DropTail),
@@ -274,8 +274,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 if transmission.begins > now {
                     queue.push(now, transmission.begins, len);
                 }
-                let journey = Journey { sent: now, index, len, transmission, marked: false };
-                self.carry(journey, packet)
+                let in_flight = InFlight { sent: now, index, len, transmission, marked: false };
+                self.carry(in_flight, packet)
             }
             Queue::Managed(queue) => {
                 if queue.is_empty() {
@@ -313,9 +313,9 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         self.waits.record(delay);
         // It has waited for this since it came.
         let transmission = self.transmitter.transmit(sent, len);
-        let journey = Journey { sent, index, len, transmission, marked };
+        let in_flight = InFlight { sent, index, len, transmission, marked };
         let kept = queue.tells_fates().then(|| packet.clone());
-        let admission = self.carry(journey, packet);
+        let admission = self.carry(in_flight, packet);
         let Queue::Managed(queue) = &mut self.queue else { return };
         match (admission, kept) {
             (Admission::Dropped(_), Some(packet)) => queue.tell(Fate::Gone(packet)),
@@ -332,7 +332,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         }
     }
 
-    /// What became of an admitted packet without the owner's doing. To be called until there is nothing more, after every call.
+    /// The next packet that the link dropped or duplicated after accepting it. Call this until it returns `None`, after every other call.
     pub fn take_fate(&mut self) -> Option<Fate<P>> {
         match &mut self.queue {
             Queue::Computed(_) => None,
@@ -341,19 +341,19 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Sends a packet down the wire, which may lose or duplicate it.
-    fn carry(&mut self, journey: Journey, packet: P) -> Admission {
-        if self.wire.loss.loses(journey.index) {
-            self.counters.lost.count(journey.len);
+    fn carry(&mut self, in_flight: InFlight, packet: P) -> Admission {
+        if self.wire.loss.loses(in_flight.index) {
+            self.counters.lost.count(in_flight.len);
             return Admission::Dropped(DropCause::Loss);
         }
         if self.wire.duplicate.bernoulli(self.config.duplicate) {
-            self.counters.duplicated.count(journey.len);
+            self.counters.duplicated.count(in_flight.len);
             let copy = packet.clone();
-            self.propagate(journey, packet, false);
-            self.propagate(journey, copy, true);
+            self.propagate(in_flight, packet, false);
+            self.propagate(in_flight, copy, true);
             return Admission::Duplicated;
         }
-        self.propagate(journey, packet, false);
+        self.propagate(in_flight, packet, false);
         Admission::Queued
     }
 
@@ -398,7 +398,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         }
     }
 
-    /// What the link has done so far.
+    /// The counters of the link.
     pub fn counters(&self) -> Counters {
         let Counters { offered, too_big, queue_full, .. } = self.counters;
         let opportunities = self.transmitter.opportunities(self.clock);
@@ -469,8 +469,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Sends one packet, or the copy of one, down the wire.
-    fn propagate(&mut self, journey: Journey, packet: P, duplicate: bool) {
-        let Journey { sent, index, len, transmission, marked } = journey;
+    fn propagate(&mut self, in_flight: InFlight, packet: P, duplicate: bool) {
+        let InFlight { sent, index, len, transmission, marked } = in_flight;
         let wire = &mut self.wire;
         let corruption = self.config.corrupt.damage(&mut wire.corrupt);
         self.counters.corrupted += u64::from(corruption.is_some());
@@ -513,9 +513,9 @@ impl<P: Clone + Send + 'static> fmt::Debug for LinkModel<P> {
     }
 }
 
-/// What the wire needs to know of a packet besides the packet.
+/// The facts about a packet that the wire needs.
 #[derive(Clone, Copy)]
-struct Journey {
+struct InFlight {
     sent: Instant,
     index: u64,
     len: usize,

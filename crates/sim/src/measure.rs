@@ -1,4 +1,4 @@
-//! What can be measured of a network without disturbing it.
+//! Measures of a network, taken without disturbing it.
 //!
 //! A [`Recorder`] lets a network run from tick to tick and writes down, at each, what every flow and the links of interest are
 //! like. It only looks; the same network runs in the same way without it.
@@ -27,7 +27,7 @@ pub struct FlowSample {
     pub skipped: u64,
     /// Transfers completed so far.
     pub completed: usize,
-    /// What its sender has sent so far.
+    /// The counters of its sender.
     pub sent: SentSample,
     /// The connection that was opened last as the sender sees it, while there is one.
     pub sender: Option<SenderSample>,
@@ -41,8 +41,8 @@ impl FlowSample {
     }
 }
 
-/// What the sender of a flow has sent so far, over all the flow's connections, those included that are no more. `None` is what whoever
-/// measured it could not tell: the simulator knows everything, a kernel's TCP does not say everything that it knows.
+/// Counters of a flow's sender over all its connections, past ones included. `None`: not known. The simulator knows all of them; a kernel's
+/// TCP does not report all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentSample {
     /// IP packets.
@@ -74,10 +74,10 @@ impl From<Sent> for SentSample {
     }
 }
 
-/// What is known of a flow's sender that is not in the network.
+/// The state of a flow's sender that is not in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutsideSample {
-    /// What it has sent so far.
+    /// The counters of the sender.
     pub sent: SentSample,
     /// The connection that was opened last, while there is one.
     pub sender: Option<SenderSample>,
@@ -121,9 +121,9 @@ impl From<Info> for SenderSample {
 pub struct LinkSample {
     /// When.
     pub at: Instant,
-    /// What waits for the serialiser.
+    /// The packets before the serialiser.
     pub waiting: Traffic,
-    /// What it has done so far.
+    /// The counters of the link.
     pub counters: Counters,
     /// How long the packets had waited that left the queue since the sample before.
     pub delays: Delays,
@@ -190,8 +190,8 @@ pub struct LinkSeries {
 pub struct Recorder {
     interval: Duration,
     next: Instant,
-    /// The last time it looked.
-    looked: Option<Instant>,
+    /// When the last sample was taken.
+    last_sample: Option<Instant>,
     flows: Vec<Vec<FlowSample>>,
     links: Vec<LinkSeries>,
 }
@@ -203,7 +203,7 @@ impl Recorder {
         Recorder {
             interval: interval.max(Duration::from_nanos(1)),
             next: Instant::ZERO,
-            looked: None,
+            last_sample: None,
             flows: Vec::new(),
             links: links.collect(),
         }
@@ -224,15 +224,15 @@ impl Recorder {
         }
         while self.next <= limit {
             network.run_until(self.next)?;
-            self.look(network);
+            self.take_sample(network);
             self.next = self.next.max(network.now()) + self.interval;
         }
         network.run_until(limit)
     }
 
-    fn look(&mut self, network: &mut Network) {
+    fn take_sample(&mut self, network: &mut Network) {
         let at = network.now();
-        let before = self.looked.replace(at);
+        let before = self.last_sample.replace(at);
         let unheard = || before.map(FlowSample::before_the_start).into_iter().collect();
         self.flows.resize_with(network.flows().len().max(self.flows.len()), unheard);
         for (flow, samples) in network.flows().iter().zip(&mut self.flows) {

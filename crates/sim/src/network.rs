@@ -121,7 +121,7 @@ enum Node {
     Gateway(Gateway),
 }
 
-/// What joins the nodes.
+/// Everything between the nodes: wires, controls, packets and the agenda.
 pub(crate) struct Fabric {
     wires: Vec<Wire>,
     taps: Vec<Option<Tap>>,
@@ -136,7 +136,7 @@ pub(crate) struct Fabric {
     undeliverable: u64,
     /// Packets that left a host.
     sent: u64,
-    /// What a host says of the packet that it sends next. Empty of all others.
+    /// The comment of a host on the packet that it sends next, or empty.
     comment: String,
 }
 
@@ -199,7 +199,7 @@ impl Fabric {
         id: PacketId,
     ) -> Result<(), NetworkError> {
         if let Some(link) = link.filter(|_| !self.controls.is_empty()) {
-            self.show_to_control(now, link, id);
+            self.pass_control(now, link, id);
         }
         let Fabric { wires, taps, packets, agenda, undeliverable, comment, .. } = self;
         let Some(packet) = packets.get_mut(id) else { return Ok(()) };
@@ -289,7 +289,7 @@ impl Network {
         self.fabric.packets.len()
     }
 
-    /// Packets for nobody.
+    /// Packets without a receiver.
     pub fn undeliverable(&self) -> u64 {
         self.fabric.undeliverable
     }
@@ -299,7 +299,7 @@ impl Network {
         self.fabric.ledger.flows()
     }
 
-    /// Where it is written down what flows do, for what happens outside of the network.
+    /// The ledger of flows, for events outside of the network.
     pub fn ledger(&mut self) -> &mut Ledger {
         &mut self.fabric.ledger
     }
@@ -312,12 +312,12 @@ impl Network {
         }
     }
 
-    /// What a link has done so far, as of the last packet that came to it or the last [look](Self::sample_link).
+    /// The counters of a link, as of the last packet that came to it or the last [sample](Self::sample_link).
     pub fn link_counters(&self, link: LinkId) -> Option<Counters> {
         Some(self.fabric.wires.get(link.0 as usize)?.model.counters())
     }
 
-    /// What the window control of a link has done, if it has one.
+    /// The report of a link's window control, if it has one.
     pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
         Some(self.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
     }
@@ -329,7 +329,7 @@ impl Network {
         }
     }
 
-    /// What a link is like now, and how long packets have waited since the last such look.
+    /// The present state of a link, and the delays of packets since the last such sample.
     pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
         let now = self.now;
         let sample = LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now);
@@ -337,7 +337,7 @@ impl Network {
         Some(LinkSample { window, ..sample })
     }
 
-    /// What waits before a link now.
+    /// The queue before a link now.
     pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
         let now = self.now;
         Some(self.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))

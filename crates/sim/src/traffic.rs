@@ -1,4 +1,4 @@
-//! What the hosts of a network do: applications, and the ledger of what becomes of their flows.
+//! The traffic of a network: applications, and the ledger of their flows.
 //!
 //! An [`Application`] lives on one host. It is called when something happens to its connections, or at a time it asked for,
 //! and acts through its [`Io`]. It sends zeros, as many as it likes: a simulation is about how much arrives when. Whose
@@ -60,7 +60,7 @@ pub trait Application: Send {
     }
 }
 
-/// What an application can do.
+/// The interface of an application to its host.
 pub struct Io<'a> {
     now: Instant,
     sockets: &'a mut dyn Sockets,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Io<'_> {
 }
 
 impl<'a> Io<'a> {
-    /// What application number `application` of a host can do at `now`.
+    /// The interface of application number `application` of a host at `now`.
     pub fn new(
         now: Instant,
         sockets: &'a mut dyn Sockets,
@@ -102,7 +102,7 @@ impl Io<'_> {
         self.sockets.rng(self.application)
     }
 
-    /// Where it is written down what flows do.
+    /// The ledger of flows.
     pub fn ledger(&mut self) -> &mut Ledger {
         self.ledger
     }
@@ -121,7 +121,7 @@ impl Io<'_> {
         self.sockets.connect(self.now, self.application, remote, profile)
     }
 
-    /// Listens at a port. False if somebody else does already.
+    /// Listens at a port. False if another application already does.
     pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
         self.sockets.listen(self.application, port, profile)
     }
@@ -165,12 +165,12 @@ impl Io<'_> {
         if let Some(remote) = self.sockets.remote_address(id) {
             self.sends_to(flow, remote);
         }
-        self.sends_over(flow, id);
+        self.register_sender(flow, id);
         self.ledger.flow(flow).started.get_or_insert(now);
     }
 
     /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
-    pub fn sends_over(&mut self, flow: FlowId, id: ConnectionId) {
+    pub fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
         self.sockets.follow(self.ledger, id, flow);
         self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
         self.ledger.follows(self.sockets.node());

@@ -7,7 +7,7 @@ use crate::stream::{MSG_FASTOPEN, Pieces, Sink};
 use crate::{closing, fast_open, opening, stream};
 use std::net::SocketAddr;
 
-/// Linux' socket calls. Errors that any call may give besides those named: `EBADF`, and on a call that waits whatever the driver says
+/// Linux' socket calls. Errors that any call may give besides those named: `EBADF`, and on a call that waits any error of the driver
 /// ([`Waited`](crate::Waited)).
 pub trait SocketCalls: Drive + Sized {
     /// `socket(2)`: a TCP socket. `kind` is `SOCK_STREAM`, with `SOCK_NONBLOCK` or `SOCK_CLOEXEC` if wanted.

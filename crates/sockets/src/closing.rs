@@ -1,6 +1,6 @@
 //! `shutdown` and `close`.
 //!
-//! After `close` a connection belongs to the stack, which ends it in order, or by a reset if somebody would lose data unawares.
+//! After `close` a connection belongs to the stack, which ends it in order, or by a reset if data would be lost unnoticed.
 
 use crate::drive::{Awaited, Drive, Sockets};
 use crate::errno::{EINVAL, ENOTCONN, Errno, Result};

@@ -26,7 +26,7 @@ impl std::fmt::Debug for Sockets<'_> {
 
 impl<'a> Sockets<'a> {
     /// The sockets of `table`, whose connections are in `stack`. Calls may ask in their midst for `settle`: it sends what the stack has to
-    /// send, and lets timers fire that are due. Where it does nothing, whoever drives the stack does so after the call.
+    /// send, and lets timers fire that are due. If it does nothing, the driver does so after the call.
     pub fn new(
         stack: &'a mut Stack,
         table: &'a mut Table,
@@ -91,12 +91,12 @@ impl<T> Waited<T> {
     }
 }
 
-/// A port that somebody else keeps for a socket, as the kernel does on an address that it has too.
+/// A port that the driver reserves for a socket, such as at the kernel on a shared address.
 pub struct Port {
     /// The address and the port.
     pub address: SocketAddr,
     /// Dropping it gives the port back.
-    pub keeper: Box<dyn Any + Send>,
+    pub reservation: Box<dyn Any + Send>,
 }
 
 impl std::fmt::Debug for Port {

@@ -11,7 +11,7 @@ use transom_tcp::connection::ConnectionError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
-/// What every call here returns.
+/// The result of every call here.
 pub type Result<T> = core::result::Result<T, Errno>;
 
 /// No such algorithm.
@@ -24,7 +24,7 @@ pub const EIO: i32 = 5;
 pub const E2BIG: i32 = 7;
 /// No such host, or no such descriptor.
 pub const EBADF: i32 = 9;
-/// Nothing to read, no room to write, or nobody to accept at present.
+/// Nothing to read, no room to write, or no connection to accept at present.
 pub const EAGAIN: i32 = 11;
 /// A null pointer where memory is needed.
 pub const EFAULT: i32 = 14;

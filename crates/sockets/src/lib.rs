@@ -1,7 +1,7 @@
 //! The meaning of Linux' socket calls, over a sans-IO stack: descriptors, options, readiness, errors.
 //!
 //! The rules are here once, and two libraries for C programs use them. `transom-sansio` drives a stack in virtual time;
-//! `libtransom` drives one that runs on a device. Who drives a stack implements [`Drive`]: how a call gets hold of the stack, and how it
+//! `libtransom` drives one that runs on a device. A driver of a stack implements [`Drive`]: how a call gets the stack, and how it
 //! waits. In return it has all calls of [`SocketCalls`].
 //!
 //! | module | what it has |

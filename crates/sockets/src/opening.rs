@@ -94,7 +94,7 @@ impl Sockets<'_> {
         }
         let socket = self.table.get_mut(fd)?;
         socket.bound = Some(address);
-        socket.port = port.map(|port| port.keeper);
+        socket.port = port.map(|port| port.reservation);
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Sockets<'_> {
                 self.table.set_role(fd, Role::Listener { id, backlog })?;
                 let socket = self.table.get_mut(fd)?;
                 if socket.bound.replace(address).is_none() {
-                    socket.port = port.map(|port| port.keeper);
+                    socket.port = port.map(|port| port.reservation);
                 }
                 Ok(())
             }
@@ -193,7 +193,7 @@ impl Sockets<'_> {
         Ok((accepted?, remote))
     }
 
-    /// Where a fresh socket is bound that is to connect to `remote`.
+    /// The address to bind a fresh socket to before it connects to `remote`.
     fn before_begin(&self, fd: i32, remote: SocketAddr) -> Result<Option<SocketAddr>> {
         let socket = self.table.get(fd)?;
         if socket.family != Family::of(remote.ip()) {

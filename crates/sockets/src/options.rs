@@ -359,7 +359,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// What `SO_RCVLOWAT` shows: never more than half of the largest receive buffer, as on Linux.
+    /// The value of `SO_RCVLOWAT`: never more than half of the largest receive buffer, as on Linux.
     fn receive_low_water(&self, socket: &Socket) -> i32 {
         let most = match socket.options.receive_buffer {
             Some(bytes) => bytes,
@@ -369,7 +369,7 @@ impl Sockets<'_> {
         socket.options.controls.receive_low_water.min(most)
     }
 
-    /// What `IP_MTU` and `IPV6_MTU` show.
+    /// The value of `IP_MTU` and `IPV6_MTU`.
     fn path_mtu(&self, socket: &Socket) -> Result<i32> {
         let connection = self.connection_of(socket).filter(|connection| {
             !matches!(connection.state(), State::Closed | State::SynSent | State::SynReceived)
@@ -395,7 +395,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// What `TCP_MAXSEG` shows: the connection's segment size, or what was set, or the default of RFC 9293 section 3.7.1.
+    /// The value of `TCP_MAXSEG`: the connection's segment size, or what was set, or the default of RFC 9293 section 3.7.1.
     fn segment_size(&self, socket: &Socket) -> i32 {
         if let Role::Stream(stream) = socket.role
             && let Some(connection) = self.connection(&stream)

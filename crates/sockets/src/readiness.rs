@@ -4,7 +4,7 @@ use crate::drive::Sockets;
 use crate::socket::{Role, Stream};
 use transom_tcp::connection::State;
 
-/// There is something to read, or the end, or somebody to accept.
+/// There is something to read, or the end, or a connection to accept.
 pub const POLLIN: i16 = 0x001;
 /// There is an urgent byte to read.
 pub const POLLPRI: i16 = 0x002;

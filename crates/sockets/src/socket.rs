@@ -42,7 +42,7 @@ pub(crate) struct Socket {
     pub(crate) options: Options,
     /// Its local address, from `bind` or from listening. The port is never zero.
     pub(crate) bound: Option<SocketAddr>,
-    /// Keeps the port of `bound`, where somebody else says which ones are free.
+    /// Keeps the port of `bound`, if the driver allocates ports.
     pub(crate) port: Option<Box<dyn Any + Send>>,
     pub(crate) role: Role,
 }

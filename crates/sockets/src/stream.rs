@@ -37,7 +37,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// What `send`'s flags ask for.
+    /// The requests in `send`'s flags.
     pub(crate) fn of_flags(flags: i32) -> Result<Self> {
         if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
             return Err(Errno(EOPNOTSUPP));
@@ -69,7 +69,7 @@ fn piece_after<'a>(pieces: Pieces<'a>, mut done: usize) -> (&'a [u8], bool) {
     (&[], true)
 }
 
-/// Where received bytes go.
+/// The destination of received bytes.
 #[derive(Debug)]
 pub enum Sink<'a, 'b> {
     /// To several places, one behind the other.
@@ -132,7 +132,7 @@ impl Place<'_> {
     }
 }
 
-/// What one attempt at receiving gave.
+/// The result of one attempt to receive.
 enum Received {
     /// So many bytes; none is the end of the stream, or nothing asked for.
     Bytes(usize),

@@ -17,7 +17,7 @@ pub struct Table {
     sockets: Vec<Option<Socket>>,
     /// Places in `sockets` that are empty.
     free: BTreeSet<usize>,
-    /// Who has a connection, and who listens.
+    /// The descriptors of connections and of listeners.
     streams: HashMap<ConnectionId, i32>,
     listeners: HashMap<ListenerId, i32>,
 }

@@ -18,18 +18,18 @@ pub struct Offload {
     pub segmentation: Option<usize>,
 }
 
-/// Who says which ports are free.
+/// The source of free ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortSource {
     /// The host: its addresses are nobody else's, so a port is free when no socket of the host has it.
     #[default]
     Own,
     /// The caller, who has reserved the port where the addresses are shared, for instance with the kernel. Each call names its port: port 0 is refused.
-    /// [`Stack::poll_place`](crate::stack::Stack::poll_place) says when a reservation is not needed any more.
+    /// [`Stack::poll_port_change`](crate::stack::Stack::poll_port_change) says when a reservation is not needed any more.
     Caller,
 }
 
-/// What may change of a host's interface while the host runs.
+/// The settings of a host's interface that may change while the host runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// [`StackConfig::mtu`].
@@ -60,7 +60,7 @@ pub struct StackConfig {
     pub secret: [u8; 16],
     /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
     pub shard: Shard,
-    /// Who says which ports are free.
+    /// The source of free ports.
     pub ports: PortSource,
     /// Ports for active opens, where the host chooses them itself.
     pub ephemeral_ports: core::ops::RangeInclusive<u16>,
@@ -162,7 +162,7 @@ pub enum StackConfigError {
     /// A host needs an address.
     #[error("a host needs at least one address")]
     NoAddress,
-    /// On a shared address somebody else says which ports are free.
+    /// On a shared address the caller allocates ports.
     #[error("a host on shared addresses cannot choose its ports itself")]
     SharedPorts,
     /// A prefix longer than the address.
@@ -247,18 +247,18 @@ pub struct StackCounters {
     pub icmp_errors_received: u64,
     /// Packets given up in reassembly.
     pub fragments_dropped: u64,
-    /// Segments on a shared address that concern nobody here, and were left to others to refuse.
+    /// Segments on a shared address without a connection or listener here, which the kernel answers.
     pub left_to_others: u64,
     /// Packets not sent, because their address was not the host's any more.
-    pub unsent_homeless: u64,
+    pub unsent_without_address: u64,
     /// Packets handed to another [stack of the host](Shard), because their connection is not here.
     pub passed_on: u64,
-    /// Those dropped because too many were waiting to be handed on.
-    pub strays_dropped: u64,
+    /// Packets for another stack of the host, dropped because too many were waiting.
+    pub forwards_dropped: u64,
 }
 
 impl core::iter::Sum for StackCounters {
-    /// What several stacks have counted together.
+    /// The sum of the counters of several stacks.
     fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
         counters.fold(StackCounters::default(), |a, b| StackCounters {
             packets_received: a.packets_received + b.packets_received,
@@ -283,9 +283,9 @@ impl core::iter::Sum for StackCounters {
             icmp_errors_received: a.icmp_errors_received + b.icmp_errors_received,
             fragments_dropped: a.fragments_dropped + b.fragments_dropped,
             left_to_others: a.left_to_others + b.left_to_others,
-            unsent_homeless: a.unsent_homeless + b.unsent_homeless,
+            unsent_without_address: a.unsent_without_address + b.unsent_without_address,
             passed_on: a.passed_on + b.passed_on,
-            strays_dropped: a.strays_dropped + b.strays_dropped,
+            forwards_dropped: a.forwards_dropped + b.forwards_dropped,
         })
     }
 }

@@ -130,9 +130,9 @@ pub enum Handler {
     TimeWait(u32),
 }
 
-/// What became of one of our places, an address and a port, when somebody else says which are free.
+/// A change at one of the host's bound ports, when the caller allocates ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceChange {
+pub enum BoundPortChange {
     /// The first flow is there.
     Taken(SocketAddr),
     /// The last flow has gone, TIME-WAIT included.
@@ -143,7 +143,7 @@ pub enum PlaceChange {
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     flows: HashMap<FlowKey, Handler, KeyedHash>,
-    /// Where somebody wants to know of it.
+    /// The flows at each place, if a caller allocates ports.
     places: Option<Places>,
 }
 
@@ -158,15 +158,15 @@ struct Places {
 }
 
 impl Places {
-    fn poll_change(&mut self) -> Option<PlaceChange> {
+    fn poll_change(&mut self) -> Option<BoundPortChange> {
         loop {
             let place = self.changed.pop_front()?;
             if self.flows.contains_key(&place) {
                 if self.told.insert(place) {
-                    return Some(PlaceChange::Taken(place));
+                    return Some(BoundPortChange::Taken(place));
                 }
             } else if self.told.remove(&place) {
-                return Some(PlaceChange::Freed(place));
+                return Some(BoundPortChange::Freed(place));
             }
         }
     }
@@ -222,7 +222,7 @@ impl FlowTable {
     }
 
     /// The next change of a place.
-    pub(crate) fn poll_change(&mut self) -> Option<PlaceChange> {
+    pub(crate) fn poll_change(&mut self) -> Option<BoundPortChange> {
         self.places.as_mut()?.poll_change()
     }
 }

@@ -231,7 +231,7 @@ fn rebuild(header: Vec<u8>, payload: &[u8]) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// Where the IPv6 fragment header is.
+/// The offset of the IPv6 fragment header.
 fn fragment_header(packet: &[u8]) -> Option<usize> {
     let mut next = *packet.get(6)?;
     let mut at = 40;

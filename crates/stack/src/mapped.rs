@@ -24,7 +24,7 @@ pub fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// Where a socket is bound, and which packets that means.
+/// The address of a bound socket, and the packets that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     address: SocketAddr,
@@ -95,7 +95,7 @@ mod tests {
         assert!(!is_mapped(at("[::192.0.2.1]:1").ip()));
     }
 
-    /// What Linux 6.18 answers when the second is bound and listens beside the first, both with SO_REUSEADDR.
+    /// The answers of Linux 6.18 when the second is bound and listens beside the first, both with SO_REUSEADDR.
     #[test]
     fn sockets_overlap_as_on_linux() {
         let places = [

@@ -76,7 +76,7 @@ pub struct MemoryInfo {
 }
 
 /// Under pressure, this many connections are checked for data to drop with each packet.
-const LOOK_AT: u32 = 8;
+const CHECKED_PER_PACKET: u32 = 8;
 
 /// The account.
 #[derive(Debug)]
@@ -129,8 +129,8 @@ impl Memory {
     }
 
     /// The indices of connections to check now, of `places` in all.
-    pub(crate) fn next_to_look_at(&mut self, places: u32) -> impl Iterator<Item = u32> + use<> {
-        let (from, count) = (self.cursor, LOOK_AT.min(places));
+    pub(crate) fn next_candidates(&mut self, places: u32) -> impl Iterator<Item = u32> + use<> {
+        let (from, count) = (self.cursor, CHECKED_PER_PACKET.min(places));
         self.cursor = from.wrapping_add(count).checked_rem(places).unwrap_or(0);
         (0..count).map(move |n| from.wrapping_add(n) % places.max(1))
     }
@@ -175,11 +175,11 @@ mod tests {
         for places in [1_u32, 7, 8, 9, 100] {
             let mut memory = Memory::new(MemoryLimits::default());
             let mut seen = vec![0; places as usize];
-            for _ in 0..places.div_ceil(LOOK_AT) {
-                memory.next_to_look_at(places).for_each(|place| seen[place as usize] += 1);
+            for _ in 0..places.div_ceil(CHECKED_PER_PACKET) {
+                memory.next_candidates(places).for_each(|place| seen[place as usize] += 1);
             }
             assert!(seen.iter().all(|&times| times > 0), "{places} {seen:?}");
         }
-        assert_eq!(Memory::new(MemoryLimits::NONE).next_to_look_at(0).count(), 0);
+        assert_eq!(Memory::new(MemoryLimits::NONE).next_candidates(0).count(), 0);
     }
 }

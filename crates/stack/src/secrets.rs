@@ -20,7 +20,7 @@ pub enum Purpose {
     Cookie = 4,
     /// The demultiplexing table's key.
     Demux = 5,
-    /// Where the identifications of IPv4 packets start (RFC 6864).
+    /// The start of the identifications of IPv4 packets (RFC 6864).
     Identification = 6,
     /// Cookies of TCP Fast Open.
     FastOpen = 7,
@@ -64,7 +64,7 @@ impl Secrets {
         Seq::new(clock.wrapping_add(self.hash(Purpose::Isn, key) as u32))
     }
 
-    /// Where the connection's timestamp clock starts: the same for the same name, so that TIME-WAIT and SYN cookies
+    /// The start of the connection's timestamp clock: the same for the same name, so that TIME-WAIT and SYN cookies
     /// can rely on it.
     pub fn timestamp_offset(&self, key: &FlowKey) -> u32 {
         self.hash(Purpose::Timestamp, key) as u32

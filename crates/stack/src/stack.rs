@@ -24,13 +24,13 @@ mod transmit;
 
 pub use opens::{ConnectError, ListenError};
 pub use receive::Packet;
-pub use shards::{Shard, Stray};
+pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
 use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is_unicast};
 use crate::fast_open::Servers;
-use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash, PlaceChange};
+use crate::flow::{BoundPortChange, FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
@@ -190,7 +190,7 @@ pub struct Stack {
     /// Packets from ourselves to ourselves.
     loopback: VecDeque<Vec<u8>>,
     /// Packets for other stacks of the host.
-    strays: VecDeque<Stray>,
+    forwarded: VecDeque<ForwardedPacket>,
     events: VecDeque<StackEvent>,
     fragments: Fragments,
     path_mtus: PathMtus,
@@ -228,7 +228,7 @@ impl Stack {
             turn: 0,
             replies: VecDeque::new(),
             loopback: VecDeque::new(),
-            strays: VecDeque::new(),
+            forwarded: VecDeque::new(),
             events: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
@@ -343,8 +343,8 @@ impl Stack {
         self.events.pop_front()
     }
 
-    /// What has changed at our places, where the [caller](PortSource::Caller) says which ports are free.
-    pub fn poll_place(&mut self) -> Option<PlaceChange> {
+    /// The next change at one of the host's bound ports, where the [caller](PortSource::Caller) allocates ports.
+    pub fn poll_port_change(&mut self) -> Option<BoundPortChange> {
         self.flows.poll_change()
     }
 
@@ -398,7 +398,7 @@ impl Stack {
     /// There is pressure: data beyond gaps is dropped, of a few connections at a time.
     #[cold]
     fn prune(&mut self) {
-        for place in self.memory.next_to_look_at(self.slots.capacity()) {
+        for place in self.memory.next_candidates(self.slots.capacity()) {
             let Some(slot) = self.slots.get_mut(place) else { continue };
             self.memory.prune(&mut slot.connection);
             let held = slot.connection.held();

@@ -51,7 +51,7 @@ impl Default for AccurateConfig {
     }
 }
 
-/// What has arrived, or was reported as arrived, since the connection began.
+/// Packets and bytes that have arrived, or were reported as arrived, since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets with congestion experienced.

@@ -138,7 +138,7 @@ struct Chosen<'a> {
 
 impl Chosen<'_> {
     /// Whether both hold: for most units only one word can.
-    fn goes_with(&self, other: &Chosen<'_>) -> bool {
+    fn is_compatible(&self, other: &Chosen<'_>) -> bool {
         let none = |one: &Chosen<'_>| one.unit.none() == Some(one.name);
         self.unit != other.unit || self.unit.is_additive() && !none(self) && !none(other)
     }
@@ -241,7 +241,7 @@ impl Composer {
             for (text, rank) in ranked {
                 let word = self.word(text, rank)?;
                 if let Some(before) =
-                    chosen.iter().find(|before| before.rank == rank && !before.goes_with(&word))
+                    chosen.iter().find(|before| before.rank == rank && !before.is_compatible(&word))
                 {
                     let (first, second) = (before.name.into(), word.name.into());
                     return Err(ComposeError::Twice { unit: word.unit, first, second });

@@ -358,7 +358,7 @@ pub trait Algorithm: fmt::Debug + fmt::Display + Send + Sync {
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Where it is specified.
+    /// The specification.
     pub source: &'static str,
     /// Its description, in a few words.
     pub summary: &'static str,

@@ -370,7 +370,7 @@ pub struct Connection {
     reset_due: Option<Box<TcpHeader>>,
     /// The state of Fast Open, if it is used.
     fast_open: Option<Box<fast_open::FastOpenState>>,
-    /// Where data may be given up, by either end.
+    /// State for data that may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
     extensions: extensions::Layers,

@@ -71,7 +71,7 @@ pub mod variable;
 mod tests;
 
 pub use crate::connection::extensions::{
-    LayerChange, LayerEvent, Observed, ObservedLayers, Tallies, View,
+    LayerChange, LayerEvent, Observed, ObservedLayers, RequestCounters, View,
 };
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};

@@ -122,13 +122,13 @@ impl Ages {
         while self.missing.pop_front_if(|missing| missing.upto <= next).is_some() {}
     }
 
-    fn is_told(&self, missing: &Missing) -> bool {
+    fn is_signalled(&self, missing: &Missing) -> bool {
         self.arrivals - missing.arrivals >= LATER
     }
 
     fn end_of_patience(&self, missing: &Missing) -> Instant {
         let end = missing.since + self.patience.after;
-        if self.is_told(missing) { end } else { end + LONGER }
+        if self.is_signalled(missing) { end } else { end + LONGER }
     }
 
     /// When to give up the first hole.

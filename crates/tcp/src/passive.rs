@@ -200,7 +200,7 @@ impl HalfOpen {
         self.agreed
     }
 
-    /// Where our timestamp clock starts.
+    /// The start of our timestamp clock.
     pub fn timestamp_offset(&self) -> u32 {
         self.timestamps.offset
     }

@@ -21,7 +21,7 @@ const MAX_PROBES: u8 = 3;
 const RAISE: Duration = Duration::from_secs(600);
 
 /// A difference of this many bytes is too small for a probe.
-const GRAIN: u32 = 16;
+const PROBE_GRANULARITY: u32 = 16;
 
 /// How a connection finds out what its path carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Search {
 
     /// The size to probe now, on an interface with this MTU, if any.
     pub fn candidate(&mut self, interface: u32, now: Instant) -> Option<u32> {
-        if self.high - self.low < GRAIN && !self.highest_first {
+        if self.high - self.low < PROBE_GRANULARITY && !self.highest_first {
             if now < self.raise_at || self.low >= interface {
                 return None;
             }
@@ -177,7 +177,10 @@ mod tests {
         for path in [1200, 1280, 1420, 1480, 1492, 1499] {
             let mut search = Search::between(1200, 1499, NOW);
             sizes(&mut search, path, NOW);
-            assert!(search.low() <= path && path - search.low() < GRAIN, "{path} {search:?}");
+            assert!(
+                search.low() <= path && path - search.low() < PROBE_GRANULARITY,
+                "{path} {search:?}"
+            );
         }
     }
 

@@ -53,7 +53,7 @@ pub struct Profile {
     pub congestion: CongestionChoice,
     /// The initial and the restart window.
     pub initial_window: InitialWindow,
-    /// What an acknowledgement counts for when the window grows.
+    /// The amount that an acknowledgement counts for when the window grows.
     pub counting: Counting,
     /// Slow start: how the window grows at the beginning.
     pub slow_start: SlowStartChoice,
@@ -99,7 +99,7 @@ pub struct Profile {
     pub dup_thresh: u32,
     /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
     pub early_retransmit: bool,
-    /// Take more for a loss where DSACKs show that the path reorders; `None`: as many as ever.
+    /// Take more for a loss where DSACKs show that the path reorders; `None`: the usual number.
     pub reordering: Option<Robustness>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,

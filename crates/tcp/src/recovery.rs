@@ -7,6 +7,7 @@
 pub mod giving_up;
 pub mod go_back_n;
 pub mod newreno;
+mod progress;
 pub mod rack_tlp;
 pub mod reno;
 pub mod sack;
@@ -53,7 +54,7 @@ pub struct Verdict {
     pub exited: bool,
     /// Recovery has ended, and the amount in the pipe during it is unknown. The window must be reduced to the flight (RFC 6582
     /// section 3.2 step 3).
-    pub deflates: bool,
+    pub limit_to_flight: bool,
     /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.
     pub restart_timer: bool,
     /// Bytes newly marked lost.

@@ -6,7 +6,7 @@
 //! duplicate more than that means a loss, if this is an increase. The threshold is never more than a share of the window, so that duplicates can
 //! still reveal a loss. It is reset after a timeout, which a threshold that is too large causes.
 //!
-//! What differs: Blanton and Allman compare several ways to raise the threshold; this one uses the measured length. [Undo](crate::undo) restores
+//! Differences: Blanton and Allman compare several ways to raise the threshold; this one uses the measured length. [Undo](crate::undo) restores
 //! the window after a spurious reduction; this module does not.
 
 use crate::compose::Fraction;

@@ -18,9 +18,9 @@ use core::ops::Range;
 mod giving_up;
 mod losses;
 
-/// The fate of a record so far.
+/// The state of a transmission, as far as the acknowledgements show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct SegmentStatus {
     /// Selectively acknowledged: the receiver has it.
     pub sacked: bool,
     /// Believed to have left the network without arriving.
@@ -31,10 +31,10 @@ pub struct Fate {
     pub given_up: bool,
 }
 
-impl Fate {
+impl SegmentStatus {
     /// Lost, and waiting to be sent again.
     fn is_to_be_repaired(&self) -> bool {
-        let Fate { sacked, lost, retransmitted, given_up } = *self;
+        let SegmentStatus { sacked, lost, retransmitted, given_up } = *self;
         lost && !retransmitted && !sacked && !given_up
     }
 }
@@ -53,7 +53,7 @@ pub struct Sent {
     /// How many times it left.
     pub transmissions: u16,
     /// Its state.
-    pub fate: Fate,
+    pub status: SegmentStatus,
     /// Marked lost, and not yet reported.
     changed: bool,
     stamp: RateStamp,
@@ -248,7 +248,7 @@ impl SentList {
 
     fn account(&mut self, record: &Sent, add: bool) {
         let len = record.len();
-        let Fate { sacked, lost, retransmitted, given_up: _ } = record.fate;
+        let SegmentStatus { sacked, lost, retransmitted, given_up: _ } = record.status;
         for (flag, counter) in [
             (sacked, &mut self.sacked_bytes),
             (lost, &mut self.lost_bytes),
@@ -260,10 +260,10 @@ impl SentList {
         }
     }
 
-    fn set_fate(&mut self, index: usize, fate: Fate) {
+    fn set_status(&mut self, index: usize, status: SegmentStatus) {
         let Some(&record) = self.list.get(index) else { return };
         self.account(&record, false);
-        let record = Sent { fate, ..record };
+        let record = Sent { status, ..record };
         self.account(&record, true);
         self.list[index] = record;
     }
@@ -274,8 +274,11 @@ impl SentList {
         record.changed = true;
         self.changed_from = self.changed_from.min(record.start);
         self.next_lost_hint = self.next_lost_hint.min(record.start);
-        let given_up = record.fate.given_up;
-        self.set_fate(index, Fate { sacked: false, lost: true, retransmitted, given_up });
+        let given_up = record.status.given_up;
+        self.set_status(
+            index,
+            SegmentStatus { sacked: false, lost: true, retransmitted, given_up },
+        );
     }
 
     /// Splits the record at `index` at position `at`, if `at` is inside it.
@@ -301,7 +304,7 @@ impl SentList {
             first_sent: left,
             last_sent: left,
             transmissions: 1,
-            fate: Fate::default(),
+            status: SegmentStatus::default(),
             changed: false,
             stamp,
         });
@@ -328,7 +331,7 @@ impl SentList {
         let mut index = first;
         let mut upto = start;
         while let Some(&record) = self.list.get(index) {
-            let wanted = record.fate.is_to_be_repaired();
+            let wanted = record.status.is_to_be_repaired();
             if upto >= limit || (index > first && !wanted) {
                 break;
             }
@@ -337,7 +340,7 @@ impl SentList {
             }
             let bytes = record.end.min(limit).since(record.start);
             let stamp = self.delivery.on_send(now, bytes, self.in_flight());
-            self.set_fate(index, Fate { retransmitted: true, ..record.fate });
+            self.set_status(index, SegmentStatus { retransmitted: true, ..record.status });
             let left = self.leave(true, now);
             if let Some(record) = self.list.get_mut(index) {
                 record.transmissions = record.transmissions.saturating_add(1);
@@ -378,9 +381,9 @@ impl SentList {
             self.account(&record, false);
             let gone = record.end.min(upto).since(record.start);
             delivered.acked += gone;
-            if record.fate.given_up {
+            if record.status.given_up {
                 delivered.given_up += gone;
-            } else if !record.fate.sacked {
+            } else if !record.status.sacked {
                 delivered.acked_not_sacked += gone;
                 self.deliver(&record, gone, now, delivered);
             }
@@ -450,7 +453,7 @@ impl SentList {
                 target += 1;
                 index += 1;
             }
-            self.set_fate(target, Fate { sacked: true, ..Fate::default() });
+            self.set_status(target, SegmentStatus { sacked: true, ..SegmentStatus::default() });
             let bytes = end.since(start);
             delivered.sacked += bytes;
             self.deliver(&record, bytes, now, delivered);
@@ -473,8 +476,8 @@ impl SentList {
 
     /// Recomputes every counter from the records and compares; for tests.
     pub fn check(&self) -> Result<(), &'static str> {
-        let sum = |pick: fn(&Fate) -> bool| -> u64 {
-            self.list.iter().filter(|r| pick(&r.fate)).map(Sent::len).sum()
+        let sum = |pick: fn(&SegmentStatus) -> bool| -> u64 {
+            self.list.iter().filter(|r| pick(&r.status)).map(Sent::len).sum()
         };
         let mut at = self.start;
         for record in &self.list {

@@ -1,4 +1,4 @@
-//! Undo: finding out that what was taken for a loss was none, and taking back what was done for it.
+//! Undo: detects spurious losses, and takes their reductions back.
 //!
 //! Reordering, or a sudden delay, looks like a loss until the peer's answer to the retransmission arrives. A detector looks for
 //! information that only the answer to the *original* transmission can have. When one is certain, the window returns to its earlier

@@ -71,5 +71,5 @@ pub trait Validation: fmt::Debug + Send {
     }
 
     /// The retransmission timer expired, or the last reduction was spurious: measurements are void.
-    fn on_void(&mut self) {}
+    fn on_invalidated(&mut self) {}
 }

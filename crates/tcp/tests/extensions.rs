@@ -165,7 +165,7 @@ fn rcv_nxt_rejects_segments() {
         .unwrap();
     peer.drain();
     peer.recv(seg().seq(1).data(1000)).expect(&["A 1:1 ack 1"]);
-    assert_eq!(peer.connection.tallies().segments_rejected, 1);
+    assert_eq!(peer.connection.request_counters().segments_rejected, 1);
     assert_eq!(peer.info().readable, 0);
     peer.connection.detach(peer.now, id).unwrap();
     peer.recv(seg().seq(1).data(1000));
@@ -182,7 +182,7 @@ fn snd_una_rejects_old_acknowledgements() {
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
     assert_eq!(peer.info().snd_una, pos(3001));
-    assert_eq!(peer.connection.tallies().acks_rejected, 1);
+    assert_eq!(peer.connection.request_counters().acks_rejected, 1);
 }
 
 /// Acknowledgements beyond the virtual SND.NXT are not believed. It cannot be before the virtual SND.UNA.
@@ -493,7 +493,7 @@ fn a_conflict_is_recorded() {
     assert_eq!(peer.write(30_000).ranges().len(), 10);
     let ruling = peer.connection.ruling(Variable::Cwnd);
     assert!(ruling.conflict && ruling.effective == 10_000);
-    assert_eq!(peer.connection.tallies().conflicts[Variable::Cwnd as usize], 1);
+    assert_eq!(peer.connection.request_counters().conflicts[Variable::Cwnd as usize], 1);
     peer.connection.detach(peer.now, id);
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, Some(Interval::at_most(2000)));
     assert_eq!(peer.now, Instant::ZERO + ms(100));

@@ -12,7 +12,7 @@ use transom_stack::stack::{ConnectionId, SocketError, Stack, StackEvent};
 use transom_tcp::connection::{Connection, Event, Info, ReadError, State};
 use transom_tcp::time::{Duration, Instant};
 
-/// What sees every call on a host's stack.
+/// Sees every call on a host's stack.
 pub trait Watch {
     /// Does one piece of the stack's work.
     fn watch<T>(&mut self, work: impl FnOnce() -> T) -> T;
@@ -36,9 +36,9 @@ pub struct Host<W = Unwatched> {
     pub stack: Stack,
     /// The present.
     pub now: Instant,
-    /// What was reported to the application, newest last.
+    /// The events reported to the application, newest last.
     pub events: Vec<StackEvent>,
-    /// Who watches.
+    /// The watcher.
     pub watch: W,
     out: Vec<Sent>,
 }
@@ -98,7 +98,7 @@ impl<W: Watch> Host<W> {
         self.now = end;
     }
 
-    /// What the host has counted.
+    /// The counters of the host.
     pub fn counters(&self) -> StackCounters {
         self.stack.counters()
     }

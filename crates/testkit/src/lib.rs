@@ -1,4 +1,4 @@
-//! What the tests of several rooms share; nothing but tests depends on it.
+//! Parts that the tests of several rooms share; nothing but tests depends on it.
 //!
 //! Theory of operation: a test of a host speaks to it as its network does, in packets. [`packets`] makes them by hand, also
 //! those that no honest host would send. A [`Peer`] keeps the sequence numbers of a hand-made other end, and says what the

@@ -16,7 +16,7 @@ pub struct Sent {
     pub at: Instant,
     /// The whole packet; a partial checksum is completed.
     pub bytes: Vec<u8>,
-    /// What was left to the device.
+    /// The work left to the device.
     pub offload: TxOffload,
 }
 

@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 have in common: one view of a packet of either version.
+//! The common part of IPv4 and IPv6: one view of a packet of either version.
 //!
 //! [`IpPacket::parse`] trims the packet to the length its header states (buffers may be longer), so
 //! that the payload is exactly the transport packet. IPv6 extension headers are walked; `protocol`
@@ -94,7 +94,7 @@ impl Ecn {
 pub struct Fragment {
     /// The identification all fragments of a packet share; 16 bits in IPv4.
     pub id: u32,
-    /// Where the piece belongs in the original payload, in bytes; a multiple of eight.
+    /// The offset of the piece in the original payload, in bytes; a multiple of eight.
     pub offset: u16,
     /// Whether more pieces follow. In a piece that is not the last, a length that is no multiple
     /// of eight is an error.
@@ -145,7 +145,7 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// What the payload is.
+    /// The protocol of the payload.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         match self {
@@ -230,7 +230,7 @@ impl<'a> IpPacket<'a> {
     }
 }
 
-/// What an ICMP error quotes of the packet it is about: the IP header and as much behind it as
+/// The quotation in an ICMP error of the packet it is about: the IP header and as much behind it as
 /// fitted.
 ///
 /// The lengths in the quoted header describe the original packet and are not checked against the
@@ -241,7 +241,7 @@ pub struct QuotedPacket<'a> {
     pub src: IpAddr,
     /// The original packet's destination.
     pub dst: IpAddr,
-    /// What `transport` is the beginning of.
+    /// The protocol of `transport`.
     pub protocol: Protocol,
     /// The beginning of the transport packet; empty if a fragment other than the first is quoted.
     pub transport: &'a [u8],

@@ -100,7 +100,7 @@ impl<'a> Ipv4Packet<'a> {
         Ipv4Addr::new(a, b, c, d)
     }
 
-    /// What the payload is.
+    /// The protocol of the payload.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         Protocol(self.fixed[9])
@@ -222,11 +222,11 @@ pub struct Ipv4Header {
     pub dont_fragment: bool,
     /// The packet is a fragment and not the last.
     pub more_fragments: bool,
-    /// Where the payload belongs in the original packet, in bytes: a multiple of eight.
+    /// The offset of the payload in the original packet, in bytes: a multiple of eight.
     pub fragment_offset: u16,
     /// Time to live.
     pub ttl: u8,
-    /// What the payload is.
+    /// The protocol of the payload.
     pub protocol: Protocol,
     /// The options.
     pub options: Ipv4Options,
@@ -334,7 +334,7 @@ impl Ipv4Options {
 pub struct Ipv4Option<'a> {
     /// The option's type byte: copied flag, class and number.
     pub kind: u8,
-    /// What follows type and length.
+    /// The data behind type and length.
     pub data: &'a [u8],
 }
 

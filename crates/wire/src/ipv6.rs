@@ -93,13 +93,13 @@ impl<'a> Ipv6Packet<'a> {
         self.fixed.last_chunk::<16>().map_or(Ipv6Addr::UNSPECIFIED, |a| Ipv6Addr::from(*a))
     }
 
-    /// What the payload is: the upper-layer protocol, or a header type that is not followed.
+    /// The protocol of the payload: the upper-layer protocol, or a header type that is not followed.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         self.walk.protocol
     }
 
-    /// Where the byte lies that names [`protocol`](Self::protocol), in bytes from the start of the
+    /// The offset of the byte that names [`protocol`](Self::protocol), in bytes from the start of the
     /// packet: what an ICMPv6 *unrecognized next header* points at (RFC 4443 3.4).
     #[inline]
     pub fn protocol_offset(&self) -> usize {
@@ -191,7 +191,7 @@ pub struct Ipv6Header {
     pub traffic_class: u8,
     /// Flow label; the lower 20 bits are sent.
     pub flow_label: u32,
-    /// What follows the fixed header.
+    /// The type of the header behind the fixed one.
     pub next_header: Protocol,
     /// Hop limit.
     pub hop_limit: u8,

@@ -29,9 +29,9 @@ pub enum TxChecksum {
     /// sum of the pseudo-header. The device sums from `start` to the end of the packet, field
     /// included, and stores the complement at `start + offset`.
     Partial {
-        /// Where the sum begins: the transport header's offset in the packet, in bytes.
+        /// The start of the sum: the transport header's offset in the packet, in bytes.
         start: u16,
-        /// Where the checksum field is, in bytes from `start`.
+        /// The offset of the checksum field, in bytes from `start`.
         offset: u16,
     },
 }
@@ -48,7 +48,7 @@ pub enum SegmentKind {
 /// A packet that stands for several segments of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segmentation {
-    /// What to cut.
+    /// The kind of packets to cut it into.
     pub kind: SegmentKind,
     /// Payload bytes in each segment but the last, which may have fewer.
     pub segment_size: u16,
@@ -56,7 +56,7 @@ pub struct Segmentation {
     pub header_len: u16,
 }
 
-/// What the device has to do before a packet is on the wire; the default is nothing.
+/// The work that the device has to do before a packet is on the wire; the default is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TxOffload {
     /// The transport checksum's state.
@@ -65,7 +65,7 @@ pub struct TxOffload {
     pub segmentation: Option<Segmentation>,
 }
 
-/// What is known about the transport checksum of a received packet.
+/// The state of the transport checksum of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum RxChecksum {
     /// Nothing: the receiver must verify it.
@@ -76,10 +76,10 @@ pub enum RxChecksum {
     Valid,
 }
 
-/// What the device has done to a received packet; the default is nothing.
+/// The work that the device has done to a received packet; the default is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct RxOffload {
-    /// What is known about the transport checksum.
+    /// The state of the transport checksum.
     pub checksum: RxChecksum,
     /// How the packet was put together, if it is a super-segment.
     pub segmentation: Option<Segmentation>,
@@ -114,7 +114,7 @@ pub fn recompute_checksum(packet: &mut [u8]) -> Result<(), Error> {
     checksum::fill(src, dst, protocol, transport, offset)
 }
 
-/// Where the payload of `packet` has its checksum, in bytes from the payload's start, if it has one.
+/// The offset of the checksum field in the payload of `packet`, in bytes from the payload's start, if it has one.
 fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
     if packet.fragment().is_some() {
         return None;
@@ -128,7 +128,7 @@ fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
     }
 }
 
-/// What a field holds whose data (with the pseudo-header) sum to `sum`.
+/// The contents of the field, if the data (with the pseudo-header) sum to `sum`.
 ///
 /// A UDP checksum is recognized by its place, as the kernel does not name the protocol either: a
 /// zero would mean that there is none.

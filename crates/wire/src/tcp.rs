@@ -40,7 +40,7 @@ pub const MIN_HEADER_LEN: usize = 20;
 pub const MAX_HEADER_LEN: usize = 60;
 /// The most bytes of options a header holds.
 pub const MAX_OPTIONS_LEN: usize = MAX_HEADER_LEN - MIN_HEADER_LEN;
-/// Where the checksum field begins, in bytes from the start of the header.
+/// The offset of the checksum field, in bytes from the start of the header.
 pub const CHECKSUM_OFFSET: usize = 16;
 
 bitflags::bitflags! {

@@ -14,7 +14,7 @@ use core::net::IpAddr;
 
 /// The header's length in bytes.
 pub const HEADER_LEN: usize = 8;
-/// Where the checksum field begins, in bytes from the start of the header.
+/// The offset of the checksum field, in bytes from the start of the header.
 pub const CHECKSUM_OFFSET: usize = 6;
 
 /// A received UDP datagram whose length has been checked.

@@ -222,7 +222,7 @@ impl Daemon {
         let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
         let may = |at: &&Address| {
             let mut rules = self.policy.rules.iter();
-            rules.any(|rule| rule.lets(&caller, at.address))
+            rules.any(|rule| rule.allows_address(&caller, at.address))
         };
         Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
     }

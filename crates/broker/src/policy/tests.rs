@@ -45,12 +45,12 @@ fn a_file_says_who_may_hold_what() {
 fn a_rule_is_written_in_one_word_too() {
     let text = "user:1000,ports:8000-8999+443,address:2001:db8::/32,devices:2,rate:5";
     let rule = Rule::parse(text).unwrap();
-    assert_eq!(rule.who, Who::User(1000));
+    assert_eq!(rule.subject, Subject::User(1000));
     assert_eq!(rule.ports.to_string(), "8000-8999, 443");
     assert_eq!(rule.addresses, ["2001:db8::/32".parse().unwrap()]);
     assert_eq!((rule.devices, rule.packets_per_second), (2, Some(5)));
-    assert_eq!(Rule::parse("user:root").unwrap().who, Who::User(0));
-    assert_eq!(Rule::parse("everybody").unwrap().who, Who::Everybody);
+    assert_eq!(Rule::parse("user:root").unwrap().subject, Subject::User(0));
+    assert_eq!(Rule::parse("everybody").unwrap().subject, Subject::Everybody);
 }
 
 #[test]

@@ -8,6 +8,11 @@ use libc::iovec;
 use std::ffi::{CStr, c_char, c_void};
 use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
 
+#[path = "../../../sansio/src/ffi/copies.rs"]
+mod copies;
+
+pub(super) use copies::{bytes, copy_out_sized, read, write};
+
 /// The most pieces of memory in one call (Linux' `UIO_MAXIOV`).
 pub(super) const MOST_PIECES: usize = 1024;
 
@@ -22,18 +27,6 @@ fn check(at: *const c_void, len: usize) -> Result<bool> {
         return Err(Errno(EINVAL));
     }
     Ok(true)
-}
-
-/// The bytes at `at`. No bytes may be at null.
-///
-/// # Safety
-/// As the module says, for reading.
-pub(super) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> Result<&'a [u8]> {
-    if !check(at, len)? {
-        return Ok(&[]);
-    }
-    // SAFETY: not null, of a possible length, and readable by what the caller promises; bytes need no alignment.
-    Ok(unsafe { core::slice::from_raw_parts(at.cast(), len) })
 }
 
 /// Memory for `len` bytes at `at`. The library writes there and reads nothing that it has not written.
@@ -60,56 +53,6 @@ pub(super) unsafe fn text<'a>(at: *const c_char) -> Result<&'a str> {
     // SAFETY: not null, and a string that ends by what the caller promises.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().map_err(|_| Errno(EINVAL))
-}
-
-/// The value at `at`.
-///
-/// # Safety
-/// As the module says, for reading; every pattern of bits is a `T`.
-pub(super) unsafe fn read<T: Copy>(at: *const T) -> Result<T> {
-    if at.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    // SAFETY: not null, and readable by what the caller promises; it may stand anywhere.
-    Ok(unsafe { at.read_unaligned() })
-}
-
-/// Puts `value` at `at`.
-///
-/// # Safety
-/// As the module says, for writing.
-pub(super) unsafe fn write<T: Copy>(at: *mut T, value: T) -> Result<()> {
-    if at.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    // SAFETY: not null, and writable by what the caller promises; it may stand anywhere.
-    unsafe { at.write_unaligned(value) };
-    Ok(())
-}
-
-/// Copies `bytes` where a length comes in, the room there is, and goes out, the length there would be: the way of
-/// `getsockname`. With `cut`, what was copied goes out.
-///
-/// # Safety
-/// As the module says: `len` for reading and writing, `to` for writing as many bytes as `len` says.
-pub(super) unsafe fn copy_out_sized(
-    bytes: &[u8],
-    to: *mut c_void,
-    len: *mut u32,
-    cut: bool,
-) -> Result<()> {
-    // SAFETY: what the caller promises.
-    let room = unsafe { read(len) }?;
-    if i32::try_from(room).is_err() {
-        return Err(Errno(EINVAL));
-    }
-    let copied = bytes.len().min(room as usize);
-    // SAFETY: what the caller promises.
-    let out = unsafe { self::room(to, copied) }?;
-    out.copy_from_slice(bytes.get(..copied).unwrap_or_default());
-    let told = if cut { copied } else { bytes.len() };
-    // SAFETY: what the caller promises.
-    unsafe { write(len, u32::try_from(told).unwrap_or(u32::MAX)) }
 }
 
 /// The pieces that `count` structures at `at` describe, once their number is known to be possible.

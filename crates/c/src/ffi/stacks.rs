@@ -62,7 +62,7 @@ pub extern "C" fn transom_stack_default(stack: c_int) -> c_int {
 /// Returns the descriptor. Errors: EBADF for a number that is no stack's.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
-    outcome(|| Ok(registry::stack(stack)?.bell()))
+    outcome(|| Ok(registry::stack(stack)?.event_fd()))
 }
 
 /// Copies to `text`, which has room for `room` bytes, why this thread's last call failed that could say more than a number: one that opened a stack,

@@ -1,4 +1,4 @@
-//! What is done when the program exits or forks.
+//! The work at the exit and at a fork of the program.
 
 use super::{GENERATION, Registry, at_exit, write};
 use std::cell::RefCell;

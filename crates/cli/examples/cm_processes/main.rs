@@ -11,6 +11,7 @@
 
 mod flows;
 mod page;
+#[path = "../namespaces/path.rs"]
 mod path;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use flows::Turn;
 pub(crate) struct Plan {
     pub(crate) turns: usize,
     pub(crate) span: Duration,
-    /// Where the results go.
+    /// The file for the results.
     out: Option<PathBuf>,
     /// The command `transom`, and the sender of UDP.
     pub(crate) transom: PathBuf,
@@ -91,11 +92,17 @@ impl Plan {
     }
 }
 
-/// Where cargo puts programs of this profile.
+/// The directory where cargo puts programs of this profile.
 fn target() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let target = here.parent().and_then(Path::parent).context("this program is nowhere")?;
     Ok(target.to_owned())
+}
+
+/// The path of figure 8. The queue is that of the scenario `ictcp/fig8`.
+pub(crate) fn figure_8_path(seed: u64) -> path::PathSettings<'static> {
+    let delay = transom_tcp::time::Duration::from_millis(120);
+    path::PathSettings { rate: "1Mbit/s", delay, queue: "40 packets", congestion: None, seed }
 }
 
 fn main() -> Result<ExitCode> {
@@ -106,7 +113,7 @@ fn main() -> Result<ExitCode> {
     for number in 1..=plan.turns {
         for (case, results) in Case::ALL.into_iter().zip(&mut results) {
             // A path of its own, so that nothing is left of the last one.
-            let network = path::Network::build(number as u64)?;
+            let network = path::Network::build(&figure_8_path(number as u64))?;
             let turn = flows::run(&plan, &network, case)?;
             println!("turn {number}, {}: {turn}", case.name());
             results.push(turn);

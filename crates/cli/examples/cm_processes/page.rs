@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::flows::Turn;
-use crate::path::{DELAY, QUEUE, RATE};
-use crate::{Case, Plan};
+use crate::path::PathSettings;
+use crate::{Case, Plan, figure_8_path};
 
 /// The bands of the scenario `ictcp/fig8`, in kbit/s; set before the first run.
 const LEAST_APART: f64 = 10.0;
@@ -13,19 +13,20 @@ const MEAN: [f64; 2] = [216.0, 250.0];
 
 pub(crate) fn text(plan: &Plan, results: &[Vec<Turn>]) -> String {
     let mut text = String::new();
+    let PathSettings { rate, delay, queue, .. } = figure_8_path(1);
     let (turns, span) = (plan.turns, plan.span.as_secs_f64());
     let _ = write!(
         text,
         "# Four flows of four processes (icTCP, section 5.4.2, figure 8)\n\n\
          `cargo run -p transom --example cm_processes -- --turns {turns} --seconds {span}`; the top of `crates/cli/examples/cm_processes/main.rs` says \
          what to build before.\n\n\
-         One host sends to another over an emulated path with {RATE} and {} ms each way, and a queue of {QUEUE}. Each flow is a process. TCP is \
+         One host sends to another over an emulated path with {rate} and {} ms each way, and a queue of {queue}. Each flow is a process. TCP is \
          `transom send --tcp classic`; UDP is `cm_udp`. The receiver is the kernel's. Throughput is the payload that arrives in {span} s. The \
          deviation is the standard deviation over the four flows. The cases take turns.\n\n\
          In the paper, Reno's flows have 24 to 39 KB/s (192 to 312 kbit/s) with a deviation of 5.5 KB/s (44 kbit/s). Under icCM each has about 30 KB/s \
          (240 kbit/s) with 0.6 KB/s (4.8 kbit/s).\n\n\
          | case | turn | flows, kbit/s | mean, kbit/s | deviation, kbit/s |\n|---|--:|---|--:|--:|\n",
-        DELAY.as_millis()
+        delay.as_millis()
     );
     for (case, turns) in Case::ALL.into_iter().zip(results) {
         for (number, turn) in (1..).zip(turns) {

@@ -9,12 +9,15 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::path::{Network, TRANSOM, TRANSOM_PEER};
+use crate::path::Network;
 use crate::{Beside, Plan};
 
 /// More than can be copied meanwhile; it takes no room on a disk.
 const FILE: u64 = 1 << 30;
 const PORT: u16 = 8730;
+/// Transom's address, and the kernel's on the same device.
+const TRANSOM: &str = "10.9.0.2/24";
+const TRANSOM_PEER: &str = "10.9.0.1/24";
 
 /// A copy that goes on.
 pub(crate) struct Copying {

@@ -1,4 +1,4 @@
-//! What a copy in the background costs a transfer in the foreground, with real programs. Run it with
+//! The cost of a background copy to a foreground transfer, with real programs. Run it with
 //!
 //! ```sh
 //! cargo build --release -p transom && cargo run --release -p transom --example nice_rsync
@@ -11,6 +11,7 @@
 mod copying;
 mod foreground;
 mod page;
+#[path = "../namespaces/path.rs"]
 mod path;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use copying::Copying;
-use path::Network;
+use path::{Network, PathSettings};
 
 /// How it is done; the options are in [`Plan::from_arguments`].
 #[derive(Clone, Debug)]
@@ -31,13 +32,13 @@ pub(crate) struct Plan {
     /// How long the copy has the path for itself before.
     alone: Duration,
     rate: String,
-    /// Where results go.
+    /// The file for the results.
     out: Option<PathBuf>,
     /// The command `transom`.
     transom: PathBuf,
 }
 
-/// What runs beside the foreground.
+/// The traffic beside the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     Nothing,
@@ -61,7 +62,7 @@ impl Beside {
     }
 }
 
-/// What came of one round beside one of them.
+/// The results of one round beside one of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     /// Seconds of each transfer.
@@ -116,7 +117,16 @@ fn main() -> Result<ExitCode> {
     }
     // While there is one thread.
     transom_device::namespace::enter_user_namespace().context("no network of our own")?;
-    let network = Network::build(&plan.rate)?;
+    let delay = transom_tcp::time::Duration::from_millis(10);
+    // The queue is as long as two round-trip times.
+    let path = PathSettings {
+        rate: &plan.rate,
+        delay,
+        queue: "100kB",
+        congestion: Some("cubic"),
+        seed: 1,
+    };
+    let network = Network::build(&path)?;
     let mut results: Vec<Vec<Measured>> = vec![Vec::new(); Beside::ALL.len()];
     for round in 1..=plan.rounds {
         for (beside, results) in Beside::ALL.into_iter().zip(&mut results) {

@@ -1,8 +1,8 @@
-//! What people read of a broker.
+//! A broker's state as text for people.
 
 use std::fmt::Write as _;
 
-use transom_broker::policy::{Policy, Rule, Who};
+use transom_broker::policy::{Policy, Rule, Subject};
 use transom_broker::protocol::{Count, LeaseStatus, Status};
 
 /// One line for each lease.
@@ -82,7 +82,7 @@ fn counts(counts: &[Count]) -> String {
     if some.is_empty() { "nothing".into() } else { some.join(", ") }
 }
 
-/// What a policy allows.
+/// A policy as text.
 pub(super) fn policy(policy: &Policy) -> String {
     let mut text = format!("uplinks: {}", policy.uplinks.join(", "));
     for rule in &policy.rules {
@@ -98,10 +98,10 @@ pub(super) fn policy_json(policy: &Policy) -> serde_json::Value {
 }
 
 fn who(rule: &Rule) -> String {
-    match rule.who {
-        Who::User(user) => format!("user {user}"),
-        Who::Group(group) => format!("group {group}"),
-        Who::Everybody => "everybody".into(),
+    match rule.subject {
+        Subject::User(user) => format!("user {user}"),
+        Subject::Group(group) => format!("group {group}"),
+        Subject::Everybody => "everybody".into(),
     }
 }
 

@@ -48,9 +48,9 @@ impl Stream {
 /// Both directions as seen at the host's device.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// What the host sent, and the acknowledgements it got.
+    /// The host's data, and the acknowledgements for it.
     pub(crate) outbound: ByteTraces,
-    /// What the host received, and the acknowledgements it sent.
+    /// The data that the host received, and its acknowledgements.
     pub(crate) inbound: ByteTraces,
     streams: [Option<Stream>; 2],
 }

@@ -1,4 +1,4 @@
-//! What the connections of a program did, for the page of `--report`.
+//! Records the connections of a program, for the page of `--report`.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn look(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool) {
+    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool) {
         let at = self.began.elapsed().as_secs_f64();
         let recorded = &mut *self.recorded();
         let place = match recorded.places.get(&connection) {

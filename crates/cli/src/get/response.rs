@@ -43,7 +43,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Where the response redirects to, if it does.
+    /// The target of a redirection, if the response is one.
     pub(super) fn location(&self) -> Option<&str> {
         match self.status {
             301 | 302 | 303 | 307 | 308 => self.location.as_deref(),

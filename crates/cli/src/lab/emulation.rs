@@ -19,7 +19,7 @@ pub(super) fn lines(record: &Record) -> Vec<String> {
 fn program(one: &ProgramReport) -> String {
     let ProgramReport { flow, role: which, command, end: how } = one;
     let (mark, name) = (
-        if one.is_well() { "ok    " } else { "FAILED" },
+        if one.succeeded() { "ok    " } else { "FAILED" },
         command.first().map_or("", String::as_str),
     );
     format!("{mark} {} of {flow}, {name}: {}", role(*which), end(*how))

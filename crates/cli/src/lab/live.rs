@@ -43,7 +43,7 @@ pub(super) struct RunView {
     pub(super) stage: Stage,
     /// The newest picture, if one is kept.
     pub(super) picture: Option<Arc<Picture>>,
-    /// Where its page is when it has ended.
+    /// The file of its page after the end.
     pub(super) page: PathBuf,
 }
 

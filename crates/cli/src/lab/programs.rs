@@ -26,7 +26,7 @@ pub(super) struct Programs {
     commands: BTreeMap<(Vec<String>, &'static str), Places>,
 }
 
-/// Where a command runs.
+/// The directories of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Places {
     flows: Vec<String>,

@@ -99,11 +99,11 @@ pub(crate) fn refuse_too_many(scenario: &Scenario, seeds: Option<&[u64]>) -> any
 /// The runs to make, and how to show them.
 pub(crate) struct Job<'a> {
     pub(crate) scenario: &'a Scenario,
-    /// Where the scenario's files are.
+    /// The directory of the scenario's files.
     pub(crate) beside: &'a Path,
     /// The runs that are wanted.
     pub(crate) plan: Plan,
-    /// Where results go.
+    /// The directory for results.
     pub(crate) directory: PathBuf,
     /// Only these points, if any are named.
     pub(crate) points: Vec<usize>,

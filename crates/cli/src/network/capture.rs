@@ -42,7 +42,7 @@ impl CaptureFile {
         CaptureFile { status, ..self }
     }
 
-    /// Where the file is.
+    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

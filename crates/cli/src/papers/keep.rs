@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// Experiments, or papers; all of them by default
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Where the runs are: the --output of `transom papers run`
+    /// The directory of the runs: the --output of `transom papers run`
     #[arg(long, value_name = "DIR", default_value = "results/papers")]
     from: PathBuf,
-    /// Where the summaries go
+    /// The directory for the summaries
     #[arg(long, value_name = "DIR", default_value = "papers/results")]
     to: PathBuf,
 }

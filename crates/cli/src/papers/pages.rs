@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The directory of the summaries
     #[arg(long, value_name = "DIR", default_value = "papers/results")]
     from: PathBuf,
-    /// Where the pages go
+    /// The directory for the pages
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }

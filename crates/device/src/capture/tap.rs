@@ -3,12 +3,12 @@
 //! Between a stack and a device with offloads, packets are unfinished: checksums are open, and one
 //! packet of 64 KB stands for dozens. A capture of that would be full of complaints about checksums
 //! and lengths. So the tap finishes a copy of each packet in software, as the device (or for
-//! received packets, the sender's) would have done. Checksums nobody vouches for stay as they are:
-//! a damaged packet is to be seen as such.
+//! received packets, the sender's) would have done. Checksums that are not known to be right stay as they
+//! are, so that a damaged packet is visible.
 //!
 //! A packet is written down once the device has taken it, so that one it refused is not in the
-//! capture. By then its receiver may have acted on it already: [`TapStatus::catch_up`] is for those
-//! who look at the capture for that reason.
+//! capture. By then its receiver may have acted on it already: [`TapStatus::catch_up`] waits for
+//! the capture in that case.
 //!
 //! All queues of a device are written into one capture, as one interface.
 //!
@@ -54,8 +54,8 @@ impl TapStatus {
     /// Returns when every packet that has left by now has been given to the capture's writer, all
     /// segments of a super-segment included.
     ///
-    /// Between a packet's departure and that, its receiver may answer, or end. Whoever completes the
-    /// capture on another thread upon such news calls this first.
+    /// A packet's receiver may answer, or end, before the packet is in the capture. So call this
+    /// before completing the capture on another thread.
     pub fn catch_up(&self) {
         drop(self.0.sending());
     }
@@ -68,7 +68,7 @@ impl Status {
     }
 }
 
-/// Where the timestamps come from.
+/// The source of timestamps.
 type Clock = Box<dyn FnMut() -> Instant + Send>;
 
 /// The common part of the taps of all queues.
@@ -187,7 +187,7 @@ impl<D: Device, W: Write + Send + 'static> Device for Tapped<D, W> {
 struct Recorder<W: Write> {
     shared: Arc<Mutex<Shared<W>>>,
     interface: InterfaceId,
-    /// Where the headers of a finished packet are put together; kept to be used again.
+    /// A buffer for the headers of a finished packet.
     headers: Vec<u8>,
     /// The comment on the packet that is sent next; each segment of a super-segment gets it.
     comment: String,

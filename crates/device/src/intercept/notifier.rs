@@ -13,7 +13,7 @@ const GET_NOTIF_SIZES: libc::c_uint = 3;
 const SET_FLAGS: libc::Ioctl = 0x4008_2104;
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// Where calls come from. It can be polled: readable when a call waits, hung up when the last program under the filter has gone.
+/// The source of calls. It can be polled: readable when a call waits, hung up when the last program under the filter has gone.
 ///
 /// When it is dropped, calls that wait and all later ones fail with `ENOSYS`.
 #[derive(Debug)]

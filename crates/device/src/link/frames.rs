@@ -19,12 +19,12 @@ const HOP_LIMIT: u8 = 255;
 
 /// The meaning of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// An IP packet for somebody.
+pub(super) enum Received {
+    /// An IP packet.
     Packet,
-    /// Somebody asks where an address is. An asker without an address only looks whether it is free.
+    /// A question for the station of an address. An asker without an address only checks that it is free.
     Question { asker: Option<(IpAddr, Mac)>, target: IpAddr },
-    /// Somebody says where an address is.
+    /// An answer: the station of an address.
     Answer { address: IpAddr, mac: Mac },
     /// Nothing for us.
     Nothing,
@@ -36,17 +36,17 @@ pub(super) fn is_to(frame: &[u8], mac: Mac) -> bool {
 }
 
 /// Understands a frame.
-pub(super) fn hear(frame: &[u8]) -> Heard {
-    let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return Heard::Nothing };
+pub(super) fn read_frame(frame: &[u8]) -> Received {
+    let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return Received::Nothing };
     match ethernet.ethertype() {
-        EthernetProtocol::Arp => hear_arp(ethernet.payload()).unwrap_or(Heard::Nothing),
-        EthernetProtocol::Ipv4 => Heard::Packet,
-        EthernetProtocol::Ipv6 => hear_ipv6(ethernet.payload()),
-        EthernetProtocol::Unknown(_) => Heard::Nothing,
+        EthernetProtocol::Arp => read_arp(ethernet.payload()).unwrap_or(Received::Nothing),
+        EthernetProtocol::Ipv4 => Received::Packet,
+        EthernetProtocol::Ipv6 => read_ipv6(ethernet.payload()),
+        EthernetProtocol::Unknown(_) => Received::Nothing,
     }
 }
 
-fn hear_arp(payload: &[u8]) -> Option<Heard> {
+fn read_arp(payload: &[u8]) -> Option<Received> {
     let arp = ArpPacket::new_checked(payload).ok()?;
     let ArpRepr::EthernetIpv4 {
         operation,
@@ -62,27 +62,27 @@ fn hear_arp(payload: &[u8]) -> Option<Heard> {
     let sender = Some((IpAddr::V4(address), mac)).filter(|_| !address.is_unspecified());
     Some(match operation {
         ArpOperation::Request => {
-            Heard::Question { asker: sender, target: target_protocol_addr.into() }
+            Received::Question { asker: sender, target: target_protocol_addr.into() }
         }
         ArpOperation::Reply => {
             let (address, mac) = sender?;
-            Heard::Answer { address, mac }
+            Received::Answer { address, mac }
         }
         ArpOperation::Unknown(_) => return None,
     })
 }
 
-fn hear_ipv6(payload: &[u8]) -> Heard {
+fn read_ipv6(payload: &[u8]) -> Received {
     // Type 135 to 136 without anything before it, as neighbour discovery has it; all else is the stack's.
     let is_discovery = payload.get(6) == Some(&u8::from(IpProtocol::Icmpv6))
         && payload.get(40).is_some_and(|kind| (133..=137).contains(kind));
     if !is_discovery {
-        return Heard::Packet;
+        return Received::Packet;
     }
-    hear_discovery(payload).unwrap_or(Heard::Nothing)
+    read_discovery(payload).unwrap_or(Received::Nothing)
 }
 
-fn hear_discovery(payload: &[u8]) -> Option<Heard> {
+fn read_discovery(payload: &[u8]) -> Option<Received> {
     let ip = Ipv6Packet::new_checked(payload).ok()?;
     let (source, destination) = (ip.src_addr(), ip.dst_addr());
     if ip.hop_limit() != HOP_LIMIT {
@@ -101,10 +101,10 @@ fn hear_discovery(payload: &[u8]) -> Option<Heard> {
         NdiscRepr::NeighborSolicit { target_addr, lladdr } => {
             let asker = mac(lladdr).filter(|_| !source.is_unspecified());
             let asker = asker.map(|mac| (IpAddr::V6(source), mac));
-            Some(Heard::Question { asker, target: target_addr.into() })
+            Some(Received::Question { asker, target: target_addr.into() })
         }
         NdiscRepr::NeighborAdvert { target_addr, lladdr, .. } => {
-            Some(Heard::Answer { address: target_addr.into(), mac: mac(lladdr)? })
+            Some(Received::Answer { address: target_addr.into(), mac: mac(lladdr)? })
         }
         _ => None,
     }

@@ -28,7 +28,7 @@ pub(super) struct Neighbours {
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// Where it is, and when it said so.
+    /// Its MAC address, and when it reported it.
     at: Option<(Mac, Duration)>,
     asked: Option<Duration>,
     held: Vec<(Vec<u8>, TxOffload)>,
@@ -42,7 +42,7 @@ impl Entry {
 }
 
 impl Neighbours {
-    /// Where this neighbour is.
+    /// The MAC address of this neighbour.
     pub(super) fn find(&self, now: Duration, address: IpAddr) -> Option<Mac> {
         let (mac, heard) = self.entries.get(&address)?.at?;
         (now.saturating_sub(heard) < FORGET_AFTER).then_some(mac)

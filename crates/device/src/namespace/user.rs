@@ -84,7 +84,7 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// [`UserNamespaceError`], with the likely cause where the system names one. After
 /// [`UserNamespaceError::Map`] and [`UserNamespaceError::Powerless`] the process has left its old
-/// user namespace all the same: it goes on with its own files but without any privilege.
+/// user namespace all the same: it keeps its files but has no privilege.
 pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
     if ENTERED.load(Ordering::Acquire) {
         return Ok(UserNamespace::Entered);

@@ -58,7 +58,7 @@ pub enum Reason {
     /// The broker gave no device.
     #[error("the broker is not available at {}", socket.display())]
     Broker {
-        /// Where it should be.
+        /// The path that was tried.
         socket: PathBuf,
         /// The cause.
         source: io::Error,

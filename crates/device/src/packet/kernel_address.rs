@@ -38,7 +38,7 @@ pub struct KernelAddress {
     pub interface: String,
     /// The addresses that the stack has, with the kernel's prefix lengths.
     pub addresses: Vec<IpPrefix>,
-    /// Where the stack says which ports it uses.
+    /// The set of ports that the stack uses; the stack keeps it up to date.
     pub ports: SilentPorts,
 }
 

@@ -1,7 +1,7 @@
 //! As much of HTTP as Prometheus needs.
 //!
 //! The answer to `GET /metrics` is the metrics, whatever else the request says, and the connection is closed. A request and its answer take two
-//! seconds together at most, and a few are answered at the same time. Nobody who asks can make us remember more than a line.
+//! seconds together at most, and a few are answered at the same time. A client can make us store one line at most.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

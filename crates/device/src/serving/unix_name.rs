@@ -1,11 +1,11 @@
 //! A Unix socket with a name.
 //!
-//! The name stays when its process crashes, and then nobody can listen there. So [`UnixName::listen`] takes the place of a socket that
-//! nobody listens at. It never takes that of one that somebody listens at, nor of anything that is no socket.
+//! The name stays when its process crashes, and then no process can listen there. So [`UnixName::listen`] replaces a socket
+//! without a listener. It never replaces one with a listener, nor anything that is not a socket.
 //!
-//! Two that start at the same time both find the old socket, and one of them could remove what the other has just made. So
-//! names are looked at, removed and made under a lock, flock(2) on the directory. Who does not know of the lock is found by moving the
-//! old name away first, and looking at what was moved.
+//! Two processes that start at the same time both find the old socket, and one of them could remove the other's new one. So
+//! names are checked, removed and made under a lock, flock(2) on the directory. A process that does not use the lock is detected: the
+//! old name is moved away first, and then checked once more.
 
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +37,7 @@ impl UnixName {
     /// Listens at `path`, also where a process that has crashed did.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if somebody listens there, or something else has the name. Otherwise the system's.
+    /// [`io::ErrorKind::AddrInUse`] if a process listens there, or another kind of file has the name. Otherwise the system's.
     pub fn listen(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         // Before anything else: between bind(2) and listen(2) a socket looks like one that nobody listens at.
@@ -120,14 +120,14 @@ fn remove_stale(path: &Path) -> io::Result<()> {
             _ => Err(in_use("there is something that is no socket")),
         };
     };
-    if is_heard(path)? {
+    if has_listener(path)? {
         return Err(in_use("somebody listens there already"));
     }
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!(".stale-{}", std::process::id()));
     let aside = PathBuf::from(aside);
     fs::rename(path, &aside)?;
-    if identity(&aside) == Some(stale) && !is_heard(&aside)? {
+    if identity(&aside) == Some(stale) && !has_listener(&aside)? {
         return fs::remove_file(&aside);
     }
     // Somebody without the lock was quicker: it gets its name back.
@@ -136,8 +136,8 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     Err(in_use("somebody listens there already"))
 }
 
-/// Whether somebody listens at a socket. Nobody does only if the system says so.
-fn is_heard(path: &Path) -> io::Result<bool> {
+/// Whether a process listens at a socket. Only a clear answer of the system counts as no.
+fn has_listener(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match connect(&socket, &SocketAddrUnix::new(path)?) {

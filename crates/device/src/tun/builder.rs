@@ -202,7 +202,7 @@ impl TunBuilder {
         self
     }
 
-    /// Attaches to an interface that somebody has set up already, such as a persistent one that
+    /// Attaches to an interface that was set up before, such as a persistent one that
     /// belongs to an ordinary user, and changes nothing about it: its MTU is read, and other
     /// settings are not made.
     pub fn existing(mut self, name: impl Into<String>) -> Self {

@@ -1,4 +1,4 @@
-//! A TUN interface that somebody else has opened: its descriptor came with the process.
+//! A TUN interface that the parent process has opened: this process inherited the descriptor.
 
 use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};

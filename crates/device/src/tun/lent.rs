@@ -60,7 +60,7 @@ impl NewTun {
     /// `protocol` leaves out `IFF_NO_PI`: four more bytes with the packet's protocol come before each packet.
     ///
     /// # Errors
-    /// The kernel's: it is somebody else's, or has a descriptor already.
+    /// The kernel's error: the interface belongs to another user, or has a descriptor already.
     pub fn attach(
         descriptor: &OwnedFd,
         name: &str,
@@ -81,7 +81,7 @@ impl NewTun {
 }
 
 impl Tun {
-    /// Takes the descriptor of a device that somebody has made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
+    /// Takes the descriptor of a device that another process made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
     ///
     /// # Errors
     /// When the descriptor is not one of a TUN device with a virtio-net header.

@@ -8,7 +8,7 @@ use transom_wire::{Flags, IpPacket, Protocol, TcpPacket, checksum};
 
 /// The longest packet that the length field of IPv4 can express (RFC 791 section 3.1).
 const LONGEST: usize = 65_535;
-/// Where the total length and the header checksum of IPv4 are, and the payload length of IPv6.
+/// Offsets of the total length and the header checksum of IPv4, and of the payload length of IPv6.
 const V4_LENGTH: usize = 2;
 const V4_CHECKSUM: usize = 10;
 const V6_LENGTH: usize = 4;

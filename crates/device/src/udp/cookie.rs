@@ -1,4 +1,4 @@
-//! Proof that somebody receives what is sent to the address they name, without remembering anything of them.
+//! Proof that a peer receives datagrams at the address that it names, without storing anything about it.
 
 use std::hash::Hash;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ impl Cookies {
     }
 
     /// Whether this is a cookie that was sent there lately.
-    pub(super) fn is_good(
+    pub(super) fn is_valid(
         &self,
         now: Duration,
         from: SocketAddr,
@@ -58,13 +58,13 @@ mod tests {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let (here, now) = (at("192.0.2.1:9"), Duration::from_secs(90));
         let cookie = cookies.make(now, here, &[1; 16]);
-        assert!(cookies.is_good(now, here, &[1; 16], &cookie));
-        assert!(cookies.is_good(now + PERIOD, here, &[1; 16], &cookie));
-        assert!(!cookies.is_good(now + 2 * PERIOD, here, &[1; 16], &cookie));
-        assert!(!cookies.is_good(now, at("192.0.2.1:8"), &[1; 16], &cookie));
-        assert!(!cookies.is_good(now, at("192.0.2.2:9"), &[1; 16], &cookie));
-        assert!(!cookies.is_good(now, here, &[2; 16], &cookie));
-        assert!(!Cookies::new([8; 16]).is_good(now, here, &[1; 16], &cookie));
-        assert!(!cookies.is_good(now, here, &[1; 16], &[0; 16]));
+        assert!(cookies.is_valid(now, here, &[1; 16], &cookie));
+        assert!(cookies.is_valid(now + PERIOD, here, &[1; 16], &cookie));
+        assert!(!cookies.is_valid(now + 2 * PERIOD, here, &[1; 16], &cookie));
+        assert!(!cookies.is_valid(now, at("192.0.2.1:8"), &[1; 16], &cookie));
+        assert!(!cookies.is_valid(now, at("192.0.2.2:9"), &[1; 16], &cookie));
+        assert!(!cookies.is_valid(now, here, &[2; 16], &cookie));
+        assert!(!Cookies::new([8; 16]).is_valid(now, here, &[1; 16], &cookie));
+        assert!(!cookies.is_valid(now, here, &[1; 16], &[0; 16]));
     }
 }

@@ -163,7 +163,7 @@ impl Welcome {
     }
 }
 
-/// Why somebody is not let in.
+/// The reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error(

@@ -10,7 +10,7 @@ pub enum UdpError {
     /// There is no way to the other end.
     #[error("cannot send to UDP port {} of {}", remote.port(), remote.ip())]
     Connect {
-        /// Where it should be.
+        /// The address that was tried.
         remote: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -18,7 +18,7 @@ pub enum UdpError {
     /// Nobody answers.
     #[error("nobody answers at UDP port {} of {}", remote.port(), remote.ip())]
     Silent {
-        /// Where somebody should.
+        /// The address that was tried.
         remote: SocketAddr,
         /// The kernel's information about it.
         source: io::Error,
@@ -26,7 +26,7 @@ pub enum UdpError {
     /// The other end does not let us in.
     #[error("the other end at UDP port {} of {} refuses the tunnel", remote.port(), remote.ip())]
     Refused {
-        /// Where it is.
+        /// The address of the other end.
         remote: SocketAddr,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -34,7 +34,7 @@ pub enum UdpError {
     /// The port is not to be had.
     #[error("cannot wait at UDP port {} of {}", local.port(), local.ip())]
     Listen {
-        /// Where one was to listen.
+        /// The address to listen at.
         local: SocketAddr,
         /// The kernel's answer.
         source: io::Error,

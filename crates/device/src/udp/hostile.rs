@@ -26,7 +26,7 @@ impl Ends {
         let networks = prefix.and_then(|prefix| Networks::of(&[prefix])).unwrap_or_default();
         let remote = SocketAddr::from(([192, 0, 2, 1], 9));
         let mut joined = Joined::new(remote, 0x5555_aaaa, [1; 16], Addresses::default());
-        joined.greet(NOW);
+        joined.make_hello(NOW);
         let welcome = Welcome { session: 0x7777_8888, given, lengths: [24, 0], own };
         joined.judge(NOW, &welcome.bytes(0x5555_aaaa));
         Ends { listening: Peers::new(networks, [7; 16]), joined, given }

@@ -26,7 +26,7 @@ pub(super) struct Joined {
     /// When datagrams were heard, sent, and a hello was sent last.
     heard: Duration,
     sent: Duration,
-    greeted: Option<Duration>,
+    hello_sent: Option<Duration>,
     /// The error, if it failed.
     refused: Option<Refusal>,
 }
@@ -56,7 +56,7 @@ impl Joined {
             welcome: None,
             heard: Duration::ZERO,
             sent: Duration::ZERO,
-            greeted: None,
+            hello_sent: None,
             refused: None,
         }
     }
@@ -82,14 +82,14 @@ impl Joined {
     }
 
     /// Asks to be let in, or again.
-    pub(super) fn greet(&mut self, now: Duration) -> Vec<u8> {
-        self.greeted = Some(now);
+    pub(super) fn make_hello(&mut self, now: Duration) -> Vec<u8> {
+        self.hello_sent = Some(now);
         self.sent = now;
         self.hello.bytes()
     }
 
     fn is_awaiting(&self, now: Duration) -> bool {
-        self.greeted.is_some_and(|greeted| now.saturating_sub(greeted) <= AWAITED)
+        self.hello_sent.is_some_and(|hello_sent| now.saturating_sub(hello_sent) <= AWAITED)
     }
 
     /// Judges a datagram of the other end's.
@@ -123,15 +123,16 @@ impl Joined {
                     return Step::Drop;
                 }
                 self.hello.cookie = cookie;
-                Step::Send(self.greet(now))
+                Step::Send(self.make_hello(now))
             }
             kind::WELCOME if for_us && self.is_awaiting(now) => {
                 self.on_welcome(now, body);
                 Step::Drop
             }
             kind::STRANGER if self.packet_session() == Some(header.session) => {
-                let soon = self.greeted.is_some_and(|last| now.saturating_sub(last) < HELLO_PAUSE);
-                if soon { Step::Drop } else { Step::Send(self.greet(now)) }
+                let soon =
+                    self.hello_sent.is_some_and(|last| now.saturating_sub(last) < HELLO_PAUSE);
+                if soon { Step::Drop } else { Step::Send(self.make_hello(now)) }
             }
             _ => Step::Drop,
         }
@@ -155,7 +156,7 @@ impl Joined {
     /// Looks at the clock: what to send, if anything.
     pub(super) fn tick(&mut self, now: Duration) -> Option<Vec<u8>> {
         if now.saturating_sub(self.heard) > FORGOTTEN {
-            return Some(self.greet(now));
+            return Some(self.make_hello(now));
         }
         if now.saturating_sub(self.sent) >= KEEPALIVE {
             self.sent = now;

@@ -1,7 +1,7 @@
-//! Those who have been let in, on the side that listens.
+//! The admitted peers, on the side that listens.
 //!
-//! Nothing is remembered of anybody before they have shown, with a cookie, that they receive what is sent to their address: so a flood of
-//! datagrams with forged sources takes neither memory nor places. Datagrams from elsewhere than that address are not believed, even with the
+//! A peer first shows with a cookie that it receives datagrams at its address; until then, nothing is stored for it. So a flood of
+//! datagrams with forged sources takes neither memory nor places. Datagrams from another address are dropped, even with the
 //! right session. A peer whose address changes, as a NAT may have it, says hello again with the same identity.
 
 use std::collections::HashMap;
@@ -175,7 +175,7 @@ impl Peers {
         if hello.session == 0 {
             return Verdict::Drop;
         }
-        if !self.cookies.is_good(now, from, &hello.identity, &hello.cookie) {
+        if !self.cookies.is_valid(now, from, &hello.identity, &hello.cookie) {
             let cookie = self.cookies.make(now, from, &hello.identity);
             // Shorter than what it answers, and made from nothing that is kept: it may always be sent.
             return Verdict::Answer(challenge(cookie, hello.session));

@@ -1,4 +1,4 @@
-//! The addresses inside a tunnel, and who has which.
+//! The addresses inside a tunnel, and the peers that have them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! What a macroflow has to know of a TCP connection.
+//! The state of a TCP connection that its macroflow needs.
 
 use super::macroflow::Report;
 use transom_tcp::extension::View;

@@ -96,13 +96,13 @@ struct Member {
     content: Option<u64>,
     /// When it stops counting without an event.
     expires: Instant,
-    /// Whose losses count.
-    since: Since,
+    /// The data whose losses count.
+    since: SentSince,
 }
 
 /// How much of what a member has sent was sent since the last reduction.
 #[derive(Clone, Copy, Debug)]
-enum Since {
+enum SentSince {
     /// Nothing was sent since.
     Nothing,
     /// Data beyond this position; data before it is not fully acknowledged.
@@ -200,7 +200,7 @@ impl State {
     fn reduce(&mut self, id: u64, flight: u64, timeout: bool, first: bool, now: Instant) -> bool {
         let alone = self.is_alone(id, now);
         let before =
-            self.members.get(&id).is_some_and(|member| !matches!(member.since, Since::All));
+            self.members.get(&id).is_some_and(|member| !matches!(member.since, SentSince::All));
         let answered = self.reduction.filter(|last| before && now < last.until);
         if !alone && answered.is_some_and(|last| last.timeout || !timeout) {
             return false;
@@ -216,7 +216,7 @@ impl State {
         let segment = self.window.segment();
         self.window.resize(if timeout { segment } else { self.window.ssthresh });
         let until = self.expiry(now);
-        self.members.values_mut().for_each(|member| member.since = Since::Nothing);
+        self.members.values_mut().for_each(|member| member.since = SentSince::Nothing);
         self.reduction = Some(Reduction { until, by: id, prior, timeout });
         true
     }
@@ -241,7 +241,7 @@ impl Share {
         let id = state.next;
         state.next += 1;
         let expires = state.expiry(now);
-        let member = Member { weight: self.weight, content: None, expires, since: Since::All };
+        let member = Member { weight: self.weight, content: None, expires, since: SentSince::All };
         state.members.insert(id, member);
         self.id = Some(id);
         state.share(id, now)
@@ -290,8 +290,8 @@ impl CongestionControl for Share {
             member.content = unused.then_some(ack.prior_in_flight);
             member.expires = expires;
             member.since = match member.since {
-                Since::Nothing => Since::Beyond(ack.nxt),
-                Since::Beyond(point) if ack.una >= point => Since::All,
+                SentSince::Nothing => SentSince::Beyond(ack.nxt),
+                SentSince::Beyond(point) if ack.una >= point => SentSince::All,
                 other => other,
             };
         }

@@ -28,12 +28,12 @@ pub(crate) const LOWER: u64 = 22_500;
 /// A full packet in the queue, with its Ethernet header.
 pub(crate) const PACKET: u64 = 1514;
 
-/// Where Transom is, and the sender beside it.
+/// The addresses of Transom, and of the sender beside it.
 const TRANSOM: &str = "10.3.0.2";
 const GATEWAY: &str = "10.3.0.1/24";
 const BEHIND: &str = "10.3.0.0/24";
 
-/// What controls windows.
+/// The window control in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     Nothing,
@@ -79,7 +79,7 @@ pub(crate) struct Bed {
     queues: Option<(RootQueues, u32)>,
     pub(crate) transom: Option<Stack>,
     pub(crate) net: Net,
-    /// Where the receiver is.
+    /// The address of the receiver.
     pub(crate) receiver: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! What was claimed before anything was measured, and whether it holds.
+//! The claims, written down before anything was measured, and whether they hold.
 
 use std::fmt::Write as _;
 

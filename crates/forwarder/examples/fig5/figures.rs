@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The figures of a run.
 //!
 //! Times are those of papers/router/fig5.toml: slow start is over after half a second, and until seven seconds there is data for the link to carry
 //! without a pause.
@@ -27,7 +27,7 @@ pub(crate) struct Figures {
     pub(crate) longest: u64,
     /// The same from [`SETTLED`] on.
     pub(crate) settled: u64,
-    /// What the mean queue takes to leave, seconds.
+    /// The queueing delay of the mean queue, in seconds.
     pub(crate) delay: f64,
     /// Jain's index of what each flow got between [`FROM`] and the end of the first, or [`UNTIL`].
     pub(crate) jain: f64,

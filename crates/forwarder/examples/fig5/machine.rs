@@ -1,4 +1,4 @@
-//! Where the runs take place.
+//! A description of the machine.
 
 use std::fmt;
 use std::fs::read_to_string;
@@ -11,7 +11,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// What the system says of itself; nothing where it does not.
+    /// The machine, as the system describes it; empty fields if it does not.
     pub(crate) fn detect() -> Self {
         let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cpus = read_to_string("/proc/cpuinfo").unwrap_or_default();

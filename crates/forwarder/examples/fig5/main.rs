@@ -48,7 +48,7 @@ Takes root. A line for each run goes to stderr, the report to stdout.";
 /// How long whoever disturbs a run is left alone.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What to run.
+/// The runs to make.
 struct Plan {
     turns: usize,
     patience: Duration,

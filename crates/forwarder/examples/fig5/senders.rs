@@ -1,4 +1,4 @@
-//! Who sends: the kernel with one congestion control or another, and Transom.
+//! The senders: the kernel with one congestion control or another, and Transom.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -54,7 +54,7 @@ impl Senders {
         }
     }
 
-    /// What their receivers keep for them, if that is set: Linux 2.0 had windows of 32 KiB, and did not scale them.
+    /// The receive buffer of their receivers, if it is set: Linux 2.0 had windows of 32 KiB, and did not scale them.
     pub(crate) const fn window(self) -> Option<usize> {
         match self {
             Senders::Small => Some(32 * 1024),

@@ -21,7 +21,7 @@ pub(crate) const BYTES: usize = 1_000_000;
 /// How often somebody looks.
 const EVERY: Duration = Duration::from_millis(2);
 
-/// What was seen at a time since all began.
+/// An observation at a time since the start.
 pub(crate) struct Sample {
     pub(crate) at: f64,
     pub(crate) queue: QueueStatus,
@@ -130,7 +130,7 @@ pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, Failure> {
     Ok(Told { before, samples, completed, resent, rewritten, round_trips })
 }
 
-/// What a thread has ended with; its panic is ours.
+/// The result of a thread; its panic is ours.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panicked| resume_unwind(panicked))
 }

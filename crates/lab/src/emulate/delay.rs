@@ -13,7 +13,7 @@ use crate::scenario::{Resolved, Scenario};
 
 /// How many datagrams are sent, and how far apart. They are never at the same distance from the emulator's own rhythms.
 const DATAGRAMS: u32 = 1500;
-const APART: std::time::Duration = std::time::Duration::from_micros(1_137);
+const INTERVAL: std::time::Duration = std::time::Duration::from_micros(1_137);
 const PORT: u16 = 7;
 
 /// Sends datagrams from one kernel to another over a link with this delay, and returns how long each took. Both ends read the same clock.
@@ -49,7 +49,7 @@ fn exchange(from: &Namespace, to: &Namespace) -> Result<Vec<Duration>, EmulateEr
             for _ in 0..DATAGRAMS {
                 // Lost packets are not received, and do not count.
                 let _ = sender.send_to(&nanos().to_be_bytes(), ("10.0.0.2", PORT));
-                std::thread::sleep(APART);
+                std::thread::sleep(INTERVAL);
             }
         });
         let mut delays = Vec::new();

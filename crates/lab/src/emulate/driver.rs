@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::Totals;
 use super::host_interface::{HostInterface, inject};
-use super::observer::{Observer, Sight};
+use super::observer::{FlowState, Observer};
 use super::wait::Waiter;
 use super::worker::Worker;
 use super::{EmulateError, sample};
@@ -25,11 +25,11 @@ use crate::run::Progress;
 
 /// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
 /// the real-time class.
-const AWAKE: Duration = Duration::from_micros(100);
-const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
+const SPIN: Duration = Duration::from_micros(100);
+const SPIN_PREFERRED: Duration = Duration::from_micros(30);
 /// In the real-time class it sleeps at least 8 % of each period. The system stops threads that take more than 95 % for much longer (sched(7)).
-const NAP: Duration = Duration::from_micros(80);
-const NAP_EVERY: Duration = Duration::from_micros(1000);
+const RT_SLEEP: Duration = Duration::from_micros(80);
+const RT_PERIOD: Duration = Duration::from_micros(1000);
 /// The longest sleep.
 const LONG: Duration = Duration::from_millis(100);
 /// The most packets from one kernel before others and due events are handled.
@@ -43,7 +43,7 @@ const PRIORITY: i32 = 10;
 pub(super) struct Driver {
     clock: Clock,
     waiter: Waiter,
-    pub(super) doors: Vec<HostInterface>,
+    pub(super) interfaces: Vec<HostInterface>,
     pub(super) workers: Vec<Worker>,
     observer: Observer,
     /// The flows whose senders are outside, and where these are.
@@ -52,26 +52,26 @@ pub(super) struct Driver {
     known: BTreeMap<FlowId, (Traffic, Totals, Option<KernelTcpInfo>)>,
     counted: BTreeMap<FlowId, Totals>,
     pub(super) lags: Lags,
-    /// Where a super-segment is cut.
+    /// A buffer for the pieces of a super-segment.
     segments: Vec<Vec<u8>>,
     /// Before something is due it does not sleep.
     awake: Duration,
     /// When it has slept last, if it has to.
-    napped: Option<Instant>,
+    slept_at: Option<Instant>,
 }
 
 impl Driver {
     pub(super) fn new(
         clock: Clock,
-        doors: Vec<HostInterface>,
+        interfaces: Vec<HostInterface>,
         workers: Vec<Worker>,
         observer: Observer,
         senders: Vec<(FlowId, NodeId)>,
     ) -> io::Result<Self> {
         Ok(Driver {
             clock,
-            waiter: watch(&doors)?,
-            doors,
+            waiter: watch(&interfaces)?,
+            interfaces,
             workers,
             observer,
             senders,
@@ -79,8 +79,8 @@ impl Driver {
             counted: BTreeMap::new(),
             lags: Lags::new(),
             segments: Vec::new(),
-            awake: AWAKE,
-            napped: None,
+            awake: SPIN,
+            slept_at: None,
         })
     }
 
@@ -96,20 +96,20 @@ impl Driver {
         // Only root may; without it the lag tells.
         let preferred = prefer(PRIORITY);
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        self.awake = if preferred.is_ok() { AWAKE_PREFERRED } else { AWAKE };
-        self.napped = preferred.is_ok().then_some(Instant::ZERO);
+        self.awake = if preferred.is_ok() { SPIN_PREFERRED } else { SPIN };
+        self.slept_at = preferred.is_ok().then_some(Instant::ZERO);
         let mut report = Instant::ZERO;
         let mut ready = Vec::new();
         let complete = loop {
             let now = self.clock.now().min(end);
-            if self.doors.is_empty()
+            if self.interfaces.is_empty()
                 && let Some(due) = network.next_event().filter(|due| *due <= now)
             {
                 // Nothing leaves the network that could be late.
                 self.lags.record(due, now);
             }
             self.advance(network, recorder, now)?;
-            self.let_out(network)?;
+            self.deliver(network)?;
             if now >= end {
                 break true;
             }
@@ -160,7 +160,7 @@ impl Driver {
             let (totals, present) = told.get(&flow).copied().unwrap_or((Totals::NONE, None));
             self.known.insert(flow, (packets, totals, present));
         }
-        for Sight { flow, delivered, from, sender, totals } in self.observer.seen() {
+        for FlowState { flow, delivered, from, sender, totals } in self.observer.seen() {
             let packets = network.entered(from, flow);
             let ledger = network.ledger().flow(flow);
             ledger.delivered = ledger.delivered.max(delivered);
@@ -178,9 +178,9 @@ impl Driver {
         Ok(())
     }
 
-    fn let_out(&mut self, network: &mut Network) -> Result<(), EmulateError> {
-        for door in &mut self.doors {
-            door.let_out(network, self.clock, &mut self.lags).map_err(|source| {
+    fn deliver(&mut self, network: &mut Network) -> Result<(), EmulateError> {
+        for interface in &mut self.interfaces {
+            interface.deliver(network, self.clock, &mut self.lags).map_err(|source| {
                 EmulateError::System { what: "hand a packet to a host", source }
             })?;
         }
@@ -197,20 +197,20 @@ impl Driver {
     ) -> Result<(), EmulateError> {
         let mut all = 0;
         while all < BATCH {
-            let Some(door) = self.doors.get_mut(number) else { return Ok(()) };
+            let Some(interface) = self.interfaces.get_mut(number) else { return Ok(()) };
             let before = self.clock.now();
-            let taken = door.take_in(&mut self.segments).map_err(|source| {
+            let taken = interface.take_in(&mut self.segments).map_err(|source| {
                 EmulateError::System { what: "take a packet from a host", source }
             })?;
             if taken.is_none() {
-                door.empty_at(before);
+                interface.empty_at(before);
                 return Ok(());
             }
             let now = self.clock.now();
             // A kernel does not say when it sent a packet; it was not before the last time at which there was none.
-            self.lags.record_all(door.last_empty(), now, self.segments.len());
+            self.lags.record_all(interface.last_empty(), now, self.segments.len());
             all += self.segments.len().max(1);
-            let (node, now) = (door.node(), now.min(end));
+            let (node, now) = (interface.node(), now.min(end));
             self.advance(network, recorder, now)?;
             inject(network, node, now, &mut self.segments)
                 .map_err(|error| EmulateError::Run(error.into()))?;
@@ -223,13 +223,13 @@ impl Driver {
         let left = self.clock.until(due).min(LONG);
         let mut asleep =
             Duration::from_nanos(left.as_nanos().saturating_sub(self.awake.as_nanos()));
-        if let Some(napped) = &mut self.napped {
+        if let Some(slept_at) = &mut self.slept_at {
             let now = self.clock.now();
-            if asleep >= NAP.over(2) {
-                *napped = now;
-            } else if now.since(*napped) >= NAP_EVERY {
-                std::thread::sleep(std::time::Duration::from_nanos(NAP.as_nanos()));
-                *napped = self.clock.now();
+            if asleep >= RT_SLEEP.over(2) {
+                *slept_at = now;
+            } else if now.since(*slept_at) >= RT_PERIOD {
+                std::thread::sleep(std::time::Duration::from_nanos(RT_SLEEP.as_nanos()));
+                *slept_at = self.clock.now();
                 asleep = Duration::ZERO;
             }
         }
@@ -250,18 +250,18 @@ impl Driver {
 
     /// Waits for packets from the kernels, at most so long, and notes which kernels had none.
     fn poll(&mut self, patience: Duration, ready: &mut Vec<(u64, EventFlags)>) -> io::Result<()> {
-        if self.doors.is_empty() && patience.is_zero() {
+        if self.interfaces.is_empty() && patience.is_zero() {
             return Ok(());
         }
         let before = self.clock.now();
         self.waiter.wait(patience, ready)?;
         // A thread that slept was woken by the first packet.
         let slept = (!patience.is_zero()).then(|| self.clock.now());
-        for (number, door) in (0u64..).zip(&mut self.doors) {
+        for (number, interface) in (0u64..).zip(&mut self.interfaces) {
             let has_none = ready.iter().all(|(one, _)| *one != number);
             match slept {
-                Some(after) => door.empty_at(after),
-                None if has_none => door.empty_at(before),
+                Some(after) => interface.empty_at(after),
+                None if has_none => interface.empty_at(before),
                 None => {}
             }
         }
@@ -269,11 +269,11 @@ impl Driver {
     }
 }
 
-/// Watches the doors, by their place.
-fn watch(doors: &[HostInterface]) -> io::Result<Waiter> {
+/// Watches the interfaces, by their place.
+fn watch(interfaces: &[HostInterface]) -> io::Result<Waiter> {
     let waiter = Waiter::new()?;
-    for (number, door) in (0u64..).zip(doors) {
-        if let Some(descriptor) = door.descriptor() {
+    for (number, interface) in (0u64..).zip(interfaces) {
+        if let Some(descriptor) = interface.descriptor() {
             waiter.watch(descriptor, number, EventFlags::IN)?;
         }
     }

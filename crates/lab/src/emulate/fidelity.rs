@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use transom_tcp::time::{Duration, Instant};
 
-/// Where the 99th percentile of the lag may be at most, whatever the round-trip time.
+/// The bound of the 99th percentile of the lag, whatever the round-trip time.
 const MOST: Duration = Duration::from_millis(1);
 /// The least bound.
 const LEAST: Duration = Duration::from_micros(250);
@@ -162,7 +162,7 @@ impl Fidelity {
     }
 }
 
-/// Where the 99th percentile of the lag may be at most.
+/// The bound of the 99th percentile of the lag.
 fn limit(shortest_round_trip: Option<Duration>) -> Duration {
     let tenth = shortest_round_trip.map_or(MOST, |time| Duration::from_nanos(time.as_nanos() / 10));
     tenth.clamp(LEAST, MOST)

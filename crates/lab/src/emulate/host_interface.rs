@@ -1,4 +1,4 @@
-//! Where packets pass between a kernel and the network.
+//! The interface between a kernel and the network.
 //!
 //! In: super-segments of the kernel are segmented and partial checksums completed, like in a network card, before they reach the first link.
 //! Out: packets that have left the network are handed over one by one, as on a wire, so that the kernel sees the exact spacing of the links
@@ -75,7 +75,7 @@ impl HostInterface {
     }
 
     /// Hands the kernel what has left the network.
-    pub(super) fn let_out(
+    pub(super) fn deliver(
         &mut self,
         network: &mut Network,
         clock: Clock,
@@ -105,7 +105,7 @@ fn is_refusal(error: &io::Error) -> bool {
         || error.get_ref().is_some_and(|inner| inner.is::<SendError>())
 }
 
-/// Hands segments that came in at one door to the network.
+/// Hands segments that came in at one interface to the network.
 pub(super) fn inject(
     network: &mut Network,
     node: NodeId,

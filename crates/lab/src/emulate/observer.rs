@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use transom_device::diag::{Diag, Endings, TcpSocket};
+use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
 use transom_device::kernel_tcp::{KernelTcpInfo, KernelTcpState};
 use transom_device::namespace::Namespace;
 use transom_sim::network::NodeId;
@@ -23,10 +23,10 @@ use super::clock::Clock;
 use super::followed::Totals;
 
 /// How long before a sample the kernels are asked.
-const AHEAD: Duration = Duration::from_millis(1);
+const LEAD_TIME: Duration = Duration::from_millis(1);
 
 /// A flow to be observed.
-pub(super) struct Subject {
+pub(super) struct ObservedFlow {
     pub(super) flow: FlowId,
     pub(super) server: SocketAddr,
     /// The hosts of its client and its server: gateway and namespace.
@@ -35,7 +35,7 @@ pub(super) struct Subject {
 
 /// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct FlowState {
     pub(super) flow: FlowId,
     pub(super) delivered: u64,
     /// A unique number of the sender's connection, and the kernel's information on it.
@@ -53,7 +53,7 @@ pub(super) struct Observer {
 }
 
 struct Shared {
-    seen: Mutex<Vec<Sight>>,
+    seen: Mutex<Vec<FlowState>>,
     over: Mutex<bool>,
     changed: Condvar,
 }
@@ -65,7 +65,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Observer {
     /// Follows connections from now on, and samples them every `interval` once the clock runs.
     pub(super) fn start(
-        subjects: Vec<Subject>,
+        observed: Vec<ObservedFlow>,
         interval: Duration,
         clock: impl Fn() -> Option<Clock> + Send + 'static,
     ) -> Result<Self, EmulateError> {
@@ -77,11 +77,17 @@ impl Observer {
         let mut work = Work { flows: Vec::new(), shared: shared.clone() };
         let system =
             |source| EmulateError::System { what: "look at the sockets of programs", source };
-        for Subject { flow, server, ends: [client, server_host] } in subjects {
+        for ObservedFlow { flow, server, ends: [client, server_host] } in observed {
             let end = |(node, namespace): &(NodeId, Arc<Namespace>)| {
-                let opened = namespace.run(|| Ok((Diag::open()?, Endings::open()?)));
-                let (diag, endings) = opened.map_err(EmulateError::Namespace)?.map_err(system)?;
-                Ok::<End, EmulateError>(End { node: *node, diag, endings, seen: BTreeMap::new() })
+                let opened = namespace.run(|| Ok((Diag::open()?, ClosedSockets::open()?)));
+                let (diag, closed_sockets) =
+                    opened.map_err(EmulateError::Namespace)?.map_err(system)?;
+                Ok::<End, EmulateError>(End {
+                    node: *node,
+                    diag,
+                    closed_sockets,
+                    seen: BTreeMap::new(),
+                })
             };
             work.flows.push(Watched { flow, server, ends: [end(&client)?, end(&server_host)?] });
         }
@@ -94,7 +100,7 @@ impl Observer {
     }
 
     /// The last samples.
-    pub(super) fn seen(&self) -> Vec<Sight> {
+    pub(super) fn seen(&self) -> Vec<FlowState> {
         lock(&self.shared.seen).clone()
     }
 }
@@ -120,7 +126,7 @@ struct Watched {
 struct End {
     node: NodeId,
     diag: Diag,
-    endings: Endings,
+    closed_sockets: ClosedSockets,
     /// The connections that were ever seen, by their cookies, as they were last.
     seen: BTreeMap<u64, KernelTcpInfo>,
 }
@@ -132,7 +138,7 @@ struct Work {
 
 impl Work {
     fn run(&mut self, interval: Duration, clock: impl Fn() -> Option<Clock>) {
-        let ahead = AHEAD.min(interval.over(2));
+        let ahead = LEAD_TIME.min(interval.over(2));
         let mut tick = Instant::ZERO;
         let mut over = lock_owned(&self.shared.over);
         while !over {
@@ -141,8 +147,8 @@ impl Work {
                 let next = tick + interval - ahead;
                 let left = clock.until(next);
                 if left == Duration::ZERO {
-                    let sights = self.flows.iter_mut().map(Watched::look).collect();
-                    *lock(&self.shared.seen) = sights;
+                    let states = self.flows.iter_mut().map(Watched::sample).collect();
+                    *lock(&self.shared.seen) = states;
                     // One that was missed is not made up for.
                     while tick <= clock.now() {
                         tick += interval;
@@ -165,18 +171,18 @@ fn lock_owned(over: &Mutex<bool>) -> bool {
 }
 
 impl Watched {
-    fn look(&mut self) -> Sight {
+    fn sample(&mut self) -> FlowState {
         let server = self.server;
         let [client, served] = &mut self.ends;
-        let at_client = client.look(|one| one.remote == server);
-        let at_server = served.look(|one| one.local == server);
+        let at_client = client.sample(|one| one.remote == server);
+        let at_server = served.sample(|one| one.local == server);
         let received =
             |end: &End| -> u64 { end.seen.values().filter_map(|info| info.bytes_received).sum() };
         // Up is from the client to the server.
         let (up, down) = (received(served), received(client));
         let (end, present) = if up >= down { (client, at_client) } else { (served, at_server) };
         let most = present.into_iter().flatten().max_by_key(|(_, info)| info.bytes_sent);
-        Sight {
+        FlowState {
             flow: self.flow,
             delivered: up.max(down),
             sender: most,
@@ -188,7 +194,7 @@ impl Watched {
 
 impl End {
     /// Samples the flow's connections, and returns those that exist.
-    fn look(
+    fn sample(
         &mut self,
         is_its: impl Fn(&TcpSocket) -> bool,
     ) -> io::Result<Vec<(u64, KernelTcpInfo)>> {
@@ -203,7 +209,7 @@ impl End {
         };
         let present = self.diag.tcp().map(&mut remember);
         // Too many endings at once for the kernel to tell: what was seen of those connections last counts.
-        let _ = self.endings.take().map(&mut remember);
+        let _ = self.closed_sockets.take().map(&mut remember);
         present
     }
 }

@@ -73,7 +73,7 @@ pub enum ProgramEnd {
 
 impl ProgramReport {
     /// Whether it did what it was there for, as far as its end tells.
-    pub fn is_well(&self) -> bool {
+    pub fn succeeded(&self) -> bool {
         match self.end {
             ProgramEnd::Exited(0) | ProgramEnd::Stopped => true,
             ProgramEnd::Exited(_) | ProgramEnd::Killed(_) => false,
@@ -381,12 +381,12 @@ impl Job {
             !matches!(waitid(WaitId::Pid(number), look), Ok(None) | Err(Errno::INTR))
         });
         if has_ended {
-            self.bury();
+            self.reap();
         }
     }
 
     /// It has ended, or is about to.
-    fn bury(&mut self) {
+    fn reap(&mut self) {
         // Processes that it has started and left behind end with it. Until it has been waited for, the number is its own.
         self.signal(Signal::KILL);
         let Some(mut child) = self.running.take() else { return };
@@ -434,5 +434,5 @@ fn end_all(jobs: &mut [Job]) {
         jobs.iter_mut().for_each(Job::poll);
         thread::sleep(POLL);
     }
-    jobs.iter_mut().for_each(Job::bury);
+    jobs.iter_mut().for_each(Job::reap);
 }

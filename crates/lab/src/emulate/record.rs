@@ -46,7 +46,7 @@ impl Record {
 
     /// The programs that did not do what they were there for.
     pub fn failed(&self) -> impl Iterator<Item = &ProgramReport> {
-        self.programs.iter().filter(|one| !one.is_well())
+        self.programs.iter().filter(|one| !one.succeeded())
     }
 }
 

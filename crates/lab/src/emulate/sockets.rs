@@ -73,7 +73,7 @@ enum Entry {
 
 /// The event for an application.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Happening {
+pub(super) enum AppEvent {
     Event(ConnectionId, Event),
     Accepted(ConnectionId),
     Datagram(usize),
@@ -151,17 +151,17 @@ impl KernelSockets {
         &mut self,
         number: u64,
         flags: epoll::EventFlags,
-    ) -> Vec<(usize, Happening)> {
-        let mut happenings = Vec::new();
+    ) -> Vec<(usize, AppEvent)> {
+        let mut events = Vec::new();
         match self.entries.get_mut(&number) {
             None | Some(Entry::Waker(_)) => {}
             Some(Entry::Connection(connection)) if connection.released => {
-                self.bury(number);
+                self.reap(number);
             }
             Some(Entry::Connection(connection)) => {
                 let id = ConnectionId::from_u64(number);
                 let application = connection.application;
-                let mut tell = |event| happenings.push((application, Happening::Event(id, event)));
+                let mut tell = |event| events.push((application, AppEvent::Event(id, event)));
                 let over = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
                 if !connection.connected {
                     connection.connected = !over && flags.contains(epoll::EventFlags::OUT);
@@ -183,7 +183,7 @@ impl KernelSockets {
             Some(Entry::Listener { application, .. }) => {
                 let application = *application;
                 for id in self.accept(number, application) {
-                    happenings.push((application, Happening::Accepted(id)));
+                    events.push((application, AppEvent::Accepted(id)));
                 }
             }
             Some(Entry::Datagrams { socket, application, .. }) => {
@@ -193,12 +193,12 @@ impl KernelSockets {
                     rustix::net::recv(&*socket, &mut buffer[..], RecvFlags::TRUNC)
                 {
                     if let Some(application) = *application {
-                        happenings.push((application, Happening::Datagram(length)));
+                        events.push((application, AppEvent::Datagram(length)));
                     }
                 }
             }
         }
-        happenings
+        events
     }
 
     /// Whether an application still has this connection.
@@ -241,7 +241,7 @@ impl KernelSockets {
     }
 
     /// Closes a released connection once the kernel has finished it.
-    fn bury(&mut self, number: u64) {
+    fn reap(&mut self, number: u64) {
         let Some(Entry::Connection(connection)) = self.entries.get(&number) else { return };
         if tcp_info(&connection.socket).is_ok_and(|info| info.state != KernelTcpState::CLOSE) {
             return;
@@ -403,7 +403,7 @@ impl Sockets for KernelSockets {
             // It was not connected, or not any more.
             self.forget(id.as_u64());
         } else {
-            self.bury(id.as_u64());
+            self.reap(id.as_u64());
         }
     }
 

@@ -16,7 +16,7 @@ use super::driver::Driver;
 use super::fidelity::Fidelity;
 use super::host::KernelHost;
 use super::host_interface::HostInterface;
-use super::observer::{Observer, Subject};
+use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
 use super::{EmulateError, EmulateOptions, Emulation};
@@ -56,12 +56,12 @@ impl<'a> Stage<'a> {
         programs::check(&built.programs, options.directory)?;
         let outside = std::mem::take(&mut built.outside);
         let mut hosts = Vec::new();
-        let mut doors = Vec::new();
+        let mut interfaces = Vec::new();
         for one in &outside {
             let Some(host) = scenario.hosts.get(&one.name) else { continue };
             let Some(address) = built.network.address(one.node) else { continue };
             let (host, tun) = KernelHost::open(&one.name, one.node, host, address)?;
-            doors.push(HostInterface::new(one.node, tun));
+            interfaces.push(HostInterface::new(one.node, tun));
             hosts.push(host);
         }
         let namespaces: BTreeMap<&Name, (NodeId, Arc<Namespace>)> =
@@ -69,12 +69,12 @@ impl<'a> Stage<'a> {
         // Connections are heard of from before the first program.
         let running: Arc<OnceLock<Clock>> = Arc::default();
         let clock_once_it_runs = running.clone();
-        let subjects = built.programs.iter().filter_map(|plan| {
+        let observed = built.programs.iter().filter_map(|plan| {
             let ends = [namespaces.get(&plan.from)?.clone(), namespaces.get(&plan.to)?.clone()];
-            Some(Subject { flow: plan.flow, server: plan.server.into(), ends })
+            Some(ObservedFlow { flow: plan.flow, server: plan.server.into(), ends })
         });
         let interval = scenario.scenario.sample_interval.0;
-        let observer = Observer::start(subjects.collect(), interval, move || {
+        let observer = Observer::start(observed.collect(), interval, move || {
             clock_once_it_runs.get().copied()
         })?;
         let find = |name: &Name| namespaces.get(name).map(|(_, namespace)| namespace.clone());
@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
         }
         let _ = running.set(clock);
         let senders = std::mem::take(&mut built.senders);
-        let driver = Driver::new(clock, doors, workers, observer, senders)
+        let driver = Driver::new(clock, interfaces, workers, observer, senders)
             .map_err(|source| EmulateError::System { what: "wait for packets", source })?;
         Ok(Stage { scenario, built, captures, logs, hosts, programs, driver })
     }
@@ -116,16 +116,16 @@ impl<'a> Stage<'a> {
             return Ok(None);
         }
         let lost = [self.captures.finish(), self.logs.finish()].concat();
-        let Driver { doors, workers, lags, .. } = &mut self.driver;
+        let Driver { interfaces, workers, lags, .. } = &mut self.driver;
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);
         }
-        let discarded = doors.iter().map(HostInterface::discarded).sum::<u64>();
+        let discarded = interfaces.iter().map(HostInterface::discarded).sum::<u64>();
         let fidelity = Fidelity {
             lag: lags.summary(),
             lost_before: self.hosts.iter().map(KernelHost::lost).sum::<u64>() + discarded,
-            lost_behind: doors.iter().map(|door| door.lost).sum(),
-            refused: doors.iter().map(|door| door.refused).sum(),
+            lost_behind: interfaces.iter().map(|interface| interface.lost).sum(),
+            refused: interfaces.iter().map(|interface| interface.refused).sum(),
             cpu_share: cpu.as_secs_f64() / header.duration.0.as_secs_f64(),
             late: Vec::new(),
         };

@@ -381,7 +381,7 @@ fn iperf3_measures_what_the_link_gives() {
     let text = pair(KERNEL, KERNEL, link, "4s", flow);
     let output = tempfile::tempdir().unwrap();
     let Some(emulation) = undisturbed(&text, output.path()) else { return };
-    assert!(emulation.programs.iter().all(ProgramReport::is_well), "{:?}", emulation.programs);
+    assert!(emulation.programs.iter().all(ProgramReport::succeeded), "{:?}", emulation.programs);
     let said = std::fs::read_to_string(output.path().join("flow.client.stdout")).unwrap();
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     let rate = said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
@@ -425,7 +425,7 @@ client = ["curl", "-sS", "--retry", "3", "-o", "copy", "http://{address}:{port}/
         said("flow.server.stderr"),
         said("flow.client.stderr")
     );
-    assert!(emulation.programs.iter().all(ProgramReport::is_well), "{all}");
+    assert!(emulation.programs.iter().all(ProgramReport::succeeded), "{all}");
     assert!(std::fs::read(path("copy")).unwrap() == content, "{all}");
     // The file and a few headers.
     let delivered = emulation.observations.flows[0].samples.last().unwrap().delivered;

@@ -25,7 +25,7 @@ use super::EmulateError;
 use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::{Followed, Totals};
-use super::sockets::{Happening, KernelSockets};
+use super::sockets::{AppEvent, KernelSockets};
 use crate::run::build::Outside;
 
 /// Between two times at which what was written down is handed over.
@@ -216,8 +216,8 @@ impl Work {
             }
             self.sockets.wait(patience, &mut ready)?;
             for (number, flags) in ready.drain(..) {
-                for (application, happening) in self.sockets.interpret(number, flags) {
-                    self.happens(application, happening);
+                for (application, event) in self.sockets.interpret(number, flags) {
+                    self.happens(application, event);
                 }
                 if self.clock.now().since(self.handed_over) >= HAND_OVER {
                     self.hand_over();
@@ -229,17 +229,17 @@ impl Work {
         Ok(())
     }
 
-    fn happens(&mut self, application: usize, happening: Happening) {
+    fn happens(&mut self, application: usize, event: AppEvent) {
         let now = self.clock.now();
-        match happening {
-            Happening::Event(id, event) if self.sockets.is_held(id) => {
+        match event {
+            AppEvent::Event(id, event) if self.sockets.is_held(id) => {
                 self.call(now, application, |one, io| one.on_event(io, id, event));
             }
-            Happening::Event(..) => {}
-            Happening::Accepted(id) => {
+            AppEvent::Event(..) => {}
+            AppEvent::Accepted(id) => {
                 self.call(now, application, |one, io| one.on_accept(io, id));
             }
-            Happening::Datagram(length) => {
+            AppEvent::Datagram(length) => {
                 self.call(now, application, |one, io| one.on_datagram(io, length));
             }
         }

@@ -1,4 +1,4 @@
-//! Whose the rows of a table are, as its file lists them: so one without rows is there too.
+//! The owners of a table's rows, as its file lists them. An owner without rows is listed too.
 
 use super::column::Table;
 use serde_json::{Map, Value, json};

@@ -27,7 +27,7 @@ pub struct Run<'a> {
 #[derive(Debug)]
 pub struct Pending {
     unfinished: PathBuf,
-    /// Where it is put.
+    /// The directory that it becomes.
     place: PathBuf,
 }
 
@@ -65,7 +65,7 @@ impl Pending {
         Ok(pending)
     }
 
-    /// Where files can be put that are to be stored with the run: captures, what programs print.
+    /// A directory for files that are stored with the run: captures, output of programs.
     pub fn directory(&self) -> &Path {
         &self.unfinished
     }

@@ -70,7 +70,7 @@ impl Store {
         Ok(Store { directory: directory.into(), _lock: Some(lock) })
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

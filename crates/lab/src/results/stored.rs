@@ -48,7 +48,7 @@ impl StoredRun {
         Ok(StoredRun { directory: directory.into(), manifest: Box::new(manifest) })
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -55,17 +55,17 @@ pub(crate) struct Outside {
 pub(crate) struct Programs {
     pub(crate) flow: FlowId,
     pub(crate) name: Name,
-    /// Where the client and the server run.
+    /// The nodes of the client and the server.
     pub(crate) from: Name,
     pub(crate) to: Name,
-    /// Where the server is reached.
+    /// The address of the server.
     pub(crate) server: SocketAddrV4,
     pub(crate) start: Instant,
     pub(crate) stop: Option<Instant>,
     pub(crate) commands: Program,
 }
 
-/// Where hosts with the kernel's TCP are.
+/// The places of hosts with the kernel's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KernelHosts {
     /// Nowhere: there may be none.

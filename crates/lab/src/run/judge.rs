@@ -1,4 +1,4 @@
-//! Whether what was seen is what was expected.
+//! Compares observations with expectations.
 
 use super::{LinkObservations, Observations};
 use crate::scenario::{

@@ -38,7 +38,7 @@ pub struct Claim {
     pub control: Option<String>,
 }
 
-/// Where a claim's band must fail.
+/// A control: runs in which a claim's band must fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
     /// The band, with its claim.

@@ -118,9 +118,9 @@ pub enum Problem {
     /// No way through routers from one host to another.
     #[error("no path leads from `{from}` to `{to}`")]
     Unreachable {
-        /// Where the flow begins.
+        /// The first node of the flow.
         from: String,
-        /// Where it would end.
+        /// The last node of the flow.
         to: String,
     },
     /// Hosts that no flow needs, but that cannot reach each other.
@@ -255,7 +255,7 @@ struct Found {
 
 impl Problems {
     /// The most errors that are reported.
-    const ENOUGH: usize = 100;
+    const MAX_ERRORS: usize = 100;
 
     /// From now on, what is found is found at the point with these values.
     pub(crate) fn at_point(&mut self, settings: &[Setting]) {
@@ -286,7 +286,7 @@ impl Problems {
     }
 
     pub(crate) fn are_enough(&self) -> bool {
-        self.found.len() >= Self::ENOUGH
+        self.found.len() >= Self::MAX_ERRORS
     }
 
     pub(crate) fn into_errors(self, name: &str, text: &Arc<str>) -> Errors {
@@ -338,7 +338,7 @@ impl Errors {
         &self.diagnostics
     }
 
-    /// Where a problem is.
+    /// The place of a problem in the text.
     pub fn place(&self, diagnostic: &Diagnostic) -> Place {
         render::place(&self.text, diagnostic.span.start)
     }
@@ -346,13 +346,13 @@ impl Errors {
 
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for diagnostic in self.diagnostics.iter().take(Problems::ENOUGH) {
+        for diagnostic in self.diagnostics.iter().take(Problems::MAX_ERRORS) {
             render::diagnostic(f, &self.name, &self.text, diagnostic)?;
             writeln!(f)?;
         }
         match self.diagnostics.len() {
-            many if many > Problems::ENOUGH => {
-                let (shown, name) = (Problems::ENOUGH, &self.name);
+            many if many > Problems::MAX_ERRORS => {
+                let (shown, name) = (Problems::MAX_ERRORS, &self.name);
                 write!(f, "{many} problems in {name}, of which {shown} are shown; nothing was run")
             }
             1 => write!(f, "1 problem in {}; nothing was run", self.name),

@@ -30,9 +30,9 @@ pub(super) const OWN_KEYS: [&str; 5] = ["name", "from", "to", "there", "back"];
 pub struct Link {
     /// Its name.
     pub name: Name,
-    /// Where `there` begins.
+    /// The first node, where `there` begins.
     pub from: Name,
-    /// Where `there` ends.
+    /// The second node, where `there` ends.
     pub to: Name,
     /// From `from` to `to`.
     pub there: LinkConfig,
@@ -54,7 +54,7 @@ pub(super) struct Duplex {
 const RATES: [&str; 3] = ["rate", "rate-trace", "rate-trace-sha256"];
 
 /// Copies the options of a table to its tables `there` and `back`, unless these have them already. The keys in `keep` stay.
-pub(super) fn part_ways(table: &mut Table, keep: &[&str]) {
+pub(super) fn split_directions(table: &mut Table, keep: &[&str]) {
     let all = std::mem::take(&mut table.0);
     let (kept, options): (Vec<_>, Vec<_>) = all
         .into_iter()

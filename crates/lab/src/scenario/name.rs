@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[serde(try_from = "String", into = "String")]
 pub struct Name {
     text: Arc<str>,
-    /// Where what is before the number at the end ends, and where that number begins without its leading zeros: names are
+    /// The end of the part before the final number, and (in `number`) the start of that number without leading zeros: names are
     /// compared often.
     stem: usize,
     number: usize,

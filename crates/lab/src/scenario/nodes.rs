@@ -4,7 +4,7 @@ use super::composition::Composition;
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::host::{Host, HostKind, Router};
-use super::link::part_ways;
+use super::link::split_directions;
 use super::name::Name;
 use super::profile::ProfileOptions;
 use super::resolve::{section, tagged};
@@ -23,7 +23,7 @@ pub(super) struct Nodes {
     pub(super) routers: BTreeMap<Name, Router>,
     /// The meaning of a name: itself, or the members of a group.
     pub(super) groups: BTreeMap<Name, Vec<Name>>,
-    /// Where each node was written.
+    /// The place of each node in the text.
     pub(super) places: BTreeMap<Name, Span>,
     /// The links of the preset.
     pub(super) layout: Layout,
@@ -62,7 +62,7 @@ impl Nodes {
             if let Some(Value::Table(link)) =
                 table.0.get_mut(key).map(|entry| &mut entry.node.value)
             {
-                part_ways(link, &[]);
+                split_directions(link, &[]);
             }
         }
         let span = &node.span;

@@ -27,7 +27,7 @@ pub(super) struct OtherPoint {
     pub(super) point: usize,
     /// The quantity.
     pub(super) quantity: Quantity,
-    /// Where it is written.
+    /// The place in the text.
     pub(super) place: Span,
 }
 

@@ -19,7 +19,7 @@ pub(super) const SECTION: &str = "paper";
 pub struct Paper {
     /// Its id, such as "ltcp/fig5".
     pub id: String,
-    /// Where it is in the paper: section, figure, table.
+    /// The place in the paper: section, figure, table.
     pub source: String,
     /// The result that it shows there.
     pub shows: String,

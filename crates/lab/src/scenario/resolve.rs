@@ -1,4 +1,4 @@
-//! From what is written to a concrete experiment.
+//! Resolves a scenario as written into a concrete experiment.
 //!
 //! Everything is read, even after errors, and the errors are collected. Checks whose failure would only follow from an earlier error
 //! are skipped: for example reachability when a link could not be read.
@@ -12,7 +12,7 @@ use super::error::{Problem, Problems};
 use super::flow::Flows;
 use super::header::{Header, Seeds};
 use super::known::Known;
-use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
+use super::link::{Link, LinkOptions, OWN_KEYS, split_directions};
 use super::measure::Series;
 use super::name::Name;
 use super::nodes::Nodes;
@@ -240,7 +240,7 @@ impl Links {
         links.incomplete |= !all;
         for (index, table, span) in tables {
             let mut table = table.clone();
-            part_ways(&mut table, &OWN_KEYS);
+            split_directions(&mut table, &OWN_KEYS);
             let Some(options) = decode::<LinkOptions>(&table, span, &OWN_KEYS, problems) else {
                 links.incomplete = true;
                 continue;

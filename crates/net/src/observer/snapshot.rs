@@ -2,7 +2,7 @@
 
 use transom_tcp::connection::Info;
 use transom_tcp::extension::variable::{ALL, COUNT};
-use transom_tcp::extension::{Ack, Capabilities, Message, Ruling, Tallies, Variable, View};
+use transom_tcp::extension::{Ack, Capabilities, Message, RequestCounters, Ruling, Variable, View};
 use transom_tcp::time::Instant;
 
 /// At most this many messages are copied; any number may be in flight.
@@ -22,7 +22,7 @@ pub struct Snapshot {
     /// How many duplicate acknowledgements mean a loss to TCP.
     pub dupthresh: u32,
     /// The counts of the extensions' requests.
-    pub tallies: Tallies,
+    pub request_counters: RequestCounters,
     /// How many acknowledgements have arrived since the connection had its first extension. If this grew by more than [`Snapshot::acks`] holds, the
     /// difference was not seen.
     pub acks_seen: u64,
@@ -47,7 +47,7 @@ impl Snapshot {
             outstanding: view.outstanding(),
             unsent: view.unsent(),
             dupthresh: view.dupthresh(),
-            tallies: view.tallies(),
+            request_counters: view.request_counters(),
             acks_seen: view.acks_seen(),
             acks: acks.into_iter().flatten().take(MOST).cloned().collect(),
             messages: messages.into_iter().flatten().take(MOST).collect(),

@@ -2,7 +2,7 @@
 //!
 //! Each call tries first. Where it would have to wait it keeps the task's [`Waker`](std::task::Waker), under the same lock as the attempt, so no news is
 //! lost between the two. News takes the waker out and calls it once, when the lock is free. There is no descriptor and no thread for
-//! each stream: whoever leads the stack calls the wakers, and while only tasks wait, its background thread leads.
+//! each stream: the leading thread calls the wakers, and while only tasks wait, its background thread leads.
 //!
 //! Of the `poll_…` calls for one direction, the stream keeps the waker of the last one, as [`std::future::Future::poll`] does.
 //! Tasks that wait beside each other use [`TcpStream::readable`] and [`TcpStream::writable`], where each has a place of its own.

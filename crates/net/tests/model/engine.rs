@@ -1,9 +1,9 @@
 //! A host that counts packets for each socket.
 
-use crate::bell::{DeviceFd, Packet, Wire};
 use crate::eagerness::Patience;
 use crate::roles::Roles;
 use crate::sync::Arc;
+use crate::wake_event::{DeviceFd, Packet, Wire};
 use std::collections::HashMap;
 use std::io;
 use transom_tcp::time::Instant;
@@ -23,7 +23,7 @@ pub enum Channel {
 
 /// A packet for another shard.
 #[derive(Clone, Copy, Debug)]
-pub struct Stray {
+pub struct ForwardedPacket {
     pub to: u32,
     pub socket: u32,
 }
@@ -64,7 +64,7 @@ impl Inner {
     fn take_in(&mut self, socket: u32) {
         let to = if socket == TIMER { self.shard } else { socket / 10 };
         if to != self.shard {
-            self.roles.strays.push(Stray { to, socket });
+            self.roles.forwarded.push(ForwardedPacket { to, socket });
             return;
         }
         *self.arrived.entry(socket).or_default() += 1;
@@ -90,8 +90,8 @@ impl Inner {
         }
     }
 
-    pub fn on_stray(&mut self, _: Instant, stray: Stray) {
-        self.take_in(stray.socket);
+    pub fn on_forwarded(&mut self, _: Instant, forwarded: ForwardedPacket) {
+        self.take_in(forwarded.socket);
     }
 
     pub fn has_failed(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The runtime's hand-over under a model checker: who leads, who follows, who is woken.
 //!
 //! This program compiles the runtime's own files, and gives them other things to work with: the threads, locks and condition variables of
-//! shuttle, a host that only counts packets ([`engine`]), a device that is a queue ([`bell`]), and a clock that does not wait ([`clock`]). Shuttle
+//! shuttle, a host that only counts packets ([`engine`]), a device that is a queue ([`wake_event`]), and a clock that does not wait ([`clock`]). Shuttle
 //! runs each scenario under many schedules, and a schedule in which all threads wait for ever is a failure: a wake-up was lost.
 //!
 //! What is not in the model: the host itself, real descriptors, and memory orders weaker than sequential consistency. All that the threads share is
@@ -27,8 +27,8 @@ mod tasks;
 #[path = "../../src/waiting.rs"]
 mod waiting;
 
-mod bell;
 mod clock;
 mod engine;
 mod scenarios;
 mod sync;
+mod wake_event;

@@ -1,11 +1,11 @@
 //! What may happen at the same time.
 
-use crate::bell::{Packet, Wire};
 use crate::clock::Clock;
 use crate::engine::{Channel, Inner, TIMER};
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::tasks::Slot;
+use crate::wake_event::{Packet, Wire};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{JoinHandle, spawn};
 use shuttle::{Config, MaxSteps, Runner};
@@ -194,7 +194,7 @@ fn a_leader_learns_of_a_timer_and_of_news_from_another_thread() {
             // What a thread does to its own host is news for those that wait.
             spawn(move || {
                 gives.runtime.with(|inner, now| {
-                    inner.on_stray(now, crate::engine::Stray { to: 0, socket: 1 });
+                    inner.on_forwarded(now, crate::engine::ForwardedPacket { to: 0, socket: 1 });
                 });
             }),
         ];

@@ -2,7 +2,7 @@
 
 use super::wire::{PATIENCE, Wire, malformed};
 use crate::protocol::VIEW;
-use crate::protocol::binary::{ERROR, EVENT, LIMITS, OVER};
+use crate::protocol::binary::{END, ERROR, EVENT, LIMITS};
 use serde::Deserialize;
 use serde_json::json;
 use std::io;
@@ -83,7 +83,7 @@ impl Attachment {
         self.process
     }
 
-    /// Where the connection goes to.
+    /// The address of the peer.
     pub(super) fn remote(&self) -> SocketAddr {
         self.offered.remote
     }
@@ -144,7 +144,7 @@ impl Attachment {
                 let name = macroflow_to(self.offered.remote.ip());
                 self.phase = Phase::Attached(manager.join(name, 1));
                 // The answer is an event without which the connection would count only from its next round trip on.
-                self.wire.send(&frame(crate::protocol::binary::LOOK, &[]))?;
+                self.wire.send(&frame(crate::protocol::binary::STATE_REQUEST, &[]))?;
             }
             _ => return Err(malformed("this is not what an extension socket says")),
         }
@@ -161,7 +161,7 @@ fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Where the values of a [`FlowState`] are among the numbers of an event.
+/// The places of the values of a [`FlowState`] among the numbers of an event.
 #[derive(Debug)]
 struct Places {
     cwnd: usize,
@@ -201,7 +201,7 @@ fn read_event(frame: &[u8]) -> io::Result<Option<FlowState>> {
         frame.split_first_chunk().ok_or_else(|| malformed("a frame begins with its kind"))?;
     match u32::from_le_bytes(*kind) {
         EVENT => {}
-        OVER | ERROR => {
+        END | ERROR => {
             let reason: String = String::from_utf8_lossy(body).chars().take(200).collect();
             return Err(io::Error::other(reason));
         }
@@ -247,7 +247,7 @@ mod tests {
         assert!(read_event(&[]).is_err());
         assert!(read_event(&frame(EVENT, &[1, 2, 3])[4..]).is_err());
         assert_eq!(read_event(&frame(77, &[])[4..]).unwrap(), None);
-        assert_eq!(read_event(&frame(OVER, &[])[4..]).unwrap_err().to_string(), "");
+        assert_eq!(read_event(&frame(END, &[])[4..]).unwrap_err().to_string(), "");
         assert!(Line::read(b"[]").is_err() || Line::read(b"[]").unwrap().hello.is_none());
         assert_eq!(Line::read(br#"{"error":"no"}"#).unwrap_err().to_string(), "no");
     }

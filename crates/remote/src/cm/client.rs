@@ -49,7 +49,7 @@ pub struct Client {
 /// A flow that is to be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Where it sends.
+    /// The destination of its packets.
     pub destination: IpAddr,
     /// Its largest packet, in bytes.
     pub packet: u32,
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// The rate, round-trip time and loss of the path; nothing before anybody of the macroflow has measured a round-trip time.
+    /// The rate, round-trip time and loss of the path; `None` before a member of the macroflow has measured a round-trip time.
     ///
     /// # Errors
     /// If the server has gone, or does not answer.

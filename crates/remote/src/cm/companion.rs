@@ -25,7 +25,7 @@ pub(super) struct Companion {
     more: bool,
 }
 
-/// What the server has to do besides.
+/// Further work for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Nothing,
@@ -88,14 +88,14 @@ impl Companion {
             if request == (Request::List {}) {
                 wanted = Wanted::List;
             } else {
-                self.obey(request, manager, now)?;
+                self.apply(request, manager, now)?;
             }
         }
         self.more = true;
         Ok(wanted)
     }
 
-    fn obey(&mut self, request: Request, manager: &Manager, now: Instant) -> io::Result<()> {
+    fn apply(&mut self, request: Request, manager: &Manager, now: Instant) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             let Request::Register(register) = request else {
                 return Err(malformed("the first message is register"));

@@ -26,7 +26,7 @@ pub const LARGEST_PACKET: u32 = 65_535;
 /// The largest weight.
 pub const LARGEST_WEIGHT: u32 = 1000;
 
-/// What a program says.
+/// A message of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -48,7 +48,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
-    /// Where it sends: its macroflow.
+    /// The destination, which decides its macroflow.
     pub destination: IpAddr,
     /// Its largest packet, 1 to [`LARGEST_PACKET`] bytes.
     pub packet: u32,
@@ -119,7 +119,7 @@ impl From<Feedback> for Report {
     }
 }
 
-/// What the server says.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {

@@ -40,13 +40,13 @@ pub struct CmServer {
     companions: BTreeMap<u64, Companion>,
     next: u64,
     stop: (UnixStream, UnixStream),
-    tell: Box<dyn FnMut(&News) + Send>,
+    tell: Box<dyn FnMut(&CmEvent) + Send>,
 }
 
-/// What has happened at the server.
+/// An event at the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum News {
+pub enum CmEvent {
     /// A connection of a process has become part of a macroflow.
     Joined {
         /// Of the process; zero if it is in another process namespace.
@@ -90,25 +90,25 @@ pub enum News {
     Full,
 }
 
-impl fmt::Display for News {
+impl fmt::Display for CmEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            News::Joined { process, remote, macroflow } => {
+            CmEvent::Joined { process, remote, macroflow } => {
                 write!(f, "process {process}: the connection to {remote} is in {macroflow}")
             }
-            News::Left { process, remote, reason } => {
+            CmEvent::Left { process, remote, reason } => {
                 write!(f, "process {process}: the connection to {remote} has left: {reason}")
             }
-            News::Registered { process, macroflow } => {
+            CmEvent::Registered { process, macroflow } => {
                 write!(f, "process {process}: a flow without TCP is in {macroflow}")
             }
-            News::Gone { process, reason } => {
+            CmEvent::Gone { process, reason } => {
                 write!(f, "process {process}: its flow without TCP has left: {reason}")
             }
-            News::Unusable { path, reason } => {
+            CmEvent::Unusable { path, reason } => {
                 write!(f, "{} cannot be used: {reason}", path.display())
             }
-            News::Full => f.write_str("there are too many flows; further ones go their own way"),
+            CmEvent::Full => f.write_str("there are too many flows; further ones go their own way"),
         }
     }
 }
@@ -131,7 +131,7 @@ impl fmt::Debug for CmServer {
     }
 }
 
-/// Whose socket is ready.
+/// The socket that is ready.
 enum Ready {
     Stop,
     Listener,
@@ -145,7 +145,7 @@ impl CmServer {
     /// given, it listens for programs with flows that are not TCP's.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::AddrInUse`] if somebody listens at `companions`.
+    /// The operating system's; [`io::ErrorKind::AddrInUse`] if another process listens at `companions`.
     pub fn new(places: Vec<PathBuf>, companions: Option<&Path>) -> io::Result<Self> {
         let companions_at = companions.map(UnixName::listen).transpose()?;
         if let Some(name) = &companions_at {
@@ -166,9 +166,9 @@ impl CmServer {
         })
     }
 
-    /// Calls `tell` for what happens.
+    /// Calls `tell` for each event.
     #[must_use]
-    pub fn telling(self, tell: impl FnMut(&News) + Send + 'static) -> Self {
+    pub fn on_event(self, tell: impl FnMut(&CmEvent) + Send + 'static) -> Self {
         CmServer { tell: Box::new(tell), ..self }
     }
 
@@ -217,7 +217,7 @@ impl CmServer {
         }
         self.looked = Some(Clock::now());
         for (path, error) in self.sockets.look() {
-            (self.tell)(&News::Unusable { path, reason: error.to_string() });
+            (self.tell)(&CmEvent::Unusable { path, reason: error.to_string() });
         }
     }
 
@@ -291,7 +291,7 @@ impl CmServer {
         let refusal = if !credentials.is_trusted() {
             "this server takes programs of its own user and of root"
         } else if self.companions.len() >= MOST_COMPANIONS {
-            (self.tell)(&News::Full);
+            (self.tell)(&CmEvent::Full);
             "there are too many programs already"
         } else {
             let id = self.number();
@@ -321,7 +321,7 @@ impl CmServer {
             Err(error) => {
                 if let Some(error) = self.sockets.drop_watcher(path, error) {
                     let reason = error.to_string();
-                    (self.tell)(&News::Unusable { path: path.to_owned(), reason });
+                    (self.tell)(&CmEvent::Unusable { path: path.to_owned(), reason });
                 }
             }
         }
@@ -329,7 +329,7 @@ impl CmServer {
 
     fn attach(&mut self, path: &Path, offered: Offered, process: i32) {
         if self.attachments.len() >= MOST_CONNECTIONS {
-            (self.tell)(&News::Full);
+            (self.tell)(&CmEvent::Full);
             return;
         }
         match Wire::connect(path, LONGEST) {
@@ -339,7 +339,7 @@ impl CmServer {
             }
             Err(error) => {
                 let reason = error.to_string();
-                (self.tell)(&News::Left { process, remote: offered.remote, reason });
+                (self.tell)(&CmEvent::Left { process, remote: offered.remote, reason });
             }
         }
     }
@@ -352,11 +352,11 @@ impl CmServer {
         let (process, remote) = (attachment.process(), attachment.remote());
         if let Some(macroflow) = attachment.macroflow().filter(|_| !before) {
             let macroflow = macroflow.to_owned();
-            (self.tell)(&News::Joined { process, remote, macroflow });
+            (self.tell)(&CmEvent::Joined { process, remote, macroflow });
         }
         if let Err(error) = outcome {
             self.attachments.remove(&id);
-            (self.tell)(&News::Left { process, remote, reason: reason(&error) });
+            (self.tell)(&CmEvent::Left { process, remote, reason: reason(&error) });
         }
     }
 
@@ -367,7 +367,7 @@ impl CmServer {
         let outcome = companion.wire.flush().and_then(|()| companion.listen(&self.manager, now));
         if let Some(stream) = companion.stream().filter(|_| !before) {
             let (process, macroflow) = (companion.process(), stream.macroflow().to_owned());
-            (self.tell)(&News::Registered { process, macroflow });
+            (self.tell)(&CmEvent::Registered { process, macroflow });
         }
         match outcome {
             Ok(Wanted::Nothing) => {}
@@ -390,7 +390,7 @@ impl CmServer {
         }
         if companion.stream().is_some() {
             let process = companion.process();
-            (self.tell)(&News::Gone { process, reason: reason(error) });
+            (self.tell)(&CmEvent::Gone { process, reason: reason(error) });
         }
     }
 
@@ -407,7 +407,7 @@ impl CmServer {
             let Some(attachment) = self.attachments.remove(&id) else { continue };
             let (process, remote) = (attachment.process(), attachment.remote());
             let reason = "the process does not answer".into();
-            (self.tell)(&News::Left { process, remote, reason });
+            (self.tell)(&CmEvent::Left { process, remote, reason });
         }
     }
 
@@ -448,7 +448,7 @@ impl CmServer {
     }
 }
 
-/// What a socket is waited for.
+/// The events of a socket to wait for.
 fn watched(wire: &Wire, read: bool) -> PollFd<'_> {
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, read);

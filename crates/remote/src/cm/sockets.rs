@@ -13,7 +13,7 @@ const MOST: usize = 256;
 /// The most names of a directory that are looked at.
 const MOST_NAMES: usize = 4096;
 
-/// Where sockets are.
+/// The paths of sockets, and the connections to them.
 #[derive(Debug)]
 pub(super) struct Sockets {
     /// Sockets, and directories of sockets.

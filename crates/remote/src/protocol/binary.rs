@@ -12,7 +12,7 @@ use transom_tcp::time::{Duration, Instant};
 /// Something has happened, or the peer has asked how things are.
 pub const EVENT: u32 = 1;
 /// Nothing more will come: text that says why.
-pub const OVER: u32 = 2;
+pub const END: u32 = 2;
 /// The peer is detached: text that says why.
 pub const ERROR: u32 = 3;
 /// Of the peer: limits, three numbers for each: the variable's number, the least, the most.
@@ -20,7 +20,7 @@ pub const LIMITS: u32 = 16;
 /// Of the peer: when the clock is to wake it, one number.
 pub const WAKE_AT: u32 = 17;
 /// Of the peer: it requests the present state.
-pub const LOOK: u32 = 18;
+pub const STATE_REQUEST: u32 = 18;
 /// Of the peer: it detaches.
 pub const DETACH: u32 = 19;
 
@@ -144,9 +144,9 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
         }
         (WAKE_AT, &[NONE]) => Ok(Command::Limits(Vec::new(), Some(None))),
         (WAKE_AT, &[at]) => Ok(Command::Limits(Vec::new(), Some(Some(Instant::from_nanos(at))))),
-        (LOOK, []) => Ok(Command::Look),
+        (STATE_REQUEST, []) => Ok(Command::Look),
         (DETACH, []) => Ok(Command::Detach),
-        (WAKE_AT | LOOK | DETACH, _) => Err(odd()),
+        (WAKE_AT | STATE_REQUEST | DETACH, _) => Err(odd()),
         (kind, _) => Err(ProtocolError::malformed(format!("there is no frame of kind {kind}"))),
     }
 }

@@ -1,6 +1,6 @@
 //! What peers may say and what not, and that no bytes do harm.
 
-use super::binary::{self, DETACH, LIMITS, LOOK, WAKE_AT};
+use super::binary::{self, DETACH, LIMITS, STATE_REQUEST, WAKE_AT};
 use super::json;
 use super::{Attach, Command, Form, LONGEST, ProtocolError};
 use proptest::prelude::*;
@@ -90,12 +90,16 @@ fn frames_say_the_same() {
     let wake_at = |at| Ok(Command::Limits(vec![], Some(at)));
     assert_eq!(says(WAKE_AT, &[5]), wake_at(Some(Instant::from_nanos(5))));
     assert_eq!(says(WAKE_AT, &[u64::MAX]), wake_at(None));
-    assert_eq!(says(LOOK, &[]), Ok(Command::Look));
+    assert_eq!(says(STATE_REQUEST, &[]), Ok(Command::Look));
     assert_eq!(says(DETACH, &[]), Ok(Command::Detach));
     assert_eq!(says(LIMITS, &[8, 2, 1]), Err(ProtocolError::Nonsense(Variable::Rto)));
-    for (kind, numbers) in
-        [(LIMITS, &[0, 0][..]), (LIMITS, &[11, 0, 1]), (WAKE_AT, &[]), (LOOK, &[1]), (99, &[])]
-    {
+    for (kind, numbers) in [
+        (LIMITS, &[0, 0][..]),
+        (LIMITS, &[11, 0, 1]),
+        (WAKE_AT, &[]),
+        (STATE_REQUEST, &[1]),
+        (99, &[]),
+    ] {
         assert!(matches!(says(kind, numbers), Err(ProtocolError::Malformed(_))), "{kind}");
     }
     assert!(binary::command(&[16, 0, 0, 0, 1]).is_err() && binary::command(&[1]).is_err());

@@ -24,7 +24,7 @@ const RATE: (u32, u32) = (1000, 100);
 type Input = BufReader<Deadline<UnixStream>>;
 
 /// Says why and closes.
-pub(super) fn turn_away(stream: UnixStream, reason: &str) {
+pub(super) fn reject(stream: UnixStream, reason: &str) {
     let mut output = Output { stream, form: Form::Json };
     // A peer that does not wait for an answer gets none.
     let _ = output.stream.set_write_timeout(Some(PATIENCE));
@@ -203,7 +203,7 @@ impl Listener<'_> {
                 Some(Ok(commands)) => {
                     // Where there is more already, of limits only the last counts.
                     let more = has_message(form, input.buffer());
-                    match self.obey(commands, more) {
+                    match self.apply(commands, more) {
                         Some(true) => continue,
                         Some(false) => return self.observer.detach(),
                         None => return,
@@ -224,29 +224,29 @@ impl Listener<'_> {
     }
 
     /// Whether the connection continues; `None` if it cannot. `more` if another message has been read already.
-    fn obey(&mut self, commands: Vec<Command>, more: bool) -> Option<bool> {
+    fn apply(&mut self, commands: Vec<Command>, more: bool) -> Option<bool> {
         for command in commands {
             match command {
                 Command::Limits(asked, wake_at) => {
                     self.pending.get_or_insert_default().merge(asked, wake_at);
                 }
                 Command::Look => {
-                    self.pass_on()?;
+                    self.forward()?;
                     self.rates.wait();
-                    let snapshot = self.observer.look().ok()?;
+                    let snapshot = self.observer.snapshot().ok()?;
                     say(self.output, |output| output.look(&snapshot, self.lists)).ok()?;
                 }
                 Command::Detach => return Some(false),
             }
         }
         if self.pending.is_some() && (!more || self.rates.are_free()) {
-            self.pass_on()?;
+            self.forward()?;
         }
         Some(true)
     }
 
     /// Forwards the requests, if there are any.
-    fn pass_on(&mut self) -> Option<()> {
+    fn forward(&mut self) -> Option<()> {
         let Some(Pending { asked, wake_at }) = self.pending.take() else { return Some(()) };
         self.rates.wait();
         let change = |limits: &mut transom_tcp::extension::Limits| {
@@ -339,7 +339,7 @@ impl Output {
     fn over(&mut self, reason: &str) -> io::Result<()> {
         match self.form {
             Form::Json => self.line(&json::over(reason)),
-            Form::Binary => self.stream.write_all(&binary::text(binary::OVER, reason)),
+            Form::Binary => self.stream.write_all(&binary::text(binary::END, reason)),
         }
     }
 }

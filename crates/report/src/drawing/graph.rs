@@ -47,7 +47,7 @@ pub(super) struct Graph<'a> {
 
 /// The common properties of similar hosts: their kind, the word before their number, their neighbour and the direction of
 /// their link.
-type Likeness<'a> = (bool, &'a str, &'a Name, bool);
+type GroupKey<'a> = (bool, &'a str, &'a Name, bool);
 
 impl<'a> Graph<'a> {
     pub(super) fn new(scenario: &'a Resolved) -> Graph<'a> {
@@ -66,7 +66,7 @@ impl<'a> Graph<'a> {
             let single = degree.get(host) == Some(&1) && scenario.routers.contains_key(neighbour);
             single.then_some((neighbour, outward))
         };
-        let mut alike: BTreeMap<Likeness<'a>, Vec<&'a Name>> = BTreeMap::new();
+        let mut alike: BTreeMap<GroupKey<'a>, Vec<&'a Name>> = BTreeMap::new();
         let likeness = |name: &'a Name| {
             let host = scenario.hosts.get(name)?;
             let (neighbour, outward) = leaf(name)?;

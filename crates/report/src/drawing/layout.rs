@@ -1,4 +1,4 @@
-//! Where the nodes are.
+//! The layout of the nodes.
 //!
 //! Routers, and hosts that are not leaves, form the *spine*. It is in layers from left to right. The layer of a node is its number of
 //! links from the start, the end of the spine where the first flow comes in. Leaves are in a column to the left of the first layer
@@ -25,7 +25,7 @@ const EDGE: f64 = 16.0;
 /// Pixels between two lines of text.
 pub(super) const TEXT: f64 = 14.0;
 /// The space for a leaf above its router, and below.
-const STANDS_OFF: f64 = 104.0;
+const LEAF_GAP: f64 = 104.0;
 
 /// The side of its router on which a leaf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) enum Side {
     Below,
 }
 
-/// Where everything is.
+/// The places of nodes and links.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The middle of each node.
@@ -233,8 +233,8 @@ fn vertical(graph: &Graph<'_>, layers: &[Vec<usize>], layout: &mut Layout) -> f6
         let has = |side| !leaves(graph, layout, node, side).is_empty();
         let edges = graph.edges.iter().filter(|edge| edge.from == node || edge.to == node);
         let text = edges.map(text_height).fold(0.0, f64::max) + 28.0;
-        let above = if has(Side::Above) { STANDS_OFF + BOX } else { text.max(BOX) };
-        let below = if has(Side::Below) { STANDS_OFF + BOX } else { BOX + 8.0 };
+        let above = if has(Side::Above) { LEAF_GAP + BOX } else { text.max(BOX) };
+        let below = if has(Side::Below) { LEAF_GAP + BOX } else { BOX + 8.0 };
         (above.max(column + text), below.max(column + BOX))
     };
     let height = |layout: &Layout, layer: &[usize]| -> f64 {
@@ -267,8 +267,8 @@ fn vertical(graph: &Graph<'_>, layers: &[Vec<usize>], layout: &mut Layout) -> f6
                         Side::Left | Side::Right => {
                             middle + (row as f64 - (rows - 1.0) / 2.0) * pitch
                         }
-                        Side::Above => middle - STANDS_OFF,
-                        Side::Below => middle + STANDS_OFF,
+                        Side::Above => middle - LEAF_GAP,
+                        Side::Below => middle + LEAF_GAP,
                     };
                     if let Some(at) = layout.at.get_mut(leaf) {
                         at.1 = y;

@@ -11,7 +11,7 @@ use crate::{Anchor, Svg, text_width};
 /// Pixels between two lines that go side by side.
 const LANE: f64 = 6.0;
 /// How far the boxes behind one that represents several are visible.
-const BEHIND: f64 = 8.0;
+const STACK_OFFSET: f64 = 8.0;
 /// The straight part of a leaf's link, with its description.
 const STRAIGHT: f64 = 150.0;
 
@@ -147,7 +147,7 @@ fn flow(svg: &mut Svg, graph: &Graph<'_>, layout: &Layout, lines: &Lines<'_>, nu
         let Some(&node) = node else { return end };
         // Behind a box that stands for several there are more.
         let several = graph.nodes.get(node).is_some_and(|node| node.count().is_some());
-        let room = if several { room + BEHIND } else { room };
+        let room = if several { room + STACK_OFFSET } else { room };
         let (dx, dy) = (next.0 - end.0, next.1 - end.1);
         let (half_width, half_height) = (layout.width(node) / 2.0 + room, BOX / 2.0 + room);
         let scale = (half_width / dx.abs().max(0.01)).min(half_height / dy.abs().max(0.01));
@@ -229,7 +229,7 @@ fn describe(
     let ends = ends.filter(|node| layout.side(*node) == Some(side));
     let leaf = ends.min_by_key(|node| layout.at(*node).1 as i64).unwrap_or(leaf);
     let (x, y) = layout.at(leaf);
-    let behind = graph.nodes.get(leaf).and_then(|node| node.count()).map_or(0.0, |_| BEHIND);
+    let behind = graph.nodes.get(leaf).and_then(|node| node.count()).map_or(0.0, |_| STACK_OFFSET);
     let half = layout.width(leaf) / 2.0 + 8.0;
     let below = y + BOX / 2.0 + 16.0 + (lines.len() - 1) as f64 * TEXT;
     let (place, anchor) = match side {
@@ -262,7 +262,7 @@ fn node(svg: &mut Svg, graph: &Graph<'_>, layout: &Layout, number: usize) {
     }
     let corner = (x - width / 2.0, y - BOX / 2.0);
     if node.count().is_some() {
-        for behind in [BEHIND, BEHIND / 2.0] {
+        for behind in [STACK_OFFSET, STACK_OFFSET / 2.0] {
             svg.rect("node", (corner.0 - behind, corner.1 - behind), (width, BOX), 5.0);
         }
     }

@@ -12,7 +12,7 @@ pub(super) struct Axis {
     /// Which of the points' settings it is.
     pub(super) number: usize,
     pub(super) across: HorizontalAxis,
-    /// Where each point is.
+    /// The place of each point.
     pub(super) places: Vec<f64>,
 }
 

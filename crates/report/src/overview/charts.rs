@@ -1,4 +1,4 @@
-//! How what is measured depends on what is swept.
+//! Charts of measures over swept values.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::measured::Measured;
 use crate::statistics::Summary;
 use crate::{Chart, HorizontalAxis, Hue, Section, Style};
 
-/// A chart for each measure: over what is swept, or over the seeds if nothing is.
+/// A chart for each measure: over the swept value, or over the seeds if there is none.
 pub(super) fn sections(points: &[Point], measured: &[Measured]) -> Vec<Section> {
     let (title, across, charts): (String, HorizontalAxis, Vec<Chart>) = match axis(points) {
         Some(axis) => {

@@ -1,4 +1,4 @@
-//! The overview of what is stored.
+//! The overview of stored runs.
 
 use rayon::prelude::*;
 use transom_lab::results::{Store, StoreError, StoredRun};

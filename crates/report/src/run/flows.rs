@@ -86,7 +86,7 @@ fn sender(flow: &SeenFlow<'_>, value: impl Fn(&SenderSample) -> Option<f64>) -> 
     flow.samples.iter().map(|one| (seconds(one.at), value(one.sender.as_ref()))).collect()
 }
 
-fn is_seen(points: &[(f64, f64)]) -> bool {
+fn has_values(points: &[(f64, f64)]) -> bool {
     points.iter().any(|(_, y)| y.is_finite())
 }
 
@@ -106,7 +106,7 @@ fn window(seen: &Seen<'_>, with_window: bool, with_threshold: bool) -> Option<Ch
     for (flow, hue) in shown(seen) {
         let cwnd = sender(flow, |one| Some(one.cwnd as f64 / 1024.0));
         highest = cwnd.iter().map(|(_, y)| *y).filter(|y| y.is_finite()).fold(highest, f64::max);
-        if with_window && is_seen(&cwnd) {
+        if with_window && has_values(&cwnd) {
             chart = chart.series(flow.name.to_string(), Style::Step, hue, cwnd);
         }
     }
@@ -115,7 +115,7 @@ fn window(seen: &Seen<'_>, with_window: bool, with_threshold: bool) -> Option<Ch
         let ssthresh = sender(flow, |one| {
             one.ssthresh.map(|bytes| bytes as f64 / 1024.0).filter(|one| *one <= 2.0 * highest)
         });
-        if is_seen(&ssthresh) {
+        if has_values(&ssthresh) {
             chart = chart.series(format!("{} ssthresh", flow.name), Style::Dashed, hue, ssthresh);
         }
     }
@@ -138,7 +138,7 @@ fn of_senders(
     shown(seen).fold(chart, |chart, (flow, hue)| {
         let points = sender(flow, &value);
         let name = flow.name.to_string();
-        if is_seen(&points) { chart.series(name, style, hue, points) } else { chart }
+        if has_values(&points) { chart.series(name, style, hue, points) } else { chart }
     })
 }
 

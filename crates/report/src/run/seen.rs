@@ -46,7 +46,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Of a run in progress.
-    pub(super) fn so_far(scenario: &'a Resolved, recorder: &'a Recorder) -> Seen<'a> {
+    pub(super) fn partial(scenario: &'a Resolved, recorder: &'a Recorder) -> Seen<'a> {
         let flows = scenario.flows.iter().enumerate().map(|(number, flow)| SeenFlow {
             name: &flow.name,
             samples: recorder.flows().get(number).map(Vec::as_slice).unwrap_or_default(),

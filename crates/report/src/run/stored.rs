@@ -10,7 +10,7 @@ use transom_lab::scenario::Resolved;
 use super::{Page, RunInfo};
 use crate::{ReportData, emulation, labels};
 
-/// The page of a stored run, with the additional part of an emulated one. `scenario` and `seen` are the run's own, so that a caller who has just made
+/// The page of a stored run, with the additional part of an emulated one. `scenario` and `seen` are the run's own, so that a caller that has just made
 /// it need not read them; `plan` is that of its results.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ fn cell(number: Option<f64>) -> Cell {
     number.map_or("–".into(), |number| short(number).into())
 }
 
-fn told(count: Option<u64>) -> Cell {
+fn count_cell(count: Option<u64>) -> Cell {
     count.map_or("–".into(), |count| grouped(count).into())
 }
 
@@ -56,8 +56,8 @@ pub(super) fn flows(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
             cell(Some(row.goodput / 1e6)),
             cell(row.efficiency),
             cell(row.rtt),
-            told(row.again),
-            told(row.timeouts),
+            count_cell(row.again),
+            count_cell(row.timeouts),
         ];
         if complete {
             cells.push(grouped(row.took.len() as u64).into());
@@ -98,7 +98,7 @@ pub(super) fn flows(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// What a table says about a flow.
+/// A flow's numbers in a table.
 struct FlowNumbers {
     name: String,
     /// Bits per second.

@@ -211,7 +211,7 @@ fn a_run_in_progress_has_the_same_page() {
     let scenario = resolved();
     let mut last = None;
     let seen = simulate(&scenario, 3, options(), |progress| {
-        last = Some(page(&scenario, &[]).so_far(progress.recorder));
+        last = Some(page(&scenario, &[]).partial(progress.recorder));
         true
     });
     let after = page(&scenario, &[]).of_run(&seen.unwrap().unwrap(), &[]);

@@ -14,8 +14,8 @@
 use transom_tcp::time::{Duration, Instant};
 
 use super::{
-    Admission, Cause, Coin, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, Sink,
-    mark,
+    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, RandomSource,
+    Sink, mark,
 };
 
 /// The parameters of [`CoDel`]. The default has those of RFC 8289, sections 4.3 and 4.4.
@@ -152,7 +152,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        _: &mut dyn Coin,
+        _: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         self.fifo.admit(now, item, self.config.limit, sink)
@@ -161,7 +161,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
     fn dequeue(
         &mut self,
         now: Instant,
-        _: &mut dyn Coin,
+        _: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Option<Item<P>> {
         let interval = self.config.interval;

@@ -6,7 +6,9 @@
 
 use transom_tcp::time::Instant;
 
-use super::{Admission, Cause, Coin, Discipline, Event, Fifo, Item, Length, Limit, Sink, refuse};
+use super::{
+    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, RandomSource, Sink, refuse,
+};
 
 /// A first-in first-out queue that makes room at its front.
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ impl<P: Send> Discipline<P> for DropHead<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        _: &mut dyn Coin,
+        _: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         // A packet that would not fit into an empty queue must not empty it.
@@ -42,7 +44,12 @@ impl<P: Send> Discipline<P> for DropHead<P> {
         Admission::Queued
     }
 
-    fn dequeue(&mut self, _: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
+    fn dequeue(
+        &mut self,
+        _: Instant,
+        _: &mut dyn RandomSource,
+        _: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
         self.fifo.pop()
     }
 

@@ -5,7 +5,7 @@
 
 use transom_tcp::time::Instant;
 
-use super::{Admission, Coin, Discipline, Fifo, Item, Length, Limit, Sink};
+use super::{Admission, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink};
 
 /// A first-in first-out queue that refuses what does not fit.
 #[derive(Clone, Debug)]
@@ -26,13 +26,18 @@ impl<P: Send> Discipline<P> for DropTail<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        _: &mut dyn Coin,
+        _: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         self.fifo.admit(now, item, self.limit, sink)
     }
 
-    fn dequeue(&mut self, _: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
+    fn dequeue(
+        &mut self,
+        _: Instant,
+        _: &mut dyn RandomSource,
+        _: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
         self.fifo.pop()
     }
 
@@ -50,7 +55,7 @@ mod tests {
     use super::*;
     use crate::queue::{Cause, Event};
 
-    /// What a queue with this limit does with packets of these lengths: admitted or not, and its length afterwards.
+    /// Offers packets of these lengths to a queue with this limit. Returns which were admitted, and the length afterwards.
     fn offer(limit: Limit, lens: &[usize]) -> (Vec<bool>, Length) {
         let mut queue = DropTail::new(limit);
         let mut refused = Vec::new();

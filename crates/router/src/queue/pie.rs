@@ -20,8 +20,8 @@ mod estimate;
 use transom_tcp::time::{Duration, Instant};
 
 use super::{
-    Admission, Cause, Coin, Discipline, Fifo, Item, Length, Limit, ParameterError, Sink, Unit,
-    mark, refuse,
+    Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
+    Unit, mark, refuse,
 };
 use crate::probability::Probability;
 
@@ -53,7 +53,7 @@ pub struct PieConfig {
     pub unit: Unit,
     /// MEAN_PKTSIZE, in bytes.
     pub packet_size: u32,
-    /// Where the queueing delay comes from.
+    /// The estimate of the queueing delay.
     pub estimate: DelayEstimate,
     /// Whether drops are kept from coming too close together or too far apart (section 5.4).
     pub derandomize: bool,
@@ -155,7 +155,7 @@ impl<P> Pie<P> {
     }
 
     /// Whether an arriving packet of `len` bytes is to carry a signal (`drop_early` in the RFC).
-    fn decide(&mut self, len: usize, coin: &mut dyn Coin) -> Option<Cause> {
+    fn decide(&mut self, len: usize, random: &mut dyn RandomSource) -> Option<Cause> {
         let mean = u64::from(self.config.packet_size);
         let p = self.controller.drop_probability();
         if self.controller.tolerates_burst() {
@@ -182,7 +182,7 @@ impl<P> Pie<P> {
                 return Some(Cause::Forced);
             }
         }
-        p.toss(coin).then_some(Cause::Early)
+        p.toss(random).then_some(Cause::Early)
     }
 }
 
@@ -191,7 +191,7 @@ impl<P: Send> Discipline<P> for Pie<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        coin: &mut dyn Coin,
+        random: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         self.advance(now);
@@ -200,7 +200,7 @@ impl<P: Send> Discipline<P> for Pie<P> {
             self.accumulated = 0;
             return refuse(now, Cause::Tail, item, sink);
         }
-        if let Some(cause) = self.decide(item.len, coin) {
+        if let Some(cause) = self.decide(item.len, random) {
             self.accumulated = 0;
             let markable = self.controller.drop_probability() < self.config.ecn_limit;
             if !(self.config.ecn && markable && item.is_ecn_capable()) {
@@ -212,7 +212,12 @@ impl<P: Send> Discipline<P> for Pie<P> {
         Admission::Queued
     }
 
-    fn dequeue(&mut self, now: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        _: &mut dyn RandomSource,
+        _: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
         self.advance(now);
         let item = self.fifo.pop()?;
         self.estimator.on_departure(now, item.len, item.waited(now), self.fifo.length().bytes);

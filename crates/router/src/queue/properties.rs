@@ -1,4 +1,4 @@
-//! What holds for every discipline, whatever happens to it.
+//! Properties of every discipline.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -50,7 +50,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 /// A packet that knows its number and the codepoint it came with.
 type Packet = (usize, Ecn);
 
-/// What became of a packet.
+/// The end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Sent { marked: bool },

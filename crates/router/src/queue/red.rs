@@ -23,8 +23,8 @@
 use transom_tcp::time::{Duration, Instant};
 
 use super::{
-    Admission, Cause, Coin, Discipline, Fifo, Item, Length, Limit, ParameterError, Sink, Unit,
-    mark, refuse,
+    Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
+    Unit, mark, refuse,
 };
 use crate::probability::Probability;
 
@@ -192,7 +192,7 @@ impl<P> Red<P> {
     }
 
     /// Whether a packet of `len` bytes that arrives now is to carry a signal.
-    fn decide(&mut self, len: usize, coin: &mut dyn Coin) -> Option<Cause> {
+    fn decide(&mut self, len: usize, random: &mut dyn RandomSource) -> Option<Cause> {
         let Some(p) = self.config.probability(self.average) else {
             self.count = Some(0);
             return Some(Cause::Forced);
@@ -207,7 +207,7 @@ impl<P> Red<P> {
             Unit::Packets => p,
             Unit::Bytes => p.scaled(len as u64, u64::from(self.config.packet_size)),
         };
-        if spread(p, count).toss(coin) {
+        if spread(p, count).toss(random) {
             self.count = Some(0);
             return Some(Cause::Early);
         }
@@ -220,12 +220,12 @@ impl<P: Send> Discipline<P> for Red<P> {
         &mut self,
         now: Instant,
         item: Item<P>,
-        coin: &mut dyn Coin,
+        random: &mut dyn RandomSource,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
         let mut item = Item { enqueued: now, ..item };
         self.update_average(now);
-        let signal = self.decide(item.len, coin);
+        let signal = self.decide(item.len, random);
         let may_mark = self.config.ecn && signal == Some(Cause::Early) && item.is_ecn_capable();
         if let Some(cause) = signal
             && !may_mark
@@ -242,7 +242,12 @@ impl<P: Send> Discipline<P> for Red<P> {
         Admission::Queued
     }
 
-    fn dequeue(&mut self, now: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        _: &mut dyn RandomSource,
+        _: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
         let item = self.fifo.pop()?;
         if self.fifo.length().packets == 0 {
             self.idle_since = now;

@@ -19,7 +19,7 @@ pub(super) struct Active {
 
 impl Active {
     /// The period that it is, from now on.
-    fn turn(&mut self, now: Instant) -> u64 {
+    fn enter_period(&mut self, now: Instant) -> u64 {
         let period = now.as_nanos() / PERIOD.as_nanos() + 1;
         if period != self.period {
             self.last = if period == self.period + 1 { self.current } else { 0 };
@@ -36,7 +36,7 @@ impl Active {
         open: &mut Open,
         newly_acked: Option<NonZeroU32>,
     ) -> u32 {
-        let period = self.turn(now);
+        let period = self.enter_period(now);
         if newly_acked.is_some() && open.period != period as u16 {
             open.period = period as u16;
             self.current += 1;
@@ -46,7 +46,7 @@ impl Active {
 
     /// How many are active now, which may be none.
     pub(super) fn at(&mut self, now: Instant) -> u32 {
-        self.turn(now);
+        self.enter_period(now);
         self.flows()
     }
 

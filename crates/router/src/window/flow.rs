@@ -52,7 +52,7 @@ impl FlowKey {
         }
     }
 
-    /// Where the data comes from.
+    /// The address and port of the data's sender.
     pub fn sender(&self) -> SocketAddr {
         socket(self.sender, (self.ports >> 16) as u16)
     }
@@ -127,18 +127,18 @@ pub(super) struct Opening {
     /// The furthest edge beyond its SYN that the sender has seen, in bytes, from a SYN of the receiver or an unproven ACK on
     /// this side of the router. The window of a SYN is never scaled (RFC 7323 2.2), and a SYN may acknowledge data in the
     /// sender's (RFC 7413).
-    pub(super) told: u32,
+    pub(super) seen_edge: u32,
     /// The receiver's MSS option, or the default (RFC 9293 3.7.1).
     pub(super) mss: u16,
-    pub(super) said: Said,
+    pub(super) syn_flags: SynFlags,
     pub(super) step: Step,
 }
 
 /// Flags of the SYNs' windows, in one byte: a record has no room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Said(u8);
+pub(super) struct SynFlags(u8);
 
-impl Said {
+impl SynFlags {
     /// The lower half is the receiver's shift.
     const SHIFT: u8 = 15;
     const SENDER_SCALES: u8 = 1 << 4;
@@ -149,16 +149,16 @@ impl Said {
     /// Whether the sender's SYN offered to scale windows.
     #[must_use]
     pub(super) const fn sender_scales(self, scales: bool) -> Self {
-        let others = self.0 & !Said::SENDER_SCALES;
-        Said(if scales { others | Said::SENDER_SCALES } else { others })
+        let others = self.0 & !SynFlags::SENDER_SCALES;
+        SynFlags(if scales { others | SynFlags::SENDER_SCALES } else { others })
     }
 
     /// The shift in the receiver's SYN, if it has one; at most 14.
     #[must_use]
     pub(super) const fn receiver_scale(self, scale: Option<u8>) -> Self {
-        let others = self.0 & !(Said::RECEIVER_SCALES | Said::SHIFT);
-        Said(match scale {
-            Some(shift) => others | Said::RECEIVER_SCALES | (shift & Said::SHIFT),
+        let others = self.0 & !(SynFlags::RECEIVER_SCALES | SynFlags::SHIFT);
+        SynFlags(match scale {
+            Some(shift) => others | SynFlags::RECEIVER_SCALES | (shift & SynFlags::SHIFT),
             None => others,
         })
     }
@@ -166,29 +166,29 @@ impl Said {
     /// The window of a SYN of the receiver was lowered in passing.
     #[must_use]
     pub(super) const fn lowered(self) -> Self {
-        Said(self.0 | Said::LOWERED)
+        SynFlags(self.0 | SynFlags::LOWERED)
     }
 
     /// Whether one was.
     pub(super) const fn is_lowered(self) -> bool {
-        self.0 & Said::LOWERED != 0
+        self.0 & SynFlags::LOWERED != 0
     }
 
     /// The sender's SYN carried data, or a SYN of the receiver acknowledged some, if `early`. Nothing takes it back.
     #[must_use]
     pub(super) const fn early_if(self, early: bool) -> Self {
-        if early { Said(self.0 | Said::EARLY) } else { self }
+        if early { SynFlags(self.0 | SynFlags::EARLY) } else { self }
     }
 
     /// Whether there was data before the end of the handshake (RFC 7413).
     pub(super) const fn is_early(self) -> bool {
-        self.0 & Said::EARLY != 0
+        self.0 & SynFlags::EARLY != 0
     }
 
     /// The shift of the receiver's windows, which is in force only if both have offered it.
     pub(super) const fn scale(self) -> u8 {
-        let both = Said::SENDER_SCALES | Said::RECEIVER_SCALES;
-        if self.0 & both == both { self.0 & Said::SHIFT } else { 0 }
+        let both = SynFlags::SENDER_SCALES | SynFlags::RECEIVER_SCALES;
+        if self.0 & both == both { self.0 & SynFlags::SHIFT } else { 0 }
     }
 }
 
@@ -224,7 +224,7 @@ pub(super) struct Open {
     pub(super) mss: u16,
     pub(super) scale: u8,
     /// Acknowledgements in a row that could not be of this connection.
-    pub(super) strikes: u8,
+    pub(super) implausible_in_a_row: u8,
     /// A FIN or RST has passed: a new handshake may take its place.
     pub(super) closing: bool,
 }

@@ -28,7 +28,7 @@
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 
-use super::flow::{Open, Opening, Phase, Said, Step};
+use super::flow::{Open, Opening, Phase, Step, SynFlags};
 use super::marker::WindowMarker;
 use super::segment::Segment;
 
@@ -81,9 +81,9 @@ impl Opening {
             iss: segment.seq,
             irs: Seq::new(0),
             began: micros,
-            told: 0,
+            seen_edge: 0,
             mss: DEFAULT_MSS,
-            said: Said::default()
+            syn_flags: SynFlags::default()
                 .sender_scales(options.window_scale.is_some())
                 .early_if(segment.payload > 0),
             step: Step::Called,
@@ -95,7 +95,7 @@ impl Opening {
         let options = syn.options?;
         let mut opening = Opening::called(syn.segment, options, micros);
         opening.step = Step::CalledBack;
-        opening.said = Said::default();
+        opening.syn_flags = SynFlags::default();
         opening.receiver_says(syn.segment, options);
         Some(opening)
     }
@@ -105,32 +105,32 @@ impl Opening {
         let mut opening = Opening::called_back(syn, micros)?;
         opening.step = Step::Answered;
         opening.iss = syn.segment.ack - 1;
-        opening.said = opening.said.sender_scales(true);
+        opening.syn_flags = opening.syn_flags.sender_scales(true);
         Some(opening)
     }
 
     fn receiver_says(&mut self, segment: &Segment, options: &Options) {
         self.irs = segment.seq;
         self.mss = mss(options);
-        self.said =
-            self.said.receiver_scale(options.window_scale.map(|scale| scale.min(MAX_SCALE)));
+        self.syn_flags =
+            self.syn_flags.receiver_scale(options.window_scale.map(|scale| scale.min(MAX_SCALE)));
     }
 
     /// The window to forward in a SYN that acknowledges this many bytes of data besides the sender's SYN; remembers it.
     pub(super) fn tell(&mut self, early: u32, syn: &ReceiverSyn<'_>) -> u16 {
-        let window = syn.window(self.told.saturating_sub(early));
-        self.told = self.told.max(early + u32::from(window));
+        let window = syn.window(self.seen_edge.saturating_sub(early));
+        self.seen_edge = self.seen_edge.max(early + u32::from(window));
         if window < syn.segment.window {
-            self.said = self.said.lowered();
+            self.syn_flags = self.syn_flags.lowered();
         }
         window
     }
 
     /// Keeps the edge that the sender has seen when another handshake replaces this one, because it may be the same.
-    fn keep_told(&mut self, before: &Opening) {
-        self.told = before.told;
-        if before.said.is_lowered() {
-            self.said = self.said.lowered();
+    fn keep_seen_edge(&mut self, before: &Opening) {
+        self.seen_edge = before.seen_edge;
+        if before.syn_flags.is_lowered() {
+            self.syn_flags = self.syn_flags.lowered();
         }
     }
 
@@ -139,18 +139,18 @@ impl Opening {
         match self.step {
             // A repeated SYN belongs to the same handshake, which began with the first.
             Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {
-                self.said = self.said.early_if(segment.payload > 0);
+                self.syn_flags = self.syn_flags.early_if(segment.payload > 0);
             }
             Step::Answered if segment.seq == self.iss => {
                 self.step = Step::AskedAgain;
                 self.began = micros;
-                self.said = self.said.early_if(segment.payload > 0);
+                self.syn_flags = self.syn_flags.early_if(segment.payload > 0);
             }
             step => {
                 let mut new = Opening::called(segment, options, micros);
                 // Perhaps both call at once, and then the sender gets the receiver's SYN as well.
                 if step == Step::CalledBack {
-                    new.keep_told(self);
+                    new.keep_seen_edge(self);
                 }
                 *self = new;
             }
@@ -166,7 +166,7 @@ impl Opening {
         } else if let Some(mut new) = Opening::called_back(syn, micros) {
             // Perhaps both call at once.
             if self.step == Step::Called {
-                new.keep_told(self);
+                new.keep_seen_edge(self);
             }
             *self = new;
         }
@@ -181,7 +181,7 @@ impl Opening {
             Step::Called | Step::Answered | Step::AskedAgain => {
                 let early = data_beside(self.iss, segment)?;
                 let window = self.tell(early, syn);
-                self.said = self.said.early_if(early > 0);
+                self.syn_flags = self.syn_flags.early_if(early > 0);
                 // Another answer without another question is not believed. But the sender may.
                 let believed = self.step != Step::Answered || segment.seq == self.irs || alone;
                 if let Some(options) = syn.options.filter(|_| believed) {
@@ -196,7 +196,7 @@ impl Opening {
                 if alone {
                     self.step = Step::Answered;
                     self.iss = segment.ack - 1;
-                    self.said = self.said.sender_scales(true);
+                    self.syn_flags = self.syn_flags.sender_scales(true);
                 }
                 Some(window)
             }
@@ -218,7 +218,7 @@ impl Opening {
         if acks_the_syn {
             self.step = Step::AnsweredBack;
             self.iss = segment.seq;
-            self.said = self.said.sender_scales(options.window_scale.is_some());
+            self.syn_flags = self.syn_flags.sender_scales(options.window_scale.is_some());
         }
     }
 
@@ -237,15 +237,15 @@ impl Opening {
     /// remembered.
     pub(super) fn returned(&mut self, segment: &Segment, micros: u32) -> Option<Open> {
         let acked = u32::try_from(segment.ack.distance_from(self.iss + 1)).ok();
-        let acked = acked.filter(|acked| *acked <= self.told + PROBE)?;
+        let acked = acked.filter(|acked| *acked <= self.seen_edge + PROBE)?;
         let ended = match self.step {
-            Step::Answered | Step::AskedAgain => acked > 0 && !self.said.is_early(),
+            Step::Answered | Step::AskedAgain => acked > 0 && !self.syn_flags.is_early(),
             Step::AnsweredBack => true,
             Step::Called | Step::CalledBack => return None,
         };
         if !ended {
-            let window = u32::from(segment.window) << self.said.scale();
-            self.told = self.told.max(acked + window);
+            let window = u32::from(segment.window) << self.syn_flags.scale();
+            self.seen_edge = self.seen_edge.max(acked + window);
             return None;
         }
         // With data behind it, it is no measure of the path alone.
@@ -256,15 +256,15 @@ impl Opening {
 
     fn open(&self, rtt: u32) -> Open {
         Open {
-            edge: self.iss + 1 + self.told,
+            edge: self.iss + 1 + self.seen_edge,
             ack: self.iss + 1,
             // A window that was lowered need not come down again.
-            desired: if self.said.is_lowered() { self.told } else { u32::MAX },
+            desired: if self.syn_flags.is_lowered() { self.seen_edge } else { u32::MAX },
             rtt,
             period: 0,
             mss: self.mss,
-            scale: self.said.scale(),
-            strikes: 0,
+            scale: self.syn_flags.scale(),
+            implausible_in_a_row: 0,
             closing: false,
         }
     }
@@ -273,7 +273,7 @@ impl Opening {
 impl Phase {
     /// Whether a SYN of a new connection may replace this one. An active flow is not replaced by a mere SYN; if its end was missed, it has
     /// to age first.
-    pub(super) fn gives_way(&self) -> bool {
+    pub(super) fn is_replaceable(&self) -> bool {
         match self {
             Phase::Opening(_) | Phase::Lost => true,
             Phase::Open(open) => open.closing,

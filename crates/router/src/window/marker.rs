@@ -25,7 +25,7 @@ use super::handshake::PROBE;
 use super::policy::AckAction;
 
 /// After this many impossible acknowledgements in a row, the flow is not the recorded one.
-const MAX_STRIKES: u8 = 8;
+const MAX_IMPLAUSIBLE: u8 = 8;
 
 /// The result for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +67,13 @@ impl WindowMarker {
 
     /// Counts an acknowledgement that cannot be.
     pub(super) fn strike(open: &mut Open) -> Marked {
-        open.strikes = open.strikes.saturating_add(1);
-        if open.strikes < MAX_STRIKES { Marked::Implausible } else { Marked::Lost }
+        open.implausible_in_a_row = open.implausible_in_a_row.saturating_add(1);
+        if open.implausible_in_a_row < MAX_IMPLAUSIBLE { Marked::Implausible } else { Marked::Lost }
     }
 
     /// The window to forward for a plausible acknowledgement; remembers it.
     pub(super) fn mark(open: &mut Open, ack: Ack, wish: AckAction) -> Marked {
-        open.strikes = 0;
+        open.implausible_in_a_row = 0;
         let advertised = u32::from(ack.window) << open.scale;
         let newly = WindowMarker::newly_acked(open, ack.number).map_or(0, NonZeroU32::get);
         open.ack += newly;
@@ -83,7 +83,7 @@ impl WindowMarker {
                 // The first acknowledgement of a flow finds `desired` without a limit.
                 let mut desired = open.desired.min(advertised.max(open.mss.into()));
                 if fall && desired > wished {
-                    desired = desired.min(WindowMarker::told(open, ack.number));
+                    desired = desired.min(WindowMarker::room_to_edge(open, ack.number));
                 }
                 open.desired = desired.max(wished);
                 WindowMarker::bounded(open, ack)
@@ -107,7 +107,7 @@ impl WindowMarker {
         open.edge = edge.later(syn.number + u32::from(window));
         if open.desired == u32::MAX {
             if window < syn.window {
-                open.desired = WindowMarker::told(open, open.ack);
+                open.desired = WindowMarker::room_to_edge(open, open.ack);
             }
         } else if open.edge != edge {
             open.desired = open.desired.max(window.into());
@@ -115,13 +115,13 @@ impl WindowMarker {
     }
 
     /// The bytes that the sender may still send beyond this number, by the edge that it has seen.
-    pub(super) fn told(open: &Open, number: Seq) -> u32 {
+    pub(super) fn room_to_edge(open: &Open, number: Seq) -> u32 {
         u32::try_from(open.edge.distance_from(number)).unwrap_or(0)
     }
 
     /// `desired` within the bounds, as the header has it.
     fn bounded(open: &Open, ack: Ack) -> u16 {
-        let told = WindowMarker::told(open, ack.number);
+        let told = WindowMarker::room_to_edge(open, ack.number);
         let least = open.desired.max(open.mss.into()).max(told);
         let unit = 1u32 << open.scale;
         u16::try_from(least.div_ceil(unit)).unwrap_or(u16::MAX).min(ack.window)

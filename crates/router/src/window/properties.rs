@@ -1,4 +1,4 @@
-//! What must never happen, over random traffic.
+//! Invariants of window control, over random traffic.
 //!
 //! A receiver that advertises whatever it likes, SYNs that are sent again, acknowledgements that are lost, doubled and overtake each
 //! other, a policy that wishes for anything. The sender's view is kept beside it: how far it has been told that it may send.
@@ -50,7 +50,7 @@ fn wish() -> impl Strategy<Value = AckAction> {
     ]
 }
 
-/// What the receiver does next: takes so much of what the sender may send, and advertises so much.
+/// The receiver's next step: takes so much of the data that the sender may send, and advertises so much.
 #[derive(Clone, Debug)]
 struct Step {
     /// Of what the sender may send, in 256ths.
@@ -73,7 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// What passes of a handshake.
+/// The packets of a handshake that pass.
 #[derive(Clone, Copy, Debug)]
 enum Shake {
     /// The receiver's SYN, with this window; if the sender called it acknowledges that, and so much data.
@@ -134,9 +134,9 @@ struct Run {
     unproven: u64,
     /// How far the sender has been told that it may send.
     told: Seq,
-    /// What the receiver has offered itself, whatever of it got through.
+    /// The edge that the receiver has offered itself, whether or not it got through.
     offered: Seq,
-    /// What has arrived at the receiver.
+    /// The data that has arrived at the receiver.
     received: Seq,
     /// The same without wrapping.
     total: u64,

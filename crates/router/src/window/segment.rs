@@ -50,7 +50,7 @@ pub struct Segment {
     pub window: u16,
     /// Octets behind the TCP header.
     pub payload: u32,
-    /// Where the TCP header begins.
+    /// The offset of the TCP header.
     at: u16,
 }
 

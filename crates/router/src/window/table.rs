@@ -95,7 +95,7 @@ impl core::fmt::Debug for FlowTable {
 /// Prefetches the cache lines at these addresses, without waiting; zero means none. It needs unsafe code, which this crate does not have.
 pub type Prefetch = fn(&[usize]);
 
-/// Where a flow is.
+/// The place of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     bucket: usize,
@@ -157,7 +157,7 @@ impl FlowTable {
         FlowHash(hasher.finish())
     }
 
-    /// Where a flow probably is, from the tags alone.
+    /// The probable places of a flow, from the tags alone.
     ///
     /// All tags of both buckets are compared without a branch, which gives a bit for each. The position of a flow follows no pattern, so with a
     /// branch for each tag a processor would mispredict once or twice for each packet.
@@ -192,7 +192,7 @@ impl FlowTable {
         slot.map_or(0, |slot| slot.record.seen)
     }
 
-    /// Where the tags of the flow's buckets are.
+    /// The places of the tags of the flow's buckets.
     pub(super) fn tags_at(&self, hash: FlowHash) -> [usize; 2] {
         let at = |bucket: usize| {
             self.tags.get(bucket).map_or(0, |tags| core::ptr::from_ref(tags).addr())
@@ -200,7 +200,7 @@ impl FlowTable {
         hash.buckets(self.tags.len()).map(at)
     }
 
-    /// Where the flow's slot probably is, when its tags are there; zero if it is nowhere.
+    /// The probable place of the flow's slot, when its tags are there; zero if there is none.
     pub(super) fn slot_at(&self, hash: FlowHash) -> usize {
         let slot = self.likely(hash).next().and_then(|place| self.slot(place));
         slot.map_or(0, |slot| core::ptr::from_ref(slot).addr())

@@ -14,7 +14,7 @@
 //! desired < target:   desired = target
 //! ```
 //!
-//! Where it differs from the paper, or the paper is silent:
+//! Differences from the paper, and choices where the paper is silent:
 //! - The paper calls the counter's limit `div_const` in section 3.2 and `add_const` in appendix B, and the fraction the other
 //!   way round. Here they are `halve_after` and `raise` ("1/64").
 //! - The target's first value is not given: 64 KiB, the largest window without scaling.

@@ -1,6 +1,6 @@
 //! Making and unmaking hosts.
 
-use super::{HostNumber, REFUSAL, add, entry, memory, remove, status, without};
+use super::{HostNumber, REFUSAL, add, entry, guarded_without_host, memory, remove, status};
 use crate::config::{Address, Config, MIN_SIZE};
 use crate::errno::{E2BIG, EFAULT, EINVAL, Errno, Result};
 use crate::host::Host;
@@ -29,7 +29,7 @@ pub extern "C" fn ts_abi_version() -> u32 {
 /// `config` is null or valid for writing `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_config_init(config: *mut Config, size: usize) -> i32 {
-    status(without(|| {
+    status(guarded_without_host(|| {
         if !(MIN_SIZE..=MAX_CONFIG).contains(&size) {
             return Err(Errno(EINVAL));
         }
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn ts_config_init(config: *mut Config, size: usize) -> i32
 /// `text` is null or a string that ends; `address` is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_parse_address(text: *const c_char, address: *mut Address) -> i32 {
-    status(without(|| {
+    status(guarded_without_host(|| {
         // SAFETY: what the caller promises.
         let text = unsafe { memory::text(text) }?;
         let parsed = Address::parse(text).ok_or(Errno(EINVAL))?;
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn ts_parse_address(text: *const c_char, address: *mut Add
 /// `address_count` addresses, and its `tcp` is null or a string that ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
-    let made = without(|| {
+    let made = guarded_without_host(|| {
         REFUSAL.set(String::new());
         // SAFETY: what the caller promises.
         let config = unsafe { read_config(config) }?;
@@ -149,7 +149,7 @@ unsafe fn read_config(from: *const Config) -> Result<Config> {
 /// Returns 0 or `-TS_EBADF`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ts_destroy(host: HostNumber) -> i32 {
-    status(without(|| remove(host)))
+    status(guarded_without_host(|| remove(host)))
 }
 
 /// Copies to `text`, which has room for `room` bytes, why `host` can no longer be used, or, if that is 0, why this thread's last
@@ -161,7 +161,7 @@ pub extern "C" fn ts_destroy(host: HostNumber) -> i32 {
 /// `text` is null or valid for writing `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_message(host: HostNumber, text: *mut c_char, room: usize) -> i64 {
-    super::count(without(|| {
+    super::count(guarded_without_host(|| {
         let message = if host == 0 {
             REFUSAL.with_borrow(String::clone)
         } else {

@@ -140,7 +140,7 @@ pub unsafe extern "C" fn ts_accept4(
     }))
 }
 
-/// Where the socket is bound; `*len` is the room at `addr` and then the address' length.
+/// The bound address; `*len` is the room at `addr` and then the address' length.
 ///
 /// Returns 0.
 ///

@@ -188,6 +188,11 @@ static void nulls(ts_host h, int fd)
     CHECK(ts_setsockopt(h, fd, TS_SOL_SOCKET, TS_SO_KEEPALIVE, NULL, 0) == -TS_EINVAL);
     CHECK(ts_getsockopt(h, fd, TS_SOL_SOCKET, TS_SO_ERROR, NULL, &len) == -TS_EFAULT);
     CHECK(ts_getsockopt(h, fd, TS_SOL_SOCKET, TS_SO_ERROR, buffer, NULL) == -TS_EFAULT);
+    // Linux takes such a length for a negative one.
+    len = (uint32_t)INT32_MAX + 1;
+    CHECK(ts_getsockname(h, fd, buffer, &len) == -TS_EINVAL);
+    CHECK(ts_getsockopt(h, fd, TS_SOL_SOCKET, TS_SO_ERROR, buffer, &len) == -TS_EINVAL);
+    len = sizeof buffer;
     CHECK(ts_poll(h, NULL, 1, 0) == -TS_EFAULT && ts_poll(h, NULL, 0, 0) == 0);
     CHECK(ts_poll(h, NULL, SIZE_MAX, 0) == -TS_EINVAL);
     CHECK(ts_ioctl(h, fd, TS_FIONREAD, NULL) == -TS_EFAULT);

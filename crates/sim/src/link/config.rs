@@ -31,7 +31,7 @@ pub struct LinkConfig {
     /// The SHA-256 that the trace's file has, in hexadecimal, where that has been noted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_trace_sha256: Option<String>,
-    /// What waits for the serialiser, not counting the packet being transmitted.
+    /// The queue before the serialiser, without the packet being transmitted.
     pub queue: QueueConfig,
     /// How the windows in acknowledgements that come back past the queue are rewritten for its sake.
     #[serde(skip_serializing_if = "WindowConfig::is_none")]
@@ -96,7 +96,7 @@ pub enum LinkConfigError {
     Value {
         /// The option.
         option: String,
-        /// What is wrong with its value.
+        /// The defect of its value.
         error: SyntaxError,
     },
 }

@@ -1,7 +1,7 @@
 //! Corruption: flipped bits.
 //!
 //! The link does not know what a packet looks like, so it only decides that one is damaged and how, and
-//! whoever receives the packet applies the damage to the bytes.
+//! the packet's receiver applies the damage to the bytes.
 
 use core::fmt;
 use core::str::FromStr;

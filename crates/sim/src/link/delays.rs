@@ -53,7 +53,7 @@ impl Delays {
         &self.0
     }
 
-    /// What [`as_bytes`](Self::as_bytes) gave; `None` if that is not what these bytes are.
+    /// Reads the bytes of [`as_bytes`](Self::as_bytes); `None` if they are not such bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut last = None;
@@ -100,7 +100,7 @@ impl Waits {
         let _ = self.histogram.record(nanos);
     }
 
-    /// What has been recorded since the last call.
+    /// The delays recorded since the last call.
     pub(super) fn take(&mut self) -> Delays {
         if self.histogram.is_empty() {
             return Delays::default();

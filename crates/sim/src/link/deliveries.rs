@@ -1,4 +1,4 @@
-//! What is on its way down the wire, in the order in which it will arrive.
+//! Packets on the wire, in the order in which they will arrive.
 //!
 //! Most packets arrive in the order in which they were sent; those wait in a queue, which costs the same however many there
 //! are. Only those that would overtake others, or are overtaken, go into a heap.

@@ -1,8 +1,8 @@
 //! A queue whose discipline decides as time goes by.
 //!
-//! Where a packet may be dropped while it waits, or marked when it leaves, its future is not known when it is offered. So
-//! here the packets themselves wait, and the discipline is asked for the next one each time the serialiser becomes free. That
-//! happens when somebody looks, but at the time at which it is due, so that the result does not depend on when somebody does.
+//! If a discipline may drop a packet while it waits, or mark it when it leaves, the packet's future is not known when it is
+//! offered. So the packets themselves wait here, and the discipline chooses the next one each time the serialiser becomes free.
+//! The model catches up when it is called, with the times at which each step was due. So the result does not depend on the calls.
 
 use super::{QueueEvent, QueueObserver, QueueSample, Traffic};
 use crate::random::Rng;
@@ -21,7 +21,7 @@ pub(super) struct Waiting<P> {
     pub(super) sent: Instant,
 }
 
-/// What became of an admitted packet without its owner's doing.
+/// A packet that the link dropped or duplicated after accepting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate<P> {
     /// It will not be delivered.
@@ -30,7 +30,7 @@ pub enum Fate<P> {
     Copied(P),
 }
 
-/// What else the discipline decided, by a call for one packet, about others.
+/// Decisions of the discipline about other packets, made by a call for one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdicts {
     /// Packets and bytes dropped that were in the queue already.
@@ -40,15 +40,15 @@ pub(super) struct Verdicts {
 }
 
 /// Notes what a discipline decides.
-struct Clerk<'a, P> {
+struct DecisionRecorder<'a, P> {
     verdicts: Verdicts,
-    /// Where the fates of packets go, if anybody wants to know them.
+    /// A list of packets dropped or duplicated later, if the owner wants it.
     fates: Option<&'a mut Vec<Fate<P>>>,
 }
 
-impl<'a, P> Clerk<'a, P> {
+impl<'a, P> DecisionRecorder<'a, P> {
     fn new(fates: Option<&'a mut Vec<Fate<P>>>) -> Self {
-        Clerk { verdicts: Verdicts::default(), fates }
+        DecisionRecorder { verdicts: Verdicts::default(), fates }
     }
 
     fn note(&mut self, event: Event<'_, Waiting<P>>) {
@@ -70,7 +70,7 @@ pub(super) struct Managed<P> {
     rng: Rng,
     peak: Traffic,
     observer: Option<QueueObserver>,
-    /// What became of packets after they had been admitted, if anybody wants to know.
+    /// Packets dropped or duplicated after they had been admitted, if the owner wants them.
     fates: Option<Vec<Fate<P>>>,
 }
 
@@ -89,7 +89,7 @@ impl<P> Managed<P> {
     ) -> (bool, Verdicts) {
         let Managed { discipline, rng, observer, fates, .. } = self;
         let index = waiting.index;
-        let mut clerk = Clerk::new(fates.as_mut());
+        let mut recorder = DecisionRecorder::new(fates.as_mut());
         let before = discipline.length();
         let admission = discipline.enqueue(
             now,
@@ -98,10 +98,10 @@ impl<P> Managed<P> {
             &mut |event| match event {
                 // Its owner is told by what is returned.
                 Event::Dropped { item, .. } if item.packet.index == index => {}
-                other => clerk.note(other),
+                other => recorder.note(other),
             },
         );
-        let verdicts = clerk.verdicts;
+        let verdicts = recorder.verdicts;
         let length = traffic(discipline.length());
         let admitted = admission == Admission::Queued;
         if let Some(observer) = observer {
@@ -122,9 +122,10 @@ impl<P> Managed<P> {
     /// Takes the next packet for the serialiser, which is free at `at`.
     pub(super) fn next(&mut self, at: Instant) -> (Option<Item<Waiting<P>>>, Verdicts) {
         let Managed { discipline, rng, observer, fates, .. } = self;
-        let mut clerk = Clerk::new(fates.as_mut());
-        let item = discipline.dequeue(at, &mut || rng.next_u64(), &mut |event| clerk.note(event));
-        let verdicts = clerk.verdicts;
+        let mut recorder = DecisionRecorder::new(fates.as_mut());
+        let item =
+            discipline.dequeue(at, &mut || rng.next_u64(), &mut |event| recorder.note(event));
+        let verdicts = recorder.verdicts;
         let length = traffic(discipline.length());
         if let Some(observer) = observer {
             for _ in 0..verdicts.dropped.packets {

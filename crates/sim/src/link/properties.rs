@@ -1,4 +1,4 @@
-//! What holds for every link and every schedule of packets.
+//! Properties of every link and every schedule of packets.
 
 use proptest::prelude::*;
 use transom_tcp::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Because the serialiser's rate is constant, the time at which each packet leaves the queue is known when
 //! it enters. The queue therefore holds only those times and the packets' lengths, and is brought up to
-//! date whenever somebody looks.
+//! date at each call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::units::QueueLimit;
 pub struct QueueSample {
     /// When it happened on the link.
     pub at: Instant,
-    /// What happened.
+    /// The event.
     pub event: QueueEvent,
     /// The queue's length afterwards.
     pub length: Traffic,
 }
 
-/// What happened to a queue.
+/// An event of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueEvent {
     /// A packet had to wait.
@@ -106,7 +106,7 @@ impl DropTail {
         self.delay
     }
 
-    /// What waits, as of the last [`drain`](Self::drain).
+    /// The length of the queue, as of the last [`drain`](Self::drain).
     pub fn length(&self) -> Traffic {
         self.length
     }

@@ -15,7 +15,7 @@ use transom_tcp::time::{Duration, Instant};
 
 use crate::units::Rate;
 
-/// What one opportunity delivers, in bytes of IP packets.
+/// The bytes of IP packets that one opportunity delivers.
 pub const OPPORTUNITY: u64 = 1500;
 
 const NANOS: u64 = 1_000_000;
@@ -45,7 +45,7 @@ impl RateTrace {
         RateTrace { opportunities: Some(opportunities), ..self }
     }
 
-    /// What is in the file; `None` if it has not been read.
+    /// The contents of the file; `None` if it has not been read.
     pub fn opportunities(&self) -> Option<&Opportunities> {
         self.opportunities.as_ref()
     }
@@ -84,7 +84,7 @@ pub enum RateTraceError {
     Line {
         /// The line's number, from one.
         line: usize,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// There are no opportunities.

@@ -11,11 +11,11 @@ pub enum SyntaxError {
     /// The text has another form.
     #[error("`{text}` is not a {what}: write {forms}")]
     Form {
-        /// What was wanted, such as "loss model".
+        /// The thing to be read, such as "loss model".
         what: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
-        /// What would be accepted.
+        /// The accepted forms.
         forms: &'static str,
     },
     /// It is no queue.
@@ -27,9 +27,9 @@ pub enum SyntaxError {
     /// The form is right but the values make no sense together.
     #[error("`{text}` is not valid: {why}")]
     Nonsense {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The defect.
         why: &'static str,
     },
 }

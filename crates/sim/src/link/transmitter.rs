@@ -1,4 +1,4 @@
-//! What sends the packets of a queue: at a constant rate, at the opportunities of a trace, or at once.
+//! Transmits the packets of a queue: at a constant rate, at the opportunities of a trace, or at once.
 
 use super::LinkConfig;
 use super::rate_trace::{OPPORTUNITY, Opportunities};

@@ -1,4 +1,4 @@
-//! What happens next.
+//! The agenda: future events in their order.
 //!
 //! Everything in the network that does something by itself (a link that delivers, a host whose timer expires) is an
 //! *entity*, and says when it wants to be called next. So the agenda is as long as the network is large, not as there are
@@ -34,7 +34,7 @@ pub(super) struct Agenda {
     /// The days after it, by their number modulo the ring's length, and which of them have calls.
     days: Vec<Vec<Reverse<(Call, Entity)>>>,
     occupied: [u64; WORDS],
-    /// What is further away.
+    /// Calls further in the future.
     later: BinaryHeap<Reverse<(Call, Entity)>>,
     /// The call that counts, of each entity; others are out of date.
     current: Vec<Option<Call>>,
@@ -80,7 +80,7 @@ impl Agenda {
     pub(super) fn peek(&mut self) -> Option<Instant> {
         loop {
             let Some(&Reverse((call, entity))) = self.today.peek() else {
-                self.turn_to(u64::MAX)?;
+                self.advance_to_day(u64::MAX)?;
                 continue;
             };
             if self.current.get(entity.0 as usize).copied().flatten() == Some(call) {
@@ -94,7 +94,7 @@ impl Agenda {
     pub(super) fn next(&mut self, limit: Instant) -> Option<(Instant, Entity)> {
         loop {
             let Some(&Reverse((call, entity))) = self.today.peek() else {
-                self.turn_to(day_of(limit))?;
+                self.advance_to_day(day_of(limit))?;
                 continue;
             };
             let current = self.current.get_mut(entity.0 as usize)?;
@@ -112,7 +112,7 @@ impl Agenda {
     }
 
     /// Goes on to the next day with calls, if it is not after `last`.
-    fn turn_to(&mut self, last: u64) -> Option<()> {
+    fn advance_to_day(&mut self, last: u64) -> Option<()> {
         let later = self.later.peek().map(|Reverse(((at, _), _))| day_of(*at));
         let next = match (self.next_in_ring(), later) {
             (Some(one), Some(other)) => one.min(other),

@@ -18,12 +18,12 @@ use transom_tcp::time::{Duration, Instant};
 /// Streams of controls are numbered from here; see `topology`.
 const CONTROL_STREAMS: u64 = 1 << 33;
 
-/// What window control has done, and what it remembers.
+/// The counters and the flow table of window control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowReport {
-    /// What has happened.
+    /// The counters.
     pub counters: Counters,
-    /// What is remembered.
+    /// The flow table.
     pub table: TableStats,
     /// The window that the policy has arrived at, in bytes, if it is the same for all flows.
     pub target: Option<u64>,
@@ -74,7 +74,7 @@ impl Fabric {
     }
 
     /// A packet is about to be sent over a link.
-    pub(super) fn show_to_control(&mut self, now: Instant, link: LinkId, id: PacketId) {
+    pub(super) fn pass_control(&mut self, now: Instant, link: LinkId, id: PacketId) {
         let Fabric { controls, wires, packets, .. } = self;
         let Some(Some(controlled)) = controls.get_mut(link.0 as usize) else { return };
         let (Some(wire), Some(packet)) = (wires.get_mut(link.0 as usize), packets.get_mut(id))

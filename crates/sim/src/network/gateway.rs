@@ -1,4 +1,4 @@
-//! Where the network ends and something else begins.
+//! Gateways: the edge of the network, with something else behind it.
 //!
 //! Theory of operation. To the network a gateway is a host that never does anything by itself. Packets that arrive there go
 //! into its outbox, with the time of their arrival and their bytes on a wire; packets handed to it enter the network at the
@@ -31,7 +31,7 @@ pub(super) struct Gateway {
     routes: Routes,
     outbox: VecDeque<Departure>,
     addresses: Addresses,
-    /// What has come in, by flow.
+    /// The traffic that has come in, by flow.
     entered: BTreeMap<FlowId, Traffic>,
 }
 

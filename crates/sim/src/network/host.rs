@@ -19,7 +19,7 @@ use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 use transom_wire::offload::{RxChecksum, RxOffload};
 
-/// Where in a buffer the payload begins; the headers end there.
+/// The offset of the payload in a buffer; the headers end there.
 const PAYLOAD_AT: usize = 128;
 
 /// A map without a random seed: nothing depends on its order, and hostile keys do not come from a simulated application.
@@ -36,7 +36,7 @@ pub(crate) struct Host {
     spare: Option<PacketBuf>,
     /// Datagrams that have arrived: port and payload.
     inbox: Vec<(u16, usize)>,
-    /// Who reads the event log, and the number of the next record.
+    /// The reader of the event log, and the number of the next record.
     log: Option<(LogReader, u64)>,
 }
 
@@ -50,7 +50,7 @@ struct Registry {
     /// When applications want to be called, in the order of asking.
     timers: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     asked: u64,
-    /// Who gets the datagrams of a port.
+    /// The applications that get the datagrams of a port.
     ports: Map<u16, usize>,
     /// Datagrams to be sent.
     outbox: Vec<Packet>,
@@ -68,12 +68,12 @@ impl Registry {
 }
 
 /// The connections of a host in the network, for its applications.
-struct Within<'a> {
+struct HostSockets<'a> {
     stack: &'a mut Stack,
     registry: &'a mut Registry,
 }
 
-impl Sockets for Within<'_> {
+impl Sockets for HostSockets<'_> {
     fn node(&self) -> NodeId {
         self.registry.node
     }
@@ -165,7 +165,7 @@ impl Sockets for Within<'_> {
     }
 }
 
-/// What an application is called for.
+/// The reason for a call of an application.
 enum Call {
     Timer,
     Accepted(ConnectionId),
@@ -338,7 +338,7 @@ impl Host {
         let Some(mut application) = self.applications.get_mut(index).and_then(Option::take) else {
             return;
         };
-        let mut sockets = Within { stack: &mut self.stack, registry: &mut self.registry };
+        let mut sockets = HostSockets { stack: &mut self.stack, registry: &mut self.registry };
         let mut io = Io::new(now, &mut sockets, &mut fabric.ledger, index);
         match call {
             Call::Timer => application.on_timer(&mut io),

@@ -1,7 +1,7 @@
 //! The packets that are somewhere in the network.
 //!
 //! Simulated applications send zeros, so only their number is kept. A packet is then its headers, and its checksum is only
-//! made when somebody looks: when a wire damages it, a capture writes it down, or it leaves through a gateway. Packets from a
+//! made only when needed: when a wire damages it, a capture writes it down, or it leaves through a gateway. Packets from a
 //! gateway have real bytes, and keep them.
 
 use super::NetworkError;
@@ -38,7 +38,7 @@ pub(super) struct Packet {
     copies: u8,
 }
 
-/// What is known of a packet's checksums.
+/// The state of a packet's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// A host of the network has sent it: they are right, or will be once they are made.
@@ -50,7 +50,7 @@ enum Origin {
 }
 
 impl Packet {
-    /// What a host sends.
+    /// A packet that a host sends.
     pub(super) fn of(transmit: &Transmit<'_>) -> Self {
         let mut packet = Packet {
             headers: [0; MAX_HEADERS],
@@ -123,12 +123,12 @@ impl Packet {
         }
     }
 
-    /// What came out of a wire that damages.
+    /// A packet that a wire has damaged.
     pub(super) fn damaged(bytes: Vec<u8>) -> Self {
         Self::whole(bytes, Origin::Damaged)
     }
 
-    /// What came in through a gateway.
+    /// A packet that came in through a gateway.
     pub(super) fn from_outside(bytes: Vec<u8>) -> Self {
         Self::whole(bytes, Origin::Outside)
     }
@@ -187,7 +187,7 @@ impl Packet {
         let _ = set_ecn(self.headers_mut(), Ecn::Ce);
     }
 
-    /// What a router finds in its checksum field.
+    /// The checksum field, as a router finds it.
     pub(super) fn checksum_state(&self) -> ChecksumState {
         match self.offload.checksum {
             TxChecksum::Partial { .. } => ChecksumState::ToBeMade,

@@ -1,4 +1,4 @@
-//! What a host sends for which flow.
+//! Counts the packets that a host sends, by flow.
 //!
 //! Packets are told apart by their ports: a flow's packets are those to its receiver's port, or from a port that only this flow uses.
 //! TCP's own counts come from the flow's connections. A connection that its application has closed sends the rest of its buffer, and
@@ -10,7 +10,7 @@ use crate::traffic::{FlowId, Ledger, SendCounters};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use transom_stack::stack::{ConnectionId, Stack};
 
-/// What the host sends, by flow.
+/// The packets that the host sends, by flow.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     addresses: Addresses,
@@ -76,7 +76,7 @@ struct Ends {
 struct Connection {
     flow: FlowId,
     ends: Option<Ends>,
-    /// What is in the ledger already.
+    /// The counters that are in the ledger already.
     counted: SendCounters,
 }
 

@@ -262,7 +262,7 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
     Ok(Stack::new(config, Instant::ZERO)?)
 }
 
-/// Where a node sends what is for a host.
+/// The next links of a node, by destination.
 #[derive(Clone, Debug)]
 pub(super) enum Routes {
     /// There is only one way.

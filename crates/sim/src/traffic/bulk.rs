@@ -15,7 +15,7 @@ pub enum Amount {
     Bytes(u64),
     /// For ever.
     Endless,
-    /// Whatever can be sent until then.
+    /// As much as can be sent until then.
     Until(Instant),
 }
 

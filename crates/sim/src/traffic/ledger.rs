@@ -1,4 +1,4 @@
-//! What has become of the flows.
+//! The ledger of flows.
 
 use super::Sent;
 use crate::measure::OutsideSample;
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
-/// A flow's number, given by whoever sets up the network.
+/// A flow's number, chosen by the builder of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
@@ -26,13 +26,13 @@ pub struct Flow {
     pub delivered: u64,
     /// Bytes that never came: holes that the receiving application was told of.
     pub skipped: u64,
-    /// What its sender has sent.
+    /// The counters of its sender.
     pub sent: Sent,
     /// Extensions that connections of its sender did not have, or not to the end, and why: each text once.
     pub departures: BTreeSet<String>,
     /// How long each transfer took, from its opening to its last byte at the receiver.
     pub completions: Vec<(Instant, Duration)>,
-    /// What was known last of a sender that is outside of the network; `None` for one within.
+    /// The last known state of a sender outside of the network; `None` for one within.
     pub outside: Option<OutsideSample>,
 }
 

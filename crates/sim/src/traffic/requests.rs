@@ -14,7 +14,7 @@ use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
-/// What is asked and answered.
+/// A request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Bytes of a request; at least one.
@@ -49,7 +49,7 @@ pub enum Pattern {
 /// Requests under way, by the client's address: the bytes of each and of its response.
 type Pending = BTreeMap<SocketAddr, VecDeque<(u64, u64)>>;
 
-/// What the two ends know of each other.
+/// The state that the two ends share.
 #[derive(Clone, Debug, Default)]
 struct Plan(Arc<Mutex<Pending>>);
 
@@ -290,7 +290,7 @@ impl Application for Responder {
 
     fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         if let Some(client) = io.remote_address(id) {
-            io.sends_over(self.flow, id);
+            io.register_sender(self.flow, id);
             self.pending.insert(id, (client, 0, 0));
             self.serve(io, id);
         }

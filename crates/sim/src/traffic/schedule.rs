@@ -6,7 +6,7 @@
 use crate::random::{Draw, Rng};
 use transom_tcp::time::{Duration, Instant};
 
-/// Where the next transfer comes from.
+/// The source of transfers.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     /// These, each at its time after the start, whatever has become of those before: the replay of a trace.

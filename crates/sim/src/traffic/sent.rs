@@ -1,14 +1,14 @@
-//! What has been sent for a flow.
+//! The counters of a flow's senders.
 
 use crate::link::Traffic;
 use transom_tcp::connection::Counters;
 
-/// What the senders of a flow have sent so far, over all its connections, those included that are no more.
+/// The counters of a flow's senders, over all its connections, past ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// IP packets and their bytes, headers included.
     pub packets: Traffic,
-    /// What TCP has counted; zero for other traffic.
+    /// The counters of TCP; zero for other traffic.
     pub counters: SendCounters,
 }
 
@@ -27,7 +27,7 @@ impl Sent {
     }
 }
 
-/// What connections count of what they send.
+/// The counters of connections that send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendCounters {
     /// Payload bytes, retransmissions included.
@@ -41,7 +41,7 @@ pub struct SendCounters {
 }
 
 impl SendCounters {
-    /// What has been added since it was `before`.
+    /// The increase since it was `before`.
     pub(crate) fn since(self, before: SendCounters) -> SendCounters {
         let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = self;
         SendCounters {

@@ -1,4 +1,4 @@
-//! What applications stand on.
+//! The sockets of applications.
 
 use crate::network::NodeId;
 use crate::random::Rng;
@@ -9,7 +9,7 @@ use transom_stack::stack::ConnectionId;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
-/// What there was to read.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadResult {
     /// Bytes that had arrived.

@@ -23,7 +23,7 @@ pub struct Transfers {
     /// How many have begun.
     count: usize,
     next: Option<Next>,
-    /// What each connection has still to send.
+    /// The bytes that each connection has still to send.
     left: Map<ConnectionId, u64>,
 }
 

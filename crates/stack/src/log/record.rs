@@ -98,7 +98,7 @@ pub struct Values {
     pub position: u64,
     /// How many bytes; see [`FlowEvent`].
     pub bytes: u32,
-    /// Whose window, see [`FlowEvent`], in bytes.
+    /// The window named by [`FlowEvent`], in bytes.
     pub window: u32,
     /// The congestion window, bytes.
     pub cwnd: u32,

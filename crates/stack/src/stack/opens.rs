@@ -150,7 +150,7 @@ impl Stack {
             .any(|listener| listener.bound.overlaps(bound))
     }
 
-    /// Where a listener listens.
+    /// The address of a listener.
     pub fn listener_address(&self, id: ListenerId) -> Option<SocketAddr> {
         Some(self.listener(id)?.bound.address())
     }

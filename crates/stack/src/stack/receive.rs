@@ -31,7 +31,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Where a packet comes from.
+/// The origin of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Outside,
@@ -44,7 +44,7 @@ pub(super) enum Origin {
 struct Examined {
     key: FlowKey,
     header: TcpHeader,
-    /// Where in the packet the payload is.
+    /// The place of the payload in the packet.
     payload: Range<usize>,
     segment_size: Option<u16>,
     ecn: Ecn,

@@ -1,4 +1,4 @@
-//! Places that a program has bound, and neither listens at nor connects from yet: nobody else gets them meanwhile.
+//! Reserved ports: bound, but not yet listening or connecting.
 
 use super::{ListenError, Stack};
 use crate::config::PortSource;

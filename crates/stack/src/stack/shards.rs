@@ -45,7 +45,7 @@ impl Shard {
 
 /// A packet on its way to the stack that has its connection.
 #[derive(Clone, Debug)]
-pub struct Stray {
+pub struct ForwardedPacket {
     /// The stack to be asked next, by its index.
     pub to: u32,
     packet: Vec<u8>,
@@ -55,17 +55,17 @@ pub struct Stray {
 }
 
 /// Packets that may wait to be taken to other stacks; more are dropped, as anybody can send any number of them.
-const MAX_STRAYS: usize = 1024;
+const MAX_FORWARDED: usize = 1024;
 
 impl Stack {
-    /// A packet for another stack of the host. The owner takes it there: [`Stack::on_stray`].
-    pub fn poll_stray(&mut self) -> Option<Stray> {
-        self.strays.pop_front()
+    /// A packet for another stack of the host. The owner takes it there: [`Stack::on_forwarded`].
+    pub fn poll_forwarded(&mut self) -> Option<ForwardedPacket> {
+        self.forwarded.pop_front()
     }
 
     /// A packet arrived at another stack of the host, which does not have its connection.
-    pub fn on_stray(&mut self, now: transom_tcp::time::Instant, stray: Stray) {
-        let Stray { packet, offload, seen, .. } = stray;
+    pub fn on_forwarded(&mut self, now: transom_tcp::time::Instant, forwarded: ForwardedPacket) {
+        let ForwardedPacket { packet, offload, seen, .. } = forwarded;
         let packet = super::Packet::borrowed(&packet).with_offload(offload);
         self.receive(now, packet, Origin::Shard(seen));
     }
@@ -89,11 +89,11 @@ impl Stack {
         let others = (1..shard.count).map(|step| (shard.index + step) % shard.count);
         let first = core::iter::once(shard.of_port(key.local_port));
         let Some(to) = first.chain(others).find(unasked) else { return false };
-        if self.strays.len() < MAX_STRAYS {
+        if self.forwarded.len() < MAX_FORWARDED {
             self.counters.passed_on += 1;
-            self.strays.push_back(Stray { to, packet: bytes.to_vec(), offload, seen });
+            self.forwarded.push_back(ForwardedPacket { to, packet: bytes.to_vec(), offload, seen });
         } else {
-            self.counters.strays_dropped += 1;
+            self.counters.forwards_dropped += 1;
         }
         true
     }

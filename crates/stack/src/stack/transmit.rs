@@ -214,7 +214,7 @@ impl Stack {
             }
             Reply::Segment(key, ip_fields, header, ecn) => {
                 if !self.is_local(key.local) {
-                    self.counters.unsent_homeless += 1;
+                    self.counters.unsent_without_address += 1;
                     return None;
                 }
                 let to_self = self.is_loop(&key);
@@ -264,7 +264,7 @@ impl Stack {
                 slot.ident = slot.ident.wrapping_add(packets as u16);
             }
             if slot.homeless {
-                self.counters.unsent_homeless += 1;
+                self.counters.unsent_without_address += 1;
                 continue;
             }
             if !to_self {

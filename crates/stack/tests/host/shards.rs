@@ -17,10 +17,10 @@ fn carry(hosts: &mut [Host]) -> Vec<Sent> {
     let mut sent = Vec::new();
     for _ in 0..hosts.len() + 1 {
         for from in 0..hosts.len() {
-            while let Some(stray) = hosts[from].stack.poll_stray() {
-                let to = stray.to as usize;
+            while let Some(forwarded) = hosts[from].stack.poll_forwarded() {
+                let to = forwarded.to as usize;
                 assert_ne!(to, from);
-                hosts[to].call(|stack, now| stack.on_stray(now, stray));
+                hosts[to].call(|stack, now| stack.on_forwarded(now, forwarded));
             }
         }
         hosts.iter_mut().for_each(|host| sent.extend(host.sent()));
@@ -97,7 +97,7 @@ fn ports_of_active_connections_tell_the_shard() {
         let answer = Peer::new(to, from).segment(Flags::SYN | Flags::ACK, &[]);
         let mut other = other;
         other.inject(&answer);
-        assert_eq!(other.stack.poll_stray().map(|stray| stray.to), Some(index));
+        assert_eq!(other.stack.poll_forwarded().map(|forwarded| forwarded.to), Some(index));
     }
 }
 
@@ -129,9 +129,9 @@ fn strays_are_bounded() {
     for _ in 0..5000 {
         assert!(host.inject(&segment).is_empty());
     }
-    let waiting = std::iter::from_fn(|| host.stack.poll_stray()).count() as u64;
+    let waiting = std::iter::from_fn(|| host.stack.poll_forwarded()).count() as u64;
     assert_eq!(waiting, 1024);
-    assert_eq!(host.counters().strays_dropped, 5000 - waiting);
+    assert_eq!(host.counters().forwards_dropped, 5000 - waiting);
 }
 
 #[test]

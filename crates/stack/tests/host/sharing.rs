@@ -3,7 +3,7 @@
 use crate::harness::*;
 use std::net::IpAddr;
 use transom_stack::config::{Interface, PortSource, StackConfig, StackConfigError};
-use transom_stack::flow::PlaceChange;
+use transom_stack::flow::BoundPortChange;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectError, ListenError, Stack};
 use transom_tcp::connection::{ConnectionError, State};
@@ -96,8 +96,9 @@ fn connections_to_a_port_of_ours_do_not_leave_and_are_not_heard_from_outside() {
 #[test]
 fn ports_are_named_by_the_caller_and_told_of() {
     let mut host = sharing();
-    let places =
-        |host: &mut Host| -> Vec<_> { std::iter::from_fn(|| host.stack.poll_place()).collect() };
+    let places = |host: &mut Host| -> Vec<_> {
+        std::iter::from_fn(|| host.stack.poll_port_change()).collect()
+    };
     let any = host.call(|stack, _| stack.listen(at(HOST, 0), ListenConfig::default()));
     assert_eq!(any, Err(ListenError::NoPort));
     let any = host.call(|stack, now| stack.connect(now, None, at(PEER, 80), None));
@@ -106,7 +107,7 @@ fn ports_are_named_by_the_caller_and_told_of() {
     let listener = host.listen(service());
     assert!(places(&mut host).is_empty(), "a listener is the caller's own");
     let (mut peer, server) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
-    assert_eq!(places(&mut host), [PlaceChange::Taken(service())]);
+    assert_eq!(places(&mut host), [BoundPortChange::Taken(service())]);
     let (_other, second) = Peer::connect(&mut host, listener, at(PEER, 4001), service());
     host.call(|stack, now| stack.abort(second, now));
     assert!(places(&mut host).is_empty(), "one is left");
@@ -114,7 +115,7 @@ fn ports_are_named_by_the_caller_and_told_of() {
     peer.close_after(&mut host, server);
     assert!(places(&mut host).is_empty(), "TIME-WAIT");
     host.advance(Duration::from_secs(300));
-    assert_eq!(places(&mut host), [PlaceChange::Freed(service())]);
+    assert_eq!(places(&mut host), [BoundPortChange::Freed(service())]);
 
     let mut config = StackConfig::new(vec![(HOST.into(), 24)]);
     config.shared = true;
@@ -138,7 +139,7 @@ fn a_connection_outlives_its_address_for_a_while() {
     let from = Some(at(HOST, 5000));
     let refused = host.call(|stack, now| stack.connect(now, from, at(PEER, 80), None));
     assert_eq!(refused, Err(ConnectError::NotLocal(HOST.into())));
-    assert!(host.counters().unsent_homeless > 2);
+    assert!(host.counters().unsent_without_address > 2);
     // The address is renewed: what was lost is sent again.
     set(&mut host, interface(&[HOST.into()], 1500));
     let sent: Vec<_> = host.advance(Duration::from_secs(30)).into_iter().map(|(_, s)| s).collect();

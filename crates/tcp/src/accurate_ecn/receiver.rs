@@ -24,7 +24,7 @@ pub struct ReceiverCounters {
 }
 
 impl ReceiverCounters {
-    /// What has arrived.
+    /// The counts of arrived packets.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -8,9 +8,9 @@ const WRAP: u64 = 8;
 /// Bits of the fractional part of the average of [`SenderCounters::covered`].
 const FRACTION: u32 = 4;
 /// Acknowledgements that cover this many packets on average may often wrap the field.
-const THINNED: u32 = 4;
+const ACK_THINNING: u32 = 4;
 /// After this many consecutive acknowledgements with marks but without an option, the sender no longer waits for options.
-const WITHOUT: u8 = 4;
+const MAX_WITHOUT_OPTION: u8 = 4;
 
 /// An acknowledgement that is no older than those before it.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub struct SenderCounters {
 }
 
 impl SenderCounters {
-    /// What the peer has reported.
+    /// The counts that the peer has reported.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -70,7 +70,7 @@ impl SenderCounters {
         let told = u64::from(ace).wrapping_sub(FIRST_PACKETS).wrapping_sub(self.counts.ce_packets);
         let least = told % WRAP;
         let covered = delivered.div_ceil(mss);
-        let thinned = self.covered >= THINNED << FRACTION;
+        let thinned = self.covered >= ACK_THINNING << FRACTION;
         let packets = match counted {
             // The fewest that can have carried what the option says beyond what was taken for granted.
             Some(bytes) => at_least(least, bytes.saturating_sub(self.estimated).div_ceil(mss)),
@@ -105,7 +105,7 @@ impl SenderCounters {
             (self.options, self.without) = (true, 0);
         } else if marked {
             self.without = self.without.saturating_add(1);
-            self.options &= self.without < WITHOUT;
+            self.options &= self.without < MAX_WITHOUT_OPTION;
         }
     }
 

@@ -25,7 +25,7 @@ const RUN_CHARGE: usize = 512;
 
 /// Why a run will be no unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spoiled {
+enum Unusable {
     Oversized,
     Incomplete,
 }
@@ -39,7 +39,7 @@ struct Run {
     opened: bool,
     /// A zero follows it.
     closed: bool,
-    spoiled: Option<Spoiled>,
+    unusable: Option<Unusable>,
     /// Its bytes, unless it is spoiled.
     bytes: Vec<u8>,
 }
@@ -119,7 +119,7 @@ impl Assembler {
 
     /// Adds a separate run.
     fn run(&mut self, start: Pos, bytes: &[u8], opened: bool, closed: bool) -> Run {
-        let mut run = Run { start, end: start, opened, closed, spoiled: None, bytes: Vec::new() };
+        let mut run = Run { start, end: start, opened, closed, unusable: None, bytes: Vec::new() };
         self.prolong(&mut run, bytes);
         run
     }
@@ -127,10 +127,10 @@ impl Assembler {
     fn prolong(&mut self, run: &mut Run, bytes: &[u8]) {
         run.end += bytes.len() as u64;
         let longest = max_encoded_len(self.max) as u64 - 2;
-        if run.spoiled.is_none() && run.end.since(run.start) > longest {
-            run.spoiled = Some(Spoiled::Oversized);
+        if run.unusable.is_none() && run.end.since(run.start) > longest {
+            run.unusable = Some(Unusable::Oversized);
         }
-        if run.spoiled.is_some() {
+        if run.unusable.is_some() {
             self.recycle(core::mem::take(&mut run.bytes));
             return;
         }
@@ -148,14 +148,14 @@ impl Assembler {
             && let Some(next) = self.runs.remove(index)
         {
             self.held -= next.bytes.len();
-            run.spoiled = run.spoiled.or(next.spoiled);
+            run.unusable = run.unusable.or(next.unusable);
             self.prolong(&mut run, &next.bytes);
             (run.end, run.closed) = (next.end, next.closed);
             self.recycle(next.bytes);
         }
         if run.opened && run.closed {
             let range = run.start..run.end;
-            match run.spoiled {
+            match run.unusable {
                 None => self.unit(range, &run.bytes),
                 // The data that was given up ended together with a unit.
                 Some(_) if range.is_empty() => {}
@@ -187,10 +187,10 @@ impl Assembler {
         }
     }
 
-    fn note(&mut self, why: Spoiled) {
+    fn note(&mut self, why: Unusable) {
         match why {
-            Spoiled::Oversized => self.faults.oversized += 1,
-            Spoiled::Incomplete => self.faults.incomplete += 1,
+            Unusable::Oversized => self.faults.oversized += 1,
+            Unusable::Incomplete => self.faults.incomplete += 1,
         }
     }
 
@@ -203,7 +203,7 @@ impl Assembler {
         {
             self.held -= run.bytes.len();
             if run.end > run.start {
-                self.note(run.spoiled.unwrap_or(Spoiled::Incomplete));
+                self.note(run.unusable.unwrap_or(Unusable::Incomplete));
             }
             self.recycle(run.bytes);
         }
@@ -213,7 +213,7 @@ impl Assembler {
             end: hole.end,
             opened: true,
             closed: false,
-            spoiled: Some(Spoiled::Incomplete),
+            unusable: Some(Unusable::Incomplete),
             bytes: Vec::new(),
         });
     }
@@ -221,7 +221,7 @@ impl Assembler {
     /// The stream ends: runs without a zero behind them were truncated.
     pub fn finish(&mut self) {
         while let Some(run) = self.runs.pop_front() {
-            match run.spoiled {
+            match run.unusable {
                 _ if run.end == run.start => {}
                 None => self.faults.truncated += 1,
                 Some(why) => self.note(why),

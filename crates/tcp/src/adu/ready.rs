@@ -14,7 +14,7 @@ pub(super) struct Ready {
     ring: VecDeque<u8>,
     /// Bytes of the stream that they took.
     wire: usize,
-    /// Where the last one that was put in began, and the last one taken out: places are kept as differences.
+    /// The starts of the last unit that was put in, and of the last one taken out: places are kept as differences.
     put: Pos,
     taken: Pos,
     count: usize,

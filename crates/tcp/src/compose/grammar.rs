@@ -30,7 +30,7 @@ pub enum Unit {
     Congestion,
     /// The initial window, which is the restart window too.
     InitialWindow,
-    /// What an acknowledgement counts for when the window grows.
+    /// The amount that an acknowledgement counts for when the window grows.
     Counting,
     /// Slow start: how the window grows at the beginning.
     SlowStart,

@@ -75,11 +75,11 @@ impl Composer {
         if keeps_what_is_fixed(current, &wanted) {
             return Ok(wanted);
         }
-        Err(self.blame(current, text))
+        Err(self.first_offender(current, text))
     }
 
     /// The first word of a text that exchanges what cannot be exchanged.
-    fn blame(&self, current: &Profile, text: &str) -> RecomposeError {
+    fn first_offender(&self, current: &Profile, text: &str) -> RecomposeError {
         let words = split(text).into_iter().flat_map(|word| match preset(word) {
             Some(preset) => split(preset.text),
             None => Vec::from([word]),

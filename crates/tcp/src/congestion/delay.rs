@@ -11,7 +11,7 @@ use transom_wire::Timestamps;
 #[cfg(test)]
 mod tests;
 
-/// Where delays come from.
+/// The source of delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelaySource {
     /// The timestamps option (RFC 7323): only queues on the way there count. Round trips, where the peer sends no

@@ -3,7 +3,7 @@
 use crate::ack_context::AckContext;
 use core::num::NonZeroU8;
 
-/// What an acknowledgement of new data counts for in slow start and in congestion avoidance.
+/// The amount that an acknowledgement of new data counts for in slow start and in congestion avoidance.
 ///
 /// RFC 5681 section 3.1 recommends counting bytes, and allows counting acknowledgements. The TCPs before it counted acknowledgements. Then a
 /// receiver that delays its acknowledgements slows the growth, and one that divides them speeds it up.

@@ -50,7 +50,7 @@ impl Default for Nice {
 }
 
 /// A rate, in bytes per second, at which two segments are as good as one.
-const TOGETHER: u64 = 1 << 40;
+const PAIR_RATE: u64 = 1 << 40;
 
 /// The most round trips for one segment.
 const LONGEST_WAIT: u64 = 48;
@@ -234,7 +234,7 @@ impl CongestionControl for Controller {
     fn pacing_rate(&self, window: &Window) -> Option<u64> {
         if self.below && window.cwnd > window.segment() && window.cwnd <= 2 * window.segment() {
             // The two that show what one does not leave together: apart, a receiver would delay the acknowledgement of each.
-            return Some(TOGETHER);
+            return Some(PAIR_RATE);
         }
         if self.wait == 1 || window.cwnd > window.segment() {
             return None;

@@ -171,7 +171,7 @@ impl Controller {
         self.linear = !window.in_slow_start();
     }
 
-    /// Where an event leaves slow start.
+    /// Follows an event: after losses the window grows linearly, after timeouts by slow start.
     pub(super) fn after(&mut self, window: &Window, event: CongestionEvent) {
         self.rtt = None;
         self.doubling = true;

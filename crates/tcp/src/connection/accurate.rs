@@ -66,7 +66,7 @@ pub(super) struct Accurate {
     /// The field of a segment without SYN has been checked.
     field_seen: bool,
     /// The field was zero where it cannot be (sections 3.2.2.1 and 3.2.2.4): marks are not answered.
-    pub(super) deaf: bool,
+    pub(super) ignores_marks: bool,
     /// The latest timestamp among the segments whose counts were taken.
     newest: Option<u32>,
     quiet: Quiet,
@@ -84,9 +84,9 @@ pub(super) struct Marks {
 /// Accurate ECN on a connection, as [`Connection::info`] gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccurateInfo {
-    /// What arrived here.
+    /// Packets and bytes that arrived here.
     pub received: Counts,
-    /// What the peer reports as arrived. Packets are an estimate if the field may have wrapped.
+    /// Packets and bytes that the peer reports as arrived. Packets are an estimate if the field may have wrapped.
     pub delivered: Counts,
     /// Options of the peer have arrived.
     pub options_seen: bool,
@@ -116,7 +116,7 @@ impl Accurate {
             first_with_option: None,
             peer_options: PeerOptions::Absent,
             field_seen: false,
-            deaf: false,
+            ignores_marks: false,
             newest: None,
             quiet: Quiet::default(),
         }
@@ -130,7 +130,7 @@ impl Accurate {
             counts_seen: self.peer_options == PeerOptions::Counting,
             options_zeroed: self.peer_options == PeerOptions::Zeroed,
             sends_options: self.sends_options,
-            field_zeroed: self.deaf,
+            field_zeroed: self.ignores_marks,
         }
     }
 
@@ -169,7 +169,7 @@ impl Accurate {
     }
 
     /// The option of a segment, if it is believed.
-    fn believed(&mut self, option: Option<AccEcn>) -> Option<AccEcn> {
+    fn trusted_option(&mut self, option: Option<AccEcn>) -> Option<AccEcn> {
         let option = option.filter(|_| self.peer_options != PeerOptions::Zeroed)?;
         if option.fields() > 0 {
             self.peer_options = PeerOptions::Counting;
@@ -285,7 +285,7 @@ impl Connection {
         }
         state.is_handshake = true;
         if accurate_ecn::ace(header.flags) == 0 {
-            state.deaf = true;
+            state.ignores_marks = true;
             ecn.silent = true;
             return;
         }
@@ -344,8 +344,8 @@ impl Connection {
         }
         let ace = accurate_ecn::ace(header.flags);
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
-        state.deaf |= zeroed;
-        let option = state.believed(header.options.acc_ecn);
+        state.ignores_marks |= zeroed;
+        let option = state.trusted_option(header.options.acc_ecn);
         let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
@@ -353,14 +353,15 @@ impl Connection {
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
             state.quiet = Quiet::default();
         }
-        let deaf = state.deaf;
+        let ignores_marks = state.ignores_marks;
         ecn.silent |= silent;
-        let (echo, bytes) = if deaf { (false, 0) } else { (marks.packets > 0, marks.bytes) };
+        let (echo, bytes) =
+            if ignores_marks { (false, 0) } else { (marks.packets > 0, marks.bytes) };
         Marks { echo: echo || bytes > 0, bytes: Some(bytes) }
     }
 
     /// A segment that acknowledges nothing reports marks.
-    pub(super) fn hear_marks_alone(&mut self, now: Instant, segment: &Segment<'_>) {
+    pub(super) fn on_marks_without_ack(&mut self, now: Instant, segment: &Segment<'_>) {
         if !self.agreed.accurate {
             return;
         }

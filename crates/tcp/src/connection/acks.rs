@@ -65,7 +65,7 @@ impl Connection {
             if in_order {
                 self.update_window(start, ack, window);
             }
-            self.hear_marks_alone(now, segment);
+            self.on_marks_without_ack(now, segment);
             self.after_acknowledgement(now, 0);
             return true;
         }
@@ -329,12 +329,12 @@ impl Connection {
             snd.slow_start.on_sample(&mut snd.window, &ack);
         }
         snd.congestion.on_sample(&mut snd.window, &ack);
-        if self.was_for_nothing(&ack) {
+        if self.was_spurious(&ack) {
             self.undo(ack.now, ack.ecn_echo);
         } else if self.losses_count(&ack, verdict.entered) {
             self.begin_recovery(&ack, flight);
         } else if verdict.exited && was_recovering {
-            self.end_recovery(verdict.deflates, &ack);
+            self.end_recovery(verdict.limit_to_flight, &ack);
         } else if ack.acked > 0 && ack.cwnd_limited && !ack.recovering && self.may_grow(&ack) {
             self.grow_window(&ack);
         }

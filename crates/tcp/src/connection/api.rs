@@ -213,7 +213,7 @@ impl Connection {
         Ok(space)
     }
 
-    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for whoever does not write into less.
+    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for callers that do not write into less.
     pub fn await_room(&mut self) {
         self.snd.writer_waits = true;
     }

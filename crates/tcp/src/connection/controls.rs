@@ -46,7 +46,7 @@ pub(super) struct Controls {
     notsent_low_water: u32,
     /// The readable bytes from which on a reader is notified.
     receive_low_water: usize,
-    /// Where records end, in order.
+    /// The ends of records, in order.
     records: VecDeque<Pos>,
     keep_alive: Option<KeepAlive>,
     /// The peer's address, for extensions.
@@ -178,7 +178,7 @@ impl Connection {
     }
 
     /// Data is about to leave at `now`: has its tail waited for long enough?
-    pub(super) fn review_tail(&mut self, now: Instant) {
+    pub(super) fn check_tail_deadline(&mut self, now: Instant) {
         if let Some(controls) = &mut self.controls {
             controls.overdue = now >= controls.held_since + MOST_HELD;
         }

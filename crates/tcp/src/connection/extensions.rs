@@ -36,7 +36,7 @@ use core::ops::Range;
 
 /// Counters of the requests of extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tallies {
+pub struct RequestCounters {
     /// Times an extension was woken.
     pub wakes: u64,
     /// Acknowledgements that were not believed, for limits of snd_una and snd_nxt.
@@ -47,7 +47,7 @@ pub struct Tallies {
     pub conflicts: [u64; COUNT],
 }
 
-impl Tallies {
+impl RequestCounters {
     fn count_conflict(&mut self, variable: Variable) {
         if let Some(conflicts) = self.conflicts.get_mut(variable as usize) {
             *conflicts += 1;
@@ -183,8 +183,10 @@ impl Connection {
     }
 
     /// The counters of the extensions' requests.
-    pub fn tallies(&self) -> Tallies {
-        self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies())
+    pub fn request_counters(&self) -> RequestCounters {
+        self.extensions
+            .get()
+            .map_or(RequestCounters::default(), |host| host.shared.request_counters())
     }
 
     /// The capabilities of the connection that an extension may require.

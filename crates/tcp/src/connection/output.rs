@@ -165,10 +165,10 @@ impl Connection {
         self.rcv.ack_now.then_some(Plan::Ack)
     }
 
-    /// What (recovery), how much (congestion control), and when (pacing) to send.
+    /// Decides what to send (recovery), how much (congestion control), and when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
         self.retry_path_mtu(now);
-        self.review_tail(now);
+        self.check_tail_deadline(now);
         self.restart_after_idle(now);
         if let Some(probe) = self.plan_tail_probe(now) {
             return Some(probe);

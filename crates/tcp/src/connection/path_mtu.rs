@@ -39,7 +39,7 @@ pub(super) struct PathMtu {
     /// Data from here on has the present size: an acknowledgement beyond shows that the size passes.
     since_pos: Pos,
     /// A report that waits for the segment it names to time out.
-    pending: Option<(Claim, Pos)>,
+    pending: Option<(ReportedMtu, Pos)>,
     /// Packets of the present size do not pass whole.
     fragments: bool,
     search: Search,
@@ -54,7 +54,7 @@ pub(super) struct PathMtu {
 
 /// A router's report on a path, as far as it is accepted.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct ReportedMtu {
     mtu: u32,
     /// It says that not even that passes whole.
     fragments: bool,
@@ -114,29 +114,29 @@ impl Connection {
         // RFC 8201 section 4 and RFC 1191 section 3: never below the minimum, never upwards.
         let least = self.least_path_mtu();
         let fragments = mtu < least && self.path.ip_header < 40;
-        let claim = Claim { mtu: mtu.max(least), fragments };
-        if !self.is_news(claim) {
+        let report = ReportedMtu { mtu: mtu.max(least), fragments };
+        if !self.is_new_report(report) {
             return;
         }
         // RFC 5927 section 7.2: a segment that needed no more than the claimed MTU cannot have been too big.
         let longest = self.longest_at(pos) + self.path.ip_header + 20;
-        if longest <= if fragments { mtu } else { claim.mtu } {
+        if longest <= if fragments { mtu } else { report.mtu } {
             self.counters.icmp_rejected += 1;
             return;
         }
         if self.present_size_passes() {
-            self.path_mtu_mut(now).pending = Some((claim, pos));
+            self.path_mtu_mut(now).pending = Some((report, pos));
         } else {
-            self.believe_report(now, claim);
+            self.accept_report(now, report);
         }
     }
 
-    /// Whether a claim is more than what is believed.
-    fn is_news(&self, Claim { mtu, fragments }: Claim) -> bool {
+    /// Whether a report says more than is known.
+    fn is_new_report(&self, ReportedMtu { mtu, fragments }: ReportedMtu) -> bool {
         mtu < self.path.mtu || (fragments && mtu == self.path.mtu && !self.path_fragments())
     }
 
-    fn believe_report(&mut self, now: Instant, Claim { mtu, fragments }: Claim) {
+    fn accept_report(&mut self, now: Instant, ReportedMtu { mtu, fragments }: ReportedMtu) {
         let before = self.path.mtu;
         let base = self.base_mtu();
         let path = self.path_mtu_mut(now);
@@ -301,8 +301,8 @@ impl Connection {
         let Some(path) = &mut self.path_mtu else { return false };
         path.probe = None;
         match path.pending.take() {
-            Some((claim, pos)) if pos >= una && self.is_news(claim) => {
-                self.believe_report(now, claim);
+            Some((report, pos)) if pos >= una && self.is_new_report(report) => {
+                self.accept_report(now, report);
                 true
             }
             _ => false,
@@ -402,7 +402,7 @@ impl Connection {
             self.counters.icmp_rejected += 1;
         }
         let Some(Probe { range, mtu }) = path.probe.clone() else { return };
-        let sacked = |record: &crate::sent::Sent| record.fate.sacked && record.end >= range.end;
+        let sacked = |record: &crate::sent::Sent| record.status.sacked && record.end >= range.end;
         if una >= range.end || self.snd.sent.at(range.start).is_some_and(sacked) {
             path.probe = None;
             path.search.on_arrived(mtu, now);
@@ -417,7 +417,7 @@ impl Connection {
         let Some(path) = &mut self.path_mtu else { return false };
         path.repairs_probe = false;
         let Some(Probe { range, mtu }) = path.probe.clone() else { return false };
-        if !self.snd.sent.at(range.start).is_some_and(|record| record.fate.lost) {
+        if !self.snd.sent.at(range.start).is_some_and(|record| record.status.lost) {
             return false;
         }
         path.probe = None;

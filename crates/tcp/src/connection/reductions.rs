@@ -96,13 +96,13 @@ impl Connection {
         }
     }
 
-    /// Fast recovery has ended. With `deflates`, the amount in the pipe during recovery is unknown.
-    pub(super) fn end_recovery(&mut self, deflates: bool, ack: &AckContext) {
+    /// Fast recovery has ended. With `limit_to_flight`, the amount in the pipe during recovery is unknown.
+    pub(super) fn end_recovery(&mut self, limit_to_flight: bool, ack: &AckContext) {
         let reduction = self.snd.episode.as_mut().and_then(|episode| episode.reduction.take());
         match reduction {
             Some(mut reduction) => reduction.on_exit(&mut self.snd.window),
             // With SACK the pipe was kept as full as the window allowed all the time; there is nothing to take back.
-            None if deflates => {
+            None if limit_to_flight => {
                 self.reduce(CongestionEvent::RecoveryEnd { flight: ack.in_flight }, ack.now);
             }
             None => {}
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Whether an acknowledgement shows that the last reduction was for nothing.
-    pub(super) fn was_for_nothing(&mut self, ack: &AckContext) -> bool {
+    pub(super) fn was_spurious(&mut self, ack: &AckContext) -> bool {
         let Some(episode) = &mut self.snd.episode else { return false };
         let found = episode.watch.on_ack(ack);
         if !found && episode.end.is_some_and(|end| ack.una >= end) {
@@ -152,7 +152,7 @@ impl Connection {
         let Some(mut episode) = self.snd.episode.take() else { return };
         self.snd.sent.unmark_lost();
         self.snd.recovery.on_undo();
-        self.snd.validation.on_void();
+        self.snd.validation.on_invalidated();
         if congested {
             if let Some(reduction) = &mut episode.reduction {
                 reduction.on_exit(&mut self.snd.window);

@@ -254,7 +254,7 @@ impl Connection {
         let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
         let flight = self.snd.sent.outstanding();
         self.begin_timeout_episode(self.snd.recovery.phase());
-        self.snd.validation.on_void();
+        self.snd.validation.on_invalidated();
         if let Some(reordering) = &mut self.snd.reordering {
             reordering.on_timeout();
         }

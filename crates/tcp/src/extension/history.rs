@@ -87,8 +87,8 @@ impl Message {
             first_sent: record.first_sent,
             last_sent: record.last_sent,
             transmissions: record.transmissions,
-            sacked: record.fate.sacked,
-            lost: record.fate.lost,
+            sacked: record.status.sacked,
+            lost: record.status.lost,
             acked_at: None,
         }
     }

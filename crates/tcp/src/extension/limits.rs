@@ -33,7 +33,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Where what is asked of cwnd ends.
+    /// The end of the requests for cwnd.
     #[cfg(test)]
     pub(crate) const UPTO_CWND: usize =
         core::mem::offset_of!(Limits, asked) + size_of::<Interval>();

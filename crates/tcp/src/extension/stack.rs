@@ -109,7 +109,7 @@ impl Default for Combined {
 }
 
 impl Combined {
-    /// Where what is asked of cwnd ends.
+    /// The end of the requests for cwnd.
     #[cfg(test)]
     pub(crate) const UPTO_CWND: usize =
         core::mem::offset_of!(Combined, requests) + size_of::<Request>();
@@ -269,7 +269,7 @@ impl Combined {
     }
 }
 
-/// What decided the effective value.
+/// The origin of the effective value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
     /// TCP's own value: no layer requested another, or the requests contradict each other.
@@ -291,7 +291,7 @@ pub struct Ruling {
     pub safe: Interval,
     /// The value that is used.
     pub effective: u64,
-    /// What decided it.
+    /// The origin of the effective value.
     pub decided_by: Decider,
     /// Layers contradict each other.
     pub conflict: bool,

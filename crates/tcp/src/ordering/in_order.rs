@@ -7,7 +7,7 @@
 
 use super::piece::Piece;
 use super::received::Received;
-use super::store::{CRUMB, PIECE_CHARGE, Store};
+use super::store::{PIECE_CHARGE, SMALL_PAYLOAD, Store};
 use super::{Accepted, Ordering, Taken};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
@@ -65,7 +65,7 @@ impl InOrder {
     fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.received.advance(payload.len() as u64);
-        if payload.len() < CRUMB && self.gather(payload.bytes()) {
+        if payload.len() < SMALL_PAYLOAD && self.gather(payload.bytes()) {
             return;
         }
         let spot = Awaiting::Ready(self.ready.len());
@@ -110,11 +110,11 @@ impl InOrder {
             self.early_bytes -= piece.len();
             self.ready_bytes += piece.len();
             // Crumbs that came early are gathered, or get a block in which the next ones find room too.
-            let crumb = piece.len() < CRUMB;
+            let small = piece.len() < SMALL_PAYLOAD;
             debug_assert_eq!(piece.bytes().len(), piece.len(), "its buffer has been supplied");
-            if crumb && self.gather(piece.bytes()) {
+            if small && self.gather(piece.bytes()) {
                 self.store.recycle(piece);
-            } else if crumb && matches!(piece, Piece::Gathered { .. }) {
+            } else if small && matches!(piece, Piece::Gathered { .. }) {
                 let piece = self.store.gathered(piece.bytes());
                 self.ready.push_back(piece);
             } else {
@@ -197,7 +197,7 @@ impl Ordering for InOrder {
             return accepted;
         }
         let full = at > next && self.charged() + payload.len() > limit.saturating_mul(2);
-        if full || self.received.is_one_too_many(&range) {
+        if full || self.received.exceeds_gap_limit(&range) {
             accepted.refused = true;
             return accepted;
         }

@@ -47,7 +47,7 @@ impl Received {
         (at < upto).then_some((at, upto))
     }
 
-    /// Where the data ends that has arrived in order.
+    /// The end of the data that has arrived in order.
     pub(super) fn data_end(&self) -> Pos {
         self.next - u64::from(self.ended)
     }
@@ -69,7 +69,7 @@ impl Received {
     }
 
     /// Whether `range` would exceed the number of separate ranges.
-    pub(super) fn is_one_too_many(&self, range: &Range<Pos>) -> bool {
+    pub(super) fn exceeds_gap_limit(&self, range: &Range<Pos>) -> bool {
         range.start > self.next
             && self.early.len() >= MAX_GAPS
             && self.early.would_add_a_range(range)

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Small payloads are gathered into blocks of this size.
 pub(super) const BLOCK: usize = 4096;
 /// A payload shorter than this is copied into a block that has room for it, even if its buffer could be kept.
-pub(super) const CRUMB: usize = BLOCK / 2;
+pub(super) const SMALL_PAYLOAD: usize = BLOCK / 2;
 /// The least a piece is charged against the buffer, so that one-byte segments cannot buy memory cheaply.
 pub(super) const PIECE_CHARGE: usize = 512;
 /// Buffers that have been read are collected up to this number; more are freed.

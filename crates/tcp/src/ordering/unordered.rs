@@ -15,7 +15,7 @@
 
 use super::piece::Piece;
 use super::received::{MAX_HOLES, Received};
-use super::store::{CRUMB, PIECE_CHARGE, Store};
+use super::store::{PIECE_CHARGE, SMALL_PAYLOAD, Store};
 use super::{Accepted, Delivery, Ordering};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
@@ -57,7 +57,7 @@ impl Unordered {
     /// Keeps a new part of a segment at position `at`, from `offset` of the segment's payload.
     fn keep(&mut self, at: Pos, part: &Payload<'_>, offset: usize) {
         self.bytes += part.len();
-        if part.len() < CRUMB && self.gather(at, part.bytes()) {
+        if part.len() < SMALL_PAYLOAD && self.gather(at, part.bytes()) {
             return;
         }
         let piece = if part.is_on_offer() && self.awaiting.is_none() {
@@ -130,7 +130,7 @@ impl Ordering for Unordered {
         let had_gap = self.received.has_gap();
         // Also of what comes next: it can wait, for whatever is held can be read meanwhile.
         let full = self.charge() + payload.len() > limit.saturating_mul(2);
-        if full || self.received.is_one_too_many(&range) {
+        if full || self.received.exceeds_gap_limit(&range) {
             return Accepted { refused: true, ..Accepted::default() };
         }
         accepted.duplicate = accepted.duplicate.or_else(|| self.received.duplicate(&range));

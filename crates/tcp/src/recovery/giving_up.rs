@@ -152,8 +152,8 @@ impl Recovery for GivingUp {
             given_up = sent.give_up(end, overdue, |record| persistence.is_exhausted(record, now));
         }
         // Data that was given up behind a repaired part is first in line now.
-        let reached =
-            self.forward <= sent.start() && sent.first().is_some_and(|record| record.fate.given_up);
+        let reached = self.forward <= sent.start()
+            && sent.first().is_some_and(|record| record.status.given_up);
         if given_up > 0 || reached {
             self.forward = sent.given_up_upto(self.forward);
         }

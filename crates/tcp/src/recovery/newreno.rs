@@ -5,6 +5,7 @@
 //! keeps its meaning, and "bytes in flight ≤ cwnd" stays true. Limited Transmit (RFC 3042) needs no separate rule: the
 //! first two duplicates make room for one new segment each.
 
+use super::progress::{Progress, report_progress};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -17,21 +18,18 @@ const LIMITED_TRANSMIT: u32 = 2;
 /// The recovery unit of RFC 6582.
 #[derive(Clone, Debug, Default)]
 pub struct NewReno {
-    phase: Phase,
-    duplicates: u32,
+    progress: Progress,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,
     /// The bytes that duplicates can still report: those in the network when the last acknowledgement advanced.
     /// Further duplicates are forged (RFC 5681 section 3.2, the note on bogus duplicates).
     credit: u64,
-    recovery_point: Option<Pos>,
     /// RFC 6582's `recover`: duplicates for data before it do not start another recovery.
     recover: Option<Pos>,
     /// `recover` was set by a timeout.
     after_timeout: bool,
     /// Bytes acknowledged by the last acknowledgement that advanced.
     last_advance: u64,
-    first_pending: bool,
     partial_seen: bool,
 }
 
@@ -61,13 +59,7 @@ impl Recovery for NewReno {
         false
     }
 
-    fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    fn duplicate_acks(&self) -> u32 {
-        self.duplicates
-    }
+    report_progress!();
 
     fn in_flight(&self, sent: &SentList) -> u64 {
         sent.in_flight().saturating_sub(self.departed)
@@ -78,19 +70,10 @@ impl Recovery for NewReno {
         let mss = u64::from(ack.mss);
         if ack.acked > 0 {
             self.last_advance = ack.acked;
-            self.duplicates = 0;
             verdict.restart_timer = true;
-            match self.phase {
-                Phase::Recovery | Phase::Loss
-                    if self.recovery_point.is_none_or(|point| sent.start() >= point) =>
-                {
-                    verdict.exited = true;
-                    verdict.deflates = true;
-                    self.phase = Phase::Open;
-                    self.recovery_point = None;
-                    self.departed = 0;
-                    self.first_pending = false;
-                }
+            verdict.exited = self.progress.on_advance(sent);
+            verdict.limit_to_flight = verdict.exited;
+            match self.progress.phase {
                 Phase::Recovery => {
                     // A partial acknowledgement: the next segment is missing too (section 3.2 step 3). The
                     // bytes that it acknowledged beyond one segment had been counted as departed.
@@ -100,31 +83,30 @@ impl Recovery for NewReno {
                     // The "impatient" variant: only the first partial acknowledgement restarts the timer.
                     verdict.restart_timer = !self.partial_seen;
                     self.partial_seen = true;
-                    self.first_pending = true;
+                    self.progress.first_pending = true;
                 }
                 Phase::Loss => {}
                 Phase::Open | Phase::Disorder => {
-                    self.phase = Phase::Open;
+                    self.progress.phase = Phase::Open;
                     self.departed = 0;
                 }
             }
         } else if ack.duplicate {
-            self.duplicates = self.duplicates.saturating_add(1);
-            if self.phase == Phase::Recovery {
+            self.progress.on_duplicate();
+            if self.progress.phase == Phase::Recovery {
                 let left = mss.min(self.credit);
                 self.credit -= left;
                 self.departed += left;
-            } else if self.phase != Phase::Loss {
+            } else if self.progress.phase != Phase::Loss {
                 self.departed += mss;
             }
-            if matches!(self.phase, Phase::Open | Phase::Disorder) {
-                self.phase = Phase::Disorder;
-                if self.duplicates >= dup_thresh && self.duplicates_mean_loss(ack.una, mss) {
-                    self.phase = Phase::Recovery;
-                    self.recovery_point = Some(sent.end());
+            if !self.progress.is_recovering() {
+                self.progress.phase = Phase::Disorder;
+                let enough = self.progress.duplicates >= dup_thresh;
+                if enough && self.duplicates_mean_loss(ack.una, mss) {
+                    self.progress.enter_recovery(sent);
                     self.recover = Some(sent.end());
                     self.after_timeout = false;
-                    self.first_pending = true;
                     self.partial_seen = false;
                     verdict.lost += sent.mark_head_lost(mss);
                     self.credit = self.in_flight(sent);
@@ -141,14 +123,11 @@ impl Recovery for NewReno {
     }
 
     fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
-        self.phase = Phase::Loss;
-        self.duplicates = 0;
+        self.progress.enter_loss(sent);
         self.departed = 0;
-        self.recovery_point = Some(sent.end());
         // Section 4: after a timeout, `recover` covers everything sent so far.
         self.recover = Some(sent.end());
         self.after_timeout = true;
-        self.first_pending = false;
         sent.mark_all_lost()
     }
 
@@ -158,15 +137,10 @@ impl Recovery for NewReno {
     }
 
     fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        let range = sent.next_lost()?;
-        Some(Retransmission { range, exempt: self.first_pending })
+        self.progress.next_lost(sent)
     }
 
     fn on_retransmitted(&mut self, _range: Range<Pos>) {
-        self.first_pending = false;
-    }
-
-    fn recovery_point(&self) -> Option<Pos> {
-        self.recovery_point
+        self.progress.first_pending = false;
     }
 }

@@ -8,6 +8,7 @@
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
 //! uses the least round-trip time, not the timestamp.
 
+use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -53,10 +54,7 @@ enum Waiting {
 /// The recovery unit of RFC 8985.
 #[derive(Clone, Debug)]
 pub struct RackTlp {
-    phase: Phase,
-    duplicates: u32,
-    recovery_point: Option<Pos>,
-    first_pending: bool,
+    progress: Progress,
     rack: Option<Rack>,
     /// RACK.fack.
     highest: Option<Pos>,
@@ -72,17 +70,14 @@ pub struct RackTlp {
     mss: u32,
     waiting: Waiting,
     probe: Option<Probe>,
-    /// Where the last probe was sent: one is enough for the same silence.
+    /// The point of the last probe: one is enough for the same silence.
     probed: Option<Pos>,
 }
 
 impl Default for RackTlp {
     fn default() -> Self {
         RackTlp {
-            phase: Phase::Open,
-            duplicates: 0,
-            recovery_point: None,
-            first_pending: false,
+            progress: Progress::default(),
             rack: None,
             highest: None,
             reordering_seen: false,
@@ -125,7 +120,7 @@ impl RackTlp {
     /// Section 6.2 step 4: how much later than its successors a transmission may come.
     fn window(&self, sent: &SentList) -> Duration {
         let many = u64::from(self.dup_thresh) * u64::from(self.mss);
-        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let recovering = self.progress.is_recovering();
         if !self.reordering_seen && (recovering || sent.sacked_bytes() >= many) {
             return Duration::ZERO;
         }
@@ -160,9 +155,7 @@ impl RackTlp {
     }
 
     fn enter(&mut self, sent: &SentList) {
-        self.phase = Phase::Recovery;
-        self.recovery_point = Some(sent.end());
-        self.first_pending = true;
+        self.progress.enter_recovery(sent);
         self.probe = None;
     }
 
@@ -189,74 +182,51 @@ impl Recovery for RackTlp {
         true
     }
 
-    fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    fn duplicate_acks(&self) -> u32 {
-        self.duplicates
-    }
+    report_progress!();
 
     fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {
         let mut verdict = Verdict::default();
         self.dup_thresh = dup_thresh;
-        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
         if ack.acked > 0 {
-            self.duplicates = 0;
             self.probed = None;
             verdict.restart_timer = true;
-            if recovering && self.recovery_point.is_none_or(|point| sent.start() >= point) {
-                verdict.exited = true;
-                self.phase = Phase::Open;
-                self.recovery_point = None;
-                self.first_pending = false;
-            }
+            verdict.exited = self.progress.on_advance(sent);
         } else if ack.duplicate {
-            self.duplicates = self.duplicates.saturating_add(1);
+            self.progress.on_duplicate();
         }
         self.take_note(ack);
         self.learn_from_duplicates(ack, verdict.exited);
         verdict.lost = self.detect(sent, ack.now);
         let repaired = self.judge_probe(ack);
-        if !matches!(self.phase, Phase::Recovery | Phase::Loss) {
+        if !self.progress.is_recovering() {
             if sent.lost_bytes() > 0 || repaired {
                 self.enter(sent);
                 verdict.entered = true;
             } else {
-                let calm = sent.sacked_bytes() == 0 && self.duplicates == 0;
-                self.phase = if calm { Phase::Open } else { Phase::Disorder };
+                let calm = sent.sacked_bytes() == 0 && self.progress.duplicates == 0;
+                self.progress.phase = if calm { Phase::Open } else { Phase::Disorder };
             }
         }
         verdict
     }
 
     fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
-        self.phase = Phase::Loss;
-        self.duplicates = 0;
-        self.recovery_point = Some(sent.end());
-        self.first_pending = false;
+        self.progress.enter_loss(sent);
         self.probe = None;
         self.waiting = Waiting::Nothing;
         sent.mark_all_lost()
     }
 
     fn on_undo(&mut self) {
-        self.phase = Phase::Open;
-        self.recovery_point = None;
-        self.first_pending = false;
+        self.progress.leave();
     }
 
     fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        let range = sent.next_lost()?;
-        Some(Retransmission { range, exempt: self.first_pending })
+        self.progress.next_lost(sent)
     }
 
     fn on_retransmitted(&mut self, _range: Range<Pos>) {
-        self.first_pending = false;
-    }
-
-    fn recovery_point(&self) -> Option<Pos> {
-        self.recovery_point
+        self.progress.first_pending = false;
     }
 
     fn deadline(&mut self, sent: &SentList, times: &Times) -> Option<Instant> {
@@ -264,7 +234,7 @@ impl Recovery for RackTlp {
             return Some(at);
         }
         self.waiting = Waiting::Nothing;
-        let calm = matches!(self.phase, Phase::Open | Phase::Disorder) && sent.sacked_bytes() == 0;
+        let calm = !self.progress.is_recovering() && sent.sacked_bytes() == 0;
         let probed = self.probe.is_some() || self.probed == Some(sent.start());
         if !calm || probed || sent.outstanding() == 0 {
             return None;
@@ -290,7 +260,7 @@ impl Recovery for RackTlp {
                 if verdict.lost == 0 {
                     return Expiry::Nothing;
                 }
-                if !matches!(self.phase, Phase::Recovery | Phase::Loss) {
+                if !self.progress.is_recovering() {
                     self.enter(sent);
                     verdict.entered = true;
                 }

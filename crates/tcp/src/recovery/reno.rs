@@ -8,6 +8,7 @@
 //! do not count until all that was outstanding then is acknowledged. Otherwise the copies that the timeout sends would look like a loss, which
 //! RFC 2582 section 5 calls a defect of Reno's.
 
+use super::progress::{Progress, report_progress};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -20,31 +21,25 @@ const LIMITED_TRANSMIT: u32 = 2;
 /// The recovery unit of RFC 2581.
 #[derive(Clone, Debug, Default)]
 pub struct Reno {
-    phase: Phase,
-    duplicates: u32,
+    progress: Progress,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,
     /// The bytes that duplicates can still report in fast recovery; further ones are forged (RFC 5681 section 3.2).
     credit: u64,
-    recovery_point: Option<Pos>,
-    first_pending: bool,
 }
 
 impl Reno {
     /// An acknowledgement of new data.
     fn advance(&mut self, sent: &SentList) -> Verdict {
-        let repaired = self.recovery_point.is_none_or(|point| sent.start() >= point);
-        let exited = match self.phase {
+        let exited = match self.progress.phase {
             Phase::Recovery => true,
-            Phase::Loss => repaired,
+            Phase::Loss => self.progress.is_repaired(sent),
             Phase::Open | Phase::Disorder => false,
         };
-        self.duplicates = 0;
+        self.progress.duplicates = 0;
         self.departed = 0;
-        if exited || matches!(self.phase, Phase::Open | Phase::Disorder) {
-            self.phase = Phase::Open;
-            self.recovery_point = None;
-            self.first_pending = false;
+        if exited || !self.progress.is_recovering() {
+            self.progress.leave();
         }
         // Step 5 sets cwnd to ssthresh, which it already is, whatever is in flight.
         Verdict { exited, restart_timer: true, ..Verdict::default() }
@@ -66,13 +61,7 @@ impl Recovery for Reno {
         false
     }
 
-    fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    fn duplicate_acks(&self) -> u32 {
-        self.duplicates
-    }
+    report_progress!();
 
     fn in_flight(&self, sent: &SentList) -> u64 {
         sent.in_flight().saturating_sub(self.departed)
@@ -87,23 +76,21 @@ impl Recovery for Reno {
         if !ack.duplicate {
             return verdict;
         }
-        self.duplicates = self.duplicates.saturating_add(1);
-        match self.phase {
+        self.progress.on_duplicate();
+        match self.progress.phase {
             Phase::Loss => {}
             Phase::Recovery => {
                 let most = self.departed + mss.min(self.credit);
                 self.credit = self.credit.saturating_sub(mss);
                 self.depart(sent, mss, most);
             }
-            Phase::Open | Phase::Disorder if self.duplicates < dup_thresh => {
-                self.phase = Phase::Disorder;
+            Phase::Open | Phase::Disorder if self.progress.duplicates < dup_thresh => {
+                self.progress.phase = Phase::Disorder;
                 let most = u64::from(dup_thresh.saturating_sub(1).min(LIMITED_TRANSMIT)) * mss;
                 self.depart(sent, mss, most);
             }
             Phase::Open | Phase::Disorder => {
-                self.phase = Phase::Recovery;
-                self.recovery_point = Some(sent.end());
-                self.first_pending = true;
+                self.progress.enter_recovery(sent);
                 // Step 2: all the duplicates so far have taken a segment out.
                 self.depart(sent, mss, u64::MAX);
                 verdict.lost = sent.mark_head_lost(mss);
@@ -116,7 +103,8 @@ impl Recovery for Reno {
     }
 
     fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
-        *self = Reno { phase: Phase::Loss, recovery_point: Some(sent.end()), ..Reno::default() };
+        *self = Reno::default();
+        self.progress.enter_loss(sent);
         sent.mark_all_lost()
     }
 
@@ -125,15 +113,10 @@ impl Recovery for Reno {
     }
 
     fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        let range = sent.next_lost()?;
-        Some(Retransmission { range, exempt: self.first_pending })
+        self.progress.next_lost(sent)
     }
 
     fn on_retransmitted(&mut self, _range: Range<Pos>) {
-        self.first_pending = false;
-    }
-
-    fn recovery_point(&self) -> Option<Pos> {
-        self.recovery_point
+        self.progress.first_pending = false;
     }
 }

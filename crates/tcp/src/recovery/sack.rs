@@ -7,6 +7,7 @@
 //! Duplicates without SACK blocks, which the text leaves aside, count as in RFC 5681, but not for data that the last
 //! repair may have sent twice.
 
+use super::progress::{Progress, report_progress};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -16,9 +17,7 @@ use core::ops::Range;
 /// The recovery unit of RFC 6675.
 #[derive(Clone, Debug, Default)]
 pub struct SackRecovery {
-    phase: Phase,
-    duplicates: u32,
-    recovery_point: Option<Pos>,
+    progress: Progress,
     /// RFC 6675's HighRxt: one past the highest position sent again in this recovery.
     high_rxt: Option<Pos>,
     /// RFC 6675's RescueRxt, one past it.
@@ -27,18 +26,14 @@ pub struct SackRecovery {
     rescuing: bool,
     /// One past the highest position sent when the last recovery began or the timer last expired.
     recover: Option<Pos>,
-    /// The fast retransmission has not left yet.
-    first_pending: bool,
 }
 
 impl SackRecovery {
     fn enter(&mut self, sent: &SentList) {
-        self.phase = Phase::Recovery;
-        self.recovery_point = Some(sent.end());
-        self.recover = self.recovery_point;
+        self.progress.enter_recovery(sent);
+        self.recover = self.progress.recovery_point;
         self.high_rxt = None;
         self.rescue_rxt = None;
-        self.first_pending = true;
     }
 
     /// NextSeg rule 4: the last segment outstanding that is not known to have arrived, once the fast retransmission
@@ -48,7 +43,7 @@ impl SackRecovery {
             return None;
         }
         let last = sent.last_unsacked(sent.end())?;
-        if last.fate.retransmitted {
+        if last.status.retransmitted {
             return None;
         }
         let mss = u64::from(mss.max(1));
@@ -65,61 +60,43 @@ impl Recovery for SackRecovery {
         false
     }
 
-    fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    fn duplicate_acks(&self) -> u32 {
-        self.duplicates
-    }
+    report_progress!();
 
     fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {
         let mut verdict = Verdict::default();
-        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
         if ack.acked > 0 {
-            self.duplicates = 0;
             verdict.restart_timer = true;
-            if recovering && self.recovery_point.is_none_or(|point| sent.start() >= point) {
-                verdict.exited = true;
-                self.phase = Phase::Open;
-                self.recovery_point = None;
-                self.first_pending = false;
-            }
+            verdict.exited = self.progress.on_advance(sent);
         }
         let counts = ack.has_sack || self.recover.is_none_or(|recover| ack.una > recover);
         if ack.duplicate && counts {
-            self.duplicates = self.duplicates.saturating_add(1);
+            self.progress.on_duplicate();
         }
         if let Some(boundary) = sent.is_lost_boundary(dup_thresh, u64::from(ack.mss)) {
             verdict.lost += sent.mark_lost_below(boundary);
         }
-        if !matches!(self.phase, Phase::Recovery | Phase::Loss) {
+        if !self.progress.is_recovering() {
             // RFC 6675 section 5 steps 1 to 4: enough duplicates, or IsLost(HighACK + 1).
-            if self.duplicates >= dup_thresh && sent.lost_bytes() == 0 && sent.outstanding() > 0 {
+            let enough = self.progress.duplicates >= dup_thresh;
+            if enough && sent.lost_bytes() == 0 && sent.outstanding() > 0 {
                 verdict.lost += sent.mark_head_lost(u64::from(ack.mss));
             }
             if sent.lost_bytes() > 0 {
                 self.enter(sent);
                 verdict.entered = true;
             } else {
-                self.phase = if sent.sacked_bytes() > 0 || self.duplicates > 0 {
-                    Phase::Disorder
-                } else {
-                    Phase::Open
-                };
+                let calm = sent.sacked_bytes() == 0 && self.progress.duplicates == 0;
+                self.progress.phase = if calm { Phase::Open } else { Phase::Disorder };
             }
         }
         verdict
     }
 
     fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
-        self.phase = Phase::Loss;
-        self.duplicates = 0;
-        self.recovery_point = Some(sent.end());
-        self.recover = self.recovery_point;
+        self.progress.enter_loss(sent);
+        self.recover = self.progress.recovery_point;
         self.high_rxt = None;
         self.rescue_rxt = None;
-        self.first_pending = false;
         sent.mark_all_lost()
     }
 
@@ -131,11 +108,11 @@ impl Recovery for SackRecovery {
     fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
         self.rescuing = false;
         // NextSeg rule 1.
-        if let Some(range) = sent.next_lost() {
-            return Some(Retransmission { range, exempt: self.first_pending });
+        if let Some(lost) = self.progress.next_lost(sent) {
+            return Some(lost);
         }
         // Rule 2 is new data, which the sender tries before asking for rules 3 and 4.
-        if new_data || self.phase != Phase::Recovery {
+        if new_data || self.progress.phase != Phase::Recovery {
             return None;
         }
         // Rule 3: not known to be lost, but below something that arrived.
@@ -153,18 +130,14 @@ impl Recovery for SackRecovery {
     fn on_retransmitted(&mut self, range: Range<Pos>) {
         if self.rescuing {
             // HighRxt stays: what lies between is still to be repaired.
-            self.rescue_rxt = self.recovery_point;
+            self.rescue_rxt = self.progress.recovery_point;
             return;
         }
-        if self.first_pending {
+        if self.progress.first_pending {
             // Section 5 step 4.3: no rescue before this has arrived.
             self.rescue_rxt = Some(range.end);
         }
-        self.first_pending = false;
+        self.progress.first_pending = false;
         self.high_rxt = Some(self.high_rxt.map_or(range.end, |high| high.max(range.end)));
-    }
-
-    fn recovery_point(&self) -> Option<Pos> {
-        self.recovery_point
     }
 }

@@ -4,7 +4,7 @@
 //! memory passes through the processor's caches as there are bytes queued. (A ring uses its whole capacity even with little
 //! data, and copying into memory that was last used megabytes ago costs several times as much.)
 //!
-//! A block may also be memory of somebody else's, which is kept and not copied. Such blocks are as long as ours, but for the last one. When
+//! A block may also be another owner's memory, which is kept and not copied. Such blocks are as long as ours, but for the last one. When
 //! something follows that, it becomes one of ours.
 
 use alloc::collections::VecDeque;

@@ -3,7 +3,7 @@
 //! Such a record stays on the scoreboard, outside of the flight, until the peer has moved over it. The peer needs only one
 //! position: the first record that may still arrive or will be retransmitted.
 
-use super::{Fate, Sent, SentList};
+use super::{SegmentStatus, Sent, SentList};
 use crate::pos::Pos;
 use crate::time::Instant;
 
@@ -22,13 +22,14 @@ impl SentList {
         while let Some(&record) = self.list.get(index)
             && record.start < end
         {
-            let Fate { sacked, lost, given_up, .. } = record.fate;
+            let SegmentStatus { sacked, lost, given_up, .. } = record.status;
             let candidate =
-                record.fate.is_to_be_repaired() || (repaired_too && lost && !sacked && !given_up);
+                record.status.is_to_be_repaired() || (repaired_too && lost && !sacked && !given_up);
             if candidate && hopeless(&record) {
                 self.split(index, end);
-                let fate = Fate { lost: true, given_up: true, ..Fate::default() };
-                self.set_fate(index, fate);
+                let status =
+                    SegmentStatus { lost: true, given_up: true, ..SegmentStatus::default() };
+                self.set_status(index, status);
                 newly += self.list.get(index).map_or(0, Sent::len);
             }
             index += 1;
@@ -39,9 +40,9 @@ impl SentList {
     /// Data that was given up waits for retransmission after all.
     pub fn take_up_again(&mut self) {
         for index in 0..self.list.len() {
-            let fate = self.list[index].fate;
-            if fate.given_up {
-                self.set_fate(index, Fate { given_up: false, ..fate });
+            let status = self.list[index].status;
+            if status.given_up {
+                self.set_status(index, SegmentStatus { given_up: false, ..status });
             }
         }
         self.next_lost_hint = self.start;
@@ -53,7 +54,7 @@ impl SentList {
         let mut upto = from.max(self.start);
         let mut index = self.index_of(upto);
         while let Some(record) = self.list.get(index)
-            && (record.fate.given_up || record.fate.sacked)
+            && (record.status.given_up || record.status.sacked)
         {
             upto = record.end;
             index += 1;
@@ -67,7 +68,7 @@ impl SentList {
             return None;
         }
         let unrepaired = |record: &&Sent| {
-            let Fate { sacked, lost, given_up, .. } = record.fate;
+            let SegmentStatus { sacked, lost, given_up, .. } = record.status;
             lost && !sacked && !given_up
         };
         let from = self.index_of(from);

@@ -1,6 +1,6 @@
 //! Losses: data that recovery has marked as lost, the part that waits for retransmission, and the losses by RFC 6675.
 
-use super::{Fate, SentList};
+use super::{SegmentStatus, SentList};
 use crate::pos::Pos;
 use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
@@ -14,11 +14,11 @@ impl SentList {
         while let Some(&record) = self.list.get(index)
             && record.end <= upto
         {
-            let Fate { sacked, lost, .. } = record.fate;
+            let SegmentStatus { sacked, lost, .. } = record.status;
             // A record sent again before it was called lost (RFC 6675 NextSeg rule 3) has that copy in flight.
             if !sacked && !lost {
                 newly += record.len();
-                self.mark_lost(index, record.fate.retransmitted);
+                self.mark_lost(index, record.status.retransmitted);
             }
             self.marked_lost_upto = record.end;
             index += 1;
@@ -30,10 +30,10 @@ impl SentList {
     pub fn mark_head_lost(&mut self, len: u64) -> u64 {
         self.split(0, self.start + len);
         let Some(&record) = self.list.front() else { return 0 };
-        if record.fate.lost || record.fate.sacked {
+        if record.status.lost || record.status.sacked {
             return 0;
         }
-        self.mark_lost(0, record.fate.retransmitted);
+        self.mark_lost(0, record.status.retransmitted);
         record.len()
     }
 
@@ -42,17 +42,20 @@ impl SentList {
     /// cumulatively, the receiver reneged (RFC 2018 section 8) and no selective acknowledgement is believed.
     /// Returns the bytes newly marked.
     pub fn mark_all_lost(&mut self) -> u64 {
-        let reneged = self.list.front().is_some_and(|record| record.fate.sacked);
+        let reneged = self.list.front().is_some_and(|record| record.status.sacked);
         if reneged {
             self.sacked.clear();
         }
         let before = self.lost_bytes;
         for index in 0..self.list.len() {
-            let fate = self.list[index].fate;
-            if fate.lost {
-                let given_up = fate.given_up;
-                self.set_fate(index, Fate { lost: true, given_up, ..Fate::default() });
-            } else if reneged || !fate.sacked {
+            let status = self.list[index].status;
+            if status.lost {
+                let given_up = status.given_up;
+                self.set_status(
+                    index,
+                    SegmentStatus { lost: true, given_up, ..SegmentStatus::default() },
+                );
+            } else if reneged || !status.sacked {
                 self.mark_lost(index, false);
             }
         }
@@ -78,7 +81,7 @@ impl SentList {
             if !before && record.transmissions == 1 {
                 break;
             }
-            let Fate { sacked, lost, retransmitted, .. } = record.fate;
+            let SegmentStatus { sacked, lost, retransmitted, .. } = record.status;
             if before && !sacked && (!lost || retransmitted) {
                 let at = record.last_sent + wait;
                 if at <= now {
@@ -128,9 +131,9 @@ impl SentList {
     /// Nothing was lost: all data that is not selectively acknowledged is in flight.
     pub fn unmark_lost(&mut self) {
         for index in 0..self.list.len() {
-            let fate = self.list[index].fate;
-            if fate.lost {
-                self.set_fate(index, Fate { lost: false, ..fate });
+            let status = self.list[index].status;
+            if status.lost {
+                self.set_status(index, SegmentStatus { lost: false, ..status });
             }
         }
         self.next_lost_hint = self.end;
@@ -144,7 +147,7 @@ impl SentList {
         }
         let mut index = self.index_of(self.next_lost_hint);
         while let Some(record) = self.list.get(index) {
-            if record.fate.is_to_be_repaired() {
+            if record.status.is_to_be_repaired() {
                 self.next_lost_hint = record.start;
                 return Some(record.start..record.end);
             }
@@ -160,7 +163,7 @@ impl SentList {
         while let Some(record) = self.list.get(index)
             && record.end <= range.end
         {
-            let Fate { sacked, retransmitted, given_up, .. } = record.fate;
+            let SegmentStatus { sacked, retransmitted, given_up, .. } = record.status;
             if !sacked && !retransmitted && !given_up && record.start >= range.start {
                 return Some(record.start..record.end);
             }

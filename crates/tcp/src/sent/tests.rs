@@ -168,14 +168,14 @@ proptest! {
                     let upto = sent.start() + len;
                     sent.mark_lost_below(upto);
                     for record in sent.records().filter(|r| r.end <= upto) {
-                        prop_assert!(record.fate.sacked || record.fate.lost);
+                        prop_assert!(record.status.sacked || record.status.lost);
                     }
                 }
                 Step::MarkHead(len) => { sent.mark_head_lost(len); }
                 Step::Timeout => { sent.mark_all_lost(); }
                 Step::Retransmit(len) => {
                     let expected = sent.records().find(|r| {
-                        r.fate.lost && !r.fate.retransmitted && !r.fate.sacked
+                        r.status.lost && !r.status.retransmitted && !r.status.sacked
                     }).map(|r| r.start..r.end);
                     let next = sent.next_lost();
                     prop_assert_eq!(&next, &expected, "the hint never skips a lost record");
@@ -188,7 +188,7 @@ proptest! {
             }
             prop_assert_eq!(sent.check(), Ok(()));
             for upto in [sent.end(), sent.start() + sent.outstanding() / 2] {
-                let last = sent.records().rev().find(|r| !r.fate.sacked && r.start < upto);
+                let last = sent.records().rev().find(|r| !r.status.sacked && r.start < upto);
                 prop_assert_eq!(sent.last_unsacked(upto), last);
                 let covering = sent.records().find(|r| r.start <= upto && upto < r.end);
                 prop_assert_eq!(sent.at(upto), covering);

@@ -157,14 +157,14 @@ impl Validation for Cwv {
 
     fn on_recovered(&mut self, window: &Window, lost: u64) -> Option<u64> {
         let reduced = self.reduced;
-        self.on_void();
+        self.on_invalidated();
         let (from, before) = reduced?;
         let rest = from.saturating_sub(lost.saturating_sub(before));
         let cwnd = u128::from(window.ssthresh) * u128::from(rest) / u128::from(from);
         Some(u64::try_from(cwnd).unwrap_or(u64::MAX))
     }
 
-    fn on_void(&mut self) {
+    fn on_invalidated(&mut self) {
         *self = Cwv::new(self.initial);
     }
 }

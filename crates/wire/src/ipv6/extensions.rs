@@ -18,12 +18,12 @@ pub const MAX_EXTENSION_HEADERS: usize = 8;
 pub struct FragmentHeader {
     /// Which piece this is.
     pub fragment: Fragment,
-    /// What the original packet has behind its per-fragment headers.
+    /// The type of the original packet's header behind its per-fragment headers.
     pub next_header: Protocol,
-    /// Where the fragment header lies, in bytes from the start of the packet: the length of the
+    /// The offset of the fragment header, in bytes from the start of the packet: the length of the
     /// per-fragment headers.
     pub offset: u16,
-    /// Where the byte lies that announces the fragment header; in the reassembled packet it
+    /// The offset of the byte that announces the fragment header; in the reassembled packet it
     /// becomes `next_header`.
     pub named_at: u16,
 }
@@ -58,14 +58,14 @@ impl FragmentHeader {
     }
 }
 
-/// Where the walk over the extension headers ended.
+/// The end of the walk over the extension headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
-    /// What was found there.
+    /// The protocol that was found there.
     pub(super) protocol: Protocol,
-    /// Where that was announced, from the start of the packet.
+    /// The offset of the byte that announced it, from the start of the packet.
     pub(super) named_at: u16,
-    /// Where it begins, from the start of the packet.
+    /// Its offset, from the start of the packet.
     starts_at: u16,
     /// The fragment header that ended the walk, if one did.
     pub(super) fragment: Option<FragmentHeader>,
@@ -142,7 +142,7 @@ fn extension_len(kind: Protocol, is_first: bool, bytes: &[u8]) -> Result<Option<
 pub struct ExtensionHeader<'a> {
     /// Its type.
     pub kind: Protocol,
-    /// Where it lies, in bytes from the start of the packet.
+    /// Its offset, in bytes from the start of the packet.
     pub offset: usize,
     /// Its bytes, from the next-header byte on.
     pub bytes: &'a [u8],
@@ -195,9 +195,9 @@ impl<'a> Iterator for ExtensionHeaderIter<'a> {
 pub struct Ipv6Option<'a> {
     /// The option's type; its upper two bits say what to do if it is not recognized.
     pub kind: u8,
-    /// Where its type byte lies, in bytes from the start of the packet.
+    /// The offset of its type byte, in bytes from the start of the packet.
     pub offset: usize,
-    /// What follows type and length.
+    /// The data behind type and length.
     pub data: &'a [u8],
 }
 
@@ -249,7 +249,7 @@ pub enum ExtensionProblem {
     ParameterProblem {
         /// The ICMPv6 code: 0 for an erroneous header field, 2 for an unrecognized option.
         code: u8,
-        /// What the error points at, in bytes from the start of the packet.
+        /// The offset that the error points at, in bytes from the start of the packet.
         pointer: u32,
         /// The error is only sent if the packet's destination was not a multicast address.
         unless_multicast: bool,
@@ -279,7 +279,7 @@ fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
     }
 }
 
-/// What an option's type demands of a host that knows none but padding and the router alert.
+/// The demand of an option's type on a host that knows none but padding and the router alert.
 fn option_problem(option: Result<Ipv6Option<'_>, Error>) -> Option<ExtensionProblem> {
     const ROUTER_ALERT: u8 = 5;
     const UNRECOGNIZED_OPTION: u8 = 2;

@@ -34,7 +34,7 @@ const IP_CHECKSUM: usize = 10;
 pub struct Segment<'a> {
     /// How many bytes were written to the caller's buffer; the packet begins with them.
     pub header_len: usize,
-    /// What follows them.
+    /// The payload behind them.
     pub payload: [&'a [u8]; 3],
 }
 
@@ -58,7 +58,7 @@ pub struct Segmenter<'a> {
     work: Work,
 }
 
-/// What is still to be done.
+/// The work that is left.
 #[derive(Clone, Debug)]
 enum Work {
     /// One packet, with its checksum to be stored.
@@ -68,7 +68,7 @@ enum Work {
     Done,
 }
 
-/// Where a checksum goes, and what to add to the sum of the bytes.
+/// The place of a checksum, and the sum to add to that of the bytes.
 #[derive(Clone, Debug)]
 struct Checksum {
     start: usize,
@@ -80,7 +80,7 @@ struct Checksum {
 struct Cut {
     kind: SegmentKind,
     segment_size: usize,
-    /// Where the TCP header begins.
+    /// The offset of the TCP header.
     tcp_at: usize,
     /// The super-segment's own fields of which each segment gets its version.
     fields: Fields,

@@ -21,9 +21,9 @@ pub struct VirtioNetHdr {
     pub hdr_len: u16,
     /// Payload bytes per segment.
     pub gso_size: u16,
-    /// Where the checksum's sum begins, in bytes from the start of the packet.
+    /// The start of the checksum's sum, in bytes from the start of the packet.
     pub csum_start: u16,
-    /// Where the checksum field is, in bytes from `csum_start`.
+    /// The offset of the checksum field, in bytes from `csum_start`.
     pub csum_offset: u16,
 }
 
@@ -121,7 +121,7 @@ impl VirtioNetHdr {
         Ok(header)
     }
 
-    /// What the header says of a received packet, once it has been checked against it.
+    /// The state of a received packet by the header, once it has been checked against it.
     ///
     /// A partial checksum counts as valid: such a packet has not left the machine. A super-segment
     /// that is no longer than one segment is reported as an ordinary packet.

@@ -334,7 +334,7 @@ pub enum TcpOption<'a> {
     Unknown {
         /// The option's kind, neither 0 nor 1.
         kind: u8,
-        /// What follows kind and length, at most 38 bytes.
+        /// The data behind kind and length, at most 38 bytes.
         data: &'a [u8],
     },
 }

@@ -45,7 +45,7 @@ fn contents(file: &Path) -> anyhow::Result<String> {
     crate::hash::of_file(file)
 }
 
-/// Where they are kept.
+/// The programs that the user has allowed.
 #[derive(Debug)]
 pub(super) struct Known {
     directory: PathBuf,

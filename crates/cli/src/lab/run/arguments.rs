@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// Runs at a time; by default as many as there are processors
     #[arg(long, short, value_name = "N", value_parser = point, conflicts_with = "emulate")]
     jobs: Option<usize>,
-    /// Where results go; by default results/NAME
+    /// The directory for results; by default results/NAME
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
     /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)

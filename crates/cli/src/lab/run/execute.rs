@@ -23,7 +23,7 @@ use crate::output;
 /// The experiment to run, and the directory for its results.
 pub(super) struct Experiment<'a> {
     pub(super) scenario: &'a Scenario,
-    /// Where files that it names are.
+    /// The directory of files that it names.
     pub(super) beside: &'a Path,
     pub(super) plan: &'a Plan,
     pub(super) store: &'a Store,
@@ -143,7 +143,7 @@ fn one(
             let share = reached.as_nanos() as f64 / duration.as_nanos().max(1) as f64;
             live.reached(number, share, || {
                 let state = format!("{} of {}", spaced(Time(reached)), spaced(Time(duration)));
-                (page.so_far(recorder), state)
+                (page.partial(recorder), state)
             });
         }
     };

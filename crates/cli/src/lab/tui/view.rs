@@ -189,7 +189,7 @@ fn curves(chart: &report::Chart, width: u16) -> Vec<Curve<'_>> {
         .collect()
 }
 
-/// Where the axes end: they begin at zero.
+/// The ends of the axes, which begin at zero.
 fn ends(curves: &[Curve<'_>]) -> (f64, f64) {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let x = points().map(|(x, _)| *x).fold(0.0, f64::max);

@@ -20,7 +20,7 @@ fn joining() -> Joined {
 
 fn joined() -> Joined {
     let mut joined = joining();
-    joined.greet(NOW);
+    joined.make_hello(NOW);
     assert_eq!(joined.judge(NOW, &welcome().bytes(OURS)), Step::Drop);
     assert_eq!(joined.packet_session(), Some(THEIRS));
     joined
@@ -33,7 +33,7 @@ fn kind_of(datagram: &[u8]) -> u8 {
 #[test]
 fn a_challenge_is_answered_once() {
     let mut joined = joining();
-    joined.greet(NOW);
+    joined.make_hello(NOW);
     let Step::Send(hello) = joined.judge(NOW, &challenge([9; 16], OURS)) else { panic!() };
     let (header, body) = Header::read(&hello).unwrap();
     assert_eq!(Hello::read(header, body).unwrap().cookie, [9; 16]);
@@ -46,7 +46,7 @@ fn who_has_not_asked_is_not_welcomed() {
     let mut joined = joining();
     joined.judge(NOW, &welcome().bytes(OURS));
     assert!(joined.welcome().is_none());
-    joined.greet(NOW);
+    joined.make_hello(NOW);
     joined.judge(NOW, &welcome().bytes(OURS + 1));
     assert!(joined.welcome().is_none(), "somebody else's");
     let nothing = Welcome { given: Addresses::default(), ..welcome() };
@@ -62,7 +62,7 @@ fn who_has_not_asked_is_not_welcomed() {
 #[test]
 fn the_addresses_stay_for_life() {
     let mut joined = joined();
-    joined.greet(NOW);
+    joined.make_hello(NOW);
     let other = Addresses { v4: Some([10, 9, 0, 3].into()), v6: None };
     joined.judge(NOW, &Welcome { given: other, session: 7, ..welcome() }.bytes(OURS));
     assert_eq!(joined.packet_session(), Some(THEIRS));
@@ -105,7 +105,7 @@ fn a_refusal_counts_only_when_one_has_asked() {
     let mut joined = joining();
     joined.judge(NOW, &Refusal::Full.bytes(OURS));
     assert_eq!(joined.refused(), None);
-    joined.greet(NOW);
+    joined.make_hello(NOW);
     let mut refusal = Refusal::Version(VERSION).bytes(OURS);
     refusal[0] = 3;
     joined.judge(NOW, &refusal);

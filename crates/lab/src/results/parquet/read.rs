@@ -162,23 +162,23 @@ fn fill<R>(
     column: &Column<R>,
     rows: &mut [R],
 ) -> Result<Option<Vec<Option<u64>>>, Wrong> {
-    const STRANGE: &str = "a value cannot be one";
+    const INVALID: &str = "a value cannot be one";
     match column.kind {
         Kind::Derived { .. } => {}
         Kind::Bytes { set, .. } => {
             for (cell, row) in texts(group, number, rows.len())?.iter().zip(rows) {
-                set(row, cell.data()).ok_or(STRANGE)?;
+                set(row, cell.data()).ok_or(INVALID)?;
             }
         }
         Kind::Always { .. } => {
             for (cell, row) in cells(group, number, column, rows.len())?.zip(rows) {
-                column.set(row, cell).ok_or(STRANGE)?;
+                column.set(row, cell).ok_or(INVALID)?;
             }
         }
         Kind::Sometimes { set, .. } => {
             let cells: Vec<_> = cells(group, number, column, rows.len())?.collect();
             for (cell, row) in cells.iter().zip(rows) {
-                set(row, *cell).ok_or(STRANGE)?;
+                set(row, *cell).ok_or(INVALID)?;
             }
             return Ok(Some(cells));
         }

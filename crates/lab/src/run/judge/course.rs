@@ -88,7 +88,7 @@ pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Co
         .collect()
 }
 
-/// What was counted since the first moment of the span: bytes that were delivered, by flow, or packets that a queue dropped.
+/// Counts since the first moment of the span: bytes delivered, by flow, or packets that a queue dropped.
 pub(super) fn counted(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
     if let Some(name) = &quantity.link {
         let back = quantity.direction == Some(Direction::Back);

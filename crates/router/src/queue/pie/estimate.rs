@@ -2,7 +2,7 @@
 
 use transom_tcp::time::{Duration, Instant};
 
-/// Where PIE's queueing delay comes from.
+/// PIE's estimate of the queueing delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DelayEstimate {
     /// How long the last packet that left had waited; nothing while the queue is empty.

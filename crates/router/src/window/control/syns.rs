@@ -72,7 +72,7 @@ impl WindowControl {
             {
                 let ack = Ack { number: segment.ack, window: segment.window };
                 return WindowMarker::is_plausible(open, ack.number).then(|| {
-                    let window = syn.window(WindowMarker::told(open, ack.number));
+                    let window = syn.window(WindowMarker::room_to_edge(open, ack.number));
                     WindowMarker::first_again(open, ack, window);
                     window
                 });
@@ -114,12 +114,12 @@ impl WindowControl {
             return self.table.insert(hash, key, record, &self.ages).is_some();
         };
         let Some(record) = self.table.record(place) else { return false };
-        let gives_way = record.phase.gives_way();
-        if gives_way {
+        let is_replaceable = record.phase.is_replaceable();
+        if is_replaceable {
             record.seen = seen;
             self.table.set_phase(place, Phase::Opening(opening));
         }
-        gives_way
+        is_replaceable
     }
 }
 

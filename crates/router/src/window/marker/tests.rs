@@ -12,7 +12,7 @@ fn open(window: u32, mss: u16, scale: u8) -> Open {
         period: 0,
         mss,
         scale,
-        strikes: 0,
+        implausible_in_a_row: 0,
         closing: false,
     }
 }

@@ -1,7 +1,7 @@
 //! The table: full, flooded, growing old.
 
 use super::*;
-use crate::window::flow::{Open, Opening, Said, Step};
+use crate::window::flow::{Open, Opening, Step, SynFlags};
 use crate::window::segment::Segment;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::Flags;
@@ -31,9 +31,9 @@ fn opening(seen: u32) -> Record {
         iss: Seq::new(0),
         irs: Seq::new(0),
         began: 0,
-        told: 0,
+        seen_edge: 0,
         mss: 536,
-        said: Said::default(),
+        syn_flags: SynFlags::default(),
         step: Step::Called,
     });
     Record { seen, phase }
@@ -48,7 +48,7 @@ fn open(seen: u32) -> Record {
         period: 0,
         mss: 536,
         scale: 0,
-        strikes: 0,
+        implausible_in_a_row: 0,
         closing: false,
     });
     Record { seen, phase }

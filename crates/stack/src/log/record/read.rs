@@ -44,7 +44,7 @@ const FLOW_EVENTS: [FlowEvent; 8] = [
 ];
 const ENDS: [EndedBy; 5] =
     [EndedBy::Refused, EndedBy::Reset, EndedBy::TimedOut, EndedBy::Aborted, EndedBy::Other];
-const FATES: [LayerFate; 10] = [
+const LAYER_FATES: [LayerFate; 10] = [
     LayerFate::Attached,
     LayerFate::Detached,
     LayerFate::Panicked,
@@ -171,7 +171,7 @@ fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
 
 fn decode_layer(body: &mut Reader<'_>) -> Result<What, RecordError> {
     let [fate, len, _, _] = body.take();
-    let fate = nth(&FATES, fate, "fate")?;
+    let fate = nth(&LAYER_FATES, fate, "fate")?;
     let layer = Some(body.u32()).filter(|&layer| layer != NO_LAYER);
     let name: [u8; NAME] = body.take();
     let name = name.get(..usize::from(len)).ok_or(RecordError::Field("name"))?;

@@ -1,4 +1,4 @@
-//! Where limits take effect: each function gives the value that is used in one place of the connection instead of TCP's own. Nothing here
+//! The places where limits take effect: each function gives the value that is used in one place of the connection instead of TCP's own. Nothing here
 //! changes a value of TCP's own.
 
 use super::super::Connection;
@@ -149,7 +149,7 @@ impl Connection {
         withheld
     }
 
-    /// Where the receive window ends at most, if the next byte expected is `next`.
+    /// The largest edge of the receive window, if the next byte expected is `next`.
     pub(in super::super) fn effective_receive_edge(&self, next: Pos, own: Pos) -> Pos {
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
         let window = own.since(next);
@@ -174,7 +174,7 @@ impl Connection {
         let new = start + len > self.rcv.next;
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = self.extensions.get_mut() {
-            host.shared.tallies.segments_rejected += 1;
+            host.shared.request_counters.segments_rejected += 1;
         }
         rejects
     }
@@ -192,7 +192,7 @@ impl Connection {
         if (old || early)
             && let Some(host) = self.extensions.get_mut()
         {
-            host.shared.tallies.acks_rejected += 1;
+            host.shared.request_counters.acks_rejected += 1;
         }
         old || early
     }

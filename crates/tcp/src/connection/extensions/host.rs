@@ -2,7 +2,7 @@
 
 use super::layer_events::{self, LayerChange};
 use super::view::{Source, View};
-use super::{LayerInfo, Tallies};
+use super::{LayerInfo, RequestCounters};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::Variables;
 use crate::extension::{
@@ -50,7 +50,7 @@ impl Default for ClockUse {
 impl Layer {
     /// The layer was called at `now`, by the clock or not. Postpones what it asks of the clock, if that is too soon.
     #[inline(always)]
-    pub(super) fn settle_clock(&mut self, now: Instant, by_clock: bool) {
+    pub(super) fn postpone_wake(&mut self, now: Instant, by_clock: bool) {
         if by_clock {
             self.count_late_wakes(now);
         }
@@ -89,7 +89,7 @@ pub(in crate::connection) struct Shared {
     pub(super) combined: Combined,
     pub(super) history: History,
     /// All but the times a layer was woken.
-    pub(super) tallies: Tallies,
+    pub(super) request_counters: RequestCounters,
 }
 
 /// The retransmission timer that runs.
@@ -175,8 +175,8 @@ impl Default for Host {
 }
 
 impl Shared {
-    pub(super) fn tallies(&self) -> Tallies {
-        Tallies { wakes: self.wakes, ..self.tallies }
+    pub(super) fn request_counters(&self) -> RequestCounters {
+        RequestCounters { wakes: self.wakes, ..self.request_counters }
     }
 }
 
@@ -209,7 +209,7 @@ impl Host {
         extension.on_attach(&View::new(source, &self.shared, now), &mut limits);
         let clock_use = ClockUse::default();
         let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
-        layer.settle_clock(now, false);
+        layer.postpone_wake(now, false);
         if let Some(fault) = layer.limits.fault() {
             return Err(AttachError::Failed(fault));
         }
@@ -245,7 +245,7 @@ impl Host {
                 // It may change its limits, or replace them whole.
                 asked.add(layer.limits.some());
                 layer.extension.on_wake(event, &view, &mut layer.limits);
-                layer.settle_clock(event.now, due);
+                layer.postpone_wake(event.now, due);
                 faulty |= layer.limits.fault().is_some();
                 asked.add(layer.limits.some());
                 woken += 1;
@@ -309,9 +309,9 @@ impl Host {
 
     #[cold]
     pub(super) fn count_conflicts(&mut self, variable: Variable) {
-        let Shared { combined, tallies, .. } = &mut self.shared;
+        let Shared { combined, request_counters, .. } = &mut self.shared;
         if combined.conflicts(variable) {
-            tallies.count_conflict(variable);
+            request_counters.count_conflict(variable);
         }
     }
 

@@ -140,7 +140,7 @@ impl Layers {
 impl Host {
     /// Whether everything about earlier layers has been reported.
     #[cold]
-    pub(super) fn has_nothing_to_tell(&self) -> bool {
+    pub(super) fn is_reported(&self) -> bool {
         self.departures.is_empty() && self.pending_events.is_empty()
     }
 }

@@ -115,7 +115,7 @@ impl Layers {
     /// Sets the layers; none, if there are none and no events are left.
     #[inline(always)]
     pub(super) fn put(&mut self, host: Box<Host>) {
-        if host.layers.is_empty() && host.has_nothing_to_tell() {
+        if host.layers.is_empty() && host.is_reported() {
             return self.nobody_is_left();
         }
         self.outline = Outline::of(&host);

@@ -5,7 +5,7 @@
 
 use super::super::Info;
 use super::effective::{Own, rule};
-use super::{Host, LayerInfo, Shared, Source, Tallies};
+use super::{Host, LayerInfo, RequestCounters, Shared, Source};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId, Message,
     Ruling, Variable, Wake,
@@ -168,7 +168,7 @@ impl ObservedLayers {
     }
 
     /// The counters of the extensions' requests.
-    pub fn tallies(&self) -> Tallies {
-        self.host.shared.tallies()
+    pub fn request_counters(&self) -> RequestCounters {
+        self.host.shared.request_counters()
     }
 }

@@ -1,7 +1,7 @@
 //! The view of an extension.
 
 use super::super::{Connection, Counters, Info, LimitedBy, State};
-use super::{Observed, Shared, Tallies};
+use super::{Observed, RequestCounters, Shared};
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::pos::Pos;
 use crate::recovery::Phase;
@@ -22,7 +22,7 @@ pub struct View<'a> {
     now: Instant,
 }
 
-/// Where the values come from.
+/// The source of the values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'a> {
     Connection(&'a Connection),
@@ -285,8 +285,8 @@ impl<'a> View<'a> {
     }
 
     /// The counters of the extensions' requests.
-    pub fn tallies(&self) -> Tallies {
-        self.shared.tallies()
+    pub fn request_counters(&self) -> RequestCounters {
+        self.shared.request_counters()
     }
 }
 

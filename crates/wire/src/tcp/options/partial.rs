@@ -51,7 +51,7 @@ impl PartialReliability {
         [Self::KIND, self.option_len(), EXPERIMENT[0], EXPERIMENT[1]]
     }
 
-    /// What follows them.
+    /// The forward point behind them.
     pub(super) fn forward_point(self) -> Option<Seq> {
         match self {
             PartialReliability::Permitted => None,

@@ -1,4 +1,4 @@
-//! Two namespaces and the path between them.
+//! Two namespaces and an emulated path between them. Several examples use this file.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,14 +14,19 @@ use transom_sim::link::LinkConfig;
 use transom_sim::units::QueueLimit;
 use transom_tcp::time::Duration;
 
-/// The path between the two namespaces. Transom's processes have addresses of their own behind the senders'.
+/// The addresses of the two namespaces on the path. Transom's processes have addresses of their own behind the senders'.
 const SENDERS: &str = "10.8.0.1/30";
 const RECEIVERS: &str = "10.8.0.2/30";
 const TRANSOMS: &str = "10.9.0.0/16";
-/// Figure 8's, each way; the queue is that of the scenario `ictcp/fig8`.
-pub(crate) const RATE: &str = "1Mbit/s";
-pub(crate) const DELAY: Duration = Duration::from_millis(120);
-pub(crate) const QUEUE: &str = "40 packets";
+/// The path, the same in both directions.
+pub(crate) struct PathSettings<'a> {
+    pub(crate) rate: &'a str,
+    pub(crate) delay: Duration,
+    pub(crate) queue: &'a str,
+    /// The congestion control of the kernel's connections on the path, if it is not the system's. They then measure the path anew each time.
+    pub(crate) congestion: Option<&'a str>,
+    pub(crate) seed: u64,
+}
 
 /// The network. The path lasts as long as the process.
 pub(crate) struct Network {
@@ -30,21 +35,26 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn build(seed: u64) -> Result<Network> {
+    pub(crate) fn build(path: &PathSettings<'_>) -> Result<Network> {
+        let PathSettings { rate, delay, queue, congestion, seed } = *path;
         let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
         let left = tun(&senders, SENDERS)?;
         let right = tun(&receivers, RECEIVERS)?;
+        let ends =
+            [(&senders, left.name(), "10.8.0.2/32"), (&receivers, right.name(), "10.8.0.1/32")];
+        for (namespace, device, peer) in ends {
+            let Some(congestion) = congestion else { continue };
+            // Ordinary users may not choose it for all connections, but for a route.
+            namespace.interfaces().add_route_with_congestion(device, peer.parse()?, congestion)?;
+            let _ = namespace.set_sysctl("net.ipv4.tcp_no_metrics_save", "1");
+        }
         senders.set_sysctl("net.ipv4.ip_forward", "1").context("cannot forward packets")?;
         receivers.interfaces().add_route(right.name(), TRANSOMS.parse()?, None)?;
-        let rate = RATE.parse().map_err(|error| anyhow::anyhow!("{RATE}: {error}"))?;
+        let rate = rate.parse().map_err(|error| anyhow::anyhow!("{rate}: {error}"))?;
         let queue: QueueLimit =
-            QUEUE.parse().map_err(|error| anyhow::anyhow!("{QUEUE}: {error}"))?;
-        let link = || LinkConfig {
-            rate: Some(rate),
-            delay: DELAY,
-            queue: queue.into(),
-            ..LinkConfig::default()
-        };
+            queue.parse().map_err(|error| anyhow::anyhow!("{queue}: {error}"))?;
+        let link =
+            || LinkConfig { rate: Some(rate), delay, queue: queue.into(), ..LinkConfig::default() };
         let config = PathConfig { egress: link(), ingress: link(), seed };
         let left = Emulated::new(left, &config).context("cannot emulate the path")?;
         thread::Builder::new().name("path".into()).spawn(move || carry(left, right))?;

@@ -51,14 +51,14 @@ impl Wire {
 pub type DeviceFd = Arc<Wire>;
 
 #[derive(Debug)]
-pub struct Bell(Mutex<bool>);
+pub struct WakeEvent(Mutex<bool>);
 
-impl Bell {
-    pub fn new() -> io::Result<Bell> {
-        Ok(Bell(Mutex::new(false)))
+impl WakeEvent {
+    pub fn new() -> io::Result<WakeEvent> {
+        Ok(WakeEvent(Mutex::new(false)))
     }
 
-    pub fn ring(&self) {
+    pub fn signal(&self) {
         let _turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         WORLD.change.notify_all();

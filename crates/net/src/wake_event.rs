@@ -1,0 +1,58 @@
+//! The sleep of a leader: until the device has packets, another thread signals, or time has passed.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::io;
+use transom_device::event_fd::EventFd;
+use transom_tcp::time::Duration;
+
+/// The descriptor that shows when the device has packets.
+pub(crate) type DeviceFd = OwnedFd;
+
+/// Wakes a sleeping leader.
+#[derive(Debug)]
+pub(crate) struct WakeEvent(EventFd);
+
+impl WakeEvent {
+    pub(crate) fn new() -> io::Result<WakeEvent> {
+        Ok(WakeEvent(EventFd::new()?))
+    }
+
+    /// Wakes the thread that sleeps with it, or the next one that does.
+    pub(crate) fn signal(&self) {
+        self.0.signal();
+    }
+
+    /// Sleeps until a signal, or `device` has something, or `span` has passed. Returns whether a Unix signal interrupted the sleep.
+    pub(crate) fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
+        let timeout = span.map(|span| Timespec {
+            tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
+        });
+        let event = PollFd::new(&self.0, PollFlags::IN);
+        let (outcome, signalled) = match device {
+            Some(device) => {
+                let mut fds = [event, PollFd::new(device, PollFlags::IN)];
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
+            }
+            None => {
+                let mut fds = [event];
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
+            }
+        };
+        if signalled {
+            self.0.reset();
+        }
+        outcome == Err(Errno::INTR)
+    }
+}
+
+impl AsFd for WakeEvent {
+    /// Readable after a signal.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,91 @@
+//! The state that the recovery units have in common: the phase, the recovery point, and the count of duplicates.
+
+use super::{Phase, Retransmission};
+use crate::pos::Pos;
+use crate::sent::SentList;
+
+/// How far a unit is in recovering from a loss.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// The phase the sender is in.
+    pub(super) phase: Phase,
+    /// Consecutive duplicate acknowledgements.
+    pub(super) duplicates: u32,
+    /// The end of the data whose acknowledgement ends recovery.
+    pub(super) recovery_point: Option<Pos>,
+    /// The fast retransmission has not left yet.
+    pub(super) first_pending: bool,
+}
+
+impl Progress {
+    /// Whether losses are being repaired, after duplicates or after a timeout.
+    pub(super) fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Whether everything is acknowledged that was outstanding when recovery began.
+    pub(super) fn is_repaired(&self, sent: &SentList) -> bool {
+        self.recovery_point.is_none_or(|point| sent.start() >= point)
+    }
+
+    /// Fast recovery begins.
+    pub(super) fn enter_recovery(&mut self, sent: &SentList) {
+        self.phase = Phase::Recovery;
+        self.recovery_point = Some(sent.end());
+        self.first_pending = true;
+    }
+
+    /// The retransmission timer expired.
+    pub(super) fn enter_loss(&mut self, sent: &SentList) {
+        self.phase = Phase::Loss;
+        self.duplicates = 0;
+        self.recovery_point = Some(sent.end());
+        self.first_pending = false;
+    }
+
+    /// Nothing is suspicious any more. The count of duplicates stays.
+    pub(super) fn leave(&mut self) {
+        self.phase = Phase::Open;
+        self.recovery_point = None;
+        self.first_pending = false;
+    }
+
+    /// New data was acknowledged. Leaves recovery, and returns true, if this repaired everything.
+    pub(super) fn on_advance(&mut self, sent: &SentList) -> bool {
+        self.duplicates = 0;
+        let exits = self.is_recovering() && self.is_repaired(sent);
+        if exits {
+            self.leave();
+        }
+        exits
+    }
+
+    /// Counts a duplicate acknowledgement.
+    pub(super) fn on_duplicate(&mut self) {
+        self.duplicates = self.duplicates.saturating_add(1);
+    }
+
+    /// The first lost data. The fast retransmission is exempt from the congestion window.
+    pub(super) fn next_lost(&self, sent: &mut SentList) -> Option<Retransmission> {
+        let range = sent.next_lost()?;
+        Some(Retransmission { range, exempt: self.first_pending })
+    }
+}
+
+/// The methods of [`Recovery`](super::Recovery) that only read a unit's [`Progress`].
+macro_rules! report_progress {
+    () => {
+        fn phase(&self) -> Phase {
+            self.progress.phase
+        }
+
+        fn duplicate_acks(&self) -> u32 {
+            self.progress.duplicates
+        }
+
+        fn recovery_point(&self) -> Option<Pos> {
+            self.progress.recovery_point
+        }
+    };
+}
+pub(super) use report_progress;
