@@ -9,6 +9,7 @@ mod support;
 
 mod arguments;
 mod broker;
+mod classroom;
 mod consent;
 mod demo;
 mod devices;
@@ -20,6 +21,7 @@ mod interface_gone;
 mod kernel_side;
 mod lab;
 mod nice_rsync;
+mod packaging;
 mod pages;
 mod papers;
 mod reports;
