@@ -40,13 +40,14 @@ fn growth(course: &Course) -> f64 {
     median(between.collect())
 }
 
+/// The least window of the half second after a loss, as a part of the window before it.
 fn kept(course: &Course) -> f64 {
-    let last = course.samples.len() - 1;
-    let at = reductions(course).into_iter();
-    median(
-        at.map(|at| course.samples[(at + 50).min(last)].window / course.samples[at].window)
-            .collect(),
-    )
+    let samples = &course.samples;
+    let least = |at: usize| {
+        let after = &samples[at + 1..(at + 50).min(samples.len())];
+        after.iter().map(|sample| sample.window).fold(f64::INFINITY, f64::min)
+    };
+    median(reductions(course).into_iter().map(|at| least(at) / samples[at].window).collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::features::Feature;
+use crate::output;
 
 /// Print the completions of a shell
 ///
@@ -19,17 +20,23 @@ pub(crate) struct CompletionsArgs {
     shell: String,
 }
 
-/// Write the manual pages of all commands into a directory
+/// Write the manual pages of all commands
 ///
 /// Needs a build with the feature `packaging`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-Example:
-  transom man --out man && man -l man/transom-serve.1")]
+Examples:
+  transom man --out man && man -l man/transom-serve.1
+  transom man --markdown > commands.md
+      the help of every command on one page")]
 pub(crate) struct ManArgs {
-    /// The directory; it is made if it does not exist
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    /// Write a page for each command into this directory; it is made if it does not exist
+    #[arg(long, value_name = "DIR", required_unless_present = "markdown")]
+    out: Option<PathBuf>,
+
+    /// Print one page in Markdown
+    #[arg(long, conflicts_with = "out")]
+    markdown: bool,
 }
 
 pub(crate) fn completions(
@@ -43,8 +50,34 @@ pub(crate) fn completions(
 
 pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
     Feature::Packaging.need()?;
-    generated::man(&args.out, command)?;
+    match &args.out {
+        Some(directory) => generated::man(directory, command)?,
+        None => output::line(markdown(command).trim_end())?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The help of every command, with a heading for each.
+fn markdown(mut command: clap::Command) -> String {
+    command.build();
+    let mut page = String::from(
+        "# Commands\n\n`transom man --markdown` writes this page from the command line's own help.\n",
+    );
+    add_help(&mut page, &mut command, 2);
+    page
+}
+
+fn add_help(page: &mut String, command: &mut clap::Command, level: usize) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let help = command.render_long_help().to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let marks = "#".repeat(level.min(4));
+    *page += &format!("\n{marks} {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+    for inner in command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()) {
+        if inner.get_name() != "help" {
+            add_help(page, inner, level + 1);
+        }
+    }
 }
 
 #[cfg(feature = "packaging")]

@@ -28,3 +28,4 @@ mod reports;
 mod results;
 mod router;
 mod scenarios;
+mod tutorial;
