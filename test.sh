@@ -144,6 +144,8 @@ fi
 # The commands that are different in a light build, and how it keeps results.
 step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::who features:: live:: watch::
+# mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
+step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }

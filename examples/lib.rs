@@ -7,7 +7,9 @@
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.
 //!
-//! The last two make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
+//! The directory `classroom` has exercises for students: `docs/classroom/README.md`.
+//!
+//! `echo_server` and `http_get` make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
 //! namespaces they say so and end.
 
 use transom_device::namespace::{Namespace, enter_user_namespace};

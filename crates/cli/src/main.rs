@@ -25,6 +25,7 @@ mod log;
 mod ltcp;
 mod network;
 mod output;
+mod packaging;
 mod papers;
 mod progress;
 mod recv;
@@ -38,7 +39,7 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// A TCP you can see into and safely change, from user space.
 ///
@@ -100,6 +101,8 @@ enum Command {
     Router(router::Args),
     Broker(broker::Args),
     Cm(cm::Args),
+    Completions(packaging::CompletionsArgs),
+    Man(packaging::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -126,6 +129,8 @@ fn main() -> ExitCode {
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),
         Command::Cm(args) => cm::run(args),
+        Command::Completions(args) => packaging::completions(&args, Cli::command()),
+        Command::Man(args) => packaging::man(&args, Cli::command()),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }
