@@ -7,10 +7,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
 use transom_wire::checksum;
 
-/// Raw sockets, one for each version of IP. The kernel writes the IP header.
+/// Raw sockets, one for each version of IP. They carry whole packets, and so hear nothing: to hear TCP they would get a copy of every packet of the
+/// host's.
 #[derive(Debug)]
 pub(super) struct Farewell {
     v4: Option<OwnedFd>,
@@ -20,16 +21,17 @@ pub(super) struct Farewell {
 /// Bytes of a TCP header without options.
 const TCP: usize = 20;
 const ACK: u8 = 16;
+/// The usual limit of hops.
+const HOPS: u8 = 64;
 
 impl Farewell {
     /// In the calling thread's network namespace. A version of IP that the kernel does not have is left out.
     pub(super) fn open() -> Self {
         let open = |family| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket =
-                rustix::net::socket_with(family, SocketType::RAW, flags, Some(ipproto::TCP))
-                    .ok()?;
-            // It hears all TCP segments of the host otherwise: none fits.
+            let (kind, protocol) = (SocketType::RAW, Some(ipproto::RAW));
+            let socket = rustix::net::socket_with(family, kind, flags, protocol).ok()?;
+            // Packets of the protocol 255, which nobody uses, come here all the same.
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 0).ok()?;
             Some(socket)
         };
@@ -40,22 +42,33 @@ impl Farewell {
     pub(super) fn say(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
         let socket = if own.is_ipv4() { &self.v4 } else { &self.v6 };
         let socket = socket.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let segment = probe(own, other);
-        let mut to = other;
-        // A raw socket's port is a protocol.
-        to.set_port(0);
-        from(socket, own.ip(), &to, &segment)
+        let packet = packet(own, other).ok_or(io::ErrorKind::InvalidInput)?;
+        // The route may depend on the source. A raw socket's port is a protocol.
+        rustix::net::bind(socket, &SocketAddr::new(own.ip(), 0))?;
+        rustix::net::sendto(socket, &packet, SendFlags::NOSIGNAL, &SocketAddr::new(other.ip(), 0))?;
+        Ok(())
     }
 }
 
-/// Sends from an address, whatever the routes say.
-fn from(socket: &OwnedFd, source: IpAddr, to: &SocketAddr, bytes: &[u8]) -> io::Result<()> {
-    use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
-    rustix::net::bind(socket, &SocketAddr::new(source, 0))?;
-    let parts = [io::IoSlice::new(bytes)];
-    let mut control = SendAncillaryBuffer::default();
-    sendmsg_addr(socket, to, &parts, &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+/// The probe in an IP packet; `None` if the two are not of one version. The kernel fills in the length, the number and the checksum of an IPv4
+/// header (raw(7)).
+fn packet(own: SocketAddr, other: SocketAddr) -> Option<Vec<u8>> {
+    let mut packet = Vec::with_capacity(60);
+    match (own.ip(), other.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            packet.extend([0x45, 0, 0, 0, 0, 0, 0, 0, HOPS, transom_wire::Protocol::TCP.0, 0, 0]);
+            packet.extend(from.octets());
+            packet.extend(to.octets());
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            packet.extend([0x60, 0, 0, 0, 0, TCP as u8, transom_wire::Protocol::TCP.0, HOPS]);
+            packet.extend(from.octets());
+            packet.extend(to.octets());
+        }
+        _ => return None,
+    }
+    packet.extend(probe(own, other));
+    Some(packet)
 }
 
 /// A bare ACK, as old as it can be to whoever expects something else.
@@ -82,5 +95,9 @@ mod tests {
         assert_eq!(segment[..4], [0, 80, 15, 160]);
         let tcp = transom_wire::Protocol::TCP;
         assert!(checksum::verify(own.ip(), other.ip(), tcp, &segment));
+        assert_eq!(packet(own, other).unwrap()[20..], segment);
+        let v6 = "[2001:db8::1]:80".parse().unwrap();
+        assert_eq!(packet(v6, v6).unwrap().len(), 60);
+        assert_eq!(packet(own, v6), None);
     }
 }

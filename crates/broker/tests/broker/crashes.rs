@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::support::{BrokerProcess, HOST4, Holder, NOBODY, Net, at, comes_back, until};
+use crate::support::{BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, at, comes_back, until};
 
 const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
 
@@ -126,6 +126,28 @@ fn peers_that_wait_are_reset_too() {
         for mut stream in idle {
             let error = stream.read(&mut [0]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
+    }
+}
+
+/// A socket for TCP would: the kernel gives it a copy of each segment.
+#[test]
+fn the_sockets_for_farewells_hear_nothing() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    for host in [HOST4, HOST6] {
+        net.kernel_echo(at(host, 80));
+        assert!(comes_back(&mut net.connect(at(host, 80)).unwrap(), 1_000_000));
+    }
+    for table in ["raw", "raw6"] {
+        let read = || std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        let text = net.host.run(read).unwrap().unwrap();
+        let rows: Vec<Vec<_>> =
+            text.lines().skip(1).map(|line| line.split_ascii_whitespace().collect()).collect();
+        assert_eq!(rows.len(), 1, "{text}");
+        for row in rows {
+            assert_eq!(row[4], "00000000:00000000", "queues: {text}");
+            assert_eq!(*row.last().unwrap(), "0", "drops: {text}");
         }
     }
 }
