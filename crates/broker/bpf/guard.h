@@ -253,6 +253,9 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	port = bpf_map_lookup_elem(&ports, &p->from);
 	if (!port || port->device != ctx->ifindex)
 		return FOREIGN;
+	// Somebody else's connection of the kernel's, from the same port.
+	if (is_connection(kernel_socket(ctx, &p->from, &p->to)))
+		return FOREIGN;
 	if (is_nowhere(&p->to))
 		return DESTINATION;
 	if (!peer_allowed(port->peers, p->to.address))

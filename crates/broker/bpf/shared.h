@@ -49,6 +49,7 @@ struct demux_counts {
 	u64 spoofed;   // dropped: from outside, with an address of the host
 	u64 peer;      // dropped: from a peer that the policy does not allow
 	u64 failed;    // dropped: a change that the kernel refused
+	u64 connection; // left to the kernel: it has that connection
 };
 
 // A connection that a process has begun or answered.

@@ -9,6 +9,7 @@
 //! - `tending`: the work without a request, and the state that a new broker finds.
 //! - `serve`: the loop.
 //! - `closing`: the ends of descriptors from others.
+//! - `occupied`: ports where the kernel has other sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SocketAddrUnix, SocketFlags};
+use transom_device::diag::Diag;
 use transom_device::host::{Changes, Hosts};
 use transom_device::interface::Interfaces;
 use transom_device::port_socket::namespace_of;
@@ -33,6 +35,7 @@ mod host;
 mod kernel;
 mod layout;
 mod leases;
+mod occupied;
 mod process;
 mod requests;
 mod serve;
@@ -89,6 +92,7 @@ pub struct Daemon {
     hosts: Hosts,
     interfaces: Interfaces,
     changes: Changes,
+    diag: Diag,
     view: View,
     leases: Leases,
     closer: Closer,
@@ -142,6 +146,7 @@ impl Daemon {
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             changes: Changes::of_addresses()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
+            diag: Diag::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
             view: View::default(),
             leases: Leases::new(),
             closer: Closer::default(),

@@ -27,7 +27,7 @@ pub(super) const REASONS: [&str; 15] = [
     "kernel",
 ];
 /// The counters of `demux`, in the order of `struct demux_counts`.
-pub(super) const DEMUX: [&str; 8] = [
+pub(super) const DEMUX: [&str; 9] = [
     "packets",
     "icmp-errors",
     "fragments",
@@ -36,6 +36,7 @@ pub(super) const DEMUX: [&str; 8] = [
     "spoofed",
     "peer",
     "failed",
+    "kernel-connection",
 ];
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -242,12 +242,21 @@ impl Daemon {
         }
         let places = self.places(device, &seen)?;
         let at: BTreeSet<_> = places.iter().map(|(at, _)| *at).collect();
+        // A port that a new broker is shown again has packets already.
+        let have = self.leases.get(&device).and_then(|lease| lease.ports.get(&seen.cookie));
+        let fresh: Vec<_> =
+            at.iter().filter(|at| have.is_none_or(|held| !held.at.contains(at))).copied().collect();
         for (place, list) in &places {
             let entry = PortEntry { device, peers: *list, cookie: seen.cookie };
             if let Err(error) = self.kernel.set_port(*place, entry) {
-                at.iter().for_each(|place| self.kernel.clear_port(*place));
+                fresh.iter().for_each(|place| self.kernel.clear_port(*place));
                 return Err(failed("cannot register the port")(error));
             }
+        }
+        // Afterwards, so that nobody comes in between. What is connected meanwhile, `demux` leaves to the kernel.
+        if let Err(refused) = self.check_unoccupied(&fresh, seen.cookie) {
+            fresh.iter().for_each(|place| self.kernel.clear_port(*place));
+            return Err(refused);
         }
         let Some(lease) = self.leases.get_mut(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
@@ -257,6 +266,16 @@ impl Daemon {
         lease.ports.insert(seen.cookie, held);
         self.tell(device, "port", Some(port.bound), None);
         Ok(Reply::Added(port))
+    }
+
+    fn check_unoccupied(&mut self, places: &[SocketAddr], cookie: u64) -> Result<(), Refused> {
+        match self.occupied(places, cookie).map_err(failed("cannot register the port"))? {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!("another socket of the kernel's is at {at}");
+                refused(ErrorKind::InUse, message)
+            }
+        }
     }
 
     fn check_socket(&self, seen: &PortSocket) -> Result<(), Refused> {

@@ -217,6 +217,11 @@ impl Daemon {
         if self.kernel.port(at).is_some() || self.kernel.set_port(at, entry).is_err() {
             return;
         }
+        // A list that cannot be had is no reason to believe that nobody else is there.
+        if !matches!(self.occupied(&[at], cookie), Ok(None)) {
+            self.kernel.clear_port(at);
+            return;
+        }
         if let Some(lease) = self.leases.get_mut(&device)
             && let Some(held) = lease.ports.get_mut(&cookie)
         {

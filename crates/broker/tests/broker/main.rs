@@ -18,6 +18,8 @@ mod soak;
 mod stacks;
 #[cfg(feature = "daemon")]
 mod support;
+#[cfg(feature = "daemon")]
+mod takeover;
 
 #[cfg(not(feature = "daemon"))]
 #[test]
