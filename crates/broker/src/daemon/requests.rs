@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -18,8 +19,8 @@ use super::leases::{Held, Lease, is_token, token_text};
 use super::process::Process;
 use super::{Daemon, DaemonError, host};
 use crate::protocol::{
-    Address, ErrorKind, Host, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Port, Refused, Reply,
-    Request, Status, Token, Uplink,
+    Address, ErrorKind, Host, LONGEST, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Page, Port,
+    Refused, Reply, Request, SHOWN_PORTS, Status, Token, Uplink,
 };
 
 /// Names of devices; the kernel puts a number in.
@@ -31,6 +32,8 @@ const LEAST_SEGMENT: u16 = 88;
 /// The burst at the allowed rate: the packets of a tenth of a second, and some more.
 const BURST: u64 = 100_000_000;
 const BURST_PACKETS: u64 = 1000;
+/// Bytes of a message around a page, generously.
+const AROUND: usize = 256;
 
 type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
 
@@ -76,7 +79,7 @@ impl Daemon {
                 let device = self.lease_of(number)?;
                 alone(Reply::Host(self.host_for(device)))
             }
-            Request::List => alone(Reply::Leases(self.status(number))),
+            Request::List { after } => alone(Reply::Leases(self.page(number, *after))),
             Request::Stop => match self.connections.get(&number) {
                 Some(connection) if connection.caller.user == 0 => alone(Reply::Stopping {}),
                 _ => refused(ErrorKind::Denied, "only root stops the broker"),
@@ -396,10 +399,29 @@ impl Daemon {
         self.audit.write(&event);
     }
 
-    fn status(&self, number: u64) -> Status {
+    /// The status with as many leases as fit in a message.
+    fn page(&self, number: u64, after: u32) -> Page {
         let user = self.connections.get(&number).map(|connection| connection.caller.user);
         let visible = |lease: &Lease| user == Some(0) || user == Some(lease.entry.user);
-        let leases = self.leases.iter().filter(|(_, lease)| visible(lease));
+        let mut page = Page { status: self.status(), next: None };
+        let length = |value: Result<Vec<u8>, _>| value.map_or(LONGEST, |bytes| bytes.len());
+        let mut left = LONGEST - AROUND - length(serde_json::to_vec(&page)).min(LONGEST - AROUND);
+        let (mut last, rest) = (after, (Bound::Excluded(after), Bound::Unbounded));
+        for (device, lease) in self.leases.range(rest).filter(|(_, lease)| visible(lease)) {
+            let lease = self.lease_status(*device, lease);
+            let more = length(serde_json::to_vec(&lease)) + 1;
+            if more > left {
+                page.next = Some(last);
+                break;
+            }
+            left -= more;
+            last = *device;
+            page.status.leases.push(lease);
+        }
+        page
+    }
+
+    fn status(&self) -> Status {
         let uplinks = self.policy.uplinks.iter().map(|name| {
             let found = self.view.uplinks.iter().find(|link| link.name == *name);
             let index = found.map_or(0, |link| link.index);
@@ -420,7 +442,7 @@ impl Daemon {
         ];
         Status {
             uplinks: uplinks.collect(),
-            leases: leases.map(|(device, lease)| self.lease_status(*device, lease)).collect(),
+            leases: Vec::new(),
             demux: self.kernel.demux_counts(),
             guard: self.kernel.guard_counts(),
             broker: counted(&names, &counts),
@@ -439,8 +461,8 @@ impl Daemon {
             user: lease.entry.user,
             connected: lease.connected,
             packets_per_second: lease.entry.rate(),
-            // A lease with very many ports does not make the answer too long.
-            ports: lease.places().take(64).collect(),
+            ports: lease.places().take(SHOWN_PORTS).collect(),
+            more_ports: lease.places().count().saturating_sub(SHOWN_PORTS) as u64,
             received_packets: counts.map_or(0, |counts| counts.received_packets),
             received_bytes: counts.map_or(0, |counts| counts.received_bytes),
             sent_packets: counts.map_or(0, |counts| counts.sent_packets),

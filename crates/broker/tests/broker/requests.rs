@@ -128,7 +128,7 @@ fn a_close_that_waits_holds_nobody_up() {
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
     holder.open().unwrap();
-    let list = br#"{"version":1,"request":"list"}"#;
+    let list = br#"{"version":1,"request":{"list":{}}}"#;
     let keep: Vec<_> = (0..3)
         .map(|round| {
             // Data that the other end does not take, and a close that waits for it.
@@ -282,7 +282,7 @@ fn garbage_and_crowds_do_not_stop_it() {
     let flags = rustix::fs::fcntl_getfl(&silent).unwrap() | rustix::fs::OFlags::NONBLOCK;
     rustix::fs::fcntl_setfl(&silent, flags).unwrap();
     until("the broker has given up", || {
-        match wire::send(&silent, br#"{"version":1,"request":"list"}"#, &[]) {
+        match wire::send(&silent, br#"{"version":1,"request":{"list":{}}}"#, &[]) {
             Ok(()) => false,
             Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         }
