@@ -9,6 +9,7 @@
 //! - `tending`: the work without a request, and the state that a new broker finds.
 //! - `serve`: the loop.
 //! - `closing`: the ends of descriptors from others.
+//! - `crowds`: how often something may be asked for.
 //! - `occupied`: ports where the kernel has other sockets.
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::wire;
 
 mod audit;
 mod closing;
+mod crowds;
 mod error;
 mod farewell;
 mod host;
@@ -46,6 +48,7 @@ pub use serve::Stopper;
 
 use audit::{Audit, Event};
 use closing::Closer;
+use crowds::Pace;
 use farewell::Farewell;
 use host::View;
 use kernel::Kernel;
@@ -99,6 +102,12 @@ pub struct Daemon {
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
+    /// Nobody is let in before.
+    paused_until: Option<std::time::Instant>,
+    /// How often devices are made.
+    pace: Pace,
+    /// So many sockets of ports are kept at most.
+    most_sockets: usize,
     namespace: u64,
     farewell: Farewell,
     audit: Audit,
@@ -136,7 +145,6 @@ impl Daemon {
             return Err(DaemonError::NoTypes);
         }
         let lock = lock(&socket)?;
-        raise_descriptors();
         let audit = Audit::open(policy.audit.as_deref());
         let mut daemon = Daemon {
             audit: audit.map_err(DaemonError::io("cannot open the audit log"))?,
@@ -153,6 +161,9 @@ impl Daemon {
             listener: listen(&socket)?,
             connections: BTreeMap::new(),
             next_connection: 0,
+            paused_until: None,
+            pace: Pace::default(),
+            most_sockets: raise_descriptors(),
             namespace: own_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
@@ -211,13 +222,17 @@ fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
     Ok(socket)
 }
 
-/// Each port costs a descriptor.
-fn raise_descriptors() {
+/// Each port costs a descriptor, and so does much else: the number for ports.
+fn raise_descriptors() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Fewer ports then.
     let _ = setrlimit(Resource::Nofile, limit);
+    let all = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    // A connection has two, and a lease one.
+    let others = 2 * (serve::MOST + serve::RESERVED) + 4096;
+    all.saturating_sub(others).max(all / 2)
 }
 
 fn own_namespace() -> io::Result<u64> {

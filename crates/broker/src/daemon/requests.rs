@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -120,9 +121,24 @@ impl Daemon {
             let message = format!("user {} has {most} devices already", caller.user);
             return refused(ErrorKind::Limit, message);
         }
-        let Ok(process) = Process::find(connection.process) else {
-            return refused(ErrorKind::Denied, "the process cannot be seen from here");
+        let pidfd = connection.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok());
+        let process = pidfd.and_then(|pidfd| Process::with(pidfd, connection.process).ok());
+        let Some(process) = process else {
+            let message = "the process that connected has ended, or cannot be seen from here";
+            return refused(ErrorKind::Denied, message);
         };
+        // Root is trusted with the rest.
+        if caller.user != 0 {
+            if self.leases.len() >= self.policy.most_devices as usize {
+                return refused(ErrorKind::Limit, "there are as many devices as the policy allows");
+            }
+            if !self.pace.allows(caller.user, Instant::now()) {
+                return refused(
+                    ErrorKind::Limit,
+                    "devices are asked for too often: try again later",
+                );
+            }
+        }
         let interval = rule.packets_per_second.map_or(0, |rate| 1_000_000_000 / u64::from(rate));
         let mut token = [0; 16];
         match getrandom(&mut token, GetRandomFlags::empty()) {
@@ -330,6 +346,10 @@ impl Daemon {
         let caller = crate::policy::Caller::new(user, lease.entry.group);
         let most = self.policy.first(&caller).map_or(0, |rule| rule.most_ports) as usize;
         let again = lease.ports.contains_key(&seen.cookie);
+        let kept: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
+        if !again && user != 0 && kept >= self.most_sockets {
+            return refused(ErrorKind::Limit, "the broker has no descriptor left for a port");
+        }
         if !again && have + places.len() > most {
             return refused(ErrorKind::Limit, format!("user {user} has {have} ports already"));
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials, sockopt::PeerPidfd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -20,7 +20,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// So many connections a user other than root has at the same time.
 const MOST_OF_ONE: usize = 64;
 /// So many there are at the same time.
-const MOST: usize = 2048;
+pub(super) const MOST: usize = 2048;
+/// And so many more of root, who can always ask and stop.
+pub(super) const RESERVED: usize = 64;
+/// So long nobody is let in after the descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody who asks.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(super) struct Connection {
     pub(super) caller: Caller,
     pub(super) group: u32,
     pub(super) process: u32,
+    /// Stands for the process; nothing if it had ended already.
+    pub(super) pidfd: Option<OwnedFd>,
     /// The device that it got.
     pub(super) lease: Option<u32>,
 }
@@ -95,8 +101,15 @@ impl Daemon {
     }
 
     fn wait(&self, timeout: Duration) -> io::Result<Vec<Woken>> {
-        let mut who = vec![Woken::Stop, Woken::Listener, Woken::Changes];
-        let mut what = vec![self.stop.0.as_fd(), self.listener.as_fd(), self.changes.as_fd()];
+        let mut who = vec![Woken::Stop, Woken::Changes];
+        let mut what = vec![self.stop.0.as_fd(), self.changes.as_fd()];
+        let pause = self.paused_until.map(|until| until.saturating_duration_since(Instant::now()));
+        let pause = pause.filter(|left| !left.is_zero());
+        if pause.is_none() {
+            who.push(Woken::Listener);
+            what.push(self.listener.as_fd());
+        }
+        let timeout = pause.map_or(timeout, |left| timeout.min(left));
         for (device, lease) in &self.leases {
             who.push(Woken::Ended(*device));
             what.push(lease.process.ended.as_fd());
@@ -122,15 +135,27 @@ impl Daemon {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
+        loop {
+            let socket = match rustix::net::accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                // Whoever connects stays readable at the listener: without a pause the loop would spin.
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    self.paused_until = Some(Instant::now() + PAUSE);
+                    return;
+                }
+                Err(_) => return,
+            };
             let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
             let (user, group) = (peer.uid(), peer.gid());
+            // The number may be another process' one later.
+            let pidfd = getsockopt(&socket, PeerPidfd).ok();
             // Messages with descriptors may wait in it already.
             let socket = Foreign::new(socket, user, &self.closer);
             let same = |one: &&Connection| one.caller.user == user;
             let crowded =
                 user != 0 && self.connections.values().filter(same).count() >= MOST_OF_ONE;
-            if crowded || self.closer.is_behind(user) || self.connections.len() >= MOST {
+            let most = if user == 0 { MOST + RESERVED } else { MOST };
+            if crowded || self.closer.is_behind(user) || self.connections.len() >= most {
                 self.counters.refused += 1;
                 continue;
             }
@@ -138,7 +163,7 @@ impl Daemon {
             // Zero for a process of another process namespace, which is refused later.
             let process = u32::try_from(peer.pid()).unwrap_or(0);
             self.next_connection += 1;
-            let connection = Connection { socket, caller, group, process, lease: None };
+            let connection = Connection { socket, caller, group, process, pidfd, lease: None };
             self.connections.insert(self.next_connection, connection);
         }
     }

@@ -7,6 +7,8 @@ mod attacks;
 #[cfg(feature = "daemon")]
 mod crashes;
 #[cfg(feature = "daemon")]
+mod crowds;
+#[cfg(feature = "daemon")]
 mod delivery;
 #[cfg(feature = "daemon")]
 mod requests;

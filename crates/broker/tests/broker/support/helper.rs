@@ -176,6 +176,8 @@ impl Holding {
                 Ok(("ok".into(), Vec::new()))
             }
             ["kernel", ref rest @ ..] => self.kernel.obey(rest),
+            // A connection to the broker, for the test.
+            ["reach", path] => Ok(("ok".into(), vec![wire::connect(Path::new(path))?])),
             ["attach", name, queues] => {
                 let tun = descriptors.remove(0);
                 transom_device::tun::NewTun::attach(&tun, name, queues == "many", false)?;
