@@ -10,6 +10,7 @@
 //! - `serve`: the loop.
 //! - `closing`: the ends of descriptors from others.
 //! - `crowds`: how often something may be asked for.
+//! - `sweep`: the end of a broker that does not run any more.
 //! - `occupied`: ports where the kernel has other sockets.
 
 use std::collections::BTreeMap;
@@ -41,15 +42,17 @@ mod occupied;
 mod process;
 mod requests;
 mod serve;
+mod sweep;
 mod tending;
 
 pub use error::DaemonError;
 pub use serve::Stopper;
+pub use sweep::sweep;
 
 use audit::{Audit, Event};
 use closing::Closer;
 use crowds::Pace;
-use farewell::Farewell;
+use farewell::{Farewell, Farewells};
 use host::View;
 use kernel::Kernel;
 use leases::Leases;
@@ -110,12 +113,13 @@ pub struct Daemon {
     most_sockets: usize,
     namespace: u64,
     farewell: Farewell,
+    farewells: Farewells,
     audit: Audit,
     counters: Counters,
     socket: PathBuf,
     stop: (OwnedFd, OwnedFd),
     /// Last, so that nobody else starts before everything else is over.
-    _lock: std::fs::File,
+    lock: std::fs::File,
 }
 
 /// The reason why [`Daemon::run`] ended.
@@ -168,11 +172,12 @@ impl Daemon {
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
             farewell: Farewell::open(),
+            farewells: Farewells::default(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,
             socket,
-            _lock: lock,
+            lock,
         };
         daemon.take_over()?;
         daemon.audit.write(&Event { event: "start", ..Event::default() });
@@ -198,12 +203,33 @@ fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
         std::fs::create_dir_all(directory).map_err(failed())?;
     }
     let path = beside(socket, ".lock");
-    let file = std::fs::File::create(&path).map_err(failed())?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(DaemonError::Running { path }),
-        Err(errno) => Err(failed()(errno.into())),
+    loop {
+        let file = std::fs::File::create(&path).map_err(failed())?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(DaemonError::Running { path }),
+            Err(errno) => return Err(failed()(errno.into())),
+        }
+        // A broker that stopped at this moment has taken the name away, and others may lock another file.
+        if is_named(&file, &path) {
+            return Ok(file);
+        }
     }
+}
+
+fn is_named(file: &std::fs::File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(own), Ok(there)) => number(own) == number(there),
+        _ => false,
+    }
+}
+
+/// Gives the lock up, and takes its file away before.
+fn unlock(lock: std::fs::File, socket: &Path) {
+    let _ = std::fs::remove_file(beside(socket, ".lock"));
+    drop(lock);
 }
 
 /// Everybody may ask; the policy says who gets something.

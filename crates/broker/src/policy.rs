@@ -79,7 +79,7 @@ pub struct Rule {
     pub devices: u16,
     /// How many addresses and ports one user holds at most.
     pub most_ports: u32,
-    /// How many packets a second each device sends at most.
+    /// How many packets a second a user's devices send together at most.
     pub packets_per_second: Option<u32>,
 }
 

@@ -3,9 +3,11 @@
 //! The kernel answers what they send with a reset, as the port is nobody's any more. Those that only wait would wait on. So each is sent a bare ACK
 //! that is not in its window: it answers with what it does expect (RFC 9293, section 3.10.7.4), and that the kernel answers with a reset.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
 use transom_wire::checksum;
@@ -16,6 +18,37 @@ use transom_wire::checksum;
 pub(super) struct Farewell {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
+}
+
+/// The pause after some farewells.
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
+/// So many are said before a pause.
+const AT_ONCE: usize = 200;
+/// So many wait. Peers beyond that hear of the end when they send something.
+const MOST: usize = 65_536;
+
+/// Connections whose peers have not been told yet: the own end, and the other one.
+#[derive(Debug, Default)]
+pub(super) struct Farewells(VecDeque<(SocketAddr, SocketAddr)>);
+
+impl Farewells {
+    pub(super) fn add(&mut self, flows: Vec<(SocketAddr, SocketAddr)>) {
+        let room = MOST - self.0.len().min(MOST);
+        self.0.extend(flows.into_iter().take(room));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells some of them. Whether more are left, after a pause.
+    pub(super) fn say_some(&mut self, farewell: &Farewell) -> bool {
+        for (own, other) in self.0.drain(..self.0.len().min(AT_ONCE)) {
+            // A peer that cannot be reached hears of it when it sends something.
+            let _ = farewell.say(own, other);
+        }
+        !self.is_empty()
+    }
 }
 
 /// Bytes of a TCP header without options.
@@ -87,6 +120,21 @@ fn probe(own: SocketAddr, other: SocketAddr) -> [u8; TCP] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn farewells_are_said_in_pieces_and_so_many_wait() {
+        let end: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let mut farewells = Farewells::default();
+        farewells.add(vec![(end, end); MOST]);
+        farewells.add(vec![(end, end); 10]);
+        assert_eq!(farewells.0.len(), MOST);
+        // Nothing is sent without sockets.
+        let silent = Farewell { v4: None, v6: None };
+        assert!(farewells.say_some(&silent));
+        assert_eq!(farewells.0.len(), MOST - AT_ONCE);
+        while farewells.say_some(&silent) {}
+        assert!(farewells.is_empty());
+    }
 
     #[test]
     fn a_probe_is_a_segment() {

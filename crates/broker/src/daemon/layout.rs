@@ -4,10 +4,17 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use transom_device::interface::IpPrefix;
 
+/// The number of this layout. It is in the names of pinned maps, so that no broker takes up maps that it would misunderstand. Whoever changes the layout
+/// raises it.
+pub(super) const LAYOUT: u32 = 1;
 /// `struct end`.
 pub(super) const END: usize = 20;
 /// `struct lease`.
-pub(super) const LEASE: usize = 96;
+pub(super) const LEASE: usize = 88;
+/// `struct flow`.
+pub(super) const FLOW: usize = 2 * END;
+/// So many connections of a device are remembered: `struct flows_of_one`.
+pub(super) const FLOWS: u32 = 2048;
 /// Why `guard` drops, in the order of `enum reason`.
 pub(super) const REASONS: [&str; 15] = [
     "no-lease",
@@ -104,7 +111,7 @@ pub(super) struct LeaseEntry {
 impl LeaseEntry {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(LEASE);
-        for long in [0, self.interval, self.burst, self.started] {
+        for long in [self.interval, self.burst, self.started] {
             put(&mut out, &long.to_ne_bytes());
         }
         for word in [self.process, self.user, self.group, self.queues] {
@@ -118,19 +125,28 @@ impl LeaseEntry {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let name = bytes.get(64..LEASE)?;
+        let name = bytes.get(56..LEASE)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(LeaseEntry {
-            interval: long(bytes, 8)?,
-            burst: long(bytes, 16)?,
-            started: long(bytes, 24)?,
-            process: word(bytes, 32)?,
-            user: word(bytes, 36)?,
-            group: word(bytes, 40)?,
-            queues: word(bytes, 44)?,
-            token: *bytes.get(48..)?.first_chunk()?,
+            interval: long(bytes, 0)?,
+            burst: long(bytes, 8)?,
+            started: long(bytes, 16)?,
+            process: word(bytes, 24)?,
+            user: word(bytes, 28)?,
+            group: word(bytes, 32)?,
+            queues: word(bytes, 36)?,
+            token: *bytes.get(40..)?.first_chunk()?,
             name: String::from_utf8_lossy(name).into_owned(),
         })
+    }
+
+    /// `struct rate`, with nothing sent yet; nothing without a limit.
+    pub(super) fn rate_bytes(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        for long in [0, self.interval, self.burst] {
+            put(&mut out, &long.to_ne_bytes());
+        }
+        (self.interval > 0).then_some(out)
     }
 
     /// How many packets a second it allows.
@@ -187,6 +203,7 @@ mod tests {
             token: [7; 16],
             name: "web".into(),
         };
+        assert_eq!(lease.bytes().len(), LEASE);
         assert_eq!(LeaseEntry::read(&lease.bytes()), Some(lease));
         assert_eq!(LeaseEntry::read(&[0; LEASE - 1]), None);
         for address in ["192.0.2.1:80", "[2001:db8::1]:443"] {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use super::closing::Foreign;
+use super::farewell;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
@@ -77,6 +78,8 @@ impl Daemon {
         let mut looked = Instant::now();
         loop {
             let wait = LOOK_EVERY.saturating_sub(looked.elapsed());
+            let more = self.farewells.say_some(&self.farewell);
+            let wait = if more { wait.min(farewell::PAUSE) } else { wait };
             let woken = self.wait(wait).map_err(DaemonError::io("cannot wait"))?;
             let mut changed = looked.elapsed() >= LOOK_EVERY;
             for who in woken {

@@ -8,7 +8,7 @@ use super::host::{self, LOOPBACK, View};
 use super::layout::{LeaseEntry, PortEntry};
 use super::leases::{Held, Lease};
 use super::process::Process;
-use super::{Daemon, DaemonError};
+use super::{Daemon, DaemonError, farewell, unlock};
 
 impl Daemon {
     /// The first look, and what an earlier broker has left.
@@ -51,7 +51,6 @@ impl Daemon {
                         // The kernel's answer can only be that it has gone.
                         let _ = self.hosts.remove(device);
                     }
-                    self.forget(device);
                     over.push(device);
                 }
             }
@@ -70,7 +69,10 @@ impl Daemon {
                 None => self.kernel.clear_port(at),
             }
         }
-        over.into_iter().for_each(|device| self.say_farewell(device));
+        for device in over {
+            self.say_farewell(device);
+            self.forget(device);
+        }
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
                 self.kernel.detach("guard", device);
@@ -239,17 +241,16 @@ impl Daemon {
         }
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
         let _ = self.hosts.remove(device);
-        self.forget(device);
         self.say_farewell(device);
+        self.forget(device);
+        let users = self.leases.values().map(|lease| lease.entry.user).collect();
+        self.kernel.keep_rates(&users);
         self.counters.ended += 1;
     }
 
-    /// Tells the peers of connections that the process has left behind.
-    fn say_farewell(&self, device: u32) {
-        for (own, other) in self.kernel.take_flows(device) {
-            // A peer that cannot be reached hears of it when it sends something.
-            let _ = self.farewell.say(own, other);
-        }
+    /// Tells the peers of connections that the process has left behind, soon.
+    fn say_farewell(&mut self, device: u32) {
+        self.farewells.add(self.kernel.take_flows(device));
     }
 
     /// The state of a device in the maps and the pins.
@@ -268,17 +269,17 @@ impl Daemon {
     pub(super) fn stop_everything(mut self) {
         self.end_all("the broker was stopped");
         self.audit.write(&Event { event: "stop", ..Event::default() });
-        let note = self.note_path();
-        if let Ok(before) = std::fs::read_to_string(&note) {
-            let _ = host::accept_local(before.trim());
-            let _ = std::fs::remove_file(&note);
+        while self.farewells.say_some(&self.farewell) {
+            std::thread::sleep(farewell::PAUSE);
         }
+        host::restore_loopback(&self.note_path());
         // The client that asked for the stop sees the connection end after everything has gone.
         if let Err(error) = self.kernel.remove() {
             let reason = error.to_string();
             self.audit.write(&Event { event: "error", reason: Some(&reason), ..Event::default() });
         }
         let _ = std::fs::remove_file(&self.socket);
+        unlock(self.lock, &self.socket);
     }
 }
 

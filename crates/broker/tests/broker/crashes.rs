@@ -258,6 +258,64 @@ fn a_policy_that_allows_less_takes_ports_away() {
     nothing_remains(&net, broker);
 }
 
+/// What the name says must not stop anybody for ever.
+#[test]
+fn a_broker_that_was_killed_is_swept_away_without_another_one() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, _) = serve(&net, 8000);
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
+    let sweep = || {
+        let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
+        net.host.run(sweep).unwrap()
+    };
+    // Not while it runs.
+    assert!(sweep().unwrap_err().to_string().contains("already"));
+    broker.kill();
+    assert!(sweep().unwrap());
+    assert!(net.interfaces().iter().all(|name| !name.starts_with("tcpk")));
+    assert!(!net.pins().exists() && !net.socket().exists());
+    assert_eq!(idle.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let names = std::fs::read_dir(net.directory.path()).unwrap().flatten();
+    let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("broker.")), "{names:?}");
+    let accept = || std::fs::read_to_string("/proc/sys/net/ipv4/conf/lo/accept_local").unwrap();
+    assert_eq!(net.host.run(accept).unwrap().trim(), "0");
+    assert!(!sweep().unwrap());
+    // With its last socket the kernel has the port back.
+    drop(holder);
+    net.kernel_echo(at(HOST4, 8000));
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+}
+
+/// Maps of another version would be misunderstood.
+#[test]
+fn the_state_of_another_version_is_refused_and_can_be_removed() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    broker.kill();
+    for name in ["ports", "leases", "flows"] {
+        let other = net.pins().join(format!("{name}_999"));
+        std::fs::rename(net.pins().join(format!("{name}_1")), other).unwrap();
+    }
+    let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
+    let mut options = transom_broker::daemon::Options::new(policy.unwrap());
+    options.socket = net.socket();
+    options.pins = net.pins();
+    let started = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
+    let error = started.unwrap_err().to_string();
+    assert!(error.contains("another version") && error.contains("broker stop"), "{error}");
+    // Everything goes on meanwhile.
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
+    assert!(net.host.run(sweep).unwrap().unwrap());
+    assert!(!net.interfaces().contains(&device) && !net.pins().exists());
+    drop(holder);
+    nothing_remains(&net, BrokerProcess::start(&net, RULES));
+}
+
 #[test]
 fn a_second_broker_is_refused_and_a_stop_ends_everything() {
     let Some(net) = Net::new() else { return };

@@ -133,7 +133,7 @@ fn rule_text(rule: &Rule) -> String {
     }
     let _ = write!(text, "; {} devices, {} ports at most", rule.devices, rule.most_ports);
     if let Some(rate) = rule.packets_per_second {
-        let _ = write!(text, ", {rate} packets a second each");
+        let _ = write!(text, ", {rate} packets a second");
     }
     text
 }
