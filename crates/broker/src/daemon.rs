@@ -116,6 +116,12 @@ pub struct Daemon {
     farewells: Farewells,
     audit: Audit,
     counters: Counters,
+    /// The number before that of the first list of peers.
+    lists: u32,
+    /// How many ports the programs had given back to the kernel at the last look.
+    taken: u64,
+    /// How often refusals are written into the log, and how many were left out.
+    refusals: (Pace, u64),
     socket: PathBuf,
     stop: (OwnedFd, OwnedFd),
     /// Last, so that nobody else starts before everything else is over.
@@ -171,6 +177,9 @@ impl Daemon {
             namespace: own_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
+            lists: 0,
+            taken: 0,
+            refusals: (Pace::default(), 0),
             farewell: Farewell::open(),
             farewells: Farewells::default(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)

@@ -10,10 +10,9 @@ use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
 use transom_bpf::{
     Aligned, BpfError, Loaded, PinDirectory, attach_tcx, mount, open, tcx_device, update,
 };
-use transom_device::interface::IpPrefix;
 
 use super::DaemonError;
-use super::layout::{self, DEMUX, LAYOUT, LeaseEntry, PortEntry, REASONS};
+use super::layout::{self, DEMUX, LAYOUT, LeaseEntry, PortEntry, REASONS, TAKEN};
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
@@ -308,10 +307,26 @@ impl Kernel {
         Self::reconcile(&self.uplinks, &keys, &1u32.to_ne_bytes())
     }
 
-    /// The lists of peers by their numbers.
-    pub(super) fn set_peers(&self, lists: &[(u32, &IpPrefix)]) -> Result<(), DaemonError> {
-        let keys: Vec<_> = lists.iter().map(|(list, net)| layout::peer(*list, net)).collect();
-        Self::reconcile(&self.peers, &keys, &[1])
+    /// The keys of all lists of peers.
+    pub(super) fn peers(&self) -> Vec<Vec<u8>> {
+        self.peers.keys().collect()
+    }
+
+    pub(super) fn add_peers(&self, keys: &[Vec<u8>]) -> Result<(), DaemonError> {
+        keys.iter().try_for_each(|key| Self::set(&self.peers, key, &[1]))
+    }
+
+    pub(super) fn clear_peers(&self, keys: &[Vec<u8>]) {
+        keys.iter().for_each(|key| Self::clear(&self.peers, key));
+    }
+
+    /// How many ports the programs have given back to the kernel.
+    pub(super) fn taken(&self) -> u64 {
+        self.demux_counts()
+            .iter()
+            .filter(|count| count.name == TAKEN)
+            .map(|count| count.count)
+            .sum()
     }
 }
 

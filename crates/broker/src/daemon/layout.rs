@@ -33,13 +33,15 @@ pub(super) const REASONS: [&str; 15] = [
     "peer",
     "kernel",
 ];
+/// The counter of ports that the kernel has taken.
+pub(super) const TAKEN: &str = "kernel-listens";
 /// The counters of `demux`, in the order of `struct demux_counts`.
 pub(super) const DEMUX: [&str; 9] = [
     "packets",
     "icmp-errors",
     "fragments",
     "device-gone",
-    "kernel-listens",
+    TAKEN,
     "spoofed",
     "peer",
     "failed",
@@ -165,6 +167,11 @@ pub(super) fn peer(list: u32, network: &IpPrefix) -> Vec<u8> {
     put(&mut out, &list.to_ne_bytes());
     put(&mut out, &octets(network.address()));
     out
+}
+
+/// The number of the list in a key of the map of peers.
+pub(super) fn list_of(key: &[u8]) -> Option<u32> {
+    word(key, 4)
 }
 
 /// Adds up numbers of 64 bits, one row for each processor.

@@ -19,6 +19,7 @@ use super::layout::{LeaseEntry, PortEntry, REASONS};
 use super::leases::{Held, Lease, is_token, token_text};
 use super::process::Process;
 use super::{Daemon, DaemonError, host};
+use crate::policy::Rule;
 use crate::protocol::{
     Address, ErrorKind, Host, LONGEST, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Page, Port,
     Refused, Reply, Request, SHOWN_PORTS, Status, Token, Uplink,
@@ -40,6 +41,13 @@ type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
 
 fn refused<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Refused> {
     Err(Refused::new(kind, message))
+}
+
+/// The time of a packet at a rule's rate and how far ahead of the clock packets may be, in nanoseconds; the time is 0 without a rate.
+pub(super) fn rate_of(rule: &Rule) -> (u64, u64) {
+    let each = rule.packets_per_second.map(|rate| (1_000_000_000 / u64::from(rate.max(1))).max(1));
+    let interval = each.unwrap_or(0);
+    (interval, (interval * BURST_PACKETS).max(BURST))
 }
 
 /// The cause is for the log; who asks gets the words that are not about this machine.
@@ -139,15 +147,15 @@ impl Daemon {
                 );
             }
         }
-        let interval = rule.packets_per_second.map_or(0, |rate| 1_000_000_000 / u64::from(rate));
+        let (interval, burst) = rate_of(rule);
         let mut token = [0; 16];
         match getrandom(&mut token, GetRandomFlags::empty()) {
             Ok(length) if length == token.len() => {}
             _ => return refused(ErrorKind::Failed, "there is no randomness"),
         }
         let entry = LeaseEntry {
-            interval: if rule.packets_per_second.is_some() { interval.max(1) } else { 0 },
-            burst: (interval * BURST_PACKETS).max(BURST),
+            interval,
+            burst,
             started: process.started,
             process: connection.process,
             user: caller.user,
@@ -157,8 +165,9 @@ impl Daemon {
             name: name.to_owned(),
         };
         let (device, made) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
-        let lease =
-            Lease { entry, device: made.name, process, ports: BTreeMap::new(), connected: true };
+        let ports = BTreeMap::new();
+        let device_name = made.name;
+        let lease = Lease { entry, caller, device: device_name, process, ports, connected: true };
         self.leases.insert(device, lease);
         self.counters.leases += 1;
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -238,10 +247,9 @@ impl Daemon {
     fn host_for(&self, device: u32) -> Host {
         let mtu = self.view.mtu();
         let Some(lease) = self.leases.get(&device) else { return Host::default() };
-        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
         let may = |at: &&Address| {
             let mut rules = self.policy.rules.iter();
-            rules.any(|rule| rule.lets(&caller, at.address))
+            rules.any(|rule| rule.lets(&lease.caller, at.address))
         };
         Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
     }
@@ -343,8 +351,7 @@ impl Daemon {
         let mine = |lease: &&Lease| lease.entry.user == user;
         let have: usize =
             self.leases.values().filter(mine).map(|lease| lease.places().count()).sum();
-        let caller = crate::policy::Caller::new(user, lease.entry.group);
-        let most = self.policy.first(&caller).map_or(0, |rule| rule.most_ports) as usize;
+        let most = self.policy.first(&lease.caller).map_or(0, |rule| rule.most_ports) as usize;
         let again = lease.ports.contains_key(&seen.cookie);
         let kept: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
         if !again && user != 0 && kept >= self.most_sockets {
@@ -364,10 +371,9 @@ impl Daemon {
         port: u16,
     ) -> Vec<(SocketAddr, u32)> {
         let Some(lease) = self.leases.get(&device) else { return Vec::new() };
-        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
         let ephemeral = host::ephemeral();
         let allowed = addresses.iter().filter_map(|address| {
-            let rule = self.policy.allows(&caller, *address, port, &ephemeral)?;
+            let rule = self.policy.allows(&lease.caller, *address, port, &ephemeral)?;
             Some((SocketAddr::new(*address, port), self.peers_of(rule)))
         });
         allowed.collect()
@@ -376,7 +382,7 @@ impl Daemon {
     /// The number of a rule's list of peers; 0 if it has none.
     fn peers_of(&self, rule: usize) -> u32 {
         match self.policy.rules.get(rule) {
-            Some(found) if !found.peers.is_empty() => rule as u32 + 1,
+            Some(found) if !found.peers.is_empty() => self.lists + rule as u32 + 1,
             _ => 0,
         }
     }
@@ -415,6 +421,7 @@ impl Daemon {
             device: Some(&lease.device),
             port: port.map(|port| port.to_string()),
             reason,
+            ..Event::default()
         };
         self.audit.write(&event);
     }

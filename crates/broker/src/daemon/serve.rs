@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use super::audit::Event;
 use super::closing::Foreign;
 use super::farewell;
 use super::{Daemon, DaemonError, Ended};
@@ -208,6 +209,7 @@ impl Daemon {
                     ErrorKind::Malformed | ErrorKind::Version => self.counters.malformed += 1,
                     _ => self.counters.refused += 1,
                 }
+                self.tell_refusal(number, &refused.message);
                 (Err(refused), Vec::new())
             }
         };
@@ -219,6 +221,27 @@ impl Daemon {
         let lent: Vec<_> = lent.iter().map(AsFd::as_fd).collect();
         self.reply(number, &outcome, &lent);
         stopping
+    }
+
+    /// Refusals are in the log too, but nobody fills the disk with them.
+    fn tell_refusal(&mut self, number: u64, reason: &str) {
+        let Some(connection) = self.connections.get(&number) else { return };
+        let (pace, left_out) = &mut self.refusals;
+        if !pace.allows(connection.caller.user, Instant::now()) {
+            *left_out += 1;
+            return;
+        }
+        let left_out = Some(std::mem::take(left_out)).filter(|count| *count > 0);
+        let lease = connection.lease.and_then(|device| self.leases.get(&device));
+        self.audit.write(&Event {
+            event: "refused",
+            user: Some(connection.caller.user),
+            process: Some(connection.process),
+            device: lease.map(|lease| lease.device.as_str()),
+            reason: Some(reason),
+            left_out,
+            ..Event::default()
+        });
     }
 
     /// Sends an answer. A client that does not read answers is not served any more.

@@ -243,15 +243,47 @@ fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no
 }
 
 #[test]
+fn a_new_policy_holds_for_leases_too() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    assert_eq!(net.lease(&device).packets_per_second, None);
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
+    broker.kill();
+    // Another rate, and a list of peers that has the neighbour.
+    let other = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\npackets-per-second = 100000\n";
+    let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.2\"]\n"));
+    assert_eq!(net.lease(&device).packets_per_second, Some(100_000));
+    assert!(comes_back(&mut idle, 100_000));
+    // One that has not.
+    broker.kill();
+    let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.9\"]\n"));
+    idle.write_all(&[7; 1000]).unwrap();
+    until("the neighbour is not spoken with", || net.demuxed("peer") > 0);
+    // No rule at all.
+    broker.kill();
+    let broker = BrokerProcess::start(&net, "[[allow]]\nuser = 65533\n");
+    assert_eq!(net.status().leases, []);
+    assert!(!net.interfaces().contains(&device));
+    drop(holder);
+    nothing_remains(&net, broker);
+}
+
+#[test]
 fn a_policy_that_allows_less_takes_ports_away() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let (holder, device) = serve(&net, 8000);
     holder.bind(at(HOST4, 8001)).unwrap();
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
     broker.kill();
     let less = "[[allow]]\nuser = 65534\nports = \"8001\"\n";
     let broker = BrokerProcess::start(&net, less);
     assert_eq!(net.lease(&device).ports, [at(HOST4, 8001)]);
+    // The peers of what is taken away hear of it.
+    assert_eq!(idle.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let refused = net.connect(at(HOST4, 8000)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     drop(holder);
