@@ -391,6 +391,85 @@ mod tests {
         assert_eq!(write_request(&Request::AddPort), bare.as_bytes());
     }
 
+    /// Whatever comes, it is a message or an error. A message reads as it was written.
+    #[test]
+    fn garbage_is_an_error_and_no_more() {
+        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed as usize % below
+        };
+        let lease = LeaseStatus {
+            device: "tcpk0".into(),
+            index: 1,
+            name: "x".into(),
+            process: 1,
+            user: 1,
+            connected: true,
+            packets_per_second: Some(1),
+            ports: vec!["[::1]:1".parse().unwrap()],
+            more_ports: 1,
+            received_packets: 1,
+            received_bytes: 1,
+            sent_packets: 1,
+            sent_bytes: 1,
+            drops: vec![Count { name: "rate".into(), count: 1 }],
+        };
+        let status = Status { leases: vec![lease], ..Status::default() };
+        let good = [
+            write_request(&Request::Open { name: "web".into(), queues: 2 }),
+            write_request(&Request::Resume { token: Token("00".repeat(16)) }),
+            write_request(&Request::RemovePort { id: u64::MAX }),
+            write_request(&Request::List { after: 7 }),
+            write_reply(&Ok(Reply::Leases(Page { status, next: Some(1) }))),
+            write_reply(&Err(Refused::new(ErrorKind::Limit, "no"))),
+        ];
+        let tokens: [&[u8]; 14] = [
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b"\"",
+            b":",
+            b",",
+            b"null",
+            b"-1",
+            b"1e999",
+            b"\\u0000",
+            b"\xff",
+            b"18446744073709551616",
+            b"{\"version\":1,",
+        ];
+        for round in 0..60_000 {
+            let mut bytes = good[round % good.len()].clone();
+            for _ in 0..random(4) {
+                let at = random(bytes.len());
+                match random(4) {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => drop(bytes.splice(at..at, tokens[random(tokens.len())].iter().copied())),
+                    2 => bytes.truncate(at + 1),
+                    _ => {
+                        let part = bytes[at..].to_vec();
+                        bytes.extend(part);
+                    }
+                }
+            }
+            if let Ok(request) = read_request(&bytes) {
+                assert_eq!(read_request(&write_request(&request)).unwrap(), request);
+            }
+            if let Ok(reply) = read_reply(&bytes) {
+                assert_eq!(read_reply(&write_reply(&Ok(reply.clone()))).unwrap(), reply);
+            }
+        }
+        // Deep nesting takes no stack.
+        for open in ["[", "{\"a\":", "{\"version\":1,\"request\":{\"open\":"] {
+            let deep = open.repeat(LONGEST / open.len());
+            assert_eq!(read_request(deep.as_bytes()).unwrap_err().kind, ErrorKind::Malformed);
+        }
+    }
+
     #[test]
     fn another_version_is_named_and_unknown_fields_are_errors() {
         let kind = |text: &str| read_request(text.as_bytes()).unwrap_err().kind;

@@ -145,7 +145,10 @@ impl Daemon {
                             // The lease goes on without it.
                             let _ = self.kernel.set_port(at, entry);
                         }
-                        None => self.drop_place(device, cookie, at, "the policy has changed"),
+                        None => {
+                            self.farewells.add(self.kernel.take_flows_at(device, at));
+                            self.drop_place(device, cookie, at, "the policy has changed");
+                        }
                     }
                 }
             }
@@ -159,7 +162,6 @@ impl Daemon {
         {
             held.at.remove(&at);
         }
-        self.farewells.add(self.kernel.take_flows_at(device, at));
         self.tell(device, "port-end", Some(at), Some(reason));
     }
 
@@ -175,6 +177,7 @@ impl Daemon {
         });
         for (device, cookie, at) in held.collect::<Vec<_>>() {
             if self.kernel.port(at).is_none_or(|port| port.device != device) {
+                self.farewells.add(self.kernel.take_flows_at(device, at));
                 self.drop_place(device, cookie, at, "a socket of the kernel's listens there");
             }
         }

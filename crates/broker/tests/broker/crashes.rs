@@ -226,6 +226,31 @@ fn a_process_that_is_killed_while_there_is_no_broker_is_cleaned_up() {
     nothing_remains(&net, broker);
 }
 
+/// The other order: the process is killed, and the broker before it has done anything about that.
+#[test]
+fn a_broker_that_is_killed_right_after_a_process_leaves_nothing_to_it() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    for _ in 0..2 {
+        let ((mut victim, device), (other, _)) = (serve(&net, 8000), serve(&net, 8001));
+        let (reset, lasting) = (Transfer::start(&net, 8000), Transfer::start(&net, 8001));
+        reset.goes_on();
+        lasting.goes_on();
+        victim.kill();
+        broker.kill();
+        let since = Instant::now();
+        lasting.goes_on();
+        broker = BrokerProcess::start(&net, RULES);
+        reset.expect_reset(since);
+        assert!(!net.interfaces().contains(&device));
+        assert_eq!(net.status().leases.len(), 1);
+        lasting.goes_on();
+        drop(other);
+        lasting.expect_reset(Instant::now());
+    }
+    nothing_remains(&net, broker);
+}
+
 #[test]
 fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no_broker() {
     let Some(net) = Net::new() else { return };

@@ -23,6 +23,10 @@ mod support;
 #[cfg(feature = "daemon")]
 mod takeover;
 
+mod unit;
+#[cfg(feature = "daemon")]
+mod victims;
+
 #[cfg(not(feature = "daemon"))]
 #[test]
 fn the_broker() {
