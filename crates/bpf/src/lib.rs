@@ -28,6 +28,6 @@ pub use error::BpfError;
 #[cfg(feature = "libbpf")]
 pub use libbpf_rs;
 #[cfg(feature = "libbpf")]
-pub use object::{Loaded, open, set_capacity, set_constants};
+pub use object::{Loaded, lru_map, open, set_capacity, set_constants};
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

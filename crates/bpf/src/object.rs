@@ -1,6 +1,6 @@
 //! From bytes to programs that run.
 
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut};
 
 use crate::error::listen;
 use crate::{Aligned, BpfError};
@@ -67,4 +67,17 @@ impl Loaded {
         let found = found.ok_or_else(|| BpfError::missing(name))?;
         MapHandle::try_from(&found).map_err(BpfError::of(format!("cannot open the map {name}")))
     }
+}
+
+/// Makes a map that forgets its oldest entries, to be put into a map of maps. Sizes are in bytes.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn lru_map(name: &str, key: u32, value: u32, entries: u32) -> Result<MapHandle, BpfError> {
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::LruHash, Some(name), key, value, entries, &options)
+        .map_err(BpfError::of(format!("cannot make the map {name}")))
 }

@@ -5,9 +5,8 @@
 #include "packet.h"
 
 struct arrival {
-	u32 source[4];
+	struct end from; // the port of TCP only
 	struct end to;   // whose packet this is
-	u16 source_port; // of TCP
 	u8 flags;        // of TCP
 	u8 kind;
 	u32 id;          // of a fragment
@@ -27,7 +26,7 @@ static __always_inline int read_segment(struct __sk_buff *ctx, u32 at, struct ar
 	if (bpf_skb_load_bytes(ctx, at, &tcp, sizeof(tcp)))
 		return OTHER;
 	found->to.port = tcp.destination;
-	found->source_port = tcp.source;
+	found->from.port = tcp.source;
 	found->flags = tcp.flags;
 	return kind;
 }
@@ -75,7 +74,7 @@ static __always_inline int read_ipv4(struct __sk_buff *ctx, u32 at, struct arriv
 	length = (ip.version_length & 15) * 4;
 	if (ip.version_length >> 4 != 4 || length < sizeof(ip))
 		return OTHER;
-	map_ipv4(found->source, ip.source);
+	map_ipv4(found->from.address, ip.source);
 	map_ipv4(found->to.address, ip.destination);
 	found->id = ip.id;
 	if (ip.protocol == TCP) {
@@ -96,7 +95,7 @@ static __always_inline int read_ipv6(struct __sk_buff *ctx, u32 at, struct arriv
 
 	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6 || is_mapped(ip.source) || is_mapped(ip.destination))
 		return OTHER;
-	__builtin_memcpy(found->source, ip.source, 16);
+	__builtin_memcpy(found->from.address, ip.source, 16);
 	__builtin_memcpy(found->to.address, ip.destination, 16);
 	at += sizeof(ip);
 	next = ip.next;
@@ -137,6 +136,6 @@ static __always_inline void read_arrival(struct __sk_buff *ctx, u32 at, struct a
 static __always_inline void name_fragment(const struct arrival *found, struct fragment_key *key)
 {
 	key->id = found->id;
-	__builtin_memcpy(key->source, found->source, 16);
+	__builtin_memcpy(key->source, found->from.address, 16);
 	__builtin_memcpy(key->destination, found->to.address, 16);
 }

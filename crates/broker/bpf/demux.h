@@ -15,34 +15,6 @@ static __always_inline int is_local(const u32 *address)
 	return bpf_map_lookup_elem(&locals, &key) != 0;
 }
 
-// Whether a socket of the kernel listens there after all. Then the port is the kernel's.
-static __always_inline int kernel_listens(struct __sk_buff *ctx, const struct arrival *found)
-{
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *socket;
-	u32 size, state;
-
-	if (ctx->protocol == bpf_htons(ETHERTYPE_IPV4)) {
-		tuple.ipv4.saddr = found->source[3];
-		tuple.ipv4.daddr = found->to.address[3];
-		tuple.ipv4.sport = found->source_port;
-		tuple.ipv4.dport = found->to.port;
-		size = sizeof(tuple.ipv4);
-	} else {
-		__builtin_memcpy(tuple.ipv6.saddr, found->source, 16);
-		__builtin_memcpy(tuple.ipv6.daddr, found->to.address, 16);
-		tuple.ipv6.sport = found->source_port;
-		tuple.ipv6.dport = found->to.port;
-		size = sizeof(tuple.ipv6);
-	}
-	socket = bpf_skc_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
-	if (!socket)
-		return 0;
-	state = socket->state;
-	bpf_sk_release(socket);
-	return state == BPF_TCP_LISTEN;
-}
-
 // Whose a fragment without ports is; 0 for nobody's.
 static __always_inline u32 owner_of_fragment(const struct arrival *found)
 {
@@ -73,7 +45,7 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 	struct arrival found = {};
 	struct counts *counts;
 	struct port *port;
-	u32 device, mtu = 0;
+	u32 device, state, mtu = 0;
 
 	if (!total)
 		return NEXT;
@@ -87,25 +59,31 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 			return NEXT;
 	} else {
 		port = bpf_map_lookup_elem(&ports, &found.to);
+		state = port && found.kind != ERROR ? kernel_socket(ctx, &found.to, &found.from) : 0;
+		// The holder has set SO_REUSEADDR on its socket again, and somebody else has connected from the port. That connection is the kernel's.
+		if (is_connection(state)) {
+			__sync_fetch_and_add(&total->connection, 1);
+			port = 0;
+		}
 		if (found.kind == FIRST)
 			remember_fragment(&found, port ? port->device : 0);
 		if (!port)
 			return NEXT;
 		device = port->device;
 		// Whoever holds the port has let go of its socket, and somebody else listens there now.
-		if ((found.flags & (SYN | ACK)) == SYN && found.kind != ERROR && kernel_listens(ctx, &found)) {
+		if ((found.flags & (SYN | ACK)) == SYN && state == BPF_TCP_LISTEN) {
 			bpf_map_delete_elem(&ports, &found.to);
 			__sync_fetch_and_add(&total->kernel, 1);
 			return NEXT;
 		}
 		// An error may come from any router on the way.
-		if (found.kind != ERROR && !peer_allowed(port->peers, found.source)) {
+		if (found.kind != ERROR && !peer_allowed(port->peers, found.from.address)) {
 			__sync_fetch_and_add(&total->peer, 1);
 			return DROP;
 		}
 	}
 	// The kernel would drop it too.
-	if (!own && is_local(found.source)) {
+	if (!own && is_local(found.from.address)) {
 		__sync_fetch_and_add(&total->spoofed, 1);
 		return DROP;
 	}

@@ -125,23 +125,29 @@ static __always_inline int check_offload(struct __sk_buff *ctx, struct departure
 }
 
 // A bucket that leaks: each packet takes its time, and the sum may be ahead of the clock by the burst.
-static __always_inline int within_rate(struct lease *lease, u32 packets)
+static __always_inline int within_rate(const struct lease *lease, u32 packets)
 {
 	u64 cost, now, before, after;
+	struct rate *rate;
+	u32 user;
 
 	if (!lease->interval)
 		return 1;
-	cost = lease->interval * packets;
+	user = lease->user;
+	rate = bpf_map_lookup_elem(&rates, &user);
+	if (!rate)
+		return 0;
+	cost = rate->interval * packets;
 	now = bpf_ktime_get_ns();
 	for (int i = 0; i < 8; i++) {
-		before = lease->free_at;
+		before = rate->free_at;
 		after = (before > now ? before : now) + cost;
-		if (after > now + lease->burst)
+		if (after > now + rate->burst)
 			return 0;
-		if (__sync_val_compare_and_swap(&lease->free_at, before, after) == before)
+		if (__sync_val_compare_and_swap(&rate->free_at, before, after) == before)
 			return 1;
 	}
-	// Several queues at the same moment; one of them wins each time.
+	// Several queues or devices at the same moment; one of them wins each time.
 	return 0;
 }
 
@@ -253,6 +259,9 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	port = bpf_map_lookup_elem(&ports, &p->from);
 	if (!port || port->device != ctx->ifindex)
 		return FOREIGN;
+	// Somebody else's connection of the kernel's, from the same port.
+	if (is_connection(kernel_socket(ctx, &p->from, &p->to)))
+		return FOREIGN;
 	if (is_nowhere(&p->to))
 		return DESTINATION;
 	if (!peer_allowed(port->peers, p->to.address))
@@ -268,11 +277,15 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 static __always_inline void follow(u32 device, const struct departure *p)
 {
 	struct flow flow = { .from = p->from, .to = p->to };
+	void *own = bpf_map_lookup_elem(&flows, &device);
+	u8 there = 1;
 
+	if (!own)
+		return;
 	if (p->flags & (FIN | RST))
-		bpf_map_delete_elem(&flows, &flow);
+		bpf_map_delete_elem(own, &flow);
 	else
-		bpf_map_update_elem(&flows, &flow, &device, BPF_ANY);
+		bpf_map_update_elem(own, &flow, &there, BPF_ANY);
 }
 
 SEC("tcx/ingress")

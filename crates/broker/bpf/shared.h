@@ -12,11 +12,10 @@ struct port {
 	u64 cookie; // of the kernel socket that holds the port
 };
 
-// A device that is lent. The programs use the first three; the rest is for a broker that starts anew.
+// A device that is lent. The programs use `interval` and `user`; the rest is for a broker that starts anew.
 struct lease {
-	u64 free_at;  // when the packets sent so far would have left at the allowed rate, nanoseconds of the monotonic clock
 	u64 interval; // nanoseconds for each packet at the allowed rate, or 0 for any rate
-	u64 burst;    // so far ahead of the clock `free_at` may be, nanoseconds
+	u64 burst;    // so far ahead of the clock the packets may be, nanoseconds
 	u64 started;  // when the process started, in clock ticks since the boot
 	u32 process;
 	u32 user;
@@ -24,6 +23,13 @@ struct lease {
 	u32 queues;
 	u8 token[16];
 	u8 name[32];
+};
+
+// What a user has sent from all devices that have a rate.
+struct rate {
+	u64 free_at;  // when the packets sent so far would have left at the allowed rate, nanoseconds of the monotonic clock
+	u64 interval; // as in the lease
+	u64 burst;
 };
 
 // Why guard drops. User space has the words (src/daemon/layout.rs).
@@ -49,6 +55,7 @@ struct demux_counts {
 	u64 spoofed;   // dropped: from outside, with an address of the host
 	u64 peer;      // dropped: from a peer that the policy does not allow
 	u64 failed;    // dropped: a change that the kernel refused
+	u64 connection; // left to the kernel: it has that connection
 };
 
 // A connection that a process has begun or answered.
@@ -75,8 +82,22 @@ struct MAP(BPF_MAP_TYPE_HASH, 4096, struct end, u8) locals SEC(".maps");
 struct MAP(BPF_MAP_TYPE_HASH, 256, u32, u32) uplinks SEC(".maps");
 // First fragments: whose the others are. It forgets the oldest.
 struct MAP(BPF_MAP_TYPE_LRU_HASH, 4096, struct fragment_key, u32) fragments SEC(".maps");
-// Connections by device, so that their peers hear of it when a process is killed. It forgets the oldest.
-struct MAP(BPF_MAP_TYPE_LRU_HASH, 65536, struct flow, u32) flows SEC(".maps");
+struct MAP(BPF_MAP_TYPE_HASH, 4096, u32, struct rate) rates SEC(".maps");
+// Connections of a device, so that their peers hear of it when a process is killed. It forgets the oldest. Each device has one of its own: nobody
+// makes it forget the connections of others.
+struct flows_of_one {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 2048);
+	// By size: the compiler does not describe a type that is only named in here.
+	__uint(key_size, sizeof(struct flow));
+	__uint(value_size, 1);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__array(values, struct flows_of_one);
+} flows SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 16384);

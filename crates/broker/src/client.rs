@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::protocol::{
-    self, DEFAULT_PATH, ErrorKind, Host, Opened, Port, Refused, Reply, Request, Status,
+    self, DEFAULT_PATH, ErrorKind, Host, Opened, Page, Port, Refused, Reply, Request, Status,
 };
 use crate::wire;
 
@@ -323,14 +323,25 @@ impl Lease {
     }
 }
 
-/// The leases, as far as the broker at `path` shows them to this user.
+/// The leases, as far as the broker at `path` shows them to this user: all pages. The counters are those of the last page.
 ///
 /// # Errors
 /// When nobody answers, or not with that.
 pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
-    match exchange(&reach(path.as_ref())?, &Request::List, None)?.0 {
-        Reply::Leases(status) => Ok(status),
-        _ => Err(BrokerError::Unexpected),
+    let connection = reach(path.as_ref())?;
+    let (mut leases, mut after) = (Vec::new(), 0);
+    loop {
+        let Reply::Leases(page) = exchange(&connection, &Request::List { after }, None)?.0 else {
+            return Err(BrokerError::Unexpected);
+        };
+        let Page { mut status, next } = page;
+        leases.append(&mut status.leases);
+        match next {
+            None => return Ok(Status { leases, ..status }),
+            Some(next) if next > after => after = next,
+            // It would never end.
+            Some(_) => return Err(BrokerError::Unexpected),
+        }
     }
 }
 

@@ -9,6 +9,9 @@
 //! - `tending`: the work without a request, and the state that a new broker finds.
 //! - `serve`: the loop.
 //! - `closing`: the ends of descriptors from others.
+//! - `crowds`: how often something may be asked for.
+//! - `sweep`: the end of a broker that does not run any more.
+//! - `occupied`: ports where the kernel has other sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SocketAddrUnix, SocketFlags};
+use transom_device::diag::Diag;
 use transom_device::host::{Changes, Hosts};
 use transom_device::interface::Interfaces;
 use transom_device::port_socket::namespace_of;
@@ -27,23 +31,28 @@ use crate::wire;
 
 mod audit;
 mod closing;
+mod crowds;
 mod error;
 mod farewell;
 mod host;
 mod kernel;
 mod layout;
 mod leases;
+mod occupied;
 mod process;
 mod requests;
 mod serve;
+mod sweep;
 mod tending;
 
 pub use error::DaemonError;
 pub use serve::Stopper;
+pub use sweep::sweep;
 
 use audit::{Audit, Event};
 use closing::Closer;
-use farewell::Farewell;
+use crowds::Pace;
+use farewell::{Farewell, Farewells};
 use host::View;
 use kernel::Kernel;
 use leases::Leases;
@@ -89,20 +98,34 @@ pub struct Daemon {
     hosts: Hosts,
     interfaces: Interfaces,
     changes: Changes,
+    diag: Diag,
     view: View,
     leases: Leases,
     closer: Closer,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
+    /// Nobody is let in before.
+    paused_until: Option<std::time::Instant>,
+    /// How often devices are made.
+    pace: Pace,
+    /// So many sockets of ports are kept at most.
+    most_sockets: usize,
     namespace: u64,
     farewell: Farewell,
+    farewells: Farewells,
     audit: Audit,
     counters: Counters,
+    /// The number before that of the first list of peers.
+    lists: u32,
+    /// How many ports the programs had given back to the kernel at the last look.
+    taken: u64,
+    /// How often refusals are written into the log, and how many were left out.
+    refusals: (Pace, u64),
     socket: PathBuf,
     stop: (OwnedFd, OwnedFd),
     /// Last, so that nobody else starts before everything else is over.
-    _lock: std::fs::File,
+    lock: std::fs::File,
 }
 
 /// The reason why [`Daemon::run`] ended.
@@ -132,7 +155,6 @@ impl Daemon {
             return Err(DaemonError::NoTypes);
         }
         let lock = lock(&socket)?;
-        raise_descriptors();
         let audit = Audit::open(policy.audit.as_deref());
         let mut daemon = Daemon {
             audit: audit.map_err(DaemonError::io("cannot open the audit log"))?,
@@ -142,21 +164,29 @@ impl Daemon {
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             changes: Changes::of_addresses()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
+            diag: Diag::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
             view: View::default(),
             leases: Leases::new(),
             closer: Closer::default(),
             listener: listen(&socket)?,
             connections: BTreeMap::new(),
             next_connection: 0,
+            paused_until: None,
+            pace: Pace::default(),
+            most_sockets: raise_descriptors(),
             namespace: own_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
+            lists: 0,
+            taken: 0,
+            refusals: (Pace::default(), 0),
             farewell: Farewell::open(),
+            farewells: Farewells::default(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,
             socket,
-            _lock: lock,
+            lock,
         };
         daemon.take_over()?;
         daemon.audit.write(&Event { event: "start", ..Event::default() });
@@ -182,12 +212,33 @@ fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
         std::fs::create_dir_all(directory).map_err(failed())?;
     }
     let path = beside(socket, ".lock");
-    let file = std::fs::File::create(&path).map_err(failed())?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(DaemonError::Running { path }),
-        Err(errno) => Err(failed()(errno.into())),
+    loop {
+        let file = std::fs::File::create(&path).map_err(failed())?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(DaemonError::Running { path }),
+            Err(errno) => return Err(failed()(errno.into())),
+        }
+        // A broker that stopped at this moment has taken the name away, and others may lock another file.
+        if is_named(&file, &path) {
+            return Ok(file);
+        }
     }
+}
+
+fn is_named(file: &std::fs::File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(own), Ok(there)) => number(own) == number(there),
+        _ => false,
+    }
+}
+
+/// Gives the lock up, and takes its file away before.
+fn unlock(lock: std::fs::File, socket: &Path) {
+    let _ = std::fs::remove_file(beside(socket, ".lock"));
+    drop(lock);
 }
 
 /// Everybody may ask; the policy says who gets something.
@@ -206,13 +257,17 @@ fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
     Ok(socket)
 }
 
-/// Each port costs a descriptor.
-fn raise_descriptors() {
+/// Each port costs a descriptor, and so does much else: the number for ports.
+fn raise_descriptors() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Fewer ports then.
     let _ = setrlimit(Resource::Nofile, limit);
+    let all = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    // A connection has two, and a lease one.
+    let others = 2 * (serve::MOST + serve::RESERVED) + 4096;
+    all.saturating_sub(others).max(all / 2)
 }
 
 fn own_namespace() -> io::Result<u64> {

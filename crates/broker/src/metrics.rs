@@ -13,12 +13,18 @@ pub fn text(status: &Status) -> String {
     let attached = status.uplinks.iter().filter(|uplink| uplink.attached).count();
     one(&mut text, "uplinks", "gauge", "Interfaces where packets are looked at.", attached as u64);
     one(&mut text, "leases", "gauge", "Devices that are lent.", status.leases.len() as u64);
-    many(&mut text, "requests_total", "What the broker did.", "event", &status.broker);
-    many(&mut text, "demux_total", "What came in for lent ports.", "event", &status.demux);
+    many(
+        &mut text,
+        "requests_total",
+        "Requests to the broker, by outcome.",
+        "event",
+        &status.broker,
+    );
+    many(&mut text, "demux_total", "Packets for lent ports, by outcome.", "event", &status.demux);
     many(
         &mut text,
         "guard_drops_total",
-        "Dropped of what processes sent.",
+        "Packets from processes that the guard dropped, by reason.",
         "reason",
         &status.guard,
     );
@@ -29,7 +35,7 @@ pub fn text(status: &Status) -> String {
         ("lease_received_bytes", "Bytes handed to the process.", |lease| lease.received_bytes),
         ("lease_sent_packets", "Packets that left.", |lease| lease.sent_packets),
         ("lease_sent_bytes", "Bytes that left.", |lease| lease.sent_bytes),
-        ("lease_dropped_packets", "Packets that did not.", |lease| {
+        ("lease_dropped_packets", "Packets of the process that were dropped.", |lease| {
             lease.drops.iter().map(|count| count.count).sum()
         }),
     ];
@@ -80,6 +86,7 @@ mod tests {
             connected: true,
             packets_per_second: None,
             ports: Vec::new(),
+            more_ports: 0,
             received_packets: 3,
             received_bytes: 4,
             sent_packets: 5,

@@ -31,17 +31,35 @@ pub const DEVICES: u16 = 4;
 /// So many ports a user holds unless something else is said.
 pub const PORTS: u32 = 4096;
 
+/// So many devices there are on the host unless something else is said.
+pub const MOST_DEVICES: u32 = 1024;
+
 /// The broker's rules, and its interfaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The interfaces whose addresses are lent.
     pub uplinks: Vec<String>,
     /// The rules, in the file's order.
     pub rules: Vec<Rule>,
+    /// How many devices all users have together at most. Root may have more.
+    pub most_devices: u32,
     /// The address that answers Prometheus.
     pub metrics: Option<SocketAddr>,
     /// The file of the audit log; by default the standard error output.
     pub audit: Option<PathBuf>,
+}
+
+impl Default for Policy {
+    /// Nothing is allowed.
+    fn default() -> Self {
+        Policy {
+            uplinks: Vec::new(),
+            rules: Vec::new(),
+            most_devices: MOST_DEVICES,
+            metrics: None,
+            audit: None,
+        }
+    }
 }
 
 /// The permissions of some users.
@@ -61,7 +79,7 @@ pub struct Rule {
     pub devices: u16,
     /// How many addresses and ports one user holds at most.
     pub most_ports: u32,
-    /// How many packets a second each device sends at most.
+    /// How many packets a second a user's devices send together at most.
     pub packets_per_second: Option<u32>,
 }
 
@@ -116,6 +134,7 @@ struct File {
     uplinks: Vec<String>,
     metrics: Option<SocketAddr>,
     audit: Option<PathBuf>,
+    most_devices: Option<u32>,
     #[serde(default)]
     allow: Vec<Allow>,
 }
@@ -320,6 +339,7 @@ impl Policy {
         Ok(Policy {
             uplinks: file.uplinks,
             rules: file.allow.iter().enumerate().map(rule).collect::<Result<_, _>>()?,
+            most_devices: file.most_devices.unwrap_or(MOST_DEVICES),
             metrics: file.metrics,
             audit: file.audit,
         })

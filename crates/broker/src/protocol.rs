@@ -24,6 +24,8 @@ pub const LONGEST: usize = 65_536;
 pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
 pub const LONGEST_NAME: usize = 32;
+/// So many addresses and ports of a lease are in a list.
+pub const SHOWN_PORTS: usize = 64;
 /// The broker's socket, by default.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
@@ -53,8 +55,12 @@ pub enum Request {
     },
     /// The host's addresses and MTU as they are now. Answer: [`Reply::Host`].
     Host,
-    /// The leases. Root sees everybody's, other users see their own. Answer: [`Reply::Leases`].
-    List,
+    /// A page of the leases, in the order of their devices' numbers. Root sees everybody's, other users see their own. Answer: [`Reply::Leases`].
+    List {
+        /// Only devices with a greater number than this: [`Page::next`] of the page before. Nothing is 0, for the first page.
+        #[serde(default)]
+        after: u32,
+    },
     /// The end of all leases and of the broker; for root only. Answer: [`Reply::Stopping`].
     Stop,
 }
@@ -71,8 +77,8 @@ pub enum Reply {
     Removed {},
     /// The host as it is.
     Host(Host),
-    /// The leases and the broker's own counts.
-    Leases(Status),
+    /// As many leases as fit in a message, and the broker's own counts.
+    Leases(Page),
     /// All leases have ended.
     Stopping {},
 }
@@ -148,6 +154,16 @@ pub struct Port {
     pub at: Vec<SocketAddr>,
 }
 
+/// As much of a status as fits in one message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// The status. Each page has the counters as they are then.
+    pub status: Status,
+    /// The number of the last device of this page, to ask for the next one with; nothing on the last page.
+    pub next: Option<u32>,
+}
+
 /// Everything that `transom broker list` and `show` tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -204,8 +220,10 @@ pub struct LeaseStatus {
     pub connected: bool,
     /// How many packets a second may leave.
     pub packets_per_second: Option<u32>,
-    /// The addresses and ports whose packets it takes.
+    /// The addresses and ports whose packets it takes: at most [`SHOWN_PORTS`] addresses and ports.
     pub ports: Vec<SocketAddr>,
+    /// How many more addresses and ports there are.
+    pub more_ports: u64,
     /// Packets that were handed to the process, super-segments as one.
     pub received_packets: u64,
     /// Their bytes, without link headers.
@@ -350,7 +368,7 @@ mod tests {
             Request::AddPort,
             Request::RemovePort { id: u64::MAX },
             Request::Host,
-            Request::List,
+            Request::List { after: 7 },
             Request::Stop,
         ];
         for request in requests {
@@ -367,8 +385,89 @@ mod tests {
         let open = Request::Open { name: "web".into(), queues: 1 };
         let text = r#"{"version":1,"request":{"open":{"name":"web","queues":1}}}"#;
         assert_eq!(write_request(&open), text.as_bytes());
+        let first = r#"{"version":1,"request":{"list":{}}}"#;
+        assert_eq!(read_request(first.as_bytes()).unwrap(), Request::List { after: 0 });
         let bare = r#"{"version":1,"request":"add-port"}"#;
         assert_eq!(write_request(&Request::AddPort), bare.as_bytes());
+    }
+
+    /// Whatever comes, it is a message or an error. A message reads as it was written.
+    #[test]
+    fn garbage_is_an_error_and_no_more() {
+        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed as usize % below
+        };
+        let lease = LeaseStatus {
+            device: "tcpk0".into(),
+            index: 1,
+            name: "x".into(),
+            process: 1,
+            user: 1,
+            connected: true,
+            packets_per_second: Some(1),
+            ports: vec!["[::1]:1".parse().unwrap()],
+            more_ports: 1,
+            received_packets: 1,
+            received_bytes: 1,
+            sent_packets: 1,
+            sent_bytes: 1,
+            drops: vec![Count { name: "rate".into(), count: 1 }],
+        };
+        let status = Status { leases: vec![lease], ..Status::default() };
+        let good = [
+            write_request(&Request::Open { name: "web".into(), queues: 2 }),
+            write_request(&Request::Resume { token: Token("00".repeat(16)) }),
+            write_request(&Request::RemovePort { id: u64::MAX }),
+            write_request(&Request::List { after: 7 }),
+            write_reply(&Ok(Reply::Leases(Page { status, next: Some(1) }))),
+            write_reply(&Err(Refused::new(ErrorKind::Limit, "no"))),
+        ];
+        let tokens: [&[u8]; 14] = [
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b"\"",
+            b":",
+            b",",
+            b"null",
+            b"-1",
+            b"1e999",
+            b"\\u0000",
+            b"\xff",
+            b"18446744073709551616",
+            b"{\"version\":1,",
+        ];
+        for round in 0..60_000 {
+            let mut bytes = good[round % good.len()].clone();
+            for _ in 0..random(4) {
+                let at = random(bytes.len());
+                match random(4) {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => drop(bytes.splice(at..at, tokens[random(tokens.len())].iter().copied())),
+                    2 => bytes.truncate(at + 1),
+                    _ => {
+                        let part = bytes[at..].to_vec();
+                        bytes.extend(part);
+                    }
+                }
+            }
+            if let Ok(request) = read_request(&bytes) {
+                assert_eq!(read_request(&write_request(&request)).unwrap(), request);
+            }
+            if let Ok(reply) = read_reply(&bytes) {
+                assert_eq!(read_reply(&write_reply(&Ok(reply.clone()))).unwrap(), reply);
+            }
+        }
+        // Deep nesting takes no stack.
+        for open in ["[", "{\"a\":", "{\"version\":1,\"request\":{\"open\":"] {
+            let deep = open.repeat(LONGEST / open.len());
+            assert_eq!(read_request(deep.as_bytes()).unwrap_err().kind, ErrorKind::Malformed);
+        }
     }
 
     #[test]
@@ -382,7 +481,7 @@ mod tests {
             "\u{0}",
             r#"{"version":1}"#,
             r#"{"version":1,"request":"open"}"#,
-            r#"{"version":1,"request":"list","more":0}"#,
+            r#"{"version":1,"request":"host","more":0}"#,
             r#"{"version":1,"request":{"open":{"name":"x","queues":1,"more":0}}}"#,
             r#"{"version":1,"request":{"open":{"name":"x","queues":-1}}}"#,
         ] {

@@ -1,12 +1,12 @@
 //! `transom broker`: lends ports of this machine's own addresses to processes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use transom_broker::client;
+use transom_broker::client::{self, BrokerError};
 use transom_broker::policy::{Policy, Rule};
 use transom_broker::protocol::DEFAULT_PATH;
 
@@ -30,13 +30,13 @@ Examples:
   transom broker run --policy /etc/transom/broker.toml
       what the systemd unit does
   transom broker list
-      who holds what
+      the leases
   transom broker show tcpk0
       everything about one device: packets, and drops with the reason
   transom broker watch
       the same as list, every second
   transom broker stop
-      ends all leases, and removes everything from the kernel
+      ends all leases, and removes everything from the kernel, also what a killed broker has left
 
 A policy file is, for example:
   uplinks = [\"eth0\"]
@@ -52,11 +52,16 @@ pub(crate) struct Args {
 enum Command {
     Run(RunArgs),
     /// End all leases and the broker; nothing of it is left
+    ///
+    /// Also without a broker that runs: then what a killed one has left is removed, in this network namespace.
     Stop {
         #[command(flatten)]
         place: Place,
+        /// The directory of pins, below a BPF file system
+        #[arg(long, default_value = "/sys/fs/bpf/transom")]
+        pins: PathBuf,
     },
-    /// Show who holds what
+    /// List the leases
     List {
         #[command(flatten)]
         place: Place,
@@ -74,7 +79,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show who holds what every second
+    /// List the leases every second
     Watch {
         #[command(flatten)]
         place: Place,
@@ -154,7 +159,7 @@ impl RunArgs {
             bail!("no interface is named: give --uplink, or `uplinks` in the policy file");
         }
         if policy.rules.is_empty() {
-            bail!("who may hold ports? give --allow, or [[allow]] in the policy file");
+            bail!("no rule allows any port: give --allow, or [[allow]] in the policy file");
         }
         Ok(policy)
     }
@@ -163,11 +168,7 @@ impl RunArgs {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Run(args) => lend(&args),
-        Command::Stop { place } => {
-            client::stop(place.path())?;
-            output::note("the broker and all leases have ended");
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Stop { place, pins } => stop(&place.path(), &pins),
         Command::List { place, json } => {
             let status = client::list(place.path())?;
             match json {
@@ -187,6 +188,30 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+fn stop(socket: &Path, pins: &Path) -> anyhow::Result<ExitCode> {
+    match client::stop(socket) {
+        Ok(()) => output::note("the broker and all leases have ended"),
+        Err(error @ BrokerError::NotRunning { .. }) => {
+            if !sweep(socket, pins)? {
+                return Err(error.into());
+            }
+            output::note("no broker was running; what an earlier one had left is gone");
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "bpf")]
+fn sweep(socket: &Path, pins: &Path) -> anyhow::Result<bool> {
+    Ok(transom_broker::daemon::sweep(socket, pins)?)
+}
+
+#[cfg(not(feature = "bpf"))]
+fn sweep(_: &Path, _: &Path) -> anyhow::Result<bool> {
+    Ok(false)
 }
 
 #[cfg(feature = "bpf")]

@@ -80,15 +80,21 @@ done
 curl -s -m 60 -o copy http://192.0.2.1:8080/file; cmp copy www/file && echo "the host has it too"
 $P curl -s -m 5 http://192.0.2.1:8081/ || echo "refused: $?"
 "$T" broker list $R | grep -c 192.0.2.1:8080
+timeout 60 "$T" broker watch --json $R | head -n 2 | grep -c '"192.0.2.1:8080"'
+timeout 60 "$T" broker watch $R 2>&1 | head -n 2 | grep -o '^DEVICE' | head -n 1
+TRANSOM_BROKER=$PWD/socket "$T" doctor | grep -o '^ *shared *works'
 curl -s http://127.0.0.1:9300/metrics | grep '^transom_broker_leases '
 $U "$PWD/served" serve www --device shared:socket --port 9000 2>&1 | grep -o 'may not\|not allowed\|policy' | head -n 1
+grep -c '"event":"refused".*may not hold port 9000' broker
 "$T" broker stop $R 2>&1
 echo "pins: $(ls bpf/t 2>/dev/null | wc -l), devices: $(ip -o link | grep -c tcpk)"
 "#,
     ) else {
         return;
     };
-    let expected = "the peer has it from 80\nthe peer has it from 8080\nthe host has it too\nrefused: 7\n1\ntransom_broker_leases 1\n";
+    let expected = "the peer has it from 80\nthe peer has it from 8080\nthe host has it too\nrefused: 7\n1\n2\nDEVICE\nshared works\ntransom_broker_leases 1\n";
+    let said = said.split('\n').map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let said = said.collect::<Vec<_>>().join("\n");
     assert!(said.starts_with(expected), "{said}");
     assert!(
         said.contains("policy") || said.contains("not allowed") || said.contains("may not"),
@@ -96,6 +102,68 @@ echo "pins: $(ls bpf/t 2>/dev/null | wc -l), devices: $(ip -o link | grep -c tcp
     );
     assert!(said.contains("all leases have ended"), "{said}");
     assert!(said.ends_with("pins: 0, devices: 0\n"), "{said}");
+}
+
+/// A broker that was killed: what it has left goes on, and is removed without it.
+#[test]
+fn what_a_killed_broker_has_left_can_be_removed() {
+    let Some(said) = script(
+        r#"
+cp "$T" served && $U ./served serve www --device shared:socket --port 8080 >serve 2>&1 &
+background="$background $!"
+until_said serve interrupt
+kill -9 $(echo $background | cut -d ' ' -f 2)
+$P curl -s -m 60 -o copy http://192.0.2.1:8080/file; cmp copy www/file && echo "it goes on"
+$U ./served broker stop $R --pins "$PWD/bpf/t" 2>&1 | grep -o 'no broker answers\|root'  | head -n 1
+"$T" broker stop $R --pins "$PWD/bpf/t" 2>&1
+echo "pins: $(ls bpf/t 2>/dev/null | wc -l), devices: $(ip -o link | grep -c tcpk), files: $(ls socket* 2>/dev/null | wc -l)"
+"$T" broker stop $R --pins "$PWD/bpf/t" 2>&1 | grep -o 'no broker answers'
+"#,
+    ) else {
+        return;
+    };
+    assert!(said.starts_with("it goes on\nroot\n"), "{said}");
+    assert!(said.contains("no broker was running"), "{said}");
+    assert!(said.ends_with("pins: 0, devices: 0, files: 0\nno broker answers\n"), "{said}");
+}
+
+/// The library for C programs, by the variable that names the device.
+#[test]
+fn a_c_program_serves_on_the_hosts_address() {
+    let library = std::env::current_exe().unwrap().with_file_name("libtransom.a");
+    if !library.exists() || !installed("cc") {
+        eprintln!(
+            "SKIPPED: `shared` under C takes a C compiler and libtransom (cargo test -p transom-c)"
+        );
+        return;
+    }
+    let c = concat!(env!("CARGO_MANIFEST_DIR"), "/../c");
+    let Some(said) = script(&format!(
+        r#"
+cc -std=c11 -D_GNU_SOURCE -I {c}/include {c}/tests/c/echo.c -o echo {} -lpthread -ldl -lm -lgcc_s -lc || exit 97
+TRANSOM_DEVICE=shared:$PWD/socket $U ./echo server 8088 >said 2>&1 & serving=$!
+background="$background $serving"
+until_said said listening
+$P python3 -c '
+import socket, threading
+stream = socket.create_connection(("192.0.2.1", 8088), 60)
+sent = bytes(range(251)) * 10000
+def write():
+    stream.sendall(sent)
+    stream.shutdown(socket.SHUT_WR)
+threading.Thread(target=write).start()
+back = bytearray()
+while piece := stream.recv(65536):
+    back += piece
+print("whole" if back == sent else "not whole")
+'
+wait $serving; cat said
+"#,
+        library.display()
+    )) else {
+        return;
+    };
+    assert_eq!(said, "whole\nlistening\nserved\n");
 }
 
 #[test]

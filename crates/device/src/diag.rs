@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use netlink_packet_core::Parseable;
+use netlink_packet_core::{NetlinkSerializable, Parseable};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{
@@ -33,6 +33,10 @@ pub struct TcpSocket {
     pub remote: SocketAddr,
     /// A number that no other socket of the machine has or had.
     pub cookie: u64,
+    /// The user who has it; 0 in TIME-WAIT, when nobody has it any more.
+    pub user: u32,
+    /// Whether it is for IPv6 only; known of sockets without a connection.
+    pub only_v6: bool,
     /// The TCP state.
     pub state: KernelTcpState,
     /// The name of its congestion control.
@@ -75,6 +79,57 @@ impl Diag {
         }
         Ok(sockets)
     }
+
+    /// The TCP sockets at one port of any address, over IPv4 and IPv6, without their reports. Since Linux 6.8 those are among them that are bound and
+    /// nothing else ([`KernelTcpState::CLOSE`]).
+    ///
+    /// The kernel walks through its tables for that: one or two milliseconds on a machine with 16 GB.
+    ///
+    /// # Errors
+    /// As [`Diag::tcp`].
+    pub fn at_port(&mut self, port: u16) -> io::Result<Vec<TcpSocket>> {
+        let mut sockets = Vec::new();
+        self.netlink.dump(AtPort(port), |answer| sockets.extend(parse(answer)))?;
+        sockets.retain(|socket| socket.local.port() == port);
+        Ok(sockets)
+    }
+}
+
+/// Asks for the sockets at a port: `struct inet_diag_req` of linux/inet_diag.h, the older form, which is for both families in one walk.
+struct AtPort(u16);
+
+impl AtPort {
+    /// `TCPDIAG_GETSOCK`.
+    const KIND: u16 = 18;
+    const REQUEST: usize = 60;
+    /// `INET_DIAG_REQ_BYTECODE`: a filter of two operations behind its header.
+    const FILTER: u8 = 1;
+    const FILTER_LEN: u8 = 12;
+    /// `INET_DIAG_BC_S_EQ`: the source port is the number in the next operation. If it is, 8 bytes further, which is the end; else beyond the end.
+    const EQUAL: [u8; 4] = [11, 8, 12, 0];
+}
+
+impl NetlinkSerializable for AtPort {
+    fn message_type(&self) -> u16 {
+        Self::KIND
+    }
+
+    fn buffer_len(&self) -> usize {
+        Self::REQUEST + usize::from(Self::FILTER_LEN)
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        let mut bytes = [0; Self::REQUEST].to_vec();
+        // All states.
+        if let Some(states) = bytes.get_mut(52..56) {
+            states.fill(u8::MAX);
+        }
+        bytes.extend([Self::FILTER_LEN, 0, Self::FILTER, 0]);
+        bytes.extend(Self::EQUAL);
+        bytes.extend([0, 0]);
+        bytes.extend(self.0.to_ne_bytes());
+        buffer.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    }
 }
 
 /// Hears of the TCP sockets of a network namespace that have ended.
@@ -105,12 +160,15 @@ impl ClosedSockets {
 
 /// A `struct inet_diag_msg` and its attributes.
 fn parse(message: &[u8]) -> Option<TcpSocket> {
-    let InetResponseHeader { state, socket_id, .. } = InetResponseHeader::parse(message).ok()?;
+    let InetResponseHeader { state, socket_id, uid, .. } =
+        InetResponseHeader::parse(message).ok()?;
     let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
     let mut socket = TcpSocket {
         local: address(socket_id.source_address, socket_id.source_port),
         remote: address(socket_id.destination_address, socket_id.destination_port),
         cookie: u64::from_ne_bytes(socket_id.cookie),
+        user: uid,
+        only_v6: false,
         state: KernelTcpState(state),
         congestion: None,
         info: None,
@@ -118,6 +176,7 @@ fn parse(message: &[u8]) -> Option<TcpSocket> {
     for attribute in attributes(message, MESSAGE_LEN) {
         match Nla::parse(&attribute) {
             Ok(Nla::Congestion(name)) => socket.congestion = Some(name),
+            Ok(Nla::SkV6Only(only)) => socket.only_v6 = only,
             Ok(Nla::TcpInfo(bytes)) => socket.info = KernelTcpInfo::parse(&bytes),
             _ => {}
         }
@@ -151,6 +210,46 @@ mod tests {
         assert_ne!(from.cookie, to.cookie);
         let listening = sockets.iter().find(|one| one.local == there && one.remote.port() == 0);
         assert_eq!(listening.unwrap().state, KernelTcpState::LISTEN);
+    }
+
+    #[test]
+    fn the_sockets_of_a_port_are_those_of_all_states() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(there).unwrap();
+        let accepted = listener.accept().unwrap();
+        let mut diag = Diag::open().unwrap();
+        let states = |diag: &mut Diag, port| {
+            let mut states: Vec<_> =
+                diag.at_port(port).unwrap().iter().map(|found| found.state.0).collect();
+            states.sort_unstable();
+            states
+        };
+        assert_eq!(states(&mut diag, there.port()), [1, 10]);
+        drop(listener);
+        assert_eq!(states(&mut diag, there.port()), [1]);
+        let here = stream.local_addr().unwrap().port();
+        assert_eq!(states(&mut diag, here), [1]);
+        drop((accepted, stream));
+        let user = rustix::process::geteuid().as_raw();
+        let bound = rustix::net::socket(
+            rustix::net::AddressFamily::INET6,
+            rustix::net::SocketType::STREAM,
+            None,
+        )
+        .unwrap();
+        rustix::net::sockopt::set_ipv6_v6only(&bound, true).unwrap();
+        let any = std::net::SocketAddrV6::new(std::net::Ipv6Addr::LOCALHOST, 0, 0, 0);
+        rustix::net::bind(&bound, &any).unwrap();
+        let at = std::net::SocketAddrV6::try_from(rustix::net::getsockname(&bound).unwrap());
+        match &diag.at_port(at.unwrap().port()).unwrap()[..] {
+            [found] => {
+                assert_eq!((found.state, found.user), (KernelTcpState::CLOSE, user));
+                assert!(found.only_v6);
+            }
+            [] => eprintln!("SKIPPED: this kernel does not tell of bound sockets (Linux 6.8 does)"),
+            more => panic!("{more:?}"),
+        }
     }
 
     #[test]

@@ -68,8 +68,10 @@ pub struct KernelTcpState(pub u8);
 impl KernelTcpState {
     /// Data can be exchanged.
     pub const ESTABLISHED: KernelTcpState = KernelTcpState(1);
-    /// It is over, or has not begun.
+    /// It is over, or has not begun; it may be bound to a port.
     pub const CLOSE: KernelTcpState = KernelTcpState(7);
+    /// It is over; what is late is waited for.
+    pub const TIME_WAIT: KernelTcpState = KernelTcpState(6);
     /// It waits for others to connect.
     pub const LISTEN: KernelTcpState = KernelTcpState(10);
 }

@@ -28,6 +28,9 @@ pub(super) struct Event<'a> {
     pub(super) port: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'a str>,
+    /// So many lines of this kind were left out before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_out: Option<u64>,
 }
 
 #[derive(Serialize)]

@@ -31,6 +31,15 @@ pub enum DaemonError {
         /// Its lock.
         path: PathBuf,
     },
+    /// What an earlier broker has left is not of this version.
+    #[error(
+        "{} is the state of a broker of another version: `transom broker stop` ends its leases and removes it",
+        path.display()
+    )]
+    OtherLayout {
+        /// The directory of pins.
+        path: PathBuf,
+    },
     /// The BPF system call, or libbpf.
     #[error(transparent)]
     Bpf(#[from] BpfError),

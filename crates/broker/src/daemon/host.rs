@@ -100,6 +100,15 @@ pub(super) fn accept_local(value: &str) -> io::Result<String> {
     Ok(before)
 }
 
+/// Gives the loopback interface the setting back that is in a file, and removes the file.
+pub(super) fn restore_loopback(note: &std::path::Path) {
+    if let Ok(before) = std::fs::read_to_string(note) {
+        // The setting cannot be more wrong than without the attempt.
+        let _ = accept_local(before.trim());
+        let _ = std::fs::remove_file(note);
+    }
+}
+
 /// The ports that the kernel gives out by itself.
 pub(super) fn ephemeral() -> RangeInclusive<u16> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");

@@ -1,17 +1,18 @@
 //! The programs, their maps and their links, all of them pinned.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
 use transom_bpf::{
     Aligned, BpfError, Loaded, PinDirectory, attach_tcx, mount, open, tcx_device, update,
 };
-use transom_device::interface::IpPrefix;
 
 use super::DaemonError;
-use super::layout::{self, DEMUX, LeaseEntry, PortEntry, REASONS};
+use super::layout::{self, DEMUX, LAYOUT, LeaseEntry, PortEntry, REASONS, TAKEN};
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
@@ -40,6 +41,7 @@ pub(super) struct Kernel {
     uplinks: MapHandle,
     peers: MapHandle,
     flows: MapHandle,
+    rates: MapHandle,
 }
 
 impl Kernel {
@@ -53,6 +55,10 @@ impl Kernel {
             mount(parent).map_err(io("cannot mount a BPF file system for"))?;
         }
         let pins = PinDirectory::create(at).map_err(io("cannot make"))?;
+        let other = |name: &String| !name.contains('-') && !name.ends_with(&layout_suffix());
+        if pins.names().iter().any(other) {
+            return Err(DaemonError::OtherLayout { path: at.to_owned() });
+        }
         let mut object = open(OBJECT)?;
         for mut map in object.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
@@ -60,11 +66,10 @@ impl Kernel {
             if name.contains('.') {
                 continue;
             }
-            map.set_pin_path(pins.pin(&name)).map_err(BpfError::of("cannot name a pin"))?;
+            let pin = pins.pin(&pin_of(&name));
+            map.set_pin_path(pin).map_err(BpfError::of("cannot name a pin"))?;
         }
-        let why = "the kernel does not take the programs, or the maps of an earlier broker have \
-                   another layout (`transom broker stop` removes them)";
-        let programs = Loaded::load(object, why)?;
+        let programs = Loaded::load(object, "the kernel does not take the programs or the maps")?;
         let kernel = Kernel {
             ports: programs.map("ports")?,
             leases: programs.map("leases")?,
@@ -75,6 +80,7 @@ impl Kernel {
             uplinks: programs.map("uplinks")?,
             peers: programs.map("peers")?,
             flows: programs.map("flows")?,
+            rates: programs.map("rates")?,
             programs,
             pins,
         };
@@ -175,12 +181,38 @@ impl Kernel {
         let failed = BpfError::of("cannot write into a map");
         let key = device.to_ne_bytes();
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
-        Self::set(&self.leases, &key, &lease.bytes())
+        let flows = transom_bpf::lru_map("flows", layout::FLOW as u32, 1, layout::FLOWS)?;
+        Self::set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
+        self.change_lease(device, lease)
+    }
+
+    /// The entry of a lease that may have another rate than before.
+    pub(super) fn change_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
+        if let Some(rate) = lease.rate_bytes() {
+            let key = lease.user.to_ne_bytes();
+            let have = self.rates.lookup(&key, MapFlags::ANY).ok().flatten();
+            // What the user has sent already counts on.
+            if have.is_none_or(|have| have.get(8..) != rate.get(8..)) {
+                Self::set(&self.rates, &key, &rate)?;
+            }
+        }
+        Self::set(&self.leases, &device.to_ne_bytes(), &lease.bytes())
+    }
+
+    /// Forgets the rates of users other than these.
+    pub(super) fn keep_rates(&self, users: &BTreeSet<u32>) {
+        for key in self.rates.keys().collect::<Vec<_>>() {
+            let user = key.first_chunk().map(|user| u32::from_ne_bytes(*user));
+            if user.is_none_or(|user| !users.contains(&user)) {
+                Self::clear(&self.rates, &key);
+            }
+        }
     }
 
     pub(super) fn clear_lease(&self, device: u32) {
         Self::clear(&self.leases, &device.to_ne_bytes());
         Self::clear(&self.counts, &device.to_ne_bytes());
+        Self::clear(&self.flows, &device.to_ne_bytes());
     }
 
     pub(super) fn leases(&self) -> Vec<(u32, LeaseEntry)> {
@@ -224,18 +256,32 @@ impl Kernel {
 
     /// The connections of a device, the device's end first. They are forgotten.
     pub(super) fn take_flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
-        let mine = |key: &Vec<u8>| {
-            let found = self.flows.lookup(key, MapFlags::ANY).ok().flatten();
-            found.is_some_and(|found| found == device.to_ne_bytes())
-        };
-        // The kernel begins anew when the entry it had come to is gone meanwhile.
-        let most = self.flows.max_entries() as usize;
-        let keys: Vec<_> = self.flows.keys().take(2 * most).filter(mine).collect();
-        keys.iter().for_each(|key| Self::clear(&self.flows, key));
-        let ends = keys.iter().filter_map(|key| {
-            Some((layout::read_end(key)?, layout::read_end(key.get(layout::END..)?)?))
-        });
-        ends.collect()
+        self.take_flows_that(device, |_| true)
+    }
+
+    /// Those of one address and port.
+    pub(super) fn take_flows_at(
+        &self,
+        device: u32,
+        at: SocketAddr,
+    ) -> Vec<(SocketAddr, SocketAddr)> {
+        self.take_flows_that(device, |own| own == at)
+    }
+
+    fn take_flows_that(
+        &self,
+        device: u32,
+        wanted: impl Fn(SocketAddr) -> bool,
+    ) -> Vec<(SocketAddr, SocketAddr)> {
+        let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
+        let mut taken = Vec::new();
+        for (key, own, other) in all_flows(&flows) {
+            if wanted(own) {
+                Self::clear(&flows, &key);
+                taken.push((own, other));
+            }
+        }
+        taken
     }
 
     /// Makes the keys of a map those that are wanted.
@@ -261,11 +307,73 @@ impl Kernel {
         Self::reconcile(&self.uplinks, &keys, &1u32.to_ne_bytes())
     }
 
-    /// The lists of peers by their numbers.
-    pub(super) fn set_peers(&self, lists: &[(u32, &IpPrefix)]) -> Result<(), DaemonError> {
-        let keys: Vec<_> = lists.iter().map(|(list, net)| layout::peer(*list, net)).collect();
-        Self::reconcile(&self.peers, &keys, &[1])
+    /// The keys of all lists of peers.
+    pub(super) fn peers(&self) -> Vec<Vec<u8>> {
+        self.peers.keys().collect()
     }
+
+    pub(super) fn add_peers(&self, keys: &[Vec<u8>]) -> Result<(), DaemonError> {
+        keys.iter().try_for_each(|key| Self::set(&self.peers, key, &[1]))
+    }
+
+    pub(super) fn clear_peers(&self, keys: &[Vec<u8>]) {
+        keys.iter().for_each(|key| Self::clear(&self.peers, key));
+    }
+
+    /// How many ports the programs have given back to the kernel.
+    pub(super) fn taken(&self) -> u64 {
+        self.demux_counts()
+            .iter()
+            .filter(|count| count.name == TAKEN)
+            .map(|count| count.count)
+            .sum()
+    }
+}
+
+/// The name of a map's pin.
+pub(super) fn pin_of(map: &str) -> String {
+    format!("{map}{}", layout_suffix())
+}
+
+fn layout_suffix() -> String {
+    format!("_{LAYOUT}")
+}
+
+/// The connections of a device, in the map of all devices.
+fn flows_of(all: &MapHandle, device: u32) -> Option<MapHandle> {
+    let number = all.lookup(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
+    MapHandle::from_map_id(u32::from_ne_bytes(*number.first_chunk()?)).ok()
+}
+
+fn all_flows(flows: &MapHandle) -> Vec<(Vec<u8>, SocketAddr, SocketAddr)> {
+    // The kernel begins anew when the entry it had come to is gone meanwhile.
+    let keys = flows.keys().take(2 * layout::FLOWS as usize);
+    let ends = keys.filter_map(|key| {
+        let other = layout::read_end(key.get(layout::END..)?)?;
+        Some((layout::read_end(&key)?, other)).map(|(own, other)| (key, own, other))
+    });
+    ends.collect()
+}
+
+/// The connections of all devices that a broker which does not run any more has left; none if its maps have another layout.
+pub(super) fn left_flows(pins: &PinDirectory) -> Vec<(SocketAddr, SocketAddr)> {
+    let Ok(all) = MapHandle::from_pinned_path(pins.pin(&pin_of("flows"))) else {
+        return Vec::new();
+    };
+    let devices = all.keys().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?)));
+    let flows = devices.filter_map(|device| flows_of(&all, device));
+    flows.flat_map(|flows| all_flows(&flows)).map(|(_, own, other)| (own, other)).collect()
+}
+
+/// The devices with a program of this kind that a broker has left.
+pub(super) fn left_devices(pins: &PinDirectory, program: &str) -> Vec<u32> {
+    let names = pins.names();
+    let devices = names.iter().filter_map(|name| {
+        let number = name.strip_prefix(program)?.strip_prefix('-')?.parse().ok()?;
+        // The number may be another interface's by now.
+        (tcx_device(&pins.link(name).ok()?) == Some(number)).then_some(number)
+    });
+    devices.collect()
 }
 
 pub(super) fn counted(names: &[&str], counts: &[u64]) -> Vec<Count> {

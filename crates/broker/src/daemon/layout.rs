@@ -4,10 +4,17 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use transom_device::interface::IpPrefix;
 
+/// The number of this layout. It is in the names of pinned maps, so that no broker takes up maps that it would misunderstand. Whoever changes the layout
+/// raises it.
+pub(super) const LAYOUT: u32 = 1;
 /// `struct end`.
 pub(super) const END: usize = 20;
 /// `struct lease`.
-pub(super) const LEASE: usize = 96;
+pub(super) const LEASE: usize = 88;
+/// `struct flow`.
+pub(super) const FLOW: usize = 2 * END;
+/// So many connections of a device are remembered: `struct flows_of_one`.
+pub(super) const FLOWS: u32 = 2048;
 /// Why `guard` drops, in the order of `enum reason`.
 pub(super) const REASONS: [&str; 15] = [
     "no-lease",
@@ -26,16 +33,19 @@ pub(super) const REASONS: [&str; 15] = [
     "peer",
     "kernel",
 ];
+/// The counter of ports that the kernel has taken.
+pub(super) const TAKEN: &str = "kernel-listens";
 /// The counters of `demux`, in the order of `struct demux_counts`.
-pub(super) const DEMUX: [&str; 8] = [
+pub(super) const DEMUX: [&str; 9] = [
     "packets",
     "icmp-errors",
     "fragments",
     "device-gone",
-    "kernel-listens",
+    TAKEN,
     "spoofed",
     "peer",
     "failed",
+    "kernel-connection",
 ];
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -103,7 +113,7 @@ pub(super) struct LeaseEntry {
 impl LeaseEntry {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(LEASE);
-        for long in [0, self.interval, self.burst, self.started] {
+        for long in [self.interval, self.burst, self.started] {
             put(&mut out, &long.to_ne_bytes());
         }
         for word in [self.process, self.user, self.group, self.queues] {
@@ -117,19 +127,28 @@ impl LeaseEntry {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let name = bytes.get(64..LEASE)?;
+        let name = bytes.get(56..LEASE)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(LeaseEntry {
-            interval: long(bytes, 8)?,
-            burst: long(bytes, 16)?,
-            started: long(bytes, 24)?,
-            process: word(bytes, 32)?,
-            user: word(bytes, 36)?,
-            group: word(bytes, 40)?,
-            queues: word(bytes, 44)?,
-            token: *bytes.get(48..)?.first_chunk()?,
+            interval: long(bytes, 0)?,
+            burst: long(bytes, 8)?,
+            started: long(bytes, 16)?,
+            process: word(bytes, 24)?,
+            user: word(bytes, 28)?,
+            group: word(bytes, 32)?,
+            queues: word(bytes, 36)?,
+            token: *bytes.get(40..)?.first_chunk()?,
             name: String::from_utf8_lossy(name).into_owned(),
         })
+    }
+
+    /// `struct rate`, with nothing sent yet; nothing without a limit.
+    pub(super) fn rate_bytes(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        for long in [0, self.interval, self.burst] {
+            put(&mut out, &long.to_ne_bytes());
+        }
+        (self.interval > 0).then_some(out)
     }
 
     /// How many packets a second it allows.
@@ -148,6 +167,11 @@ pub(super) fn peer(list: u32, network: &IpPrefix) -> Vec<u8> {
     put(&mut out, &list.to_ne_bytes());
     put(&mut out, &octets(network.address()));
     out
+}
+
+/// The number of the list in a key of the map of peers.
+pub(super) fn list_of(key: &[u8]) -> Option<u32> {
+    word(key, 4)
 }
 
 /// Adds up numbers of 64 bits, one row for each processor.
@@ -186,6 +210,7 @@ mod tests {
             token: [7; 16],
             name: "web".into(),
         };
+        assert_eq!(lease.bytes().len(), LEASE);
         assert_eq!(LeaseEntry::read(&lease.bytes()), Some(lease));
         assert_eq!(LeaseEntry::read(&[0; LEASE - 1]), None);
         for address in ["192.0.2.1:80", "[2001:db8::1]:443"] {

@@ -6,11 +6,14 @@ use std::net::SocketAddr;
 use super::closing::Foreign;
 use super::layout::LeaseEntry;
 use super::process::Process;
+use crate::policy::Caller;
 
 /// A device that is lent.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) entry: LeaseEntry,
+    /// The user with the groups as they were when it was opened or found: to ask for them can take long.
+    pub(super) caller: Caller,
     /// The device's name.
     pub(super) device: String,
     pub(super) process: Process,

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// A process that may end at any time.
@@ -17,13 +18,29 @@ pub(super) struct Process {
 impl Process {
     /// The process that has this number now.
     pub(super) fn find(number: u32) -> io::Result<Self> {
-        let gone = || io::Error::new(io::ErrorKind::NotFound, "there is no such process");
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-        let ended = pidfd_open(pid, PidfdFlags::empty())?;
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
-        let started = started(&stat).ok_or_else(gone)?;
-        Ok(Process { ended, started })
+        Self::with(pidfd_open(pid, PidfdFlags::empty())?, number)
     }
+
+    /// The process that this descriptor stands for, which has or had this number.
+    ///
+    /// # Errors
+    /// When it has ended, or is not in sight.
+    pub(super) fn with(ended: OwnedFd, number: u32) -> io::Result<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
+        let process = Process { ended, started: started(&stat).ok_or_else(gone)? };
+        // The number was its own, and no later process' one, if it has not ended by now.
+        if process.has_ended()? { Err(gone()) } else { Ok(process) }
+    }
+
+    fn has_ended(&self) -> io::Result<bool> {
+        let mut what = [PollFd::new(&self.ended, PollFlags::IN)];
+        Ok(poll(&mut what, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "there is no such process")
 }
 
 /// The 22nd field of proc_pid_stat(5). The second may have blanks and brackets in it.
@@ -41,6 +58,14 @@ mod tests {
         let own = Process::find(std::process::id()).unwrap();
         assert!(own.started > 0);
         assert!(Process::find(0).is_err() && Process::find(u32::MAX).is_err());
+        // One that has ended is nobody, also while its number is not free yet or is somebody else's.
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let descriptor = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+        let copy = descriptor.try_clone().unwrap();
+        poll(&mut [PollFd::new(&copy, PollFlags::IN)], None).unwrap();
+        assert!(Process::with(copy, child.id()).is_err());
+        child.wait().unwrap();
+        assert!(Process::with(descriptor, std::process::id()).is_err());
         let line = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
         assert_eq!(started(line), Some(4242));
         assert_eq!(started("7 (x"), None);

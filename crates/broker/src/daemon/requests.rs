@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -17,9 +19,10 @@ use super::layout::{LeaseEntry, PortEntry, REASONS};
 use super::leases::{Held, Lease, is_token, token_text};
 use super::process::Process;
 use super::{Daemon, DaemonError, host};
+use crate::policy::Rule;
 use crate::protocol::{
-    Address, ErrorKind, Host, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Port, Refused, Reply,
-    Request, Status, Token, Uplink,
+    Address, ErrorKind, Host, LONGEST, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Page, Port,
+    Refused, Reply, Request, SHOWN_PORTS, Status, Token, Uplink,
 };
 
 /// Names of devices; the kernel puts a number in.
@@ -31,11 +34,20 @@ const LEAST_SEGMENT: u16 = 88;
 /// The burst at the allowed rate: the packets of a tenth of a second, and some more.
 const BURST: u64 = 100_000_000;
 const BURST_PACKETS: u64 = 1000;
+/// Bytes of a message around a page, generously.
+const AROUND: usize = 256;
 
 type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
 
 fn refused<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Refused> {
     Err(Refused::new(kind, message))
+}
+
+/// The time of a packet at a rule's rate and how far ahead of the clock packets may be, in nanoseconds; the time is 0 without a rate.
+pub(super) fn rate_of(rule: &Rule) -> (u64, u64) {
+    let each = rule.packets_per_second.map(|rate| (1_000_000_000 / u64::from(rate.max(1))).max(1));
+    let interval = each.unwrap_or(0);
+    (interval, (interval * BURST_PACKETS).max(BURST))
 }
 
 /// The cause is for the log; who asks gets the words that are not about this machine.
@@ -76,7 +88,7 @@ impl Daemon {
                 let device = self.lease_of(number)?;
                 alone(Reply::Host(self.host_for(device)))
             }
-            Request::List => alone(Reply::Leases(self.status(number))),
+            Request::List { after } => alone(Reply::Leases(self.page(number, *after))),
             Request::Stop => match self.connections.get(&number) {
                 Some(connection) if connection.caller.user == 0 => alone(Reply::Stopping {}),
                 _ => refused(ErrorKind::Denied, "only root stops the broker"),
@@ -117,18 +129,33 @@ impl Daemon {
             let message = format!("user {} has {most} devices already", caller.user);
             return refused(ErrorKind::Limit, message);
         }
-        let Ok(process) = Process::find(connection.process) else {
-            return refused(ErrorKind::Denied, "the process cannot be seen from here");
+        let pidfd = connection.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok());
+        let process = pidfd.and_then(|pidfd| Process::with(pidfd, connection.process).ok());
+        let Some(process) = process else {
+            let message = "the process that connected has ended, or cannot be seen from here";
+            return refused(ErrorKind::Denied, message);
         };
-        let interval = rule.packets_per_second.map_or(0, |rate| 1_000_000_000 / u64::from(rate));
+        // Root is trusted with the rest.
+        if caller.user != 0 {
+            if self.leases.len() >= self.policy.most_devices as usize {
+                return refused(ErrorKind::Limit, "there are as many devices as the policy allows");
+            }
+            if !self.pace.allows(caller.user, Instant::now()) {
+                return refused(
+                    ErrorKind::Limit,
+                    "devices are asked for too often: try again later",
+                );
+            }
+        }
+        let (interval, burst) = rate_of(rule);
         let mut token = [0; 16];
         match getrandom(&mut token, GetRandomFlags::empty()) {
             Ok(length) if length == token.len() => {}
             _ => return refused(ErrorKind::Failed, "there is no randomness"),
         }
         let entry = LeaseEntry {
-            interval: if rule.packets_per_second.is_some() { interval.max(1) } else { 0 },
-            burst: (interval * BURST_PACKETS).max(BURST),
+            interval,
+            burst,
             started: process.started,
             process: connection.process,
             user: caller.user,
@@ -138,8 +165,9 @@ impl Daemon {
             name: name.to_owned(),
         };
         let (device, made) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
-        let lease =
-            Lease { entry, device: made.name, process, ports: BTreeMap::new(), connected: true };
+        let ports = BTreeMap::new();
+        let device_name = made.name;
+        let lease = Lease { entry, caller, device: device_name, process, ports, connected: true };
         self.leases.insert(device, lease);
         self.counters.leases += 1;
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -219,10 +247,9 @@ impl Daemon {
     fn host_for(&self, device: u32) -> Host {
         let mtu = self.view.mtu();
         let Some(lease) = self.leases.get(&device) else { return Host::default() };
-        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
         let may = |at: &&Address| {
             let mut rules = self.policy.rules.iter();
-            rules.any(|rule| rule.allows_address(&caller, at.address))
+            rules.any(|rule| rule.allows_address(&lease.caller, at.address))
         };
         Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
     }
@@ -242,12 +269,21 @@ impl Daemon {
         }
         let places = self.places(device, &seen)?;
         let at: BTreeSet<_> = places.iter().map(|(at, _)| *at).collect();
+        // A port that a new broker is shown again has packets already.
+        let have = self.leases.get(&device).and_then(|lease| lease.ports.get(&seen.cookie));
+        let fresh: Vec<_> =
+            at.iter().filter(|at| have.is_none_or(|held| !held.at.contains(at))).copied().collect();
         for (place, list) in &places {
             let entry = PortEntry { device, peers: *list, cookie: seen.cookie };
             if let Err(error) = self.kernel.set_port(*place, entry) {
-                at.iter().for_each(|place| self.kernel.clear_port(*place));
+                fresh.iter().for_each(|place| self.kernel.clear_port(*place));
                 return Err(failed("cannot register the port")(error));
             }
+        }
+        // Afterwards, so that nobody comes in between. What is connected meanwhile, `demux` leaves to the kernel.
+        if let Err(refused) = self.check_unoccupied(&fresh, seen.cookie) {
+            fresh.iter().for_each(|place| self.kernel.clear_port(*place));
+            return Err(refused);
         }
         let Some(lease) = self.leases.get_mut(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
@@ -257,6 +293,16 @@ impl Daemon {
         lease.ports.insert(seen.cookie, held);
         self.tell(device, "port", Some(port.bound), None);
         Ok(Reply::Added(port))
+    }
+
+    fn check_unoccupied(&mut self, places: &[SocketAddr], cookie: u64) -> Result<(), Refused> {
+        match self.occupied(places, cookie).map_err(failed("cannot register the port"))? {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!("another socket of the kernel's is at {at}");
+                refused(ErrorKind::InUse, message)
+            }
+        }
     }
 
     fn check_socket(&self, seen: &PortSocket) -> Result<(), Refused> {
@@ -305,9 +351,12 @@ impl Daemon {
         let mine = |lease: &&Lease| lease.entry.user == user;
         let have: usize =
             self.leases.values().filter(mine).map(|lease| lease.places().count()).sum();
-        let caller = crate::policy::Caller::new(user, lease.entry.group);
-        let most = self.policy.first(&caller).map_or(0, |rule| rule.most_ports) as usize;
+        let most = self.policy.first(&lease.caller).map_or(0, |rule| rule.most_ports) as usize;
         let again = lease.ports.contains_key(&seen.cookie);
+        let kept: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
+        if !again && user != 0 && kept >= self.most_sockets {
+            return refused(ErrorKind::Limit, "the broker has no descriptor left for a port");
+        }
         if !again && have + places.len() > most {
             return refused(ErrorKind::Limit, format!("user {user} has {have} ports already"));
         }
@@ -322,10 +371,9 @@ impl Daemon {
         port: u16,
     ) -> Vec<(SocketAddr, u32)> {
         let Some(lease) = self.leases.get(&device) else { return Vec::new() };
-        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
         let ephemeral = host::ephemeral();
         let allowed = addresses.iter().filter_map(|address| {
-            let rule = self.policy.allows(&caller, *address, port, &ephemeral)?;
+            let rule = self.policy.allows(&lease.caller, *address, port, &ephemeral)?;
             Some((SocketAddr::new(*address, port), self.peers_of(rule)))
         });
         allowed.collect()
@@ -334,7 +382,7 @@ impl Daemon {
     /// The number of a rule's list of peers; 0 if it has none.
     fn peers_of(&self, rule: usize) -> u32 {
         match self.policy.rules.get(rule) {
-            Some(found) if !found.peers.is_empty() => rule as u32 + 1,
+            Some(found) if !found.peers.is_empty() => self.lists + rule as u32 + 1,
             _ => 0,
         }
     }
@@ -373,14 +421,34 @@ impl Daemon {
             device: Some(&lease.device),
             port: port.map(|port| port.to_string()),
             reason,
+            ..Event::default()
         };
         self.audit.write(&event);
     }
 
-    fn status(&self, number: u64) -> Status {
+    /// The status with as many leases as fit in a message.
+    fn page(&self, number: u64, after: u32) -> Page {
         let user = self.connections.get(&number).map(|connection| connection.caller.user);
         let visible = |lease: &Lease| user == Some(0) || user == Some(lease.entry.user);
-        let leases = self.leases.iter().filter(|(_, lease)| visible(lease));
+        let mut page = Page { status: self.status(), next: None };
+        let length = |value: Result<Vec<u8>, _>| value.map_or(LONGEST, |bytes| bytes.len());
+        let mut left = LONGEST - AROUND - length(serde_json::to_vec(&page)).min(LONGEST - AROUND);
+        let (mut last, rest) = (after, (Bound::Excluded(after), Bound::Unbounded));
+        for (device, lease) in self.leases.range(rest).filter(|(_, lease)| visible(lease)) {
+            let lease = self.lease_status(*device, lease);
+            let more = length(serde_json::to_vec(&lease)) + 1;
+            if more > left {
+                page.next = Some(last);
+                break;
+            }
+            left -= more;
+            last = *device;
+            page.status.leases.push(lease);
+        }
+        page
+    }
+
+    fn status(&self) -> Status {
         let uplinks = self.policy.uplinks.iter().map(|name| {
             let found = self.view.uplinks.iter().find(|link| link.name == *name);
             let index = found.map_or(0, |link| link.index);
@@ -401,7 +469,7 @@ impl Daemon {
         ];
         Status {
             uplinks: uplinks.collect(),
-            leases: leases.map(|(device, lease)| self.lease_status(*device, lease)).collect(),
+            leases: Vec::new(),
             demux: self.kernel.demux_counts(),
             guard: self.kernel.guard_counts(),
             broker: counted(&names, &counts),
@@ -420,8 +488,8 @@ impl Daemon {
             user: lease.entry.user,
             connected: lease.connected,
             packets_per_second: lease.entry.rate(),
-            // A lease with very many ports does not make the answer too long.
-            ports: lease.places().take(64).collect(),
+            ports: lease.places().take(SHOWN_PORTS).collect(),
+            more_ports: lease.places().count().saturating_sub(SHOWN_PORTS) as u64,
             received_packets: counts.map_or(0, |counts| counts.received_packets),
             received_bytes: counts.map_or(0, |counts| counts.received_bytes),
             sent_packets: counts.map_or(0, |counts| counts.sent_packets),

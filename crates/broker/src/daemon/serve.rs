@@ -4,12 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials, sockopt::PeerPidfd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use super::audit::Event;
 use super::closing::Foreign;
+use super::farewell;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
@@ -20,7 +22,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// So many connections a user other than root has at the same time.
 const MOST_OF_ONE: usize = 64;
 /// So many there are at the same time.
-const MOST: usize = 2048;
+pub(super) const MOST: usize = 2048;
+/// And so many more of root, who can always ask and stop.
+pub(super) const RESERVED: usize = 64;
+/// So long nobody is let in after the descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody who asks.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub(super) struct Connection {
     pub(super) caller: Caller,
     pub(super) group: u32,
     pub(super) process: u32,
+    /// Stands for the process; nothing if it had ended already.
+    pub(super) pidfd: Option<OwnedFd>,
     /// The device that it got.
     pub(super) lease: Option<u32>,
 }
@@ -71,6 +79,8 @@ impl Daemon {
         let mut looked = Instant::now();
         loop {
             let wait = LOOK_EVERY.saturating_sub(looked.elapsed());
+            let more = self.farewells.say_some(&self.farewell);
+            let wait = if more { wait.min(farewell::PAUSE) } else { wait };
             let woken = self.wait(wait).map_err(DaemonError::io("cannot wait"))?;
             let mut changed = looked.elapsed() >= LOOK_EVERY;
             for who in woken {
@@ -95,8 +105,15 @@ impl Daemon {
     }
 
     fn wait(&self, timeout: Duration) -> io::Result<Vec<Woken>> {
-        let mut who = vec![Woken::Stop, Woken::Listener, Woken::Changes];
-        let mut what = vec![self.stop.0.as_fd(), self.listener.as_fd(), self.changes.as_fd()];
+        let mut who = vec![Woken::Stop, Woken::Changes];
+        let mut what = vec![self.stop.0.as_fd(), self.changes.as_fd()];
+        let pause = self.paused_until.map(|until| until.saturating_duration_since(Instant::now()));
+        let pause = pause.filter(|left| !left.is_zero());
+        if pause.is_none() {
+            who.push(Woken::Listener);
+            what.push(self.listener.as_fd());
+        }
+        let timeout = pause.map_or(timeout, |left| timeout.min(left));
         for (device, lease) in &self.leases {
             who.push(Woken::Ended(*device));
             what.push(lease.process.ended.as_fd());
@@ -122,15 +139,27 @@ impl Daemon {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
+        loop {
+            let socket = match rustix::net::accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                // Whoever connects stays readable at the listener: without a pause the loop would spin.
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    self.paused_until = Some(Instant::now() + PAUSE);
+                    return;
+                }
+                Err(_) => return,
+            };
             let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
             let (user, group) = (peer.uid(), peer.gid());
+            // The number may be another process' one later.
+            let pidfd = getsockopt(&socket, PeerPidfd).ok();
             // Messages with descriptors may wait in it already.
             let socket = Foreign::new(socket, user, &self.closer);
             let same = |one: &&Connection| one.caller.user == user;
             let crowded =
                 user != 0 && self.connections.values().filter(same).count() >= MOST_OF_ONE;
-            if crowded || self.closer.is_behind(user) || self.connections.len() >= MOST {
+            let most = if user == 0 { MOST + RESERVED } else { MOST };
+            if crowded || self.closer.is_behind(user) || self.connections.len() >= most {
                 self.counters.refused += 1;
                 continue;
             }
@@ -138,7 +167,7 @@ impl Daemon {
             // Zero for a process of another process namespace, which is refused later.
             let process = u32::try_from(peer.pid()).unwrap_or(0);
             self.next_connection += 1;
-            let connection = Connection { socket, caller, group, process, lease: None };
+            let connection = Connection { socket, caller, group, process, pidfd, lease: None };
             self.connections.insert(self.next_connection, connection);
         }
     }
@@ -180,6 +209,7 @@ impl Daemon {
                     ErrorKind::Malformed | ErrorKind::Version => self.counters.malformed += 1,
                     _ => self.counters.refused += 1,
                 }
+                self.tell_refusal(number, &refused.message);
                 (Err(refused), Vec::new())
             }
         };
@@ -191,6 +221,27 @@ impl Daemon {
         let lent: Vec<_> = lent.iter().map(AsFd::as_fd).collect();
         self.reply(number, &outcome, &lent);
         stopping
+    }
+
+    /// Refusals are in the log too, but nobody fills the disk with them.
+    fn tell_refusal(&mut self, number: u64, reason: &str) {
+        let Some(connection) = self.connections.get(&number) else { return };
+        let (pace, left_out) = &mut self.refusals;
+        if !pace.allows(connection.caller.user, Instant::now()) {
+            *left_out += 1;
+            return;
+        }
+        let left_out = Some(std::mem::take(left_out)).filter(|count| *count > 0);
+        let lease = connection.lease.and_then(|device| self.leases.get(&device));
+        self.audit.write(&Event {
+            event: "refused",
+            user: Some(connection.caller.user),
+            process: Some(connection.process),
+            device: lease.map(|lease| lease.device.as_str()),
+            reason: Some(reason),
+            left_out,
+            ..Event::default()
+        });
     }
 
     /// Sends an answer. A client that does not read answers is not served any more.

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 
 use super::audit::Event;
 use super::host::{self, LOOPBACK, View};
-use super::layout::{LeaseEntry, PortEntry};
+use super::layout::{self, LeaseEntry, PortEntry};
 use super::leases::{Held, Lease};
 use super::process::Process;
-use super::{Daemon, DaemonError};
+use super::requests::rate_of;
+use super::{Daemon, DaemonError, farewell, unlock};
+use crate::policy::Caller;
 
 impl Daemon {
     /// The first look, and what an earlier broker has left.
@@ -21,16 +23,55 @@ impl Daemon {
                 self.audit.write(&event);
             }
         }
+        let earlier = self.write_peers()?;
+        self.find_leases();
+        self.note_loopback()?;
+        self.apply_view()?;
+        self.check_rules();
+        self.check_ports();
+        // From now on no port has one of these.
+        self.kernel.clear_peers(&earlier);
+        self.taken = self.kernel.taken();
+        Ok(())
+    }
+
+    /// Writes the policy's lists of peers, with other numbers than the lists of the policy before: its ports keep theirs until they are checked.
+    /// Returns the earlier lists.
+    fn write_peers(&mut self) -> Result<Vec<Vec<u8>>, DaemonError> {
         let rules = self.policy.rules.iter().enumerate();
         let lists: Vec<_> = rules
             .flat_map(|(at, rule)| rule.peers.iter().map(move |net| (at as u32 + 1, net)))
             .collect();
-        self.kernel.set_peers(&lists)?;
-        self.find_leases();
-        self.note_loopback()?;
-        self.apply_view()?;
-        self.check_ports();
-        Ok(())
+        let numbered =
+            |base: u32| lists.iter().map(move |(list, net)| layout::peer(base + list, net));
+        let have: BTreeSet<Vec<u8>> = self.kernel.peers().into_iter().collect();
+        for base in [0, OTHER_LISTS] {
+            if numbered(base).collect::<BTreeSet<_>>() == have {
+                self.lists = base;
+                return Ok(Vec::new());
+            }
+        }
+        let high = have.iter().any(|key| layout::list_of(key) > Some(OTHER_LISTS));
+        self.lists = if high { 0 } else { OTHER_LISTS };
+        self.kernel.add_peers(&numbered(self.lists).collect::<Vec<_>>())?;
+        Ok(have.into_iter().collect())
+    }
+
+    /// The policy may be another one than before: leases of users without a rule end, and others get the rate that is theirs now.
+    fn check_rules(&mut self) {
+        for device in self.leases.keys().copied().collect::<Vec<_>>() {
+            let Some(lease) = self.leases.get_mut(&device) else { continue };
+            let Some(rule) = self.policy.first(&lease.caller) else {
+                self.end(device, "the policy has changed");
+                continue;
+            };
+            let (interval, burst) = rate_of(rule);
+            if (lease.entry.interval, lease.entry.burst) != (interval, burst) {
+                (lease.entry.interval, lease.entry.burst) = (interval, burst);
+                // Without room in the map the device sends nothing more, which is within any rate.
+                let _ = self.kernel.change_lease(device, &lease.entry);
+            }
+        }
     }
 
     /// Leases whose device and process are there yet go on; others end.
@@ -51,7 +92,6 @@ impl Daemon {
                         // The kernel's answer can only be that it has gone.
                         let _ = self.hosts.remove(device);
                     }
-                    self.forget(device);
                     over.push(device);
                 }
             }
@@ -70,7 +110,10 @@ impl Daemon {
                 None => self.kernel.clear_port(at),
             }
         }
-        over.into_iter().for_each(|device| self.say_farewell(device));
+        for device in over {
+            self.say_farewell(device);
+            self.forget(device);
+        }
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
                 self.kernel.detach("guard", device);
@@ -80,7 +123,8 @@ impl Daemon {
 
     fn adopt(&mut self, device: u32, name: String, entry: LeaseEntry, process: Process) {
         let ports = std::collections::BTreeMap::new();
-        let lease = Lease { entry, device: name, process, ports, connected: false };
+        let caller = Caller::new(entry.user, entry.group);
+        let lease = Lease { entry, caller, device: name, process, ports, connected: false };
         self.leases.insert(device, lease);
         self.tell(device, "lease-found", None, None);
     }
@@ -101,7 +145,10 @@ impl Daemon {
                             // The lease goes on without it.
                             let _ = self.kernel.set_port(at, entry);
                         }
-                        None => self.drop_place(device, cookie, at, "the policy has changed"),
+                        None => {
+                            self.farewells.add(self.kernel.take_flows_at(device, at));
+                            self.drop_place(device, cookie, at, "the policy has changed");
+                        }
                     }
                 }
             }
@@ -116,6 +163,24 @@ impl Daemon {
             held.at.remove(&at);
         }
         self.tell(device, "port-end", Some(at), Some(reason));
+    }
+
+    /// Ports that the programs have given back to the kernel.
+    fn find_taken(&mut self) {
+        let taken = self.kernel.taken();
+        if std::mem::replace(&mut self.taken, taken) == taken {
+            return;
+        }
+        let held = self.leases.iter().flat_map(|(device, lease)| {
+            let places = lease.ports.iter();
+            places.flat_map(|(cookie, held)| held.at.iter().map(|at| (*device, *cookie, *at)))
+        });
+        for (device, cookie, at) in held.collect::<Vec<_>>() {
+            if self.kernel.port(at).is_none_or(|port| port.device != device) {
+                self.farewells.add(self.kernel.take_flows_at(device, at));
+                self.drop_place(device, cookie, at, "a socket of the kernel's listens there");
+            }
+        }
     }
 
     /// The loopback interface has to take packets from the host's own addresses; what it did before is kept in a file until the end.
@@ -134,6 +199,7 @@ impl Daemon {
 
     /// Looks at interfaces, addresses and devices again.
     pub(super) fn look(&mut self) {
+        self.find_taken();
         let Ok(view) = View::look(&mut self.hosts, &self.policy.uplinks) else { return };
         for (device, reason) in self.lost(&view) {
             if reason == TAMPERED {
@@ -217,6 +283,11 @@ impl Daemon {
         if self.kernel.port(at).is_some() || self.kernel.set_port(at, entry).is_err() {
             return;
         }
+        // A list that cannot be had is no reason to believe that nobody else is there.
+        if !matches!(self.occupied(&[at], cookie), Ok(None)) {
+            self.kernel.clear_port(at);
+            return;
+        }
         if let Some(lease) = self.leases.get_mut(&device)
             && let Some(held) = lease.ports.get_mut(&cookie)
         {
@@ -234,17 +305,16 @@ impl Daemon {
         }
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
         let _ = self.hosts.remove(device);
-        self.forget(device);
         self.say_farewell(device);
+        self.forget(device);
+        let users = self.leases.values().map(|lease| lease.entry.user).collect();
+        self.kernel.keep_rates(&users);
         self.counters.ended += 1;
     }
 
-    /// Tells the peers of connections that the process has left behind.
-    fn say_farewell(&self, device: u32) {
-        for (own, other) in self.kernel.take_flows(device) {
-            // A peer that cannot be reached hears of it when it sends something.
-            let _ = self.farewell.say(own, other);
-        }
+    /// Tells the peers of connections that the process has left behind, soon.
+    fn say_farewell(&mut self, device: u32) {
+        self.farewells.add(self.kernel.take_flows(device));
     }
 
     /// The state of a device in the maps and the pins.
@@ -263,18 +333,20 @@ impl Daemon {
     pub(super) fn stop_everything(mut self) {
         self.end_all("the broker was stopped");
         self.audit.write(&Event { event: "stop", ..Event::default() });
-        let note = self.note_path();
-        if let Ok(before) = std::fs::read_to_string(&note) {
-            let _ = host::accept_local(before.trim());
-            let _ = std::fs::remove_file(&note);
+        while self.farewells.say_some(&self.farewell) {
+            std::thread::sleep(farewell::PAUSE);
         }
+        host::restore_loopback(&self.note_path());
         // The client that asked for the stop sees the connection end after everything has gone.
         if let Err(error) = self.kernel.remove() {
             let reason = error.to_string();
             self.audit.write(&Event { event: "error", reason: Some(&reason), ..Event::default() });
         }
         let _ = std::fs::remove_file(&self.socket);
+        unlock(self.lock, &self.socket);
     }
 }
 
-const TAMPERED: &str = "the device was made to outlive its process";
+/// The first number of lists of peers that alternate with those from 0 on.
+const OTHER_LISTS: u32 = 1 << 16;
+const TAMPERED: &str = "the process made its device persistent";

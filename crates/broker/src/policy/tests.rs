@@ -12,6 +12,7 @@ fn a_file_says_who_may_hold_what() {
         r#"
         uplinks = ["eth0", "eth1.10"]
         metrics = "127.0.0.1:9470"
+        most-devices = 7
         [[allow]]
         user = 1000
         ports = "8000-8999, 443"
@@ -25,6 +26,7 @@ fn a_file_says_who_may_hold_what() {
         "#,
     )
     .unwrap();
+    assert_eq!((policy.most_devices, Policy::default().most_devices), (7, MOST_DEVICES));
     let may = |user, address: &str, port| {
         policy.allows(&caller(user), address.parse().unwrap(), port, &EPHEMERAL)
     };

@@ -514,6 +514,61 @@ fn floods_are_bounded_by_the_rate() {
     assert!(lease.drops.iter().any(|count| count.name == "rate" && count.count > 0), "{lease:?}");
 }
 
+/// Otherwise each device of a user would have the rate anew.
+#[test]
+fn the_devices_of_a_user_share_its_rate() {
+    let Some(net) = Net::new() else { return };
+    let rules = "[[allow]]\nuser = 65534\nports = \"8000-8003\"\npackets-per-second = 100\n";
+    let mut broker = BrokerProcess::start(&net, rules);
+    let holders: Vec<_> = (0..4).map(|_| Holder::start(&net, NOBODY)).collect();
+    let devices: Vec<_> = holders.iter().map(|holder| holder.open().unwrap()).collect();
+    let sent = || net.status().leases.iter().map(|lease| lease.sent_packets).sum::<u64>();
+    let start = Instant::now();
+    for (number, holder) in holders.iter().enumerate() {
+        holder.bind(at(HOST4, 8000 + number as u16)).unwrap();
+    }
+    for round in 0..3 {
+        for (number, device) in devices.iter().enumerate() {
+            let from = at(HOST4, 8000 + number as u16);
+            for _ in 0..2000 {
+                write(&device.queues[0], &tcp(from, theirs(), ACK, b"x")).unwrap();
+            }
+        }
+        // What was sent already counts on at a new broker.
+        if round == 0 {
+            broker.kill();
+            broker = BrokerProcess::start(&net, rules);
+        }
+    }
+    // A burst of a thousand, and the rate.
+    let most = start.elapsed().as_secs_f64() * 100.0 + 1001.0;
+    assert!((900.0..=most).contains(&(sent() as f64)), "{} of {most}", sent());
+}
+
+/// Connections that one process begins must not push out those of another: its peers would not hear of its end.
+#[test]
+fn a_flood_of_connections_hides_nobody_elses() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let (attacker, mut victim) = (Holder::start(&net, NOBODY), Holder::start(&net, SOMEBODY));
+    let device = attacker.open().unwrap();
+    attacker.bind(mine()).unwrap();
+    victim.open().unwrap();
+    victim.bind(at(HOST4, 9000)).unwrap();
+    victim.ask(&format!("serve {}", at(HOST4, 9000))).unwrap();
+    let mut idle = net.connect(at(HOST4, 9000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
+    for number in 0..70_000u32 {
+        let to = at(&format!("192.0.2.{}", 10 + number % 200), 1 + (number / 200) as u16);
+        write(&device.queues[0], &tcp(mine(), to, SYN, &[])).unwrap();
+    }
+    victim.kill();
+    let error = std::io::Read::read(&mut idle, &mut [0]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    drop(attacker);
+    until("the leases have ended", || net.status().leases.is_empty());
+}
+
 #[test]
 fn peers_that_the_policy_does_not_name_are_not_spoken_with() {
     let Some(net) = Net::new() else { return };

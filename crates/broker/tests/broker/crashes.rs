@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::support::{BrokerProcess, HOST4, Holder, NOBODY, Net, at, comes_back, until};
+use crate::support::{BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, at, comes_back, until};
 
 const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
 
@@ -130,6 +130,28 @@ fn peers_that_wait_are_reset_too() {
     }
 }
 
+/// A socket for TCP would: the kernel gives it a copy of each segment.
+#[test]
+fn the_sockets_for_farewells_hear_nothing() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    for host in [HOST4, HOST6] {
+        net.kernel_echo(at(host, 80));
+        assert!(comes_back(&mut net.connect(at(host, 80)).unwrap(), 1_000_000));
+    }
+    for table in ["raw", "raw6"] {
+        let read = || std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        let text = net.host.run(read).unwrap().unwrap();
+        let rows: Vec<Vec<_>> =
+            text.lines().skip(1).map(|line| line.split_ascii_whitespace().collect()).collect();
+        assert_eq!(rows.len(), 1, "{text}");
+        for row in rows {
+            assert_eq!(row[4], "00000000:00000000", "queues: {text}");
+            assert_eq!(*row.last().unwrap(), "0", "drops: {text}");
+        }
+    }
+}
+
 /// The kernel resets at once, and the broker says farewell as soon as it hears of the end. The median is within a second; a single one may wait for a busy
 /// machine.
 #[test]
@@ -204,6 +226,31 @@ fn a_process_that_is_killed_while_there_is_no_broker_is_cleaned_up() {
     nothing_remains(&net, broker);
 }
 
+/// The other order: the process is killed, and the broker before it has done anything about that.
+#[test]
+fn a_broker_that_is_killed_right_after_a_process_leaves_nothing_to_it() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    for _ in 0..2 {
+        let ((mut victim, device), (other, _)) = (serve(&net, 8000), serve(&net, 8001));
+        let (reset, lasting) = (Transfer::start(&net, 8000), Transfer::start(&net, 8001));
+        reset.goes_on();
+        lasting.goes_on();
+        victim.kill();
+        broker.kill();
+        let since = Instant::now();
+        lasting.goes_on();
+        broker = BrokerProcess::start(&net, RULES);
+        reset.expect_reset(since);
+        assert!(!net.interfaces().contains(&device));
+        assert_eq!(net.status().leases.len(), 1);
+        lasting.goes_on();
+        drop(other);
+        lasting.expect_reset(Instant::now());
+    }
+    nothing_remains(&net, broker);
+}
+
 #[test]
 fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no_broker() {
     let Some(net) = Net::new() else { return };
@@ -221,19 +268,109 @@ fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no
 }
 
 #[test]
+fn a_new_policy_holds_for_leases_too() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    assert_eq!(net.lease(&device).packets_per_second, None);
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
+    broker.kill();
+    // Another rate, and a list of peers that has the neighbour.
+    let other = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\npackets-per-second = 100000\n";
+    let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.2\"]\n"));
+    assert_eq!(net.lease(&device).packets_per_second, Some(100_000));
+    assert!(comes_back(&mut idle, 100_000));
+    // One that has not.
+    broker.kill();
+    let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.9\"]\n"));
+    idle.write_all(&[7; 1000]).unwrap();
+    until("the neighbour is not spoken with", || net.demuxed("peer") > 0);
+    // No rule at all.
+    broker.kill();
+    let broker = BrokerProcess::start(&net, "[[allow]]\nuser = 65533\n");
+    assert_eq!(net.status().leases, []);
+    assert!(!net.interfaces().contains(&device));
+    drop(holder);
+    nothing_remains(&net, broker);
+}
+
+#[test]
 fn a_policy_that_allows_less_takes_ports_away() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let (holder, device) = serve(&net, 8000);
     holder.bind(at(HOST4, 8001)).unwrap();
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
     broker.kill();
     let less = "[[allow]]\nuser = 65534\nports = \"8001\"\n";
     let broker = BrokerProcess::start(&net, less);
     assert_eq!(net.lease(&device).ports, [at(HOST4, 8001)]);
+    // The peers of what is taken away hear of it.
+    assert_eq!(idle.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let refused = net.connect(at(HOST4, 8000)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     drop(holder);
     nothing_remains(&net, broker);
+}
+
+/// What the name says must not stop anybody for ever.
+#[test]
+fn a_broker_that_was_killed_is_swept_away_without_another_one() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, _) = serve(&net, 8000);
+    let mut idle = net.connect(at(HOST4, 8000)).unwrap();
+    assert!(comes_back(&mut idle, 100));
+    let sweep = || {
+        let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
+        net.host.run(sweep).unwrap()
+    };
+    // Not while it runs.
+    assert!(sweep().unwrap_err().to_string().contains("already"));
+    broker.kill();
+    assert!(sweep().unwrap());
+    assert!(net.interfaces().iter().all(|name| !name.starts_with("tcpk")));
+    assert!(!net.pins().exists() && !net.socket().exists());
+    assert_eq!(idle.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let names = std::fs::read_dir(net.directory.path()).unwrap().flatten();
+    let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("broker.")), "{names:?}");
+    let accept = || std::fs::read_to_string("/proc/sys/net/ipv4/conf/lo/accept_local").unwrap();
+    assert_eq!(net.host.run(accept).unwrap().trim(), "0");
+    assert!(!sweep().unwrap());
+    // With its last socket the kernel has the port back.
+    drop(holder);
+    net.kernel_echo(at(HOST4, 8000));
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+}
+
+/// Maps of another version would be misunderstood.
+#[test]
+fn the_state_of_another_version_is_refused_and_can_be_removed() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    broker.kill();
+    for name in ["ports", "leases", "flows"] {
+        let other = net.pins().join(format!("{name}_999"));
+        std::fs::rename(net.pins().join(format!("{name}_1")), other).unwrap();
+    }
+    let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
+    let mut options = transom_broker::daemon::Options::new(policy.unwrap());
+    options.socket = net.socket();
+    options.pins = net.pins();
+    let started = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
+    let error = started.unwrap_err().to_string();
+    assert!(error.contains("another version") && error.contains("broker stop"), "{error}");
+    // Everything goes on meanwhile.
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
+    assert!(net.host.run(sweep).unwrap().unwrap());
+    assert!(!net.interfaces().contains(&device) && !net.pins().exists());
+    drop(holder);
+    nothing_remains(&net, BrokerProcess::start(&net, RULES));
 }
 
 #[test]

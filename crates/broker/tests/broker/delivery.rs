@@ -228,12 +228,63 @@ fn several_uplinks_each_have_their_addresses() {
     let port = holder.bind("0.0.0.0:8000".parse().unwrap()).unwrap();
     assert_eq!(port.at.len(), 2, "{port:?}");
     holder.ask("serve 0.0.0.0:8000").unwrap();
-    for host in [HOST4, "198.51.100.1"] {
-        let mut stream = net.connect(at(host, 8000)).unwrap();
+    let port = holder.bind("[::]:8001".parse().unwrap()).unwrap();
+    assert_eq!(port.at.len(), 4, "{port:?}");
+    holder.ask("serve [::]:8001").unwrap();
+    for (host, port) in [
+        (HOST4, 8000),
+        ("198.51.100.1", 8000),
+        (HOST4, 8001),
+        ("198.51.100.1", 8001),
+        (HOST6, 8001),
+        ("2001:db8:1::1", 8001),
+    ] {
+        let mut stream = net.connect(at(host, port)).unwrap();
         assert!(comes_back(&mut stream, 300_000), "{host}");
     }
     assert!(net.status().uplinks.iter().all(|uplink| uplink.attached));
     assert_eq!(net.lease(&device.opened.device).drops, []);
+}
+
+/// One that is plugged in, or a tunnel.
+#[test]
+fn an_uplink_may_appear_later_and_come_back() {
+    let Some(mut net) = Net::new() else { return };
+    net.uplinks.push("eth1".into());
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap().opened.device;
+    holder.bind("[::]:8000".parse().unwrap()).unwrap();
+    let attached = |net: &Net| {
+        let uplinks = net.status().uplinks;
+        uplinks.iter().find(|uplink| uplink.name == "eth1").unwrap().attached
+    };
+    assert!(!attached(&net));
+    let mut stack = false;
+    for _ in 0..2 {
+        net.join("eth1", ["198.51.100.1", "2001:db8:1::1"], ["198.51.100.2", "2001:db8:1::2"]);
+        let places = ["198.51.100.1", "2001:db8:1::1"].map(|host| at(host, 8000));
+        until("its addresses are lent", || {
+            let ports = net.lease(&device).ports;
+            attached(&net) && places.iter().all(|place| ports.contains(place))
+        });
+        // The stack of the test takes the addresses that there are when it starts.
+        if !stack {
+            holder.ask("host").unwrap();
+            holder.ask("serve [::]:8000").unwrap();
+            stack = true;
+        }
+        for place in places {
+            assert!(comes_back(&mut net.connect(place).unwrap(), 100_000), "{place}");
+        }
+        let gone = ["link", "del", "eth1"];
+        let status = net.host.spawn(std::process::Command::new("ip").args(gone)).unwrap().wait();
+        assert!(status.unwrap().success());
+        until("its addresses are not lent any more", || {
+            let ports = net.lease(&device).ports;
+            !attached(&net) && places.iter().all(|place| !ports.contains(place))
+        });
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod attacks;
 #[cfg(feature = "daemon")]
 mod crashes;
 #[cfg(feature = "daemon")]
+mod crowds;
+#[cfg(feature = "daemon")]
 mod delivery;
 #[cfg(feature = "daemon")]
 mod requests;
@@ -18,6 +20,12 @@ mod soak;
 mod stacks;
 #[cfg(feature = "daemon")]
 mod support;
+#[cfg(feature = "daemon")]
+mod takeover;
+
+mod unit;
+#[cfg(feature = "daemon")]
+mod victims;
 
 #[cfg(not(feature = "daemon"))]
 #[test]

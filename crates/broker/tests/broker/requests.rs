@@ -128,7 +128,7 @@ fn a_close_that_waits_holds_nobody_up() {
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
     holder.open().unwrap();
-    let list = br#"{"version":1,"request":"list"}"#;
+    let list = br#"{"version":1,"request":{"list":{}}}"#;
     let keep: Vec<_> = (0..3)
         .map(|round| {
             // Data that the other end does not take, and a close that waits for it.
@@ -214,6 +214,71 @@ fn the_kernel_has_a_port_back_when_nobody_keeps_its_socket() {
     assert_eq!(net.demuxed("kernel-listens"), 1);
 }
 
+/// A port that the kernel takes while a broker runs. Its holder can see it, and so can whoever reads the log.
+#[test]
+fn a_port_that_the_kernel_takes_is_told() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap().opened.device;
+    holder.ask(&format!("bind-again {}", at(HOST4, 8000))).unwrap();
+    holder.bind(at(HOST4, 8001)).unwrap();
+    // The holder lets others bind there, and root listens.
+    holder.ask("reuse").unwrap();
+    holder.ask("forget").unwrap();
+    let listen = || {
+        let reuse = BindOptions { reuse_address: true, ..Default::default() };
+        let socket = BoundSocket::bind_with(at(HOST4, 8001), &reuse).unwrap();
+        rustix::net::listen(&socket, 8).map(|()| socket)
+    };
+    let _listener = net.host.run(listen).unwrap().unwrap();
+    net.connect(at(HOST4, 8001)).unwrap();
+    until("the port is no longer shown", || net.lease(&device).ports == [at(HOST4, 8000)]);
+    let log = std::fs::read_to_string(net.directory.path().join("audit.log")).unwrap();
+    let line = log.lines().find(|line| line.contains("port-end")).expect("a line");
+    assert!(line.contains("192.0.2.1:8001") && line.contains("listens"), "{line}");
+}
+
+/// Each line is an object of JSON, and says who, what and when.
+#[test]
+fn the_audit_log_tells_what_was_given_and_what_was_refused() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (mut holder, stranger) = (Holder::start(&net, NOBODY), Holder::start(&net, 65_000));
+    let device = holder.open().unwrap().opened.device;
+    let port = holder.bind(at(HOST4, 8000)).unwrap();
+    holder.ask(&format!("remove {}", port.id)).unwrap();
+    refused(holder.bind(at(HOST4, 9000)), "Denied");
+    let many = 300;
+    for _ in 0..many {
+        refused(stranger.open().map(drop), "Denied");
+    }
+    holder.kill();
+    until("the lease has ended", || net.status().leases.is_empty());
+    transom_broker::client::stop(net.socket()).unwrap();
+    broker.wait();
+    let log = std::fs::read_to_string(net.directory.path().join("audit.log")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).collect::<Vec<_>>();
+    for event in ["start", "lease", "port", "port-end", "lease-end", "stop"] {
+        assert_eq!(of(event).len(), 1, "{event}: {log}");
+    }
+    assert!(lines.iter().all(|line| line["time"].as_f64().is_some_and(|time| time > 1.6e9)));
+    let lease = of("lease")[0];
+    assert_eq!((&lease["user"], &lease["device"]), (&NOBODY.into(), &device.into()));
+    assert_eq!(lease["process"], holder.id());
+    assert_eq!(of("port")[0]["port"], "192.0.2.1:8000");
+    // Whichever is noticed first.
+    let reasons = ["the process has ended", "the device was closed"];
+    assert!(reasons.iter().any(|reason| of("lease-end")[0]["reason"] == *reason), "{log}");
+    let refusals = of("refused");
+    assert!(refusals[0]["reason"].as_str().unwrap().contains("may not hold port 9000"), "{log}");
+    assert_eq!(refusals[1]["user"], 65_000);
+    // Not one for each: they would fill the disk. A machine that is very slow has time for all.
+    assert!((10..=1 + many).contains(&refusals.len()), "{}", refusals.len());
+}
+
 #[test]
 fn there_are_so_many_devices_and_ports() {
     let Some(net) = Net::new() else { return };
@@ -282,7 +347,7 @@ fn garbage_and_crowds_do_not_stop_it() {
     let flags = rustix::fs::fcntl_getfl(&silent).unwrap() | rustix::fs::OFlags::NONBLOCK;
     rustix::fs::fcntl_setfl(&silent, flags).unwrap();
     until("the broker has given up", || {
-        match wire::send(&silent, br#"{"version":1,"request":"list"}"#, &[]) {
+        match wire::send(&silent, br#"{"version":1,"request":{"list":{}}}"#, &[]) {
             Ok(()) => false,
             Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         }

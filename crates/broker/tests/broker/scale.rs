@@ -12,7 +12,15 @@ use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, comes_back, frames, u
 fn hundreds_of_devices_live_side_by_side() {
     const DEVICES: u16 = 300;
     let Some(net) = Net::new() else { return };
-    let rules = format!("[[allow]]\nuser = 0\nports = \"1-65535\"\ndevices = {DEVICES}\n");
+    let rules = format!(
+        "[[allow]]\nuser = 0\nports = \"1-65535\"\ndevices = {DEVICES}\nmost-ports = 20000\n"
+    );
+    // A port of all addresses is at many places.
+    const ADDRESSES: u8 = 40;
+    for last in 0..ADDRESSES {
+        let prefix = format!("198.51.100.{last}/32").parse().unwrap();
+        net.host.interfaces().add_address("eth0", prefix).unwrap();
+    }
     let broker = BrokerProcess::start(&net, &rules);
     let start = || {
         let mut took = Vec::new();
@@ -21,7 +29,7 @@ fn hundreds_of_devices_live_side_by_side() {
             let mut lease = Lease::connect(net.socket()).unwrap();
             let descriptors = lease.take_descriptors();
             took.push(since.elapsed());
-            let socket = BoundSocket::bind(at(HOST4, 20_000 + number)).unwrap();
+            let socket = BoundSocket::bind(at("0.0.0.0", 20_000 + number)).unwrap();
             lease.add_port(&socket).unwrap();
             (lease, descriptors, socket)
         });
@@ -37,6 +45,17 @@ fn hundreds_of_devices_live_side_by_side() {
     eprintln!(
         "{DEVICES} devices: the first took {first:?}, half of them {middle:?}, the slowest {last:?}"
     );
+
+    // They do not fit in one message.
+    let status = net.status();
+    assert_eq!(status.leases.len(), usize::from(DEVICES));
+    assert!(status.leases.is_sorted_by_key(|lease| lease.index));
+    for lease in &status.leases {
+        assert_eq!((lease.ports.len(), lease.more_ports), (usize::from(ADDRESSES) + 1, 0));
+    }
+    let metrics = transom_broker::metrics::text(&status);
+    let rows = metrics.lines().filter(|line| line.starts_with("transom_broker_lease_sent_bytes{"));
+    assert_eq!(rows.count(), usize::from(DEVICES));
 
     let tap = frames::Tap::new(&net);
     for number in [0, DEVICES / 2, DEVICES - 1] {

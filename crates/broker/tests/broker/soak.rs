@@ -231,7 +231,9 @@ impl Soak {
             pins.map(|pin| pin.file_name()).all(|pin| !pin.to_string_lossy().starts_with("guard-"))
         });
         for map in MAPS {
-            until(&format!("the map {map} is empty"), || entries(&net.pins().join(map)) == 0);
+            until(&format!("the map {map} is empty"), || {
+                entries(&net.pins().join(format!("{map}_1"))) == 0
+            });
         }
         for (host, port) in
             [HOST4, HOST6].iter().flat_map(|host| (0..PORTS).map(move |p| (host, p)))
@@ -240,8 +242,9 @@ impl Soak {
             net.host.run(bind).unwrap().unwrap_or_else(|error| panic!("{host} {port}: {error}"));
         }
         let descriptors = settled(&self.broker);
+        // libbpf has one more in a broker that took over a map of maps.
         assert!(
-            descriptors <= self.descriptors,
+            descriptors <= self.descriptors + 1,
             "{descriptors} descriptors, not {}",
             self.descriptors
         );

@@ -186,6 +186,47 @@ fn a_stack_follows_the_uplink() {
     assert!(comes_back(&mut stream, 100_000), "after the link was down");
 }
 
+/// A lease of DHCP's that is renewed late: the address goes and comes back, and then it is another one.
+#[test]
+fn connections_outlive_a_renewal_of_the_address() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 1);
+    let listener = net.host.run(|| stack.listen("0.0.0.0:8080")).unwrap().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            std::thread::spawn(move || echo(stream));
+        }
+    });
+    let mut stream = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    let ip = |arguments: &[&str]| {
+        let status = net.host.spawn(std::process::Command::new("ip").args(arguments));
+        assert!(status.unwrap().wait().unwrap().success(), "{arguments:?}");
+    };
+    let lent = |place| net.status().leases[0].ports.contains(&place);
+    let old = format!("{HOST4}/24");
+    ip(&["address", "del", &old, "dev", "eth0"]);
+    until("the address is not lent", || !lent(at(HOST4, 8080)));
+    // With a lifetime, as DHCP gives them.
+    ip(&["address", "add", &old, "dev", "eth0", "valid_lft", "3600", "preferred_lft", "1800"]);
+    until("the address is lent again", || lent(at(HOST4, 8080)));
+    assert!(comes_back(&mut stream, 100_000), "after the address was back");
+    // Renewed in time, only the lifetime changes.
+    ip(&["address", "change", &old, "dev", "eth0", "valid_lft", "7200", "preferred_lft", "3600"]);
+    assert!(comes_back(&mut stream, 100_000), "after a new lifetime");
+    let other = at("192.0.2.50", 8080);
+    ip(&["address", "del", &old, "dev", "eth0"]);
+    ip(&["address", "add", "192.0.2.50/24", "dev", "eth0"]);
+    until("the other address is lent", || lent(other) && !lent(at(HOST4, 8080)));
+    let mut second = None;
+    until("the other address is served", || {
+        second = net.connect(other).ok();
+        second.is_some()
+    });
+    assert!(comes_back(second.as_mut().unwrap(), 100_000));
+}
+
 /// Super-segments of tiny segments are not let through: the device cuts them before.
 #[test]
 fn a_peer_that_wants_tiny_segments_gets_them() {

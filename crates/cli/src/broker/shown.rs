@@ -32,7 +32,10 @@ fn total(counts: &[Count]) -> u64 {
 }
 
 fn ports(lease: &LeaseStatus) -> String {
-    let ports: Vec<_> = lease.ports.iter().map(ToString::to_string).collect();
+    let mut ports: Vec<_> = lease.ports.iter().map(ToString::to_string).collect();
+    if lease.more_ports > 0 {
+        ports.push(format!("and {} more", lease.more_ports));
+    }
     ports.join(" ")
 }
 
@@ -130,7 +133,7 @@ fn rule_text(rule: &Rule) -> String {
     }
     let _ = write!(text, "; {} devices, {} ports at most", rule.devices, rule.most_ports);
     if let Some(rate) = rule.packets_per_second {
-        let _ = write!(text, ", {rate} packets a second each");
+        let _ = write!(text, ", {rate} packets a second");
     }
     text
 }
@@ -163,6 +166,7 @@ mod tests {
             connected: false,
             packets_per_second: Some(500),
             ports: vec!["192.0.2.1:8080".parse().unwrap(), "[2001:db8::1]:8080".parse().unwrap()],
+            more_ports: 3,
             received_packets: 12,
             received_bytes: 3400,
             sent_packets: 56,
@@ -174,7 +178,7 @@ mod tests {
             "tcpk0 (number 9)",
             "4242 (web), user 1000",
             "500 packets a second",
-            "192.0.2.1:8080 [2001:db8::1]:8080",
+            "192.0.2.1:8080 [2001:db8::1]:8080 and 3 more",
             "12 packets, 3400 B",
             "foreign-port 7",
         ] {

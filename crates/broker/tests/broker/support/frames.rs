@@ -11,6 +11,7 @@ use transom_wire::{Protocol, TcpHeader, checksum};
 use super::Net;
 
 pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
 /// A TCP segment with this many bytes of data in an IP packet; `flags` as in the header.

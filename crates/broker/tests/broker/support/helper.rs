@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::net::{SocketAddrUnix, SocketFlags};
-use transom_broker::client::{self, BoundSocket, Lease, Wish};
+use transom_broker::client::{self, BindOptions, BoundSocket, Lease, Wish};
 use transom_broker::daemon::{Daemon, Options};
 use transom_broker::policy::Policy;
 use transom_broker::wire;
@@ -118,6 +118,7 @@ fn hold(control: &Path) {
 
 #[derive(Default)]
 struct Holding {
+    kernel: Kernel,
     lease: Option<Lease>,
     sockets: Vec<BoundSocket>,
     tun: Option<OwnedFd>,
@@ -164,6 +165,19 @@ impl Holding {
                 self.sockets.clear();
                 Ok(("ok".into(), Vec::new()))
             }
+            ["bind-again", address] => {
+                let reuse = BindOptions { reuse_address: true, ..Default::default() };
+                self.add(BoundSocket::bind_with(address.parse()?, &reuse)?)
+            }
+            // On the socket that was bound last.
+            ["reuse"] => {
+                let socket = self.sockets.last().ok_or("no socket")?;
+                rustix::net::sockopt::set_socket_reuseaddr(socket, true)?;
+                Ok(("ok".into(), Vec::new()))
+            }
+            ["kernel", ref rest @ ..] => self.kernel.obey(rest),
+            // A connection to the broker, for the test.
+            ["reach", path] => Ok(("ok".into(), vec![wire::connect(Path::new(path))?])),
             ["attach", name, queues] => {
                 let tun = descriptors.remove(0);
                 transom_device::tun::NewTun::attach(&tun, name, queues == "many", false)?;
@@ -235,5 +249,46 @@ impl Holding {
             true => Ok(("ok".into(), Vec::new())),
             false => Err("something else came back".into()),
         }
+    }
+}
+
+/// Sockets of the kernel's TCP.
+#[derive(Default)]
+struct Kernel {
+    listener: Option<std::net::TcpListener>,
+    stream: Option<std::net::TcpStream>,
+    bound: Option<OwnedFd>,
+}
+
+impl Kernel {
+    fn obey(&mut self, command: &[&str]) -> Answer {
+        match command {
+            // As all servers do, with SO_REUSEADDR.
+            ["listen", address] => self.listener = Some(std::net::TcpListener::bind(address)?),
+            // One connection, and the listener goes.
+            ["accept"] => {
+                self.stream = Some(self.listener.take().ok_or("no listener")?.accept()?.0);
+            }
+            ["bind", address] => {
+                let reuse = BindOptions { reuse_address: true, ..Default::default() };
+                let socket = BoundSocket::bind_with(address.parse()?, &reuse)?;
+                self.bound = Some(socket.as_fd().try_clone_to_owned()?);
+            }
+            ["connect", address] => {
+                let socket = self.bound.take().ok_or("no socket")?;
+                let to: std::net::SocketAddr = address.parse()?;
+                rustix::net::connect(&socket, &to)?;
+                self.stream = Some(socket.into());
+            }
+            ["exchange"] => {
+                let stream = self.stream.as_mut().ok_or("no connection")?;
+                stream.set_read_timeout(Some(super::PATIENCE))?;
+                if !super::comes_back(stream, 100_000) {
+                    return Err("it does not come back".into());
+                }
+            }
+            _ => return Err(format!("what is {command:?}?").into()),
+        }
+        Ok(("ok".into(), Vec::new()))
     }
 }

@@ -86,6 +86,16 @@ impl Holder {
         if text == "ok" { Ok(()) } else { Err(text) }
     }
 
+    /// The process' number.
+    pub(crate) fn id(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// A connection of its own to the broker.
+    pub(crate) fn reach(&self) -> OwnedFd {
+        self.tell(&format!("reach {}", self.broker), &[]).1.remove(0)
+    }
+
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

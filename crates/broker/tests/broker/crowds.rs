@@ -1,0 +1,111 @@
+//! Many connections, and those of processes that have ended.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use transom_broker::protocol::{self, ErrorKind, Reply, Request};
+use transom_broker::wire;
+
+use crate::support::{BrokerProcess, Holder, NOBODY, Net, until};
+
+const RULES: &str = "most-devices = 1\n[[allow]]\neverybody = true\n";
+
+fn open() -> Request {
+    Request::Open { name: "x".into(), queues: 1 }
+}
+
+fn ask(connection: &OwnedFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), ErrorKind> {
+    wire::send(connection, &protocol::write_request(request), &[]).unwrap();
+    let (bytes, descriptors) = wire::receive(connection).unwrap().expect("an answer");
+    let reply = protocol::read_reply(&bytes).map_err(|refused| refused.kind)?;
+    Ok((reply, descriptors))
+}
+
+/// Otherwise the lease would be the next process' that gets the number.
+#[test]
+fn a_connection_is_its_process_and_no_other() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let mut holder = Holder::start(&net, NOBODY);
+    let (one, other) = (holder.reach(), holder.reach());
+    // Whoever has the connection: the lease is that of the process which connected, and ends with it.
+    let (reply, _device) = ask(&one, &open()).unwrap();
+    assert!(matches!(reply, Reply::Opened(_)));
+    assert_eq!(net.status().leases[0].process, holder.id());
+    holder.kill();
+    until("the lease has ended", || net.status().leases.is_empty());
+    assert_eq!(ask(&other, &open()).unwrap_err(), ErrorKind::Denied);
+}
+
+#[test]
+fn all_users_together_have_so_many_devices() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let (one, other) = (Holder::start(&net, NOBODY), Holder::start(&net, 1234));
+    one.open().unwrap();
+    let error = other.open().map(drop).unwrap_err();
+    assert!(error.contains("Limit"), "{error}");
+}
+
+/// Connections of many users: each has so many, all of them together have so many, and root is still heard.
+#[test]
+fn root_is_heard_in_a_crowd() {
+    const USERS: u32 = 36;
+    let Some(net) = Net::new() else { return };
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    if limit.maximum.is_some_and(|most| most < 10_000) {
+        eprintln!("SKIPPED: a process has too few descriptors here");
+        return;
+    }
+    let _broker = BrokerProcess::start(&net, RULES);
+    let path = net.socket();
+    let connect = |user: u32| {
+        let path = path.clone();
+        // The system call changes the thread, and no other thread of the process.
+        let work = move || {
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
+            (0..64).map(|_| wire::connect(&path).unwrap()).collect::<Vec<_>>()
+        };
+        std::thread::spawn(work).join().unwrap()
+    };
+    let crowd: Vec<_> = (0..USERS).map(|user| connect(100_000 + user)).collect();
+    let connections = || {
+        let status = net.status();
+        status.broker.iter().find(|count| count.name == "connections").unwrap().count
+    };
+    // Of 2304, with root's own that asks.
+    until("there are as many as may be", || connections() == 2049);
+    drop(crowd);
+    until("there is room again", || connections() == 1);
+}
+
+/// Without a pause it would ask for the same connection again and again.
+#[test]
+fn without_descriptors_it_does_not_spin() {
+    let Some(net) = Net::new() else { return };
+    let broker = BrokerProcess::start(&net, RULES);
+    let process = Pid::from_raw(broker.id() as i32);
+    let limit = |current| {
+        let limit = Rlimit { current: Some(current), ..getrlimit(Resource::Nofile) };
+        prlimit(process, Resource::Nofile, limit).unwrap();
+    };
+    let open = std::fs::read_dir(format!("/proc/{}/fd", broker.id())).unwrap().count() as u64;
+    limit(open);
+    let waiting: Vec<_> = (0..10).map(|_| wire::connect(&net.socket()).unwrap()).collect();
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", broker.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    // Of the two hundred that a second has twice.
+    assert!(ticks() - before < 40, "{} ticks", ticks() - before);
+    limit(1000);
+    let list = Request::List { after: 0 };
+    for connection in &waiting {
+        assert!(matches!(ask(connection, &list), Ok((Reply::Leases(_), _))));
+    }
+}
