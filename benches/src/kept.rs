@@ -59,7 +59,7 @@ fn of(report: &Report, group: &GroupReport) -> Value {
 /// Nothing of a case that failed each time.
 fn case(case: &CaseResult) -> Option<Value> {
     // More digits than a table shows, and fewer than a clock gives.
-    let rounded = |value: Option<f64>| -> Option<f64> { format!("{:.4e}", value?).parse().ok() };
+    let rounded = |value: Option<f64>| -> Option<f64> { format!("{:.5e}", value?).parse().ok() };
     let ratios = case.ratios.iter().filter_map(|ratio| {
         Some(json!({ "against": ratio.against?, "value": rounded(ratio.value)? }))
     });
@@ -156,7 +156,7 @@ mod tests {
         let groups = read(&path).unwrap();
         let medians: Vec<_> = groups.iter().map(|one| &one["cases"][0]["median"]).collect();
         assert_eq!(medians, [&json!(3.0), &json!(2.0)]);
-        assert_eq!(groups[0]["cases"][1]["ratios"][0], json!({"against": "base", "value": 1.2346}));
+        assert_eq!(groups[0]["cases"][1]["ratios"][0], json!({"against": "base", "value": 1.23457}));
         std::fs::write(&path, "{}").unwrap();
         assert!(keep(&report("first", 1.0), &path).is_err());
     }

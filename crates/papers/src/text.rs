@@ -365,3 +365,32 @@ pub(crate) fn wanted(scenario: &str, _full: bool) -> Result<Vec<Wanted>, Error> 
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those that benchmarks measure.
+    const BENCHMARKS: [&str; 6] = [
+        "ictcp/fig4",
+        "ictcp/fig5",
+        "tcpu/demux",
+        "router/fig11",
+        "router/table1",
+        "router/table2",
+    ];
+
+    #[test]
+    fn no_value_of_a_benchmark_is_copied() {
+        let texts = texts().unwrap();
+        for id in BENCHMARKS {
+            let page = texts.iter().find(|page| page.id == id).unwrap();
+            let copied = |number: &&Number| number.measured.is_some() || number.bench.is_empty();
+            assert_eq!(page.number.iter().find(copied).map(|number| &number.what), None, "{id}");
+            assert!(page.verdict.is_none() && !page.benchmark.is_empty(), "{id}: no claims");
+            for curve in page.figure.iter().flat_map(|figure| &figure.curve) {
+                assert!(curve.bench.is_some(), "{id}: {} has points of its own", curve.name);
+            }
+        }
+    }
+}
