@@ -16,6 +16,7 @@ pub mod environment;
 pub mod groups;
 pub mod handed;
 pub mod harness;
+pub mod kept;
 #[cfg(feature = "bpf")]
 pub mod lent;
 pub mod network;

@@ -9,6 +9,7 @@ use transom_benches::counting::CountingAllocator;
 use transom_benches::environment::Environment;
 use transom_benches::groups::{self, Entry, Settings};
 use transom_benches::harness;
+use transom_benches::kept;
 use transom_benches::placement::{Cpus, Placement};
 use transom_benches::report::{GroupReport, Report};
 use transom_benches::watchdog::Watchdog;
@@ -49,6 +50,9 @@ struct Arguments {
     /// Write everything that was found out to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Put medians, ranges and ratios into this file as JSON, for the pages of papers; groups that are not measured stay as they are
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Write the tables to this file as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -117,6 +121,9 @@ fn main() -> anyhow::Result<()> {
     if let Some(path) = &arguments.json {
         let json = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, json).with_context(|| format!("writing {}", path.display()))?;
+    }
+    if let Some(path) = &arguments.keep {
+        kept::keep(&report, path)?;
     }
     if let Some(path) = &arguments.markdown {
         std::fs::write(path, report.markdown())

@@ -7,7 +7,9 @@
 //! what Vegas would read and sets a limit. They are attached to the same connections in turns: two sets of connections that do the same differ
 //! by several per cent in where their memory lies. A second measurement without extensions shows how far a ratio can be trusted.
 //!
-//! Then Vegas itself, polled in three ways, against Reno, whose window is larger, so that part of the difference is in smaller super-segments; and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
+//! There are 1 to 96 connections, as in the paper's figure, and a thousand.
+//!
+//! Then Vegas itself, polled in three ways, on paths of several rates, against Reno, whose window is larger, so that part of the difference is in smaller super-segments; and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
 //! connection's information before each message of a segment's size, and keeps the data back.
 
 use super::Settings;
@@ -33,43 +35,10 @@ pub const PATH: Path = Path { rate: 400_000_000, delay: Duration::from_millis(1)
 const PER_ACK: Bound = Bound::AtLeast(0.98);
 const PER_ROUND: Bound = Bound::AtLeast(0.995);
 
-/// How many connections, and what the cases with them are called: without extensions, twice, woken per acknowledgement, and per round, without
-/// the lists of acknowledgements and messages and with them.
-const SYNTHETIC: [(usize, [&str; 6]); 3] = [
-    (
-        1,
-        [
-            "1 connection, plain, to compare",
-            "1 connection, plain",
-            "1 connection, per ack",
-            "1 connection, per ack with lists",
-            "1 connection, per round",
-            "1 connection, per round with lists",
-        ],
-    ),
-    (
-        96,
-        [
-            "96 connections, plain, to compare",
-            "96 connections, plain",
-            "96 connections, per ack",
-            "96 connections, per ack with lists",
-            "96 connections, per round",
-            "96 connections, per round with lists",
-        ],
-    ),
-    (
-        1000,
-        [
-            "1000 connections, plain, to compare",
-            "1000 connections, plain",
-            "1000 connections, per ack",
-            "1000 connections, per ack with lists",
-            "1000 connections, per round",
-            "1000 connections, per round with lists",
-        ],
-    ),
-];
+/// How many connections: the paper's figure has up to 96.
+const COUNTS: [usize; 10] = [1, 2, 3, 4, 8, 16, 32, 64, 96, 1000];
+/// Rates of the path for Vegas, in Mbit/s, beside that of [`PATH`].
+const RATES: [u64; 5] = [10, 25, 50, 75, 100];
 const RENO: &str = "8 connections, Reno";
 
 /// Wakes up, looks, and sets a limit that binds nobody.
@@ -158,6 +127,33 @@ fn wearing(
     })
 }
 
+/// A name that is put together. There are a hundred of them, once.
+fn named(name: String) -> &'static str {
+    String::leak(name)
+}
+
+/// Reno and the Vegases with eight connections on a slower path.
+fn at_rate(rate: u64) -> anyhow::Result<[Case; 5]> {
+    let name = |what: &str| named(format!("8 connections, {rate} Mbit/s, {what}"));
+    let path = Path { rate: rate * 1_000_000, ..PATH };
+    let case = |name, profile, feed| {
+        let mut delayed = Delayed::new(profile, 8, path, feed)?;
+        anyhow::Ok(Case::new(name, move |span| delayed.sample(span)))
+    };
+    let reno = name("Reno");
+    let vegas = |what: &str, text: &str| {
+        let profile = with(stack(text)?);
+        anyhow::Ok(case(name(&format!("Vegas {what}")), profile, plain_feed())?.against(reno))
+    };
+    Ok([
+        case(reno, plain_profile(), plain_feed())?,
+        vegas("polled per send", "vegas(poll=send)")?,
+        vegas("polled per ack", "vegas(poll=ack)")?,
+        vegas("polled per round", "vegas(poll=round)")?,
+        case(name("Vegas outside of TCP"), plain_profile(), outside())?.against(reno),
+    ])
+}
+
 /// Builds the group.
 ///
 /// # Errors
@@ -166,7 +162,12 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
     let acks = Wake::ACK | Wake::DUPLICATE_ACK;
     let vegas = |name, text: &str| case(name, with(stack(text)?), 8, plain_feed());
     let mut cases = Vec::new();
-    for (count, [again, plain, per_ack, acks_listed, per_round, rounds_listed]) in SYNTHETIC {
+    for count in COUNTS {
+        let connections = if count == 1 { "connection" } else { "connections" };
+        let name = |what: &str| named(format!("{count} {connections}, {what}"));
+        let (again, plain) = (name("plain, to compare"), name("plain"));
+        let (per_ack, acks_listed) = (name("per ack"), name("per ack with lists"));
+        let (per_round, rounds_listed) = (name("per round"), name("per round with lists"));
         let delayed = Delayed::new(plain_profile(), count, PATH, plain_feed())?;
         let delayed = Rc::new(RefCell::new(delayed));
         let wearing = |name, choices| wearing(name, &delayed, choices);
@@ -187,6 +188,9 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
             .figure(RENO, PER_ROUND),
         case("8 connections, Vegas outside of TCP", plain_profile(), 8, outside())?.against(RENO),
     ]);
+    for rate in RATES {
+        cases.extend(at_rate(rate)?);
+    }
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
 }
 

@@ -1,9 +1,12 @@
-//! What window control costs a router for each acknowledgement, with few flows and with a million (figure 11 of the paper).
+//! What window control costs a router for each acknowledgement, with few flows and with a million (figure 11 and tables 1 and 2 of the paper).
 //!
 //! Every flow has been opened by its handshake, and they are acknowledged in turns in an order without a pattern, so that with many
 //! each acknowledgement finds its flow's memory cold. The cost is all that the core does for a packet: reading the headers, the
 //! lookup, the policy, the marker, writing window and checksum. Putting the packet together is done for all cases alike and is
 //! measured beside them.
+//!
+//! There are the numbers of flows of the paper's tables 1 and 2 too. Beside them stands a control that must grow with the flows: the same work after a
+//! search through a table from its beginning, as the paper's router does it.
 //!
 //! One by one, and in batches of 32 as a device hands packets over. A batch asks for the memory of all before it needs that of one. The table
 //! lies in huge pages where the kernel has them, as it does on a router.
@@ -81,6 +84,16 @@ struct Router {
     /// Acknowledgements so far.
     count: usize,
     buffers: Vec<Vec<u8>>,
+    /// Addresses and ports of all flows, one after the other.
+    keys: Vec<[u8; KEY]>,
+}
+
+/// Bytes of an IPv4 packet's addresses and ports.
+const KEY: usize = 12;
+
+/// The addresses and ports.
+fn key(packet: &[u8]) -> [u8; KEY] {
+    packet.get(12..12 + KEY).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default()
 }
 
 impl Router {
@@ -114,7 +127,13 @@ impl Router {
         ensure!(control.table().open == flows, "{:?}", control.table());
         let ack = packet(false, Flags::ACK, (200, 100), Options::default())?;
         let buffers = vec![ack.clone(); BATCH];
-        let mut router = Router { control, flows, ack, count: 0, buffers };
+        let keys = (0..flows).map(|flow| {
+            let mut packet = ack.clone();
+            readdress(&mut packet, false, flow);
+            key(&packet)
+        });
+        let keys = keys.collect();
+        let mut router = Router { control, flows, ack, count: 0, buffers, keys };
         // The first acknowledgement of each still has the SYN's window before it.
         (0..flows.div_ceil(TURN)).for_each(|_| router.one_by_one());
         Ok(router)
@@ -136,6 +155,18 @@ impl Router {
         for _ in 0..TURN {
             self.compose(0);
             let Some(packet) = self.buffers.first_mut() else { return };
+            let len = packet.len();
+            self.control.returning(Time::ZERO, packet, len, ChecksumState::Complete, QUEUE);
+        }
+    }
+
+    /// The same after a search from the beginning of a table.
+    fn after_search(&mut self) {
+        for _ in 0..TURN {
+            self.compose(0);
+            let Some(packet) = self.buffers.first_mut() else { return };
+            let wanted = key(packet);
+            black_box(self.keys.iter().position(|key| *key == wanted));
             let len = packet.len();
             self.control.returning(Time::ZERO, packet, len, ChecksumState::Complete, QUEUE);
         }
@@ -194,13 +225,22 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
     let router = |flows| anyhow::Ok(Rc::new(RefCell::new(Router::new(flows)?)));
     let (ten, thousand, many, most) =
         (router(10)?, router(1_000)?, router(100_000)?, router(1_000_000)?);
-    let (single, together) = (Router::one_by_one, Router::together);
+    let (some, more, plenty) = (router(500)?, router(2_500)?, router(5_000)?);
+    let (single, together, search) = (Router::one_by_one, Router::together, Router::after_search);
     let cases = vec![
         case("composing the packet alone", &router(10)?, Router::composing_alone),
         case(TEN, &ten, single),
+        case("500 flows", &some, single).figure(TEN, flat),
         case("1,000 flows", &thousand, single).figure(TEN, flat),
+        case("2,500 flows", &more, single).figure(TEN, flat),
+        case("5,000 flows", &plenty, single).figure(TEN, flat),
         case("100,000 flows", &many, single).figure(TEN, flat),
         case("1,000,000 flows", &most, single).figure(TEN, flat),
+        case("10 flows, searched", &ten, search).against(TEN),
+        case("500 flows, searched", &some, search).against(TEN),
+        case("1,000 flows, searched", &thousand, search).against(TEN),
+        case("2,500 flows, searched", &more, search).against(TEN),
+        case("5,000 flows, searched", &plenty, search).against(TEN),
         case(TEN_TOGETHER, &ten, together).against(TEN),
         case("1,000 flows, 32 at once", &thousand, together).figure(TEN_TOGETHER, flat),
         case("100,000 flows, 32 at once", &many, together).figure(TEN_TOGETHER, flat),

@@ -4,9 +4,10 @@ use transom_lab::scenario::{Size, Time};
 use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot_sized};
 use transom_sim::units::Rate;
 
+use crate::bench::{BenchChoice, Benchmarks};
 use crate::chosen::{Chosen, choose};
 use crate::found::{Found, mean};
-use crate::text::{CurveText, Figure, is_path};
+use crate::text::{BenchCurve, CurveText, Figure, is_path};
 
 /// Width and height in pixels: half of a page of text.
 const SIZE: (f64, f64) = (640.0, 320.0);
@@ -33,13 +34,13 @@ struct Values {
 }
 
 /// Draws a figure; `None` if nothing of it has been measured, or one of its curves has not.
-pub(crate) fn draw(figure: &Figure, found: &[&Found]) -> Option<Drawn> {
+pub(crate) fn draw(figure: &Figure, found: &[&Found], benchmarks: &Benchmarks) -> Option<Drawn> {
     let is_time = figure.curve.iter().any(|curve| curve.course.is_some());
     let factor = factor(&figure.unit);
     let mut chart = Chart::new(&figure.title, &figure.y_label, &figure.unit);
     let mut hues = Hue::ALL.into_iter().filter(|hue| *hue != Hue::Red).cycle();
     for curve in &figure.curve {
-        let values = values(figure, curve, found, factor)?;
+        let values = values(figure, curve, found, benchmarks, factor)?;
         let style = match curve.style.as_deref() {
             Some("dots") => Style::Dots,
             Some("bars") => Style::Bars,
@@ -86,9 +87,18 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found]) -> Option<Drawn> {
     Some(Drawn { svg: plot_sized(&section, &chart, SIZE).file(), alternative })
 }
 
-fn values(figure: &Figure, curve: &CurveText, found: &[&Found], factor: f64) -> Option<Values> {
+fn values(
+    figure: &Figure,
+    curve: &CurveText,
+    found: &[&Found],
+    benchmarks: &Benchmarks,
+    factor: f64,
+) -> Option<Values> {
     if !curve.points.is_empty() {
         return Some(Values { points: curve.points.clone(), spread: Vec::new() });
+    }
+    if let Some(curve) = &curve.bench {
+        return Some(Values { points: measured(curve, benchmarks)?, spread: Vec::new() });
     }
     let own = match &curve.choice.scenario {
         Some(id) => found.iter().find(|one| one.experiment.id == id)?,
@@ -116,6 +126,16 @@ fn values(figure: &Figure, curve: &CurveText, found: &[&Found], factor: f64) -> 
         points: all.iter().map(|(x, y, _)| (*x, *y)).collect(),
         spread: all.iter().map(|(.., reach)| *reach).collect(),
     })
+}
+
+/// The points of a benchmark; `None` if one has not been measured.
+fn measured(curve: &BenchCurve, benchmarks: &Benchmarks) -> Option<Points> {
+    let point = |(x, case): &(f64, String)| {
+        let per_second = curve.per_second_of_x.map(|each| each * x).or(curve.choice.per_second);
+        let choice = BenchChoice { case: case.clone(), per_second, ..curve.choice.clone() };
+        Some((*x, benchmarks.value(&choice)? * curve.times.unwrap_or(1.0)))
+    };
+    curve.cases.iter().map(point).collect()
 }
 
 /// The least and the greatest mean of a seed.

@@ -18,6 +18,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bench;
 mod catalogue;
 mod chosen;
 mod error;

@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use transom_lab::scenario::Claim;
 
+use crate::bench::Benchmarks;
 use crate::chosen::{choose, is_meant, told};
 use crate::figure::{Drawn, draw};
 use crate::found::{Found, FoundBand, Verdict};
 use crate::raw::{self, escaped};
 use crate::summary::Freshness;
-use crate::text::{Number, PageText, Word, texts};
+use crate::text::{BenchClaim, Number, PageText, Word, texts};
 use crate::{EXPERIMENTS, Error, matrix};
 
 /// Which claims of a page's scenarios count for its verdict.
@@ -59,6 +60,8 @@ impl Counted<'_> {
 pub(crate) struct Page {
     pub(crate) text: PageText,
     pub(crate) found: Vec<Rc<Found>>,
+    /// The paper's benchmarks.
+    pub(crate) benchmarks: Rc<Benchmarks>,
 }
 
 /// The pages and their pictures, by the name of the file.
@@ -95,6 +98,7 @@ pub fn pages(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
 pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
     // A scenario of several pages is read once.
     let mut known: BTreeMap<&'static str, Rc<Found>> = BTreeMap::new();
+    let mut measured: BTreeMap<String, Rc<Benchmarks>> = BTreeMap::new();
     let mut pages = Vec::new();
     for text in texts()? {
         let mut found = Vec::new();
@@ -108,7 +112,13 @@ pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
             known.insert(experiment.id, Rc::clone(&own));
             found.push(own);
         }
-        pages.push(Page { text, found });
+        let paper = text.id.split('/').next().unwrap_or_default().to_owned();
+        let benchmarks = match measured.get(&paper) {
+            Some(own) => Rc::clone(own),
+            None => Rc::new(Benchmarks::read(directory, &paper)?),
+        };
+        measured.insert(paper, Rc::clone(&benchmarks));
+        pages.push(Page { text, found, benchmarks });
     }
     Ok(pages)
 }
@@ -129,6 +139,20 @@ impl Page {
         points.flat_map(|point| &point.bands).filter_map(|band| Some((band, band.claim()?)))
     }
 
+    /// What came out of a claim about a benchmark.
+    pub(crate) fn measured(&self, claim: &BenchClaim) -> Verdict {
+        match self.benchmarks.value(&claim.bench) {
+            None => Verdict::NotRun,
+            Some(value) if claim.accepts(value) => Verdict::Holds,
+            Some(_) => Verdict::Differs,
+        }
+    }
+
+    /// What came out of the claims about benchmarks that count.
+    fn of_benchmarks(&self) -> impl Iterator<Item = Verdict> {
+        self.text.benchmark.iter().filter(|claim| !claim.ours).map(|claim| self.measured(claim))
+    }
+
     /// What came out, by the claims that count; as the text says, if none does.
     pub(crate) fn verdict(&self) -> Word {
         if self.text.not_run.is_some() {
@@ -139,7 +163,8 @@ impl Page {
             let all = self.claims().filter(|(_, claim)| is(claim));
             all.map(|(band, _)| band.verdict()).filter(|one| *one != Verdict::NotRun).collect()
         };
-        let counting = of(&|claim| counted.counts(claim));
+        let mut counting = of(&|claim| counted.counts(claim));
+        counting.extend(self.of_benchmarks().filter(|one| *one != Verdict::NotRun));
         let calibrated = of(&|claim| counted.is_of_page(claim) && counted.is_calibrated(claim));
         let holding = counting.iter().filter(|one| **one == Verdict::Holds).count();
         match (counting.len(), holding) {
@@ -155,7 +180,8 @@ impl Page {
     pub(crate) fn score(&self) -> (usize, usize) {
         let counted = self.counted();
         let counting = self.claims().filter(|(_, claim)| counted.counts(claim));
-        let all: Vec<Verdict> = counting.map(|(band, _)| band.verdict()).collect();
+        let scenarios = counting.map(|(band, _)| band.verdict());
+        let all: Vec<Verdict> = scenarios.chain(self.of_benchmarks()).collect();
         (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
     }
 
@@ -169,6 +195,10 @@ impl Page {
         if let Some(text) = &number.measured {
             return Some(text.clone());
         }
+        if !number.bench.is_empty() {
+            let each = number.bench.iter().map(|choice| self.benchmarks.told(choice));
+            return each.collect::<Option<Vec<_>>>().map(|all| all.join(", "));
+        }
         let found = match &number.choice.scenario {
             Some(id) => self.found.iter().find(|one| one.experiment.id == id)?,
             None => self.found.first()?,
@@ -179,7 +209,7 @@ impl Page {
     /// Its figures; nothing for one without values.
     pub(crate) fn drawn(&self) -> Vec<Option<Drawn>> {
         let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
-        self.text.figure.iter().map(|figure| draw(figure, &found)).collect()
+        self.text.figure.iter().map(|figure| draw(figure, &found, &self.benchmarks)).collect()
     }
 
     fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
@@ -282,7 +312,56 @@ impl Page {
             }
             let _ = write!(text, "{points}\n</details>\n");
         }
+        text += &self.claims_of_benchmarks();
+        let curves = self.text.figure.iter().flat_map(|figure| &figure.curve);
+        let numbers = self.text.number.iter().flat_map(|number| &number.bench);
+        let groups = curves.filter_map(|curve| Some(curve.bench.as_ref()?.choice.group.as_str()));
+        let groups: Vec<&str> = groups.chain(numbers.map(|choice| choice.group.as_str())).collect();
+        text += &self.benchmarks.tables(&groups);
         if text.is_empty() { text } else { format!("\n## The values\n{text}") }
+    }
+
+    /// The table of claims about benchmarks; nothing without any.
+    fn claims_of_benchmarks(&self) -> String {
+        let mut text = String::new();
+        for claim in &self.text.benchmark {
+            let verdict = match self.measured(claim) {
+                Verdict::Holds => "holds",
+                Verdict::Differs => "**differs**",
+                Verdict::NotRun => "not run",
+            };
+            let kind = if claim.ours { " (ours)" } else { "" };
+            let band = match (claim.min, claim.max) {
+                (Some(min), Some(max)) => format!("{min} … {max}"),
+                (Some(min), None) => format!("≥ {min}"),
+                (None, Some(max)) => format!("≤ {max}"),
+                (None, None) => String::new(),
+            };
+            let ours = self.benchmarks.told(&claim.bench).unwrap_or_default();
+            let control = match (&claim.control, &claim.no_control) {
+                (Some(control), _) => {
+                    let value = self.benchmarks.value(control);
+                    let said = match value.map(|value| claim.accepts(value)) {
+                        Some(false) => "rejected",
+                        Some(true) => "**accepted**",
+                        None => "not measured",
+                    };
+                    let value = self.benchmarks.told(control).unwrap_or_default();
+                    format!("{said}, {value} ({})", control.case)
+                }
+                (None, Some(reason)) => format!("none: {reason}"),
+                (None, None) => String::new(),
+            };
+            let cells = [&claim.says, &claim.paper, &band, &claim.why, &ours];
+            let cells = cells.map(|cell| escaped(cell)).join(" | ");
+            let _ = writeln!(text, "| {cells} | {verdict}{kind} | {} |", escaped(&control));
+        }
+        if text.is_empty() {
+            return text;
+        }
+        format!(
+            "\n| claim | paper | band | why | ours | verdict | control |\n|---|---|---|---|---|---|---|\n{text}"
+        )
     }
 
     /// The commands, and the programs that made the runs.

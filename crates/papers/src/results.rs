@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::Error;
+use crate::found::Verdict;
 use crate::pages::{Page, all};
 use crate::raw::escaped;
 use crate::summary::Freshness;
@@ -124,6 +125,16 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
             let waits = figure.curve.iter().any(|curve| curve.course.is_some());
             if drawn.is_none() && !waits {
                 defects.push(format!("nothing is stored for the figure \"{}\"", figure.title));
+            }
+        }
+        for claim in &page.text.benchmark {
+            let control = claim.control.as_ref().and_then(|own| page.benchmarks.value(own));
+            if control.is_some_and(|value| claim.accepts(value)) {
+                let says = &claim.says;
+                defects.push(format!("\"{says}\" holds at its control too, so it proves nothing"));
+            }
+            if page.text.not_run.is_none() && page.measured(claim) == Verdict::NotRun {
+                defects.push(format!("nothing is stored for \"{}\"", claim.says));
             }
         }
         for found in &page.found {

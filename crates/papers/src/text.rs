@@ -1,13 +1,14 @@
 //! The text about an experiment of a paper, written by people: one file in `papers/pages/` for each id.
 //!
 //! The text has the paper's claim, how our set-up differs, the finding, and which stored values are shown in which figure. It has no measured value of
-//! a scenario: those come from summaries. Only benchmarks, which are not scenarios, have values here, with the command that measures them.
+//! a scenario: those come from summaries. Values of benchmarks come from `papers/results/PAPER-benchmarks.json`, in the same way.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use transom_lab::scenario::{Quantity, Setting};
 
 use crate::Error;
+use crate::bench::BenchChoice;
 
 /// The text of a page.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,6 +57,9 @@ pub(crate) struct PageText {
     pub(crate) measured: Option<String>,
     #[serde(default)]
     pub(crate) setup: Vec<SetupRow>,
+    /// Claims about benchmarks.
+    #[serde(default)]
+    pub(crate) benchmark: Vec<BenchClaim>,
     #[serde(default)]
     pub(crate) number: Vec<Number>,
     #[serde(default)]
@@ -140,6 +144,9 @@ pub(crate) struct Number {
     /// Ours, if no scenario measures it.
     #[serde(default)]
     pub(crate) measured: Option<String>,
+    /// Ours, if benchmarks measure it.
+    #[serde(default)]
+    pub(crate) bench: Vec<BenchChoice>,
     #[serde(flatten)]
     pub(crate) choice: Choice,
 }
@@ -188,6 +195,9 @@ pub(crate) struct CurveText {
     /// Points as they are: a formula, or a benchmark.
     #[serde(default)]
     pub(crate) points: Vec<(f64, f64)>,
+    /// Points of a benchmark.
+    #[serde(default)]
+    pub(crate) bench: Option<BenchCurve>,
     /// A quantity over time.
     #[serde(default)]
     pub(crate) course: Option<Quantity>,
@@ -196,6 +206,56 @@ pub(crate) struct CurveText {
     pub(crate) flow: usize,
     #[serde(flatten)]
     pub(crate) choice: Choice,
+}
+
+/// Cases of a benchmark as a curve.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct BenchCurve {
+    /// Where each case is on the horizontal axis, and its name.
+    pub(crate) cases: Vec<(f64, String)>,
+    /// How many bits or packets a second has at one on the horizontal axis, if they grow with it.
+    #[serde(default)]
+    pub(crate) per_second_of_x: Option<f64>,
+    /// What values are multiplied by, such as 0.001 for microseconds of nanoseconds.
+    #[serde(default)]
+    pub(crate) times: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) choice: BenchChoice,
+}
+
+/// A claim about a benchmark, with the band that reproduces it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct BenchClaim {
+    /// The statement, in a sentence.
+    pub(crate) says: String,
+    /// The paper's own number, as it has it.
+    #[serde(default)]
+    pub(crate) paper: String,
+    pub(crate) bench: BenchChoice,
+    #[serde(default)]
+    pub(crate) min: Option<f64>,
+    #[serde(default)]
+    pub(crate) max: Option<f64>,
+    /// Where the band comes from.
+    pub(crate) why: String,
+    /// Whether the statement is ours, and not the paper's.
+    #[serde(default)]
+    pub(crate) ours: bool,
+    /// A case that the band must reject.
+    #[serde(default)]
+    pub(crate) control: Option<BenchChoice>,
+    /// Why there is none.
+    #[serde(default)]
+    pub(crate) no_control: Option<String>,
+}
+
+impl BenchClaim {
+    /// Whether the band has the value.
+    pub(crate) fn accepts(&self, value: f64) -> bool {
+        self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
+    }
 }
 
 /// Points that the paper gives.
@@ -304,4 +364,33 @@ pub(crate) fn wanted(scenario: &str, _full: bool) -> Result<Vec<Wanted>, Error> 
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those that benchmarks measure.
+    const BENCHMARKS: [&str; 6] = [
+        "ictcp/fig4",
+        "ictcp/fig5",
+        "tcpu/demux",
+        "router/fig11",
+        "router/table1",
+        "router/table2",
+    ];
+
+    #[test]
+    fn no_value_of_a_benchmark_is_copied() {
+        let texts = texts().unwrap();
+        for id in BENCHMARKS {
+            let page = texts.iter().find(|page| page.id == id).unwrap();
+            let copied = |number: &&Number| number.measured.is_some() || number.bench.is_empty();
+            assert_eq!(page.number.iter().find(copied).map(|number| &number.what), None, "{id}");
+            assert!(page.verdict.is_none() && !page.benchmark.is_empty(), "{id}: no claims");
+            for curve in page.figure.iter().flat_map(|figure| &figure.curve) {
+                assert!(curve.bench.is_some(), "{id}: {} has points of its own", curve.name);
+            }
+        }
+    }
 }
