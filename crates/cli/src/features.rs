@@ -22,11 +22,20 @@ pub(crate) enum Feature {
     Bpf,
     /// Ethernet interfaces by AF_XDP.
     Xdp,
+    /// Extensions on the kernel's own sockets.
+    Kernel,
 }
 
 impl Feature {
-    const ALL: [Feature; 6] =
-        [Feature::Parquet, Feature::Png, Feature::Tui, Feature::Web, Feature::Bpf, Feature::Xdp];
+    const ALL: [Feature; 7] = [
+        Feature::Parquet,
+        Feature::Png,
+        Feature::Tui,
+        Feature::Web,
+        Feature::Bpf,
+        Feature::Xdp,
+        Feature::Kernel,
+    ];
 
     /// Its name in Cargo.
     fn name(self) -> &'static str {
@@ -37,6 +46,7 @@ impl Feature {
             Feature::Web => "web",
             Feature::Bpf => "bpf",
             Feature::Xdp => "xdp",
+            Feature::Kernel => "kernel",
         }
     }
 
@@ -49,6 +59,7 @@ impl Feature {
             Feature::Web => "server for browsers (--watch)",
             Feature::Bpf => "programs for the kernel (the broker, mode tc)",
             Feature::Xdp => "device xdp:INTERFACE",
+            Feature::Kernel => "extensions on the kernel's own sockets",
         }
     }
 
@@ -61,6 +72,7 @@ impl Feature {
             Feature::Web => cfg!(feature = "web"),
             Feature::Bpf => cfg!(feature = "bpf"),
             Feature::Xdp => cfg!(feature = "xdp"),
+            Feature::Kernel => cfg!(feature = "kernel"),
         }
     }
 
