@@ -72,9 +72,9 @@ fi
 full=(--features transom/full)
 crates=(--workspace)
 # The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-net]=bpf,broker,xdp)
+declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-kernel]=bpf [transom-net]=bpf,broker,xdp)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
-    echo "SKIPPED: the broker, mode tc and the device xdp (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
+    echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
     full=(--features transom/parquet,transom/png,transom/tui,transom/web)
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)

@@ -1,7 +1,7 @@
 //! Loads BPF objects, attaches their programs to interfaces, and pins what is to outlive the process.
 //!
 //! It is libbpf (`libbpf-rs`) with the calls that the crate lacks: links at interfaces (TCX, XDP) and costs. All programs of Transom are loaded
-//! here: the broker's, the router's and that of AF_XDP. Without the feature `libbpf` the crate is empty, so that the default build does not need
+//! here: the broker's, the router's, that of AF_XDP, and the controller for the kernel's own sockets. Without the feature `libbpf` the crate is empty, so that the default build does not need
 //! libelf.
 
 #[cfg(feature = "libbpf")]
@@ -28,6 +28,6 @@ pub use error::BpfError;
 #[cfg(feature = "libbpf")]
 pub use libbpf_rs;
 #[cfg(feature = "libbpf")]
-pub use object::{Loaded, lru_map, open, set_capacity, set_constants};
+pub use object::{Loaded, lru_map, open, set_callbacks_name, set_capacity, set_constants, walk};
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

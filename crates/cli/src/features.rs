@@ -24,10 +24,12 @@ pub(crate) enum Feature {
     Xdp,
     /// Shell completions and manual pages.
     Packaging,
+    /// Extensions on the kernel's own sockets.
+    Kernel,
 }
 
 impl Feature {
-    const ALL: [Feature; 7] = [
+    const ALL: [Feature; 8] = [
         Feature::Parquet,
         Feature::Png,
         Feature::Tui,
@@ -35,6 +37,7 @@ impl Feature {
         Feature::Bpf,
         Feature::Xdp,
         Feature::Packaging,
+        Feature::Kernel,
     ];
 
     /// Its name in Cargo.
@@ -47,6 +50,7 @@ impl Feature {
             Feature::Bpf => "bpf",
             Feature::Xdp => "xdp",
             Feature::Packaging => "packaging",
+            Feature::Kernel => "kernel",
         }
     }
 
@@ -60,6 +64,7 @@ impl Feature {
             Feature::Bpf => "programs for the kernel (the broker, mode tc)",
             Feature::Xdp => "device xdp:INTERFACE",
             Feature::Packaging => "shell completions and manual pages",
+            Feature::Kernel => "extensions on the kernel's own sockets",
         }
     }
 
@@ -73,6 +78,7 @@ impl Feature {
             Feature::Bpf => cfg!(feature = "bpf"),
             Feature::Xdp => cfg!(feature = "xdp"),
             Feature::Packaging => cfg!(feature = "packaging"),
+            Feature::Kernel => cfg!(feature = "kernel"),
         }
     }
 

@@ -20,6 +20,7 @@ mod features;
 mod get;
 mod hash;
 mod interrupt;
+mod kernel;
 mod lab;
 mod log;
 mod ltcp;
@@ -100,6 +101,9 @@ enum Command {
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
+    Kernel(kernel::Args),
+    #[command(hide = true)]
+    KernelGuard(kernel::GuardArgs),
     Cm(cm::Args),
     Completions(packaging::CompletionsArgs),
     Man(packaging::ManArgs),
@@ -128,6 +132,8 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),
+        Command::Kernel(args) => kernel::run(args),
+        Command::KernelGuard(args) => kernel::run_guard(&args),
         Command::Cm(args) => cm::run(args),
         Command::Completions(args) => packaging::completions(&args, Cli::command()),
         Command::Man(args) => packaging::man(&args, Cli::command()),

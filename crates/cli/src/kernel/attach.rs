@@ -1,0 +1,177 @@
+//! Extensions on the sockets of a control group: one that is there, or one of its own for a program.
+
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Read as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use transom_kernel::{Cgroup, Host, KernelError, status};
+use transom_tcp::extension::ExtensionChoice;
+
+use super::Choice;
+use super::shown::summary;
+use crate::output::{Failure, note};
+
+/// What a shell says of a program that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+/// How long processes that the program has left behind may keep the group from being removed at once. The guard waits longer.
+const MOMENT: Duration = Duration::from_millis(200);
+/// How often the guard looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+fn choices(choice: &Choice) -> anyhow::Result<Vec<ExtensionChoice>> {
+    let choices = transom_extensions::stack(&choice.extension)?;
+    if choices.is_empty() {
+        bail!("no extension is named");
+    }
+    Ok(choices)
+}
+
+/// Attaches, with what to do about a refusal.
+fn attached(cgroup: &Cgroup, choices: &[ExtensionChoice], existing: bool) -> anyhow::Result<Host> {
+    Host::attach(cgroup, choices, existing).map_err(|error| match error {
+        KernelError::Refused(reason) => {
+            anyhow::anyhow!("{reason}\n`transom kernel check` lists what this kernel can bound")
+        }
+        error => error.into(),
+    })
+}
+
+fn served(host: &Host) -> Option<status::Server> {
+    match status::Server::start(Path::new(status::DIRECTORY), host.reporter()) {
+        Ok(server) => Some(server),
+        Err(error) => {
+            note(format_args!("`transom kernel list` will not show it: {error}"));
+            None
+        }
+    }
+}
+
+/// Runs a program.
+pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitCode> {
+    let (name, arguments) = program.split_first().context("no program is named")?;
+    let choices = choices(choice)?;
+    let cgroup = Cgroup::create("transom-kernel")?;
+    let host = match attached(&cgroup, &choices, false) {
+        Ok(host) => host,
+        Err(error) => {
+            let _ = cgroup.remove(MOMENT);
+            return Err(error);
+        }
+    };
+    let guard = start_guard(&cgroup).context("cannot start the guard")?;
+    let server = served(&host);
+    let started = cgroup.within(|| Command::new(name).args(arguments).spawn());
+    let mut child = match started? {
+        Ok(child) => child,
+        Err(error) => {
+            drop((server, host, guard));
+            let _ = cgroup.remove(MOMENT);
+            let status = match error.kind() {
+                io::ErrorKind::NotFound => NOT_FOUND,
+                _ => NOT_RUN,
+            };
+            let message = format!("cannot run {}: {error}", name.to_string_lossy());
+            return Err(Failure { status, message }.into());
+        }
+    };
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    crate::interrupt::handle(move |status| {
+        // The terminal has told the program of an interrupt itself.
+        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + Signal::TERM.as_raw()) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    })?;
+    let status = child.wait().context("cannot wait for the program")?;
+    let report = host.report();
+    let failure = host.failure();
+    drop(server);
+    host.detach();
+    let left = cgroup.remove(MOMENT).is_err();
+    drop(guard);
+    if choice.verbose {
+        note(summary(&report));
+    }
+    if let Some(failure) = failure {
+        note(format_args!("the sockets were not followed to the end: {failure}"));
+    }
+    if left {
+        note("processes that the program has started go on, without extensions");
+    }
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Attaches to a group that is there, until a signal comes.
+pub(super) fn attach(
+    choice: &Choice,
+    directory: &Path,
+    existing: bool,
+) -> anyhow::Result<ExitCode> {
+    let choices = choices(choice)?;
+    let cgroup = Cgroup::open(directory)?;
+    let host = attached(&cgroup, &choices, existing)?;
+    let (tell, told) = sync_channel(1);
+    crate::interrupt::handle(move |status| {
+        let _ = tell.send(status);
+    })?;
+    let server = served(&host);
+    note(format_args!("extensions are on the connections of {}", directory.display()));
+    let status = loop {
+        match told.recv_timeout(LOOK) {
+            Ok(status) => break Some(status),
+            Err(_) => {
+                if let Some(failure) = host.failure() {
+                    note(format_args!("the sockets are not followed any more: {failure}"));
+                    break None;
+                }
+                if !directory.exists() {
+                    note("the control group has gone");
+                    break None;
+                }
+            }
+        }
+    };
+    let report = host.report();
+    drop(server);
+    host.detach();
+    if choice.verbose {
+        note(summary(&report));
+    }
+    Ok(status.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Starts the process that removes the control group should this one be killed. It begins when the returned value is dropped.
+fn start_guard(cgroup: &Cgroup) -> io::Result<PipeWriter> {
+    let (watched, held) = io::pipe()?;
+    // The group may lie below a mount that only this process has.
+    let place = std::fs::canonicalize(cgroup.path()).unwrap_or_else(|_| cgroup.path().into());
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg("kernel-guard")
+        .arg(place.file_name().unwrap_or(place.as_os_str()))
+        .stdin(watched)
+        // A signal of the terminal's is not for it.
+        .process_group(0);
+    command.spawn()?;
+    Ok(held)
+}
+
+/// The guard: waits for the command's end, and removes the group when it is empty.
+pub(super) fn guard(name: &Path) -> anyhow::Result<ExitCode> {
+    // Its other end is closed when the command has gone.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let Ok(cgroup) = Cgroup::beside(name) else { return Ok(ExitCode::SUCCESS) };
+    while cgroup.path().exists() {
+        if cgroup.remove(LOOK).is_ok() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

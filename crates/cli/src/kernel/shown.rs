@@ -1,0 +1,209 @@
+//! What there is to see of connections that have extensions.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+use transom_kernel::forms::{self, Form};
+use transom_kernel::{ConnectionReport, HostReport, Limit, status};
+
+use crate::output;
+
+fn reports() -> anyhow::Result<Vec<HostReport>> {
+    status::all(Path::new(status::DIRECTORY))
+        .with_context(|| format!("cannot read {}", status::DIRECTORY))
+}
+
+/// A line for the end of a command.
+pub(super) fn summary(report: &HostReport) -> String {
+    let mut text = format!("{} connections, {} events", report.seen, report.events);
+    if report.lost_records > 0 {
+        let _ = write!(text, ", {} lost", report.lost_records);
+    }
+    if report.without_slot > 0 {
+        let _ = write!(text, "; {} connections had no limits: too many", report.without_slot);
+    }
+    text
+}
+
+pub(super) fn list(json: bool) -> anyhow::Result<ExitCode> {
+    let reports = reports()?;
+    match json {
+        true => output::json(&reports)?,
+        false => output::line(table(&reports))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn watch(json: bool) -> anyhow::Result<ExitCode> {
+    loop {
+        let reports = reports()?;
+        match json {
+            true => output::json(&reports)?,
+            false => output::view(table(&reports))?,
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn window(connection: &ConnectionReport) -> Option<&Limit> {
+    connection.limits.iter().find(|limit| limit.variable == "cwnd")
+}
+
+fn table(reports: &[HostReport]) -> String {
+    if reports.is_empty() {
+        return "no connection of the kernel's has extensions".to_owned();
+    }
+    let mut text = String::new();
+    for report in reports {
+        let _ = writeln!(
+            text,
+            "process {}, {}: {}, {} connections now, {} in all",
+            report.process,
+            report.cgroup,
+            report.extensions,
+            report.connections.len(),
+            report.seen
+        );
+        if report.connections.is_empty() {
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "  {:>8}  {:<25} {:<25} {:>9} {:>9}  {:<12} {:>8} {:>10}",
+            "number", "local", "remote", "own cwnd", "cwnd", "decided by", "RTT ms", "bytes/s"
+        );
+        for connection in &report.connections {
+            let limit = window(connection);
+            let milliseconds = connection
+                .srtt_us
+                .map_or("-".to_owned(), |us| format!("{}.{:03}", us / 1000, us % 1000));
+            let rate = connection.delivery_rate.map_or("-".to_owned(), |rate| rate.to_string());
+            let _ = writeln!(
+                text,
+                "  {:>8}  {:<25} {:<25} {:>9} {:>9}  {:<12} {milliseconds:>8} {rate:>10}",
+                connection.cookie,
+                connection.local.to_string(),
+                connection.remote.to_string(),
+                limit.map_or(0, |limit| limit.own),
+                limit.map_or(0, |limit| limit.used),
+                limit.map_or("tcp", |limit| limit.by.as_str()),
+            );
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+pub(super) fn show(number: Option<u64>, json: bool) -> anyhow::Result<ExitCode> {
+    let reports = reports()?;
+    let all = reports.iter().flat_map(|report| &report.connections);
+    let chosen: Vec<&ConnectionReport> =
+        all.filter(|connection| number.is_none_or(|number| connection.cookie == number)).collect();
+    if let (Some(number), true) = (number, chosen.is_empty()) {
+        bail!(
+            "no connection with the number {number} has extensions; `transom kernel list` has all"
+        );
+    }
+    match json {
+        true => output::json(&chosen)?,
+        false if chosen.is_empty() => output::line("no connection of the kernel's has extensions")?,
+        false => {
+            let texts: Vec<String> = chosen.into_iter().map(details).collect();
+            output::line(texts.join("\n\n"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn details(connection: &ConnectionReport) -> String {
+    let mut text = format!(
+        "{} {} -> {}\n  it had {}, and grows by {} now; {} bytes in a segment; {}",
+        connection.cookie,
+        connection.local,
+        connection.remote,
+        connection.had,
+        connection.grows_by,
+        connection.mss,
+        connection.phase
+    );
+    let _ = write!(
+        text,
+        "\n  {} bytes in flight, {} delivered, {} segments sent again",
+        connection.in_flight, connection.delivered, connection.retransmitted
+    );
+    let _ = write!(
+        text,
+        "\n  {} events, {} acknowledgements in them that were not reported by themselves",
+        connection.events, connection.missed_acks
+    );
+    for layer in &connection.layers {
+        let _ = write!(text, "\n  layer {}: {}", layer.id, layer.name);
+    }
+    for departed in &connection.departed {
+        let _ = write!(text, "\n  not attached: {departed}");
+    }
+    for limit in &connection.limits {
+        let asked = limit.asked.as_deref().unwrap_or("nothing");
+        let _ = write!(
+            text,
+            "\n  {}: own {}, asked {asked}, used {}, decided by {}",
+            limit.variable, limit.own, limit.used, limit.by
+        );
+    }
+    for variable in &connection.without_effect {
+        let _ = write!(text, "\n  {variable}: asked, without effect on this kernel");
+    }
+    text
+}
+
+pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
+    let takes = transom_kernel::check();
+    let said = takes.as_ref().err().map(|error| chain(error));
+    if json {
+        let variables: serde_json::Map<_, _> = forms::all()
+            .map(|(variable, form)| {
+                let (bounded, how) = match form {
+                    Form::Bounded(how) => (true, how),
+                    Form::Unbounded(reason) => (false, reason),
+                };
+                (variable.name().into(), json!({ "bounded": bounded, "how": how }))
+            })
+            .collect();
+        output::json(
+            &json!({ "programs": said.is_none(), "refusal": said, "variables": variables }),
+        )?;
+    } else {
+        let mut text = match &said {
+            None => "The kernel takes the controller.\n".to_owned(),
+            Some(refusal) => format!("{refusal}\n"),
+        };
+        for bounded in [true, false] {
+            let title = if bounded { "It can bound" } else { "It cannot bound" };
+            let _ = write!(text, "\n{title}:");
+            for (variable, form) in forms::all() {
+                if let (true, Form::Bounded(how)) | (false, Form::Unbounded(how)) = (bounded, form)
+                {
+                    let _ = write!(text, "\n  {:<12} {how}", variable.name());
+                }
+            }
+        }
+        output::line(text)?;
+    }
+    Ok(if takes.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// An error with its reasons.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let _ = write!(text, ": {error}");
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// TCP's own window and the one in its place, and reports.
+//
+// The kernel computes with TCP's own window. The narrower one is in `snd_cwnd` only while the kernel transmits: `min_tso_segs` is called just before it
+// compares the window, for new data and for retransmissions, and what an acknowledgement calls first puts TCP's own back. If the kernel itself has
+// written another window in between, that is TCP's own from then on: it can only have come from a window that was no wider.
+#pragma once
+#include "kernel.h"
+
+static __always_inline struct flow *flow_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+// What user space asks of this socket, unless it is silent.
+static __always_inline struct request *request_of(struct flow *flow)
+{
+	u32 slot = flow->slot, zero = 0;
+	if (slot == NO_SLOT)
+		return 0;
+	struct request *request = bpf_map_lookup_elem(&requests, &slot);
+	if (!request || request->cookie != flow->cookie)
+		return 0;
+	struct control *control = bpf_map_lookup_elem(&controls, &zero);
+	if (!control || bpf_ktime_get_ns() >= control->alive_until)
+		return 0;
+	return request;
+}
+
+// What the kernel has written since the last call is TCP's own window.
+static __always_inline void learn(struct tcp_sock *tp, struct flow *flow)
+{
+	u32 now = tp->snd_cwnd;
+	if (now != flow->written) {
+		flow->own = now;
+		flow->written = now;
+	}
+}
+
+static __always_inline void restore(struct tcp_sock *tp, struct flow *flow)
+{
+	learn(tp, flow);
+	if (tp->snd_cwnd != flow->own)
+		tp->snd_cwnd = flow->own;
+	flow->written = flow->own;
+}
+
+// The smaller of both: a request never makes a window wider.
+static __always_inline u32 at_most(u32 own, u32 asked)
+{
+	return asked < own ? asked : own;
+}
+
+static __always_inline u32 in_us(u32 ticks)
+{
+	u32 hz = constants.hz;
+	return hz ? (u64)ticks * 1000000 / hz : 0;
+}
+
+static __always_inline u32 bytes_unsent(struct tcp_sock *tp)
+{
+	return tp->write_seq - tp->snd_nxt;
+}
+
+static __always_inline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca_state, u64 flags)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct event *event = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
+	if (!event) {
+		count(COUNT_LOST_RECORDS);
+		return;
+	}
+	event->cookie = flow->cookie;
+	event->at = bpf_ktime_get_ns();
+	event->kind = RECORD_EVENT;
+	event->what = what;
+	event->ack_kind = flow->ack_kind;
+	event->states = (ca_state & 15) | (sk->__sk_common.skc_state << 4);
+	event->backoff = tp->inet_conn.icsk_backoff;
+	event->retransmits = tp->inet_conn.icsk_retransmits;
+	event->undone = flow->undone;
+	event->flags = (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? FLAG_CWND_LIMITED : 0) |
+		       (flow->narrowed ? FLAG_NARROWED : 0) |
+		       (BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) ? FLAG_SACK : 0) |
+		       (BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok) ? FLAG_TIMESTAMPS : 0) |
+		       (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? FLAG_APP_LIMITED : 0) |
+		       (flow->cubic ? FLAG_CUBIC : 0);
+	event->slot = flow->slot;
+	event->acks = flow->acks;
+	event->cwnd = flow->own;
+	event->cwnd_cnt = tp->snd_cwnd_cnt;
+	event->ssthresh = tp->snd_ssthresh;
+	event->mss = tp->mss_cache;
+	event->snd_una = tp->snd_una;
+	event->snd_nxt = tp->snd_nxt;
+	event->write_seq = tp->write_seq;
+	event->snd_wnd = tp->snd_wnd;
+	event->srtt_us = tp->srtt_us >> 3;
+	event->rttvar_us = tp->rttvar_us;
+	event->rtt_us = flow->rtt_us;
+	event->min_rtt_us = tp->rtt_min.s[0].v;
+	event->rto_us = in_us(tp->inet_conn.icsk_rto);
+	event->packets_out = tp->packets_out;
+	event->sacked_out = tp->sacked_out;
+	event->lost_out = tp->lost_out;
+	event->retrans_out = tp->retrans_out;
+	event->delivered = tp->delivered;
+	event->lost = tp->lost;
+	event->total_retrans = tp->total_retrans;
+	event->acked = flow->acked;
+	event->sacked = flow->sacked;
+	event->rate_delivered = tp->rate_delivered;
+	event->rate_interval_us = tp->rate_interval_us;
+	bpf_ringbuf_submit(event, flags);
+	count(COUNT_EVENTS);
+}
+
+// Reports what has happened since the last report, as far as user space waits for it.
+static __always_inline void flush(struct sock *sk, struct flow *flow, struct request *request)
+{
+	u8 what = flow->pending;
+	if (!what)
+		return;
+	flow->pending = 0;
+	if (request && (what & request->reported)) {
+		u64 flags = what & request->waking ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+		report(sk, flow, what, BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state), flags);
+	}
+	flow->ack_kind = 0;
+	flow->rtt_us = -1;
+	flow->acked = 0;
+	flow->sacked = 0;
+}
+
+static __always_inline void announce(struct sock *sk, struct flow *flow, u8 kind)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct opening *opening = bpf_ringbuf_reserve(&records, sizeof(struct opening), 0);
+	if (!opening) {
+		count(COUNT_LOST_RECORDS);
+		return;
+	}
+	__builtin_memset(opening, 0, sizeof(*opening));
+	opening->cookie = flow->cookie;
+	opening->at = bpf_ktime_get_ns();
+	opening->kind = kind;
+	opening->family = sk->__sk_common.skc_family;
+	opening->flags = (BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) ? FLAG_SACK : 0) |
+			 (BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok) ? FLAG_TIMESTAMPS : 0) |
+			 (flow->cubic ? FLAG_CUBIC : 0);
+	opening->local_port = sk->__sk_common.skc_num;
+	opening->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	opening->slot = flow->slot;
+	opening->acks = flow->acks;
+	if (opening->family == AF_INET6) {
+		__builtin_memcpy(opening->local, sk->__sk_common.skc_v6_rcv_saddr.bytes, 16);
+		__builtin_memcpy(opening->remote, sk->__sk_common.skc_v6_daddr.bytes, 16);
+	} else {
+		*(u32 *)opening->local = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)opening->remote = sk->__sk_common.skc_daddr;
+	}
+	__builtin_memcpy(opening->had, flow->had, NAME);
+	__builtin_memcpy(opening->program, flow->program, NAME);
+	opening->mss = tp->mss_cache;
+	opening->cwnd = flow->own;
+	opening->snd_una = tp->snd_una;
+	opening->pid = flow->pid;
+	opening->ssthresh = tp->snd_ssthresh;
+	opening->snd_nxt = tp->snd_nxt;
+	opening->snd_wnd = tp->snd_wnd;
+	opening->srtt_us = tp->srtt_us >> 3;
+	bpf_ringbuf_submit(opening, BPF_RB_FORCE_WAKEUP);
+}

@@ -1,0 +1,362 @@
+//! What user space and the program in the kernel tell each other: the structures of `bpf/types.h`, as bytes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Bytes of a record, of whatever kind.
+pub(crate) const RECORD: usize = 128;
+/// Bytes of a request.
+const REQUEST: usize = 40;
+/// No request for a window.
+pub(crate) const ANY: u32 = u32::MAX;
+/// Bytes of an algorithm's name, with the zero behind it (`TCP_CA_NAME_MAX`).
+pub(crate) const NAME: usize = 16;
+/// The slot of a socket that has none.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+/// How many sockets can be limited at a time.
+pub(crate) const SLOTS: u32 = 4096;
+
+/// What is asked of one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Whose it is.
+    pub(crate) cookie: u64,
+    /// Bytes per second; 0 is no request.
+    pub(crate) rate: u64,
+    /// Segments, as those that follow.
+    pub(crate) cwnd: u32,
+    pub(crate) cwnd_cnt: u32,
+    pub(crate) ssthresh: u32,
+    /// Events that are reported, in the bits of `Wake`.
+    pub(crate) reported: u8,
+    /// Events that wake user space at once.
+    pub(crate) waking: u8,
+    /// The socket goes back to the algorithm that it had.
+    pub(crate) leaves: bool,
+    /// Counts changes after which the kernel must look at the socket.
+    pub(crate) changes: u32,
+}
+
+impl Request {
+    /// Nothing is asked, and nothing reported.
+    pub(crate) fn none(cookie: u64) -> Self {
+        Request {
+            cookie,
+            rate: 0,
+            cwnd: ANY,
+            cwnd_cnt: ANY,
+            ssthresh: ANY,
+            reported: 0,
+            waking: 0,
+            leaves: false,
+            changes: 0,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> [u8; REQUEST] {
+        let mut out = [0; REQUEST];
+        out[0..8].copy_from_slice(&self.cookie.to_ne_bytes());
+        out[8..16].copy_from_slice(&self.rate.to_ne_bytes());
+        let words = [self.cwnd, self.cwnd_cnt, self.ssthresh];
+        for (place, word) in out[16..28].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        out[32..35].copy_from_slice(&[self.reported, self.waking, u8::from(self.leaves)]);
+        out[36..40].copy_from_slice(&self.changes.to_ne_bytes());
+        out
+    }
+}
+
+/// For all sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// No request counts from this time on, in nanoseconds of the monotonic clock.
+    pub(crate) alive_until: u64,
+    /// From this time on, sockets go back to the algorithm that they had.
+    pub(crate) leave_at: u64,
+    /// The purpose of the next walk.
+    pub(crate) walk: u64,
+}
+
+impl Control {
+    pub(crate) fn bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let words = [self.alive_until, self.leave_at, self.walk];
+        for (place, word) in out.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        out
+    }
+}
+
+/// Purposes of a walk through all sockets.
+pub(crate) const WALK_KICK: u64 = 1;
+pub(crate) const WALK_ENTER: u64 = 2;
+pub(crate) const WALK_LEAVE: u64 = 3;
+
+/// The program's counters, in their order.
+pub(crate) const COUNTS: [&str; 7] =
+    ["no_slot", "lost_records", "garbage", "refused", "sockets", "kicks", "events"];
+
+/// The constants of the program.
+pub(crate) fn constants(name: &str, cgroup: u64, level: u32, hz: u32) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (place, byte) in out[..NAME - 1].iter_mut().zip(name.bytes()) {
+        *place = byte;
+    }
+    out[16..24].copy_from_slice(&cgroup.to_ne_bytes());
+    out[24..28].copy_from_slice(&level.to_ne_bytes());
+    out[28..32].copy_from_slice(&hz.to_ne_bytes());
+    out
+}
+
+/// Bits of a record's flags.
+pub(crate) mod flag {
+    pub(crate) const CWND_LIMITED: u8 = 1;
+    pub(crate) const NARROWED: u8 = 2;
+    pub(crate) const SACK: u8 = 4;
+    pub(crate) const TIMESTAMPS: u8 = 8;
+    pub(crate) const APP_LIMITED: u8 = 16;
+    pub(crate) const CUBIC: u8 = 32;
+}
+
+/// A record of the ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record {
+    Event(RawEvent),
+    Open(Opening),
+    Close { cookie: u64 },
+}
+
+/// The state of a socket at an event, in the kernel's units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawEvent {
+    pub(crate) cookie: u64,
+    /// Nanoseconds of the monotonic clock.
+    pub(crate) at: u64,
+    pub(crate) what: u8,
+    pub(crate) ack_kind: u8,
+    pub(crate) ca_state: u8,
+    pub(crate) tcp_state: u8,
+    pub(crate) backoff: u8,
+    pub(crate) retransmits: u8,
+    pub(crate) undone: u8,
+    pub(crate) flags: u8,
+    pub(crate) acks: u32,
+    pub(crate) cwnd: u32,
+    pub(crate) cwnd_cnt: u32,
+    pub(crate) ssthresh: u32,
+    pub(crate) mss: u32,
+    pub(crate) snd_una: u32,
+    pub(crate) snd_nxt: u32,
+    pub(crate) write_seq: u32,
+    pub(crate) snd_wnd: u32,
+    pub(crate) srtt_us: u32,
+    pub(crate) rttvar_us: u32,
+    pub(crate) rtt_us: i32,
+    pub(crate) min_rtt_us: u32,
+    pub(crate) rto_us: u32,
+    pub(crate) packets_out: u32,
+    pub(crate) sacked_out: u32,
+    pub(crate) lost_out: u32,
+    pub(crate) retrans_out: u32,
+    pub(crate) delivered: u32,
+    pub(crate) lost: u32,
+    pub(crate) total_retrans: u32,
+    pub(crate) acked: u32,
+    pub(crate) sacked: u32,
+    pub(crate) rate_delivered: u32,
+    pub(crate) rate_interval_us: u32,
+}
+
+/// A socket that came under control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) cookie: u64,
+    pub(crate) at: u64,
+    pub(crate) flags: u8,
+    pub(crate) slot: u32,
+    pub(crate) acks: u32,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// The algorithm that it had.
+    pub(crate) had: [u8; NAME],
+    pub(crate) mss: u32,
+    pub(crate) cwnd: u32,
+    pub(crate) snd_una: u32,
+    pub(crate) ssthresh: u32,
+    pub(crate) snd_nxt: u32,
+    pub(crate) snd_wnd: u32,
+    pub(crate) srtt_us: u32,
+}
+
+/// Reads numbers from a record one after the other.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk::<N>() {
+            Some((first, rest)) => {
+                self.0 = rest;
+                *first
+            }
+            None => [0; N],
+        }
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.take::<1>()[0]
+    }
+
+    fn half(&mut self) -> u16 {
+        u16::from_ne_bytes(self.take())
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+
+    fn long(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+}
+
+impl Record {
+    /// Reads a record; nothing if it is none.
+    pub(crate) fn read(bytes: &[u8; RECORD]) -> Option<Record> {
+        match bytes[16] {
+            0 => Some(Record::Event(event(bytes))),
+            kind @ (1 | 2) => {
+                let opening = opening(bytes);
+                let cookie = opening.cookie;
+                Some(if kind == 1 { Record::Open(opening) } else { Record::Close { cookie } })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn event(bytes: &[u8; RECORD]) -> RawEvent {
+    let mut from = Reader(bytes);
+    let (cookie, at) = (from.long(), from.long());
+    let [_, what, ack_kind, states, backoff, retransmits, undone, flags] = from.take::<8>();
+    let _slot = from.word();
+    RawEvent {
+        cookie,
+        at,
+        what,
+        ack_kind,
+        ca_state: states & 15,
+        tcp_state: states >> 4,
+        backoff,
+        retransmits,
+        undone,
+        flags,
+        acks: from.word(),
+        cwnd: from.word(),
+        cwnd_cnt: from.word(),
+        ssthresh: from.word(),
+        mss: from.word(),
+        snd_una: from.word(),
+        snd_nxt: from.word(),
+        write_seq: from.word(),
+        snd_wnd: from.word(),
+        srtt_us: from.word(),
+        rttvar_us: from.word(),
+        rtt_us: from.word().cast_signed(),
+        min_rtt_us: from.word(),
+        rto_us: from.word(),
+        packets_out: from.word(),
+        sacked_out: from.word(),
+        lost_out: from.word(),
+        retrans_out: from.word(),
+        delivered: from.word(),
+        lost: from.word(),
+        total_retrans: from.word(),
+        acked: from.word(),
+        sacked: from.word(),
+        rate_delivered: from.word(),
+        rate_interval_us: from.word(),
+    }
+}
+
+fn opening(bytes: &[u8; RECORD]) -> Opening {
+    let mut from = Reader(bytes);
+    let (cookie, at) = (from.long(), from.long());
+    let (_kind, family, flags, _) = (from.byte(), from.byte(), from.byte(), from.byte());
+    let (local_port, remote_port) = (from.half(), from.half());
+    let (slot, acks) = (from.word(), from.word());
+    let (local, remote) = (from.take::<16>(), from.take::<16>());
+    let had = from.take();
+    let _program = from.take::<NAME>();
+    Opening {
+        cookie,
+        at,
+        flags,
+        slot,
+        acks,
+        local: SocketAddr::new(address(family, local), local_port),
+        remote: SocketAddr::new(address(family, remote), remote_port),
+        had,
+        mss: from.word(),
+        cwnd: from.word(),
+        snd_una: from.word(),
+        ssthresh: {
+            let _pid = from.word();
+            from.word()
+        },
+        snd_nxt: from.word(),
+        snd_wnd: from.word(),
+        srtt_us: from.word(),
+    }
+}
+
+fn address(family: u8, bytes: [u8; 16]) -> IpAddr {
+    // AF_INET6; IPv4 in it (RFC 4291 section 2.5.5.2) is IPv4.
+    if family == 10 {
+        return Ipv6Addr::from(bytes).to_canonical();
+    }
+    let [a, b, c, d, ..] = bytes;
+    Ipv4Addr::new(a, b, c, d).into()
+}
+
+/// A name that ends with a zero.
+pub(crate) fn text(name: &[u8]) -> String {
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_was_compiled_from_the_sources() {
+        transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+    }
+
+    #[test]
+    fn records_are_read_in_the_order_of_the_header() {
+        let mut bytes = [0u8; RECORD];
+        for (index, word) in bytes.chunks_exact_mut(4).enumerate() {
+            word.copy_from_slice(&u32::try_from(index).unwrap().to_ne_bytes());
+        }
+        bytes[16..24].copy_from_slice(&[0, 5, 1, 0x13, 2, 3, 4, 32]);
+        let Some(Record::Event(event)) = Record::read(&bytes) else { panic!("an event") };
+        assert_eq!((event.what, event.ca_state, event.tcp_state, event.flags), (5, 3, 1, 32));
+        assert_eq!((event.acks, event.cwnd, event.snd_una, event.rtt_us), (7, 8, 12, 18));
+        assert_eq!((event.rate_delivered, event.rate_interval_us), (30, 31));
+        bytes[16..20].copy_from_slice(&[1, 2, 4, 0]);
+        let Some(Record::Open(opening)) = Record::read(&bytes) else { panic!("an opening") };
+        assert_eq!((opening.slot, opening.mss, opening.srtt_us), (6, 24, 31));
+        bytes[16] = 9;
+        assert!(Record::read(&bytes).is_none());
+    }
+
+    #[test]
+    fn requests_have_the_bytes_of_the_header() {
+        let request = Request { cwnd: 7, leaves: true, changes: 9, ..Request::none(5) };
+        let bytes = request.bytes();
+        assert_eq!((bytes[0], bytes[16], bytes[34], bytes[36]), (5, 7, 1, 9));
+        assert_eq!(bytes[20..28], [255; 8]);
+    }
+}

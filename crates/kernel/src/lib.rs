@@ -1,0 +1,40 @@
+//! Safe extensions on the kernel's own TCP sockets, of programs that know nothing of it.
+//!
+//! A congestion controller in BPF keeps TCP's own window, and lets the kernel use a narrower one wherever it transmits. It tells this crate of the
+//! events that extensions wait for. [`Host`] runs the extensions, the very ones that run on Transom's TCP, by
+//! [`ObservedLayers`](transom_tcp::extension::ObservedLayers), and writes what comes of them back for each socket. The safe range is enforced in the
+//! kernel too. Requests expire when nobody renews them, and sockets go back to the algorithm that they had.
+//!
+//! [`forms`] says which variables a stock kernel can bound, and which not, each with the reason.
+
+pub mod forms;
+
+#[cfg(feature = "bpf")]
+mod cgroup;
+#[cfg(feature = "bpf")]
+mod connection;
+#[cfg(feature = "bpf")]
+mod error;
+#[cfg(feature = "bpf")]
+mod host;
+#[cfg(feature = "bpf")]
+mod layout;
+#[cfg(feature = "bpf")]
+mod programs;
+#[cfg(feature = "bpf")]
+mod report;
+#[cfg(feature = "bpf")]
+mod state;
+#[cfg(feature = "bpf")]
+pub mod status;
+
+#[cfg(feature = "bpf")]
+pub use cgroup::Cgroup;
+#[cfg(feature = "bpf")]
+pub use error::KernelError;
+#[cfg(feature = "bpf")]
+pub use host::Host;
+#[cfg(feature = "bpf")]
+pub use programs::check;
+#[cfg(feature = "bpf")]
+pub use report::{ConnectionReport, HostReport, LayerReport, Limit};

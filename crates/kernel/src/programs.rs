@@ -1,0 +1,152 @@
+//! The programs in the kernel, their maps and links.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_getres, clock_gettime};
+use transom_bpf::libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use transom_bpf::{
+    Aligned, BpfError, Loaded, open, set_callbacks_name, set_capacity, set_constants, walk,
+};
+
+use crate::layout::{COUNTS, Control, NAME, Request, SLOTS, constants};
+use crate::{Cgroup, KernelError};
+
+/// The programs, compiled. `bpf/build.sh` makes it.
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/narrow.bpf.o"));
+
+/// Programs that are attached. All of them go with this value: sockets that are still under control keep the controller until they leave it.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The name of the controller.
+    pub(crate) name: String,
+    requests: MapHandle,
+    controls: MapHandle,
+    counts: MapHandle,
+    pub(crate) records: MapHandle,
+    /// New sockets come under control as long as these are there.
+    entries: Vec<Link>,
+    walk: Link,
+    _controller: Link,
+    _loaded: Loaded,
+}
+
+/// Nanoseconds of the clock that the programs in the kernel use.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// Ticks of the kernel's clock in a second: the coarse clock advances with them.
+fn ticks() -> u32 {
+    let length = clock_getres(ClockId::MonotonicCoarse).tv_nsec.unsigned_abs();
+    u32::try_from(1_000_000_000 / length.max(1)).unwrap_or(1000)
+}
+
+/// A name that no other controller has: names are known in the whole kernel. It takes letters, digits, dots and underscores.
+fn unique_name() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut mixed = now().wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ u64::from(std::process::id()).wrapping_mul(0xff51_afd7_ed55_8ccd)
+        ^ number.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    let mut name = String::from("transom_");
+    while name.len() < NAME - 1 {
+        let digits = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        name.push(char::from(digits[usize::try_from(mixed % 36).unwrap_or(0)]));
+        mixed /= 36;
+    }
+    name
+}
+
+impl Programs {
+    /// Loads and attaches them for the sockets of a control group.
+    pub(crate) fn attach(cgroup: &Cgroup) -> Result<Self, KernelError> {
+        let name = unique_name();
+        let mut loaded = load(&name, cgroup.id, cgroup.level)?;
+        let requests = loaded.map("requests")?;
+        let slots = loaded.map("slots")?;
+        for slot in 0..SLOTS {
+            slots
+                .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+                .map_err(BpfError::of("cannot fill the list of slots"))?;
+        }
+        let (controls, counts) = (loaded.map("controls")?, loaded.map("counts")?);
+        let controller = loaded.attach_callbacks("narrow")?;
+        let walk = loaded.attach_walk("narrow_walk")?;
+        let programs = Programs {
+            name,
+            requests,
+            controls,
+            counts,
+            records: loaded.map("records")?,
+            entries: Vec::new(),
+            walk,
+            _controller: controller,
+            _loaded: loaded,
+        };
+        Ok(programs)
+    }
+
+    /// New sockets of the group come under control from now on.
+    pub(crate) fn enter(&mut self, cgroup: &Cgroup) -> Result<(), KernelError> {
+        let directory = cgroup.directory();
+        let directory = directory.map_err(KernelError::io("cannot open the control group"))?;
+        for program in ["narrow_setsockopt", "narrow_established"] {
+            self.entries.push(self._loaded.attach_cgroup(program, &directory)?);
+        }
+        Ok(())
+    }
+
+    /// No new socket comes under control from now on.
+    pub(crate) fn shut(&mut self) {
+        self.entries.clear();
+    }
+
+    pub(crate) fn write(&self, slot: u32, request: &Request) -> Result<(), BpfError> {
+        let written = self.requests.update(&slot.to_ne_bytes(), &request.bytes(), MapFlags::ANY);
+        written.map_err(BpfError::of("cannot write a request"))
+    }
+
+    pub(crate) fn control(&self, control: &Control) -> Result<(), BpfError> {
+        let written = self.controls.update(&0u32.to_ne_bytes(), &control.bytes(), MapFlags::ANY);
+        written.map_err(BpfError::of("cannot renew the requests"))
+    }
+
+    /// Goes through all sockets of the process's network namespace, for what the control says.
+    pub(crate) fn walk(&self) -> Result<(), BpfError> {
+        walk(&self.walk)
+    }
+
+    /// The counters of the programs, in the order of [`COUNTS`].
+    pub(crate) fn counts(&self) -> [u64; COUNTS.len()] {
+        std::array::from_fn(|index| {
+            let key = u32::try_from(index).unwrap_or(0).to_ne_bytes();
+            let value = self.counts.lookup(&key, MapFlags::ANY).ok().flatten();
+            let value = value.and_then(|value| value.first_chunk::<8>().copied());
+            value.map_or(0, u64::from_ne_bytes)
+        })
+    }
+}
+
+fn load(name: &str, cgroup: u64, level: u32) -> Result<Loaded, KernelError> {
+    let mut object = open(OBJECT)?;
+    set_callbacks_name(&mut object, "narrow", name, NAME)?;
+    set_constants(&mut object, &constants(name, cgroup, level, ticks()))?;
+    set_capacity(&mut object, "requests", SLOTS)?;
+    set_capacity(&mut object, "slots", SLOTS)?;
+    let why = "the kernel does not take the congestion controller; it needs Linux 6.1 or later \
+               with BTF and struct_ops, and the rights to load BPF programs";
+    Ok(Loaded::load(object, why)?)
+}
+
+/// Whether this kernel takes the programs. They are loaded, registered and gone again.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn check() -> Result<(), KernelError> {
+    let mut loaded = load(&unique_name(), 0, 0)?;
+    let _controller = loaded.attach_callbacks("narrow")?;
+    let _walk = loaded.attach_walk("narrow_walk")?;
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! From the kernel's records to what an extension sees.
+//!
+//! The kernel counts windows and what is in flight in segments. They become bytes by its maximum segment size, as in its own comparisons.
+
+use transom_tcp::connection::{Counters, FastOpenFailure, FastOpenInfo, Info, LimitedBy, State};
+use transom_tcp::extension::{Ack, AckKind, Capabilities, Event, Observed, Wake};
+use transom_tcp::ordering::UnitFaults;
+use transom_tcp::pos::{Pos, SeqSpace};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::Seq;
+
+use crate::layout::{Opening, RawEvent, flag};
+
+/// The kernel's ssthresh before the first reduction (`TCP_INFINITE_SSTHRESH`).
+const INFINITE: u32 = 0x7fff_ffff;
+/// How many duplicates mean a loss to Linux at first.
+const DUPTHRESH: u32 = 3;
+/// How often Linux sends again before it gives a connection up (`net.ipv4.tcp_retries2`).
+const RETRIES: u32 = 15;
+
+/// What is known of a socket.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) observed: Observed,
+    space: SeqSpace,
+    /// The last record's counters, which have 32 bits.
+    last: RawEvent,
+}
+
+impl Known {
+    /// A socket as it came under control.
+    pub(crate) fn new(opening: &Opening) -> Self {
+        // One byte before the first that is followed, as if that was the first of the connection.
+        let space = SeqSpace::new(Seq::new(opening.snd_una.wrapping_sub(1)));
+        let mut known = Known {
+            observed: Observed {
+                info: blank(),
+                unsent: 0,
+                own_rcv_wnd: 0,
+                last_rcv_rtt: None,
+                dupthresh: DUPTHRESH,
+                limited_transmit: true,
+                give_up_after: Some(RETRIES),
+                pacing_rate: None,
+                messages: Vec::new(),
+                capabilities: capabilities(opening.flags),
+            },
+            space,
+            last: RawEvent { acks: opening.acks, ..RawEvent::default() },
+        };
+        let info = &mut known.observed.info;
+        (info.snd_una, info.snd_nxt) = (Pos::FIRST_DATA, Pos::FIRST_DATA);
+        info.snd_nxt = space.from_wire(Seq::new(opening.snd_nxt), Pos::FIRST_DATA);
+        info.mss = opening.mss.max(1);
+        info.cwnd = bytes(opening.cwnd, opening.mss);
+        info.ssthresh = threshold(opening.ssthresh, opening.mss);
+        info.snd_wnd = opening.snd_wnd.into();
+        info.srtt = time(opening.srtt_us);
+        info.sack = opening.flags & flag::SACK != 0;
+        info.timestamps = opening.flags & flag::TIMESTAMPS != 0;
+        info.congestion = if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" };
+        known
+    }
+
+    /// Takes a record in. Returns the event, and how many acknowledgements came before it that were not reported.
+    pub(crate) fn take(&mut self, raw: &RawEvent) -> (Event, u64) {
+        let now = Instant::from_nanos(raw.at);
+        let info = &mut self.observed.info;
+        let mss = raw.mss.max(1);
+        let size = u64::from(mss);
+        info.mss = mss;
+        info.state = state(raw.tcp_state);
+        info.phase = phase(raw.ca_state);
+        info.reduced_for_mark = raw.ca_state == 2;
+        info.cwnd = bytes(raw.cwnd, mss);
+        info.cwnd_cnt = bytes(raw.cwnd_cnt, mss);
+        info.ssthresh = threshold(raw.ssthresh, mss);
+        info.snd_una = self.space.from_wire(Seq::new(raw.snd_una), info.snd_una);
+        info.snd_nxt = self.space.from_wire(Seq::new(raw.snd_nxt), info.snd_nxt.max(info.snd_una));
+        info.snd_nxt = info.snd_nxt.max(info.snd_una);
+        info.snd_wnd = raw.snd_wnd.into();
+        let gone = u64::from(raw.sacked_out) + u64::from(raw.lost_out);
+        let out = (u64::from(raw.packets_out) + u64::from(raw.retrans_out)).saturating_sub(gone);
+        // The last segment may be short.
+        let most = info.snd_nxt.since(info.snd_una);
+        info.in_flight = if raw.sacked_out + raw.lost_out + raw.retrans_out == 0 {
+            most
+        } else {
+            (out * size).min(most)
+        };
+        info.sacked = bytes(raw.sacked_out, mss);
+        info.lost = bytes(raw.lost_out, mss);
+        info.retransmitted = bytes(raw.retrans_out, mss);
+        info.srtt = time(raw.srtt_us);
+        info.rttvar = time(raw.rttvar_us);
+        info.min_rtt = (raw.min_rtt_us != u32::MAX).then(|| time(raw.min_rtt_us)).flatten();
+        let rtt = u32::try_from(raw.rtt_us).ok().and_then(time);
+        info.last_rtt = rtt.or(info.last_rtt);
+        info.rto = Duration::from_micros(raw.rto_us.into());
+        info.effective_rto = info.rto;
+        (info.backoffs, info.retransmits) = (raw.backoff.into(), raw.retransmits.into());
+        info.duplicate_acks = raw.sacked_out;
+        info.sack = raw.flags & flag::SACK != 0;
+        info.timestamps = raw.flags & flag::TIMESTAMPS != 0;
+        info.congestion = if raw.flags & flag::CUBIC != 0 { "cubic" } else { "reno" };
+        info.delivered += u64::from(raw.delivered.wrapping_sub(self.last.delivered)) * size;
+        info.delivery_rate = rate(raw);
+        info.delivery_rate_app_limited = raw.flags & flag::APP_LIMITED != 0;
+        self.observed.unsent = raw.write_seq.wrapping_sub(raw.snd_nxt).into();
+        info.limited_by = limited_by(raw, info, self.observed.unsent);
+        self.observed.capabilities = capabilities(raw.flags);
+        let what = Wake::from_bits_truncate(raw.what);
+        let counters = &mut info.counters;
+        counters.lost_bytes += u64::from(raw.lost.wrapping_sub(self.last.lost)) * size;
+        let again = u64::from(raw.total_retrans.wrapping_sub(self.last.total_retrans));
+        counters.retransmitted_segments += again;
+        counters.retransmitted_bytes += again * size;
+        counters.timeouts += u64::from(what.contains(Wake::TIMEOUT));
+        counters.fast_recoveries += u64::from(what.contains(Wake::LOSS));
+        counters.spurious_reductions += u64::from(raw.undone.wrapping_sub(self.last.undone));
+        // Several may be in one record: those before the last were not told of by themselves.
+        let since = u64::from(raw.acks.wrapping_sub(self.last.acks));
+        let ack = (raw.ack_kind != 0).then(|| Ack {
+            at: now,
+            ack: info.snd_una,
+            window: raw.snd_wnd.into(),
+            kind: AckKind::from_bits_truncate(raw.ack_kind),
+            acked: raw.acked.into(),
+            sacked: raw.sacked.into(),
+            duplicated: None,
+            rtt,
+        });
+        let missed = since.saturating_sub(u64::from(ack.is_some()));
+        self.last = *raw;
+        (Event { now, what, ack, sent: None }, missed)
+    }
+}
+
+fn capabilities(flags: u8) -> Capabilities {
+    let mut has = Capabilities::ACK_LIST;
+    has.set(Capabilities::SACK, flags & flag::SACK != 0);
+    has.set(Capabilities::TIMESTAMPS, flags & flag::TIMESTAMPS != 0);
+    has.set(Capabilities::CWND_CNT, flags & flag::CUBIC == 0);
+    has
+}
+
+fn bytes(segments: u32, mss: u32) -> u64 {
+    u64::from(segments) * u64::from(mss)
+}
+
+fn threshold(segments: u32, mss: u32) -> u64 {
+    if segments >= INFINITE { u64::MAX } else { bytes(segments, mss) }
+}
+
+fn time(us: u32) -> Option<Duration> {
+    (us > 0).then(|| Duration::from_micros(us.into()))
+}
+
+fn rate(raw: &RawEvent) -> Option<u64> {
+    let delivered = bytes(raw.rate_delivered, raw.mss);
+    let interval = u64::from(raw.rate_interval_us);
+    (interval > 0).then(|| delivered.saturating_mul(1_000_000) / interval)
+}
+
+fn state(number: u8) -> State {
+    match number {
+        1 => State::Established,
+        2 => State::SynSent,
+        3 => State::SynReceived,
+        4 => State::FinWait1,
+        5 => State::FinWait2,
+        6 => State::TimeWait,
+        8 => State::CloseWait,
+        9 => State::LastAck,
+        11 => State::Closing,
+        _ => State::Closed,
+    }
+}
+
+fn phase(number: u8) -> Phase {
+    match number {
+        1 => Phase::Disorder,
+        3 => Phase::Recovery,
+        4 => Phase::Loss,
+        _ => Phase::Open,
+    }
+}
+
+fn limited_by(raw: &RawEvent, info: &Info, unsent: u64) -> LimitedBy {
+    if unsent == 0 && raw.flags & flag::CWND_LIMITED == 0 {
+        LimitedBy::Application
+    } else if raw.flags & flag::NARROWED != 0 {
+        LimitedBy::VirtualWindow
+    } else if raw.flags & flag::CWND_LIMITED != 0 {
+        LimitedBy::CongestionWindow
+    } else if info.snd_nxt.since(info.snd_una) + u64::from(info.mss) > info.snd_wnd {
+        LimitedBy::PeerWindow
+    } else {
+        LimitedBy::CongestionWindow
+    }
+}
+
+/// A connection of which nothing is known.
+fn blank() -> Info {
+    Info {
+        state: State::Established,
+        phase: Phase::Open,
+        congestion: "cubic",
+        recovery: "linux",
+        reduced_for_mark: false,
+        mss: 1,
+        advertised_mss: 0,
+        path_mtu: 0,
+        path_mtu_probes: 0,
+        black_holes: 0,
+        cwnd: 0,
+        cwnd_cnt: 0,
+        ssthresh: u64::MAX,
+        in_flight: 0,
+        sacked: 0,
+        lost: 0,
+        retransmitted: 0,
+        snd_una: Pos::FIRST_DATA,
+        snd_nxt: Pos::FIRST_DATA,
+        snd_wnd: 0,
+        rcv_nxt: Pos::FIRST_DATA,
+        rcv_wnd: 0,
+        rcv_buffer: 0,
+        ordering: "stream",
+        flow: "linux",
+        rcv_dropped: 0,
+        unit_faults: UnitFaults::default(),
+        snd_buffer: 0,
+        unacknowledged: 0,
+        readable: 0,
+        srtt: None,
+        rttvar: None,
+        last_rtt: None,
+        min_rtt: None,
+        rto: Duration::from_secs(1),
+        effective_rto: Duration::from_secs(1),
+        backoffs: 0,
+        retransmits: 0,
+        duplicate_acks: 0,
+        reordering: DUPTHRESH,
+        reordering_seen: 0,
+        timestamps: false,
+        sack: false,
+        fast_open: FastOpenInfo { syn_data_acked: false, failure: FastOpenFailure::default() },
+        window_scale: None,
+        delivered: 0,
+        delivery_rate: None,
+        delivery_rate_app_limited: false,
+        rcv_rtt: None,
+        limited_by: LimitedBy::Application,
+        limited_application: Duration::ZERO,
+        limited_peer_window: Duration::ZERO,
+        limited_congestion_window: Duration::ZERO,
+        limited_pacing: Duration::ZERO,
+        limited_virtual_window: Duration::ZERO,
+        busy: Duration::ZERO,
+        since_data_sent: None,
+        since_data_received: None,
+        since_heard: Duration::ZERO,
+        ecn: None,
+        partial: None,
+        counters: Counters::default(),
+    }
+}

@@ -1,0 +1,6 @@
+//! The kernel's own sockets in network namespaces, with extensions. The programs are this test program, started again.
+
+mod leaving;
+mod limits;
+mod refusals;
+mod support;
