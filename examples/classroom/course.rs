@@ -13,42 +13,42 @@ use transom_tcp::time::{Duration, Instant};
 
 /// The state of the sender at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Seconds since the beginning.
-    pub time: f64,
+    pub(crate) time: f64,
     /// The congestion window, in segments.
-    pub window: f64,
+    pub(crate) window: f64,
     /// Fast recoveries and timeouts so far.
-    pub reductions: u64,
+    pub(crate) reductions: u64,
     /// The smoothed round-trip time, in milliseconds.
-    pub rtt: f64,
+    pub(crate) rtt: f64,
 }
 
 /// A transfer as it went.
 #[derive(Debug)]
-pub struct Course {
+pub(crate) struct Course {
     /// A sample every ten milliseconds.
-    pub samples: Vec<Sample>,
+    pub(crate) samples: Vec<Sample>,
     /// Bytes that the receiver read in the second half.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
     /// Seconds from beginning to end.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 impl Course {
     /// The receiver's rate in the second half, in Mbit/s.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.delivered as f64 * 8.0 / (self.seconds / 2.0) / 1e6
     }
 
     /// The mean of the smoothed round-trip time in the second half, in milliseconds.
-    pub fn mean_rtt(&self) -> f64 {
+    pub(crate) fn mean_rtt(&self) -> f64 {
         let half = &self.samples[self.samples.len() / 2..];
         half.iter().map(|sample| sample.rtt).sum::<f64>() / half.len() as f64
     }
 
     /// A line for each second: a bar as long as the window.
-    pub fn draw(&self) {
+    pub(crate) fn draw(&self) {
         println!("second  window (segments)");
         for sample in self.samples.iter().step_by(100) {
             let bar = "#".repeat(sample.window.min(90.0) as usize);
@@ -62,7 +62,7 @@ impl Course {
 ///
 /// # Errors
 /// The text is no link, or the hosts cannot be made.
-pub fn transfer(
+pub(crate) fn transfer(
     profile: Profile,
     forward: &str,
     back: &str,
@@ -112,13 +112,13 @@ pub fn transfer(
 
 /// Judges an exercise: prints each demand with what was seen.
 #[derive(Debug, Default)]
-pub struct Judge {
+pub(crate) struct Judge {
     missed: usize,
 }
 
 impl Judge {
     /// `seen` must lie in the band.
-    pub fn expect(&mut self, what: &str, seen: f64, band: std::ops::RangeInclusive<f64>) {
+    pub(crate) fn expect(&mut self, what: &str, seen: f64, band: std::ops::RangeInclusive<f64>) {
         let holds = band.contains(&seen);
         self.missed += usize::from(!holds);
         let (word, least, most) =
@@ -127,7 +127,7 @@ impl Judge {
     }
 
     /// The exit status: 0 if every demand is met.
-    pub fn end(self) -> ExitCode {
+    pub(crate) fn end(self) -> ExitCode {
         if self.missed == 0 {
             println!("Solved.");
             ExitCode::SUCCESS

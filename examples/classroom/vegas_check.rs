@@ -8,7 +8,7 @@ use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::profile::Profile;
 
 /// Two paths of 10 Mbit/s and 40 ms: a smooth one, and one on which each packet may be delayed by up to 10 ms more, as in a wireless network.
-pub fn check(vegas: &ExtensionChoice) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) fn check(vegas: &ExtensionChoice) -> Result<ExitCode, Box<dyn Error>> {
     let run = |path: &str| {
         let profile = Profile { extensions: vec![vegas.clone()], ..Profile::classic() };
         transfer(profile, path, "delay=20ms", 60)
