@@ -82,7 +82,7 @@ $P curl -s -m 5 http://192.0.2.1:8081/ || echo "refused: $?"
 "$T" broker list $R | grep -c 192.0.2.1:8080
 timeout 60 "$T" broker watch --json $R | head -n 2 | grep -c '"192.0.2.1:8080"'
 timeout 60 "$T" broker watch $R 2>&1 | head -n 2 | grep -o '^DEVICE' | head -n 1
-TRANSOM_BROKER=$PWD/socket "$T" doctor | grep -o '^ *shared *works'
+TRANSOM_BROKER=$PWD/socket $U ./served doctor | grep -o '^ *shared *works'
 curl -s http://127.0.0.1:9300/metrics | grep '^transom_broker_leases '
 $U "$PWD/served" serve www --device shared:socket --port 9000 2>&1 | grep -o 'may not\|not allowed\|policy' | head -n 1
 grep -c '"event":"refused".*may not hold port 9000' broker

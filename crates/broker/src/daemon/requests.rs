@@ -75,6 +75,11 @@ impl Daemon {
             let message = format!("this message comes with {wanted} descriptors");
             return refused(ErrorKind::Malformed, message);
         }
+        // The kernel tells clients of a new address too, and they may ask before we have looked.
+        let of_addresses = matches!(request, Request::Host | Request::AddPort);
+        if of_addresses && self.changes.any().unwrap_or(true) {
+            self.look();
+        }
         let alone = |reply| Ok((reply, Vec::new()));
         match request {
             Request::Open { name, queues } => self.open(number, name, *queues),

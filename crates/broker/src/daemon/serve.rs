@@ -87,7 +87,13 @@ impl Daemon {
                 match who {
                     Woken::Stop => return Ok(Ended::Interrupted),
                     Woken::Listener => self.accept(),
-                    Woken::Changes => changed |= self.changes.any().unwrap_or(true),
+                    // Before the requests that have come at the same time: clients ask because of the change.
+                    Woken::Changes => {
+                        if self.changes.any().unwrap_or(true) {
+                            self.look();
+                            (changed, looked) = (false, Instant::now());
+                        }
+                    }
                     Woken::Ended(device) => self.end(device, "the process has ended"),
                     Woken::Connection(number) => {
                         if self.answer(number) {
