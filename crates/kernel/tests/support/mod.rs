@@ -17,7 +17,10 @@ use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wa
 /// What is waited for comes within this time, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// The router's, towards both.
+const TOWARDS_HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
+const TOWARDS_THERE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 254);
 /// Tells the test program what it is when it is started again.
 const ROLE: &str = "TRANSOM_KERNEL_ROLE";
 
@@ -63,10 +66,12 @@ pub(crate) fn named(text: &str) -> Vec<ExtensionChoice> {
     transom_extensions::stack(text).unwrap()
 }
 
-/// Two namespaces, and a control group for programs in the first.
+/// Two namespaces with a router between them, and a control group for programs in the first. The router has the queue: a sender whose own interface has it
+/// is held back by the kernel (TCP small queues), not by its window.
 pub(crate) struct Net {
     pub(crate) here: Namespace,
     pub(crate) there: Namespace,
+    router: Namespace,
     pub(crate) cgroup: Cgroup,
 }
 
@@ -84,26 +89,39 @@ impl Net {
         // A kernel that has them takes the programs, or they are wrong.
         transom_kernel::check().unwrap();
         let (here, there) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        here.add_veth("eth0", &there, "eth0").unwrap();
-        for (namespace, address) in [(&here, HERE), (&there, THERE)] {
+        let router = Namespace::new().unwrap();
+        here.add_veth("eth0", &router, "here").unwrap();
+        there.add_veth("eth0", &router, "there").unwrap();
+        for (namespace, name, address) in [
+            (&here, "eth0", HERE),
+            (&there, "eth0", THERE),
+            (&router, "here", TOWARDS_HERE),
+            (&router, "there", TOWARDS_THERE),
+        ] {
             let prefix: IpPrefix = format!("{address}/24").parse().unwrap();
             let mut interfaces = namespace.interfaces();
-            interfaces.set_up("eth0", true).unwrap();
-            interfaces.add_address("eth0", prefix).unwrap();
+            interfaces.set_up(name, true).unwrap();
+            interfaces.add_address(name, prefix).unwrap();
             assert!(interfaces.wait_until_local(IpAddr::from(address), PATIENCE).unwrap());
+        }
+        router.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+        for (namespace, next) in [(&here, TOWARDS_HERE), (&there, TOWARDS_THERE)] {
+            let mut ip = Command::new("ip");
+            ip.args(["route", "add", "default", "via", &next.to_string()]);
+            assert!(namespace.spawn(&mut ip).unwrap().wait().unwrap().success());
         }
         // Reno and CUBIC are the ones that the controller knows.
         here.set_sysctl("net.ipv4.tcp_congestion_control", "reno").unwrap();
-        Some(Net { here, there, cgroup: Cgroup::create("transom-test").unwrap() })
+        Some(Net { here, there, router, cgroup: Cgroup::create("transom-test").unwrap() })
     }
 
     /// The link takes so many kilobits per second, behind a queue of 100 kB. Skipped where `tc` cannot.
     #[must_use]
     pub(crate) fn shape(&self, kilobits: u32) -> bool {
         let mut tc = Command::new("tc");
-        tc.args("qdisc add dev eth0 root tbf burst 8kb limit 100kb rate".split(' '));
+        tc.args("qdisc add dev there root tbf burst 8kb limit 100kb rate".split(' '));
         let tc = tc.arg(format!("{kilobits}kbit"));
-        let done = self.here.spawn(tc).and_then(|mut child| child.wait());
+        let done = self.router.spawn(tc).and_then(|mut child| child.wait());
         let done = done.is_ok_and(|status| status.success());
         if !done {
             eprintln!("SKIPPED: tc does not shape the link");
