@@ -18,6 +18,7 @@ mod exec;
 mod full_disk;
 mod gallery;
 mod interface_gone;
+mod kernel;
 mod kernel_side;
 mod lab;
 mod nice_rsync;

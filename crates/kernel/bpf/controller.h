@@ -151,9 +151,15 @@ void BPF_PROG(narrow_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct request *request = request_of(flow);
 	u32 ssthresh = tp->snd_ssthresh, lower = ssthresh, counted = tp->snd_cwnd_cnt, fewer = counted, own = flow->own;
 	if (request) {
-		lower = at_most(ssthresh, request->ssthresh < 1 ? 1 : request->ssthresh);
+		lower = at_most(ssthresh, request->ssthresh);
 		fewer = at_most(counted, request->cwnd_cnt);
 	}
+	if (flow->asked) {
+		lower = at_most_option(flow, OPTION_SSTHRESH, lower, tp->mss_cache);
+		fewer = at_most_option(flow, OPTION_CWND_CNT, fewer, tp->mss_cache);
+	}
+	if (!lower)
+		lower = 1;
 	// A window that the sender was kept from using has not shown that the path carries it: it does not grow (but in slow start, where half is enough).
 	int grows = !flow->narrowed || (own < lower && own < 2 * tp->max_packets_out);
 	if (grows) {
@@ -256,6 +262,12 @@ u32 BPF_PROG(narrow_min_tso_segs, struct sock *sk)
 	if (request) {
 		used = at_most(own, request->cwnd);
 		rate = request->rate;
+	}
+	if (flow->asked) {
+		used = at_most_option(flow, OPTION_CWND, used, tp->mss_cache);
+		u64 own_rate = flow->options[OPTION_RATE];
+		if ((flow->asked & (1u << OPTION_RATE)) && (!rate || own_rate < rate))
+			rate = own_rate ? own_rate : 1;
 	}
 	if (tp->snd_cwnd != used)
 		tp->snd_cwnd = used;

@@ -141,10 +141,52 @@ int narrow_walk(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+// A program limits its own socket. Nothing is asked of it but that the socket is of the group: it can only make it less aggressive.
+static __always_inline int limit_own(struct bpf_sockopt *ctx)
+{
+	u32 option = ctx->optname;
+	u64 *value = ctx->optval;
+	void *end = ctx->optval_end;
+	if (option >= OPTIONS || ctx->optlen != 8 || (void *)(value + 1) > end)
+		return 0;
+	struct flow *flow = bpf_sk_storage_get(&flows, ctx->sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow)
+		return 0;
+	flow->options[option & 3] = *value;
+	if (*value == (u64)-1)
+		flow->asked &= ~(1u << option);
+	else
+		flow->asked |= 1u << option;
+	ctx->optlen = -1;
+	return 1;
+}
+
+// What is asked of the own socket; of one that is under control.
+SEC("cgroup/getsockopt")
+int narrow_getsockopt(struct bpf_sockopt *ctx)
+{
+	u64 *value = ctx->optval;
+	void *end = ctx->optval_end;
+	u32 option = ctx->optname;
+	if (ctx->level != LEVEL || !ctx->sk)
+		return 1;
+	struct flow *flow = bpf_sk_storage_get(&flows, ctx->sk, 0, 0);
+	if (!flow || !flow->controlled || option >= OPTIONS || (void *)(value + 1) > end)
+		return 1;
+	*value = flow->asked & (1u << option) ? flow->options[option & 3] : (u64)-1;
+	ctx->optlen = 8;
+	// The verifier does not take both in one store.
+	asm volatile("" ::: "memory");
+	ctx->retval = 0;
+	return 1;
+}
+
 // A program chooses an algorithm for a socket that is under control: it has that one afterwards, and grows by it now if it can.
 SEC("cgroup/setsockopt")
 int narrow_setsockopt(struct bpf_sockopt *ctx)
 {
+	if (ctx->level == LEVEL && ctx->sk)
+		return limit_own(ctx);
 	if (ctx->level != SOL_TCP || ctx->optname != TCP_CONGESTION || !ctx->sk)
 		return 1;
 	struct flow *flow = bpf_sk_storage_get(&flows, ctx->sk, 0, 0);

@@ -52,6 +52,15 @@ static __always_inline u32 at_most(u32 own, u32 asked)
 	return asked < own ? asked : own;
 }
 
+// The same with what the program itself asks, in bytes of segments of `mss`.
+static __always_inline u32 at_most_option(struct flow *flow, u32 option, u32 own, u32 mss)
+{
+	if (!(flow->asked & (1u << option)) || !mss)
+		return own;
+	u64 segments = flow->options[option & 3] / mss;
+	return segments < own ? segments : own;
+}
+
 static __always_inline u32 in_us(u32 ticks)
 {
 	u32 hz = constants.hz;

@@ -144,6 +144,11 @@ struct opening {
 	u32 srtt_us;
 };
 
+// Options of a level of their own, with which a program limits its own socket. Values of 8 bytes: windows in bytes, a rate in bytes per second.
+// All ones is no limit. They last as long as the socket.
+#define LEVEL 0x5452
+enum { OPTION_CWND, OPTION_CWND_CNT, OPTION_SSTHRESH, OPTION_RATE, OPTIONS };
+
 // What is kept for a socket.
 struct flow {
 	u64 cookie;
@@ -173,6 +178,9 @@ struct flow {
 	u8 controlled;
 	u8 leaving;
 	u32 pacing_before;
+	// What the program itself asks of its socket, by options (OPTION_*). Bits of those that are set.
+	u32 asked;
+	u64 options[OPTIONS];
 	char had[NAME];
 	char program[NAME];
 };

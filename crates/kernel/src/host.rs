@@ -271,8 +271,12 @@ impl Follower {
         // In whole milliseconds: not before the time.
         let wait = first.min(nanos(WAIT)).div_ceil(1_000_000);
         match ring.poll_raw(Duration::from_millis(wait)) {
-            // EINTR: a signal came in between.
-            0.. | -4 => Ok(()),
+            // Some records wake nobody. EINTR (4): a signal came in between.
+            0 | -4 => {
+                ring.consume_raw();
+                Ok(())
+            }
+            1.. => Ok(()),
             error => Err(KernelError::io("cannot read the ring")(
                 std::io::Error::from_raw_os_error(-error),
             )),

@@ -92,7 +92,7 @@ impl Programs {
     pub(crate) fn enter(&mut self, cgroup: &Cgroup) -> Result<(), KernelError> {
         let directory = cgroup.directory();
         let directory = directory.map_err(KernelError::io("cannot open the control group"))?;
-        for program in ["narrow_setsockopt", "narrow_established"] {
+        for program in ["narrow_setsockopt", "narrow_getsockopt", "narrow_established"] {
             self.entries.push(self._loaded.attach_cgroup(program, &directory)?);
         }
         Ok(())
@@ -150,3 +150,6 @@ pub fn check() -> Result<(), KernelError> {
     let _walk = loaded.attach_walk("narrow_walk")?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,5 +2,6 @@
 
 mod leaving;
 mod limits;
+mod measures;
 mod refusals;
 mod support;

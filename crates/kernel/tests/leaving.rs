@@ -55,7 +55,7 @@ fn nothing_is_left_of_a_killed_process() {
     let sink = net.sink();
     let _sender = net.sender(&sink, true);
     until("it sends", || sink.taken() > 100_000);
-    let mut holder = net.holder(2);
+    let mut holder = net.holder("2");
     until("the connection is under control", || under_control(&net));
     until("it has little in flight", || net.socket().is_some_and(|socket| socket.unacked <= 2));
     let name = net.socket().unwrap().algorithm;
@@ -76,7 +76,7 @@ fn a_stopped_process_holds_nobody_back() {
     let sink = net.sink();
     let _sender = net.sender(&sink, true);
     until("it sends", || sink.taken() > 100_000);
-    let mut holder = net.holder(2);
+    let mut holder = net.holder("2");
     let pid = Pid::from_child(&holder);
     until("the connection is under control", || under_control(&net));
     kill_process(pid, Signal::STOP).unwrap();

@@ -160,3 +160,47 @@ fn a_window_of_nothing_opens_again() {
     until("it was made to look", || host.report().kicks > 10);
     println!("{:?}", host.report());
 }
+
+/// A program limits its own socket by plain `setsockopt`, as an ordinary user. Nothing is attached but what lets it.
+#[test]
+fn an_ordinary_user_limits_its_own_socket() {
+    let Some(net) = Net::new() else { return };
+    if !net.shape(20_000) {
+        return;
+    }
+    let host = net.attach(&[], false);
+    let sink = net.sink();
+    let script = r#"
+import encodings.idna, os, socket, struct, sys
+sys.stdin.readline()
+os.setgid(65534); os.setuid(65534)
+LEVEL, CWND = 0x5452, 0
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def say(*words): print(*words, flush=True)
+say("asked", struct.unpack("Q", s.getsockopt(LEVEL, CWND, 8))[0] == 2**64 - 1)
+s.setsockopt(LEVEL, CWND, struct.pack("Q", 3 * 1448 + 100))
+say("asked", struct.unpack("Q", s.getsockopt(LEVEL, CWND, 8))[0])
+for option, value in ((99, b"12345678"), (CWND, b"123")):
+    try: s.setsockopt(LEVEL, option, value); say("taken")
+    except OSError as error: say("refused")
+for turn in range(3): s.sendall(bytes(100000))
+say("limited"); sys.stdin.readline()
+s.setsockopt(LEVEL, CWND, struct.pack("Q", 2**64 - 1))
+while True: s.sendall(bytes(100000))
+"#;
+    let Some(mut program) = net.python(script, &sink) else { return };
+    let mut most = 0;
+    program.say("go");
+    for expected in ["asked True", "asked 4444", "refused", "refused"] {
+        assert_eq!(program.next(), expected);
+    }
+    until("what it sends is there", || {
+        most = most.max(net.socket().map_or(0, |socket| socket.unacked));
+        sink.taken() >= 300_000
+    });
+    assert!((1..=3).contains(&most), "{most} in flight");
+    assert_eq!(program.next(), "limited");
+    program.say("on");
+    until("more in flight", || net.socket().is_some_and(|socket| socket.unacked > 16));
+    assert_eq!(host.report().refused, 0);
+}

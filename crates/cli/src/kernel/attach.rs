@@ -167,6 +167,8 @@ fn start_guard(cgroup: &Cgroup) -> io::Result<PipeWriter> {
 pub(super) fn guard(name: &Path) -> anyhow::Result<ExitCode> {
     // Its other end is closed when the command has gone.
     let _ = io::stdin().read_to_end(&mut Vec::new());
+    // Asking who is there removes the sockets of those who have gone.
+    let _ = status::all(Path::new(status::DIRECTORY));
     let Ok(cgroup) = Cgroup::beside(name) else { return Ok(ExitCode::SUCCESS) };
     while cgroup.path().exists() {
         if cgroup.remove(LOOK).is_ok() {

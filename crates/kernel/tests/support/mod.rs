@@ -1,9 +1,9 @@
 //! Two namespaces, a program that sends and one that receives, and what `ss` says of their sockets.
 
 use std::cell::RefCell;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -17,7 +17,10 @@ use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wa
 /// What is waited for comes within this time, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const THERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// The router's, towards both.
+const TOWARDS_HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
+const TOWARDS_THERE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 254);
 /// Tells the test program what it is when it is started again.
 const ROLE: &str = "TRANSOM_KERNEL_ROLE";
 
@@ -63,10 +66,12 @@ pub(crate) fn named(text: &str) -> Vec<ExtensionChoice> {
     transom_extensions::stack(text).unwrap()
 }
 
-/// Two namespaces, and a control group for programs in the first.
+/// Two namespaces with a router between them, and a control group for programs in the first. The router has the queue: a sender whose own interface has it
+/// is held back by the kernel (TCP small queues), not by its window.
 pub(crate) struct Net {
     pub(crate) here: Namespace,
-    there: Namespace,
+    pub(crate) there: Namespace,
+    router: Namespace,
     pub(crate) cgroup: Cgroup,
 }
 
@@ -77,31 +82,46 @@ impl Net {
             eprintln!("SKIPPED: programs in the kernel need root");
             return None;
         }
-        if let Err(error) = transom_kernel::check() {
-            eprintln!("SKIPPED: {error}");
+        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+            eprintln!("SKIPPED: this kernel has no types (BTF)");
             return None;
         }
+        // A kernel that has them takes the programs, or they are wrong.
+        transom_kernel::check().unwrap();
         let (here, there) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        here.add_veth("eth0", &there, "eth0").unwrap();
-        for (namespace, address) in [(&here, HERE), (&there, THERE)] {
+        let router = Namespace::new().unwrap();
+        here.add_veth("eth0", &router, "here").unwrap();
+        there.add_veth("eth0", &router, "there").unwrap();
+        for (namespace, name, address) in [
+            (&here, "eth0", HERE),
+            (&there, "eth0", THERE),
+            (&router, "here", TOWARDS_HERE),
+            (&router, "there", TOWARDS_THERE),
+        ] {
             let prefix: IpPrefix = format!("{address}/24").parse().unwrap();
             let mut interfaces = namespace.interfaces();
-            interfaces.set_up("eth0", true).unwrap();
-            interfaces.add_address("eth0", prefix).unwrap();
+            interfaces.set_up(name, true).unwrap();
+            interfaces.add_address(name, prefix).unwrap();
             assert!(interfaces.wait_until_local(IpAddr::from(address), PATIENCE).unwrap());
+        }
+        router.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+        for (namespace, next) in [(&here, TOWARDS_HERE), (&there, TOWARDS_THERE)] {
+            let mut ip = Command::new("ip");
+            ip.args(["route", "add", "default", "via", &next.to_string()]);
+            assert!(namespace.spawn(&mut ip).unwrap().wait().unwrap().success());
         }
         // Reno and CUBIC are the ones that the controller knows.
         here.set_sysctl("net.ipv4.tcp_congestion_control", "reno").unwrap();
-        Some(Net { here, there, cgroup: Cgroup::create("transom-test").unwrap() })
+        Some(Net { here, there, router, cgroup: Cgroup::create("transom-test").unwrap() })
     }
 
     /// The link takes so many kilobits per second, behind a queue of 100 kB. Skipped where `tc` cannot.
     #[must_use]
     pub(crate) fn shape(&self, kilobits: u32) -> bool {
         let mut tc = Command::new("tc");
-        tc.args("qdisc add dev eth0 root tbf burst 8kb limit 100kb rate".split(' '));
+        tc.args("qdisc add dev there root tbf burst 8kb limit 100kb rate".split(' '));
         let tc = tc.arg(format!("{kilobits}kbit"));
-        let done = self.here.spawn(tc).and_then(|mut child| child.wait());
+        let done = self.router.spawn(tc).and_then(|mut child| child.wait());
         let done = done.is_ok_and(|status| status.success());
         if !done {
             eprintln!("SKIPPED: tc does not shape the link");
@@ -142,11 +162,26 @@ impl Net {
         Sender { child, words: RefCell::new(words) }
     }
 
-    /// A process that attaches extensions and can be killed.
-    pub(crate) fn holder(&self, most: u64) -> Child {
+    /// A program of Python in the control group, which gets the sink's address and port; `None` without Python.
+    pub(crate) fn python(&self, script: &str, sink: &Sink) -> Option<Talking> {
+        let mut python = Command::new("python3");
+        python.args(["-c", script, &sink.address.ip().to_string()]);
+        python.arg(sink.address.port().to_string());
+        python.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = self.here.spawn(&mut python) else {
+            eprintln!("SKIPPED: python3 is not installed");
+            return None;
+        };
+        self.cgroup.admit(child.id()).unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Some(Talking { child, lines })
+    }
+
+    /// A process that attaches extensions and can be killed. A number stands for that many segments.
+    pub(crate) fn holder(&self, extension: &str) -> Child {
         let mut command = this_program("hold");
         command.env("TRANSOM_KERNEL_CGROUP", self.cgroup.path());
-        command.env("TRANSOM_KERNEL_MOST", most.to_string());
+        command.env("TRANSOM_KERNEL_EXTENSION", extension);
         self.here.spawn(&mut command).unwrap()
     }
 
@@ -196,14 +231,22 @@ fn started_again() {
                 let _ = std::io::stdin().read_line(&mut word);
                 STOP.store(true, Ordering::Relaxed);
             });
-            while !STOP.load(Ordering::Relaxed) && stream.write_all(&data).is_ok() {}
+            loop {
+                if STOP.load(Ordering::Relaxed) || stream.write_all(&data).is_err() {
+                    break;
+                }
+            }
             // Whoever has started it ends it.
             thread::sleep(Duration::from_secs(60));
         }
         Ok("hold") => {
             let cgroup = Cgroup::open(std::env::var("TRANSOM_KERNEL_CGROUP").unwrap()).unwrap();
-            let most = std::env::var("TRANSOM_KERNEL_MOST").unwrap().parse().unwrap();
-            let _host = Host::attach(&cgroup, &[at_most_segments(most)], true).unwrap();
+            let text = std::env::var("TRANSOM_KERNEL_EXTENSION").unwrap();
+            let extensions = match text.parse() {
+                Ok(most) => vec![at_most_segments(most)],
+                Err(_) => named(&text),
+            };
+            let _host = Host::attach(&cgroup, &extensions, true).unwrap();
             // A test that forgets it does not leave it for ever.
             thread::sleep(Duration::from_secs(120));
         }
@@ -244,6 +287,31 @@ impl Sender {
 }
 
 impl Drop for Sender {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A program that is spoken to.
+pub(crate) struct Talking {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talking {
+    pub(crate) fn say(&mut self, word: &str) {
+        let mut stdin = self.child.stdin.as_ref().unwrap();
+        stdin.write_all(format!("{word}\n").as_bytes()).unwrap();
+    }
+
+    /// Its next line.
+    pub(crate) fn next(&mut self) -> String {
+        self.lines.next().expect("a line").unwrap()
+    }
+}
+
+impl Drop for Talking {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

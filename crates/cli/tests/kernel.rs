@@ -1,0 +1,141 @@
+//! `transom kernel`: an unmodified program whose sockets are the kernel's, with extensions on them.
+
+use std::process::Command;
+
+use crate::support::{installed, run, transom, wait};
+
+/// Two hosts in namespaces of the test's own. `$T` is the command, `$P` begins commands of the peer.
+const SETUP: &str = r#"
+PATH=$PATH:/usr/sbin:/sbin
+T=$1
+ip link set lo up && ip link add eth0 type veth peer name peer || exit 99
+unshare --net sleep 100 & P="nsenter --net=/proc/$!/ns/net"
+background=$!
+trap 'kill $background 2>/dev/null' EXIT
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
+ip link set peer netns $! || exit 99
+ip address add 192.0.2.1/24 dev eth0; ip link set eth0 up
+$P ip address add 192.0.2.2/24 dev peer; $P ip link set peer up
+"$T" kernel check >check || { cat check >&2; exit 99; }
+$P python3 -c '
+import socket, threading
+server = socket.create_server(("192.0.2.2", 7000))
+def take(s):
+    while s.recv(65536): pass
+while True: threading.Thread(target=take, args=(server.accept()[0],), daemon=True).start()
+' & background="$background $!"
+cat >send <<'END'
+import socket, sys, time
+for turn in range(200):
+    try: s = socket.create_connection(("192.0.2.2", 7000)); break
+    except OSError: time.sleep(0.05)
+if sys.argv[1] == "for-ever":
+    while True: s.sendall(bytes(65536))
+s.sendall(bytes(int(sys.argv[1])))
+END
+until_so() {
+    turns=0
+    until eval "$1"; do
+        turns=$((turns + 1)); [ $turns -lt 500 ] || { echo "not: $1" >&2; exit 98; }
+        sleep 0.04
+    done
+}
+"#;
+
+fn script(text: &str) -> Option<String> {
+    if !cfg!(feature = "kernel") {
+        eprintln!("SKIPPED: this build has no extensions on the kernel's sockets (feature kernel)");
+        return None;
+    }
+    if !["unshare", "nsenter", "ip", "ss", "python3"].iter().all(|name| installed(name)) {
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let ended = wait(
+        Command::new("unshare")
+            .args(["--net", "sh", "-c", &format!("{SETUP}{text}"), "sh"])
+            .arg(transom())
+            .current_dir(directory.path()),
+    );
+    if ended.code == Some(99) || ended.stderr.contains("unshare:") {
+        eprintln!("SKIPPED: no networks of our own, or no such kernel: {}", ended.stderr);
+        return None;
+    }
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.stderr);
+    Some(ended.text())
+}
+
+#[test]
+fn a_program_runs_with_its_sockets_limited() {
+    let Some(said) = script(
+        r#"
+"$T" kernel run -v --extension 'rate-cap(rate=2MB)' -- python3 send 3000000 2>said; echo "status $?"
+grep -o '1 connections' said
+"$T" kernel run --extension nice -- sh -c 'exit 7'; echo "status $?"
+"$T" kernel run --extension nice -- ./nothing 2>said; echo "status $?"; cat said
+"$T" kernel run --extension 'rr' -- true 2>said; echo "status $?"; cat said
+"$T" kernel run --extension 'rate-cap(rate=1MB)' -- python3 send for-ever & run=$!
+until_so '"$T" kernel list | grep -q 192.0.2.2:7000'
+"$T" kernel show | grep -E 'pacing_rate|grows by'
+ss -tnoiH dst 192.0.2.2 | grep -o 'transom_' | head -n 1
+kill $run; wait $run; echo "status $?"
+"$T" kernel list
+"#,
+    ) else {
+        return;
+    };
+    for part in [
+        "status 0\n1 connections\nstatus 7\nstatus 127\n",
+        "cannot run ./nothing",
+        "status 1\n",
+        "`rr` sets dupthresh, which has no form here",
+        "asked 0..=1000000",
+        "transom_",
+        "status 143",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// Killed: the program goes on without limits, and the control group goes when it ends.
+#[test]
+fn nothing_remains_of_a_killed_command() {
+    let Some(said) = script(
+        r#"
+"$T" kernel run --extension 'rate-cap(rate=1MB)' -- python3 send for-ever & run=$!
+until_so 'ss -tniH dst 192.0.2.2 | grep -q transom_'
+group=$(sed -n 's/^0:://p' /proc/$(pgrep -P $run python3)/cgroup)
+program=$(pgrep -P $run python3)
+echo "$group" | grep -o transom-kernel
+kill -9 $run
+until_so '! ss -tniH dst 192.0.2.2 | grep -q transom_'
+ss -tniH dst 192.0.2.2 | grep -q cwnd && echo "it goes on"
+grep -c transom_ /proc/sys/net/ipv4/tcp_available_congestion_control | sed 's/.*/names counted/'
+kill $program
+mounts=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \([^ ]*\) .* - cgroup2 .*/\1/p' /proc/self/mountinfo | head -n 1)
+until_so '[ ! -d "$mounts$group" ]'
+echo "the group has gone"
+"#,
+    ) else {
+        return;
+    };
+    for part in ["transom-kernel", "it goes on", "the group has gone"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn check_lists_every_variable() {
+    if !cfg!(feature = "kernel") {
+        run(["kernel", "check"]).fails_with(1, "build with `--features kernel`");
+        return;
+    }
+    let ended = run(["kernel", "check", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let variables = json["variables"].as_object().unwrap();
+    assert_eq!(variables.len(), 11);
+    for (name, bounded) in [("cwnd", true), ("pacing_rate", true), ("dupthresh", false)] {
+        assert_eq!(variables[name]["bounded"], bounded);
+        assert!(variables[name]["how"].as_str().unwrap().len() > 20);
+    }
+}
