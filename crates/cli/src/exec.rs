@@ -10,7 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Signal, getrlimit, kill_process, set_dumpable_behavior,
+    setrlimit,
+};
 use transom_device::intercept::{self, Notifier};
 use transom_exec::{
     Destinations, Ledger, Network as Destination, Setup, Watcher, guard, supervise,
@@ -83,6 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut command = Command::new(name);
     command.args(arguments);
+    close_to_programs().context("cannot protect the memory of this process")?;
     let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
@@ -165,10 +169,17 @@ pub(crate) struct GuardArgs {}
 
 /// Ends programs whose supervisor was killed.
 pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+    close_to_programs()?;
     let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
     let ledger = Ledger::from_descriptor(io::stderr().as_fd().try_clone_to_owned()?);
     guard(&notifier, &ledger, io::stdout())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Forbids other processes of the same user to read this one's memory, to copy its descriptors and to trace it: the program is such a process. The kernel
+/// makes an exception for processes with `CAP_SYS_PTRACE`, which root has. No core file is written any more.
+fn close_to_programs() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Each connection of the program takes some descriptors here.

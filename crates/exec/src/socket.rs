@@ -88,6 +88,15 @@ impl Socket {
         }
     }
 
+    /// The connection was made: data may flow.
+    pub(crate) fn open(&mut self, outer: Outer) {
+        // A socket of the kernel's was told before.
+        if matches!(outer, Outer::Transom(_)) {
+            self.settings.apply(&outer);
+        }
+        self.state = State::Connected(Pump::new(outer));
+    }
+
     /// Tells a watcher of the connection, if it carries data by Transom.
     pub(crate) fn tell(&self, watcher: &mut dyn Watcher, last: bool) {
         let State::Connected(pump) = &self.state else { return };

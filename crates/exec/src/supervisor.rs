@@ -18,7 +18,7 @@ use crate::listening::Source;
 use crate::outer::{Opening, Outer};
 use crate::pair;
 use crate::program;
-use crate::pump::{Pump, SCRATCH, Turn};
+use crate::pump::{SCRATCH, Turn};
 use crate::socket::{Connecting, Socket, State};
 
 /// Events that are taken at once.
@@ -389,13 +389,12 @@ impl Supervisor {
             return;
         };
         let Connecting { outer, theirs, filled, waiting } = connecting;
-        socket.settings.apply(&outer);
         pair::discard(&socket.ours, filled);
         if filled > 0 {
             pair::set_size(&theirs, size);
         }
         drop(theirs);
-        socket.state = State::Connected(Pump::new(outer));
+        socket.open(outer);
         socket.untold = true;
         for id in waiting {
             let told = self.calls.answer(id, Answer::Value(0));
