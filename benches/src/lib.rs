@@ -25,5 +25,6 @@ pub mod replay;
 pub mod report;
 pub mod roles;
 pub mod smol;
+pub mod supervised;
 pub mod transfer;
 pub mod watchdog;
