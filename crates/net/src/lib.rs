@@ -41,6 +41,7 @@ mod bell;
 mod broker;
 pub mod clock;
 mod driver;
+mod driving;
 mod eagerness;
 mod engine;
 mod error;

@@ -14,6 +14,8 @@
 
 #[path = "../../src/background.rs"]
 mod background;
+#[path = "../../src/driving.rs"]
+mod driving;
 #[path = "../../src/eagerness.rs"]
 mod eagerness;
 #[path = "../../src/lock.rs"]
@@ -29,6 +31,7 @@ mod waiting;
 
 mod bell;
 mod clock;
+mod driven;
 mod engine;
 mod scenarios;
 mod sync;
