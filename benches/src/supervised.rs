@@ -116,6 +116,7 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
         destinations: Destinations::default(),
         yielding: false,
         watcher: None,
+        opened: None,
     };
     supervise(notifier, Ledger::new()?, setup)?;
     let status = child.wait()?;

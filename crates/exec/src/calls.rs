@@ -13,10 +13,9 @@ use transom_device::intercept::{Answer, Call, Kind};
 
 use crate::address;
 use crate::outer::errno_of;
-use crate::pair;
 use crate::program;
 use crate::socket::{Socket, State};
-use crate::supervisor::{Part, Supervisor};
+use crate::supervisor::{Pair, Supervisor};
 
 /// Why a call is not answered with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +115,11 @@ impl Supervisor {
         }
     }
 
+    /// For a call whose descriptor means another socket by now than it did a moment ago, or that is gone.
+    fn stale(&mut self, call: &Call) -> Outcome {
+        if self.calls.is_valid(call.id) { fail(libc::EBADF) } else { Err(Refusal::Later) }
+    }
+
     pub(crate) fn known(&mut self, inode: u64) -> Result<&mut Socket, Refusal> {
         self.sockets.get_mut(&inode).ok_or(Refusal::Error(libc::EBADF))
     }
@@ -143,9 +147,7 @@ impl Supervisor {
             libc::IPPROTO_MPTCP => return fail(libc::EPROTONOSUPPORT),
             _ => return Err(Refusal::NotOurs),
         }
-        let (ours, theirs) = pair::new(kind & libc::SOCK_NONBLOCK != 0, self.pair_size())?;
-        let inode = program::inode(&theirs)?;
-        self.watch(inode, Part::Pair, &ours)?;
+        let Pair { ours, theirs, inode } = self.take_pair(kind & libc::SOCK_NONBLOCK != 0)?;
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
         let serial = self.next_serial();
         self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::Fresh));

@@ -21,6 +21,8 @@ pub(crate) struct Socket {
     pub(crate) serial: u64,
     /// Our end of the pair.
     pub(crate) ours: OwnedFd,
+    /// Whether room in the pair is reported.
+    pub(crate) room_watched: bool,
     /// Whether it is a socket of IPv6.
     pub(crate) v6: bool,
     pub(crate) state: State,
@@ -79,6 +81,7 @@ impl Socket {
             inode,
             serial,
             ours,
+            room_watched: false,
             v6,
             state,
             settings: Settings::default(),

@@ -145,3 +145,37 @@ fn version_six() {
         assert_eq!(sha256_of(&path.join(copy)), digest, "{copy}");
     }
 }
+
+/// The Congestion Manager, another process, has the windows of a program's connections.
+#[test]
+fn a_manager_of_the_programs_connections() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let client = "
+import os, socket, time
+many = [socket.create_connection(('10.9.0.1', 7000)) for _ in range(3)]
+for c in many: c.sendall(b'x' * 100000)
+print(sum(int(c.recv(1) == b'y') for c in many))
+while not os.path.exists('managed'): time.sleep(0.05)";
+    let server = "
+import os, socket
+s = socket.create_server(('0.0.0.0', 7000))
+while True:
+    c, _ = s.accept()
+    if os.fork() == 0:
+        got = 0
+        while got < 100000: got += len(c.recv(99999))
+        c.sendall(b'y'); c.recv(1); os._exit(0)
+    c.close()";
+    std::fs::write(path.join("client.py"), client).unwrap();
+    std::fs::write(path.join("server.py"), server).unwrap();
+    let script = "python3 server.py & listening 7000; mkdir offered
+        $TRANSOM cm run offered --socket manager >said 2>&1 & manager=$!
+        $TRANSOM exec --extension-socket offered/one -- python3 client.py & command=$!
+        until $TRANSOM cm list --socket manager --json 2>/dev/null | tr -d ' ' | grep -q '10.9.0.1'; do sleep 0.1; done
+        touch managed; wait $command; echo $?; kill $manager";
+    let ended = inside(&path, script);
+    assert_eq!(ended.text(), "3\n0\n", "{}", ended.stderr);
+}

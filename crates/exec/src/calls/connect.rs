@@ -89,23 +89,23 @@ impl Supervisor {
         }
         let outer = self.begin(inode, remote)?;
         self.watch_outer(inode, &outer)?;
-        // A peer on this machine has answered already.
-        self.drive(true);
+        // A peer on this machine has answered already. The acknowledgement leaves when the program has its answer.
+        self.take_in();
         match outer.opening() {
             Opening::Failed(error) => return fail(error),
             // As the kernel does at loopback.
             Opening::Done => {
+                self.show(&outer);
                 self.known(inode)?.open(outer);
                 self.later(inode);
                 return Ok(0);
             }
             Opening::Going => {}
         }
-        let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.calls.is_valid(call.id) {
-            // It is nobody's any more.
-            return Err(Refusal::Later);
-        }
+        let theirs = program::socket_of(call.thread, call.int(0), inode)?;
+        let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
+            return self.stale(call);
+        };
         let waits = !pair::is_non_blocking(&theirs);
         let (filled, waiting) = if waits {
             self.calls.keep(call.id)?;
