@@ -46,6 +46,9 @@ pub(crate) fn inode(socket: impl AsFd) -> io::Result<u64> {
 
 /// A copy of a thread's descriptor.
 fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
     let pid = |number: u32| {
         i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)
     };
