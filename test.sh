@@ -2,7 +2,7 @@
 # Runs every check: formatting, documents, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
 #
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
-# need them say SKIPPED. With rustup it adds the target that shows what does without std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
+# need them say SKIPPED. With rustup it adds the target that shows what does without std, and the source of std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -93,6 +93,12 @@ if ! has_bare && [ -z "${TRANSOM_NO_INSTALL:-}" ] && command -v rustup >/dev/nul
     echo "Installing with rustup what one check needs: $bare"
     timeout 300 rustup target add "$bare" >"$log.apt" 2>&1 || { echo "rustup failed:"; tail -n 5 "$log.apt"; }
 fi
+# One test compares our methods with those in the source of std.
+has_source() { [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; }
+if ! has_source && [ -z "${TRANSOM_NO_INSTALL:-}" ] && command -v rustup >/dev/null; then
+    echo "Installing with rustup what one test needs: rust-src"
+    timeout 300 rustup component add rust-src >"$log.apt" 2>&1 || { echo "rustup failed:"; tail -n 5 "$log.apt"; }
+fi
 if has_bare; then
     step "no_std" cargo check --quiet --target "$bare" -p transom-wire -p transom-tcp -p transom-router -p transom-stack
 else
@@ -135,7 +141,7 @@ tests() {
 }
 step "tests" tests
 # The tests have built these.
-for example in in_memory my_controller companion echo_server http_get; do
+for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
 done
 if [ ${#crates[@]} -gt 1 ]; then

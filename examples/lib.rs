@@ -6,10 +6,12 @@
 //! - `cargo run -p transom-examples --example companion`: datagrams that leave at the rate of a connection beside them.
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.
+//! - `cargo run -p transom-examples --example tokio_server`: axum over Transom, and a client of the kernel's.
+//! - `cargo run -p transom-examples --example tokio_client`: an HTTP client with a pool of connections over Transom, and a server of the kernel's.
 //!
 //! The directory `classroom` has exercises for students: `docs/classroom/README.md`.
 //!
-//! `echo_server` and `http_get` make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
+//! Those with sockets make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
 //! namespaces they say so and end.
 
 use transom_device::namespace::{Namespace, enter_user_namespace};

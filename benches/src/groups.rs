@@ -5,6 +5,7 @@ pub mod composition;
 pub mod connects;
 pub mod demux;
 pub mod devices;
+pub mod exec;
 pub mod extensions;
 pub mod footprint;
 #[cfg(feature = "bpf")]
@@ -150,6 +151,36 @@ pub const ALL: &[Entry] = &[
         about: "Connections opened and closed in order, per second.",
         single_threaded: false,
         build: connects::build,
+    },
+    Entry {
+        name: "exec-up",
+        about: "Bulk transfer to the kernel's TCP by a program under `transom exec`.",
+        single_threaded: false,
+        build: exec::build_up,
+    },
+    Entry {
+        name: "exec-down",
+        about: "Bulk transfer from the kernel's TCP to a program under `transom exec`.",
+        single_threaded: false,
+        build: exec::build_down,
+    },
+    Entry {
+        name: "exec-connect",
+        about: "Connections opened, one after the other, by a program under `transom exec`.",
+        single_threaded: false,
+        build: exec::build_connect,
+    },
+    Entry {
+        name: "exec-trip",
+        about: "One byte from a program under `transom exec` and back.",
+        single_threaded: false,
+        build: exec::build_trip,
+    },
+    Entry {
+        name: "exec-nginx",
+        about: "Requests on kept connections to nginx under `transom exec`, by wrk.",
+        single_threaded: false,
+        build: exec::build_nginx,
     },
     Entry {
         name: "demux",

@@ -26,5 +26,6 @@ pub mod replay;
 pub mod report;
 pub mod roles;
 pub mod smol;
+pub mod supervised;
 pub mod transfer;
 pub mod watchdog;

@@ -29,7 +29,7 @@ Examples:
   perf record -g transom-benches --group bulk-recv --case 'Transom over TUN' --samples 1 --seconds 5
   transom-benches --list")]
 struct Arguments {
-    /// Measure this group only (may be repeated)
+    /// Measure this group only, or all whose names begin with it and a hyphen (may be repeated)
     #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
     /// Measure only cases whose name contains this, for a profiler; ratios need both cases
@@ -136,12 +136,18 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Entry>> {
     if names.is_empty() {
         return Ok(groups::ALL.iter().collect());
     }
-    let find = |name: &String| {
+    let mut chosen = Vec::new();
+    for name in names {
+        let of_that_name = |entry: &&Entry| {
+            let rest = entry.name.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let before = chosen.len();
+        chosen.extend(groups::ALL.iter().filter(of_that_name));
         let all = || groups::ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-        let found = groups::ALL.iter().find(|entry| entry.name == name);
-        found.with_context(|| format!("no group named {name}; there are {}", all()))
-    };
-    names.iter().map(find).collect()
+        anyhow::ensure!(chosen.len() > before, "no group named {name}; there are {}", all());
+    }
+    Ok(chosen)
 }
 
 fn placements(entry: &Entry, choice: CpuChoice, cpus: usize) -> Vec<Placement> {

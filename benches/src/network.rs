@@ -71,6 +71,17 @@ impl KernelEnd {
         Ok(listener)
     }
 
+    /// Listens at a port of all addresses, also of those that are still to come.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn listen_everywhere(&self, port: u16) -> io::Result<TcpListener> {
+        let everywhere = std::net::Ipv4Addr::UNSPECIFIED;
+        let listener = self.namespace.run(|| TcpListener::bind((everywhere, port)))??;
+        set_tcp_congestion(&listener, CONGESTION_CONTROL)?;
+        Ok(listener)
+    }
+
     /// Connects from this end.
     ///
     /// # Errors
@@ -162,6 +173,16 @@ impl Veth {
             other: KernelEnd { namespace: there, address: OTHER },
         })
     }
+}
+
+/// A host with nothing but loopback. Somebody may open a TUN interface there and give it the address [`KERNEL`].
+///
+/// # Errors
+/// When the system refuses namespaces.
+pub fn alone() -> anyhow::Result<KernelEnd> {
+    let namespace = namespace()?;
+    namespace.interfaces().set_up("lo", true)?;
+    Ok(KernelEnd { namespace, address: KERNEL })
 }
 
 /// A TUN interface beside the veth pair of `host`. The kernel forwards packets for `network` there.

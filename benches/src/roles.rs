@@ -1,5 +1,6 @@
 //! This program once more, as a process that a measurement needs beside it.
 
+use crate::supervised;
 use std::io;
 use std::process::{Command, Stdio};
 
@@ -20,13 +21,16 @@ pub fn command(role: &str, what: &str) -> io::Result<Command> {
 pub fn play() -> Option<anyhow::Result<()>> {
     let role = std::env::var(ROLE).ok()?;
     let what = std::env::var(WHAT).unwrap_or_default();
-    if role != "holder" {
+    // A client ends by itself, and has no input.
+    if role != "holder" && role != supervised::CLIENT {
         std::thread::spawn(|| {
             let _ = io::Read::read(&mut io::stdin(), &mut [0]);
             std::process::exit(1);
         });
     }
     Some(match role.as_str() {
+        supervised::CLIENT => supervised::run_client(&what),
+        supervised::SUPERVISOR => supervised::run_supervisor(&what),
         "hand-over" => crate::handed::process::run(&what),
         #[cfg(feature = "bpf")]
         "broker" => crate::lent::broker(&what),

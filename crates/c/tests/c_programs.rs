@@ -107,9 +107,60 @@ fn an_echo_over_udp() {
     finish(server);
 }
 
+/// Opens a TUN interface, and runs a program that is given the descriptor.
+const OPENER: &str = "
+import fcntl, os, struct, subprocess, sys
+tun = os.open('/dev/net/tun', os.O_RDWR)
+# A TUN interface without packet information.
+fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH22x', b'handed0', 0x1001))
+subprocess.check_call(['ip', 'addr', 'add', '10.9.0.1/24', 'dev', 'handed0'])
+subprocess.check_call(['ip', 'link', 'set', 'handed0', 'up'])
+os.set_inheritable(tun, True)
+os.environ['TRANSOM_DEVICE'] = f'fd:{tun}'
+os.execv(sys.argv[1], sys.argv[1:])";
+
+#[test]
+fn a_client_with_a_descriptor_that_was_handed_on() {
+    let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
+    let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
+    let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7010")).unwrap().unwrap();
+    let plain = program.command();
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", OPENER]).arg(plain.get_program());
+    command.args(plain.get_args()).args(["client", "10.9.0.1", "7010"]);
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let child = match namespace.spawn(command.stdout(Stdio::piped())) {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("SKIPPED: python3 is not installed: {error:?}");
+            return;
+        }
+    };
+    let (mut stream, peer) = listener.accept().unwrap();
+    assert_eq!(peer.ip().to_string(), "10.9.0.2");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(finish(child), "1048576 bytes came back\n");
+}
+
 /// A station of its own on an Ethernet, with units of TCP by their words.
 #[test]
 fn a_client_on_an_ethernet() {
+    on_an_ethernet("packet:left0");
+}
+
+/// The same, with frames that pass by the kernel.
+#[test]
+fn a_client_on_an_ethernet_by_xdp() {
+    if cfg!(feature = "xdp") {
+        on_an_ethernet("xdp:left0");
+    } else {
+        eprintln!("SKIPPED: this build has no xdp");
+    }
+}
+
+fn on_an_ethernet(device: &str) {
     let (Some(compiler), Some(here)) = (compiler(), namespace()) else { return };
     let there = namespace().expect("a second one");
     if let Err(error) = here.add_veth("left0", &there, "right0") {
@@ -122,7 +173,7 @@ fn a_client_on_an_ethernet() {
     let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
     let listener = there.run(|| TcpListener::bind("0.0.0.0:7009")).unwrap().unwrap();
     let mut command = program.command();
-    command.args(["client", "192.0.2.1", "7009"]).env("TRANSOM_DEVICE", "packet:left0");
+    command.args(["client", "192.0.2.1", "7009"]).env("TRANSOM_DEVICE", device);
     command.env("TRANSOM_ADDRESS", "192.0.2.7/24").env("TRANSOM_TCP", "newreno + no-sack");
     let child = here.spawn(command.stdout(Stdio::piped())).unwrap();
     let (mut stream, peer) = listener.accept().unwrap();

@@ -6,14 +6,18 @@ use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Signal, getrlimit, kill_process, set_dumpable_behavior,
+    setrlimit,
+};
 use transom_device::intercept::{self, Notifier};
 use transom_exec::{
-    Destinations, Ledger, Network as Destination, Setup, Watcher, guard, supervise,
+    Destinations, Ledger, Network as Destination, Opened, Setup, Watcher, guard, supervise,
 };
 
 use crate::network::NetworkArgs;
@@ -83,6 +87,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut command = Command::new(name);
     command.args(arguments);
+    // Before there is a program, so that none misses a signal.
+    let asked = Asked::default();
+    let on_signal = asked.clone();
+    crate::interrupt::handle(move |status| {
+        // The terminal has told the program of an interrupt itself.
+        if i32::from(status) == 128 + Signal::TERM.as_raw() {
+            on_signal.ask();
+        }
+    })?;
+    close_to_programs().context("cannot protect the memory of this process")?;
     let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
@@ -91,18 +105,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
     let _guard = start_guard(&notifier, &ledger).context("cannot start the guard")?;
     raise_descriptor_limit();
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    crate::interrupt::handle(move |status| {
-        // The terminal has told the program of an interrupt itself.
-        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + Signal::TERM.as_raw()) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-    })?;
+    asked.tell(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
     let waiter = wait_in_background(child)?;
     let destinations = Destinations { only: args.only, not: args.not };
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
-    let setup = Setup { stack, destinations, background: args.network.has_extensions(), watcher };
+    let background = args.network.has_extensions();
+    let opened = network.offers().map(|offers| Box::new(offers) as Box<dyn Opened>);
+    let setup = Setup { stack, destinations, background, watcher, opened };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
@@ -123,6 +133,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let status = exit_code(status);
     Ok(if status == ExitCode::SUCCESS { files } else { status })
+}
+
+/// Passes SIGTERM on to the program, also one that comes before its number is known.
+#[derive(Clone, Debug, Default)]
+struct Asked(Arc<Mutex<(Option<Pid>, bool)>>);
+
+impl Asked {
+    /// The number of the program.
+    fn tell(&self, pid: Option<Pid>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = pid;
+        if state.1 {
+            terminate(pid);
+        }
+    }
+
+    fn ask(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 = true;
+        terminate(state.0);
+    }
+}
+
+fn terminate(pid: Option<Pid>) {
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, Signal::TERM);
+    }
 }
 
 /// Says why the program could not be started, with the status that shells have for it.
@@ -165,10 +202,17 @@ pub(crate) struct GuardArgs {}
 
 /// Ends programs whose supervisor was killed.
 pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+    close_to_programs()?;
     let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
     let ledger = Ledger::from_descriptor(io::stderr().as_fd().try_clone_to_owned()?);
     guard(&notifier, &ledger, io::stdout())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Forbids other processes of the same user to read this one's memory, to copy its descriptors and to trace it: the program is such a process. The kernel
+/// makes an exception for processes with `CAP_SYS_PTRACE`, which root has. No core file is written any more.
+fn close_to_programs() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Each connection of the program takes some descriptors here.

@@ -33,7 +33,7 @@ pub(crate) use capture::CaptureFile;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::Program;
-use watching::Watching;
+use watching::{Offers, Watching};
 
 /// The TCP that is used: Transom's or the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -279,6 +279,11 @@ fn join(addresses: &[IpAddr]) -> String {
 }
 
 impl Network {
+    /// For a thread that offers connections to extensions of other processes by itself, if that was asked for.
+    pub(crate) fn offers(&self) -> Option<Offers> {
+        self.cleanup.offers()
+    }
+
     /// The network of the command's own, if it has one.
     pub(crate) fn namespace(&self) -> Option<&Namespace> {
         self.program.as_ref().map(|(namespace, _)| namespace)

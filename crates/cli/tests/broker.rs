@@ -32,7 +32,7 @@ until_said broker 'are lent at'
 "#;
 
 /// Runs a script after the setup, and gives its output; `None` if this system has no such networks or BPF programs.
-fn script(text: &str) -> Option<String> {
+pub(crate) fn script(text: &str) -> Option<String> {
     if !cfg!(feature = "bpf") {
         eprintln!("SKIPPED: this build has no broker (feature bpf)");
         return None;

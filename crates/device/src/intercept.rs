@@ -23,10 +23,12 @@ mod filter;
 mod install;
 mod memory;
 mod notifier;
+mod options;
 
 pub use filter::Kind;
 pub use memory::{read_memory, write_memory};
 pub use notifier::{Answer, Call, Notifier};
+pub use options::{get_option, is_plain_option, set_option};
 
 /// Starts a program whose calls for TCP sockets come to the [`Notifier`]. It waits at the first of them until it is answered.
 ///

@@ -13,10 +13,9 @@ use transom_device::intercept::{Answer, Call, Kind};
 
 use crate::address;
 use crate::outer::errno_of;
-use crate::pair;
 use crate::program;
 use crate::socket::{Socket, State};
-use crate::supervisor::{Part, Supervisor};
+use crate::supervisor::{Pair, Supervisor};
 
 /// Why a call is not answered with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +91,8 @@ impl Supervisor {
             Kind::PeerName => self.peer_name(call),
             Kind::GetOption => self.get_option(call),
             Kind::SetOption => self.set_option(call),
+            // The pair would take the byte, and nobody would ever see it.
+            Kind::SendUrgent => self.target(call).and_then(|_| fail(libc::EOPNOTSUPP)),
         }
     }
 
@@ -112,6 +113,11 @@ impl Supervisor {
         } else {
             Err(Refusal::Later)
         }
+    }
+
+    /// For a call whose descriptor means another socket by now than it did a moment ago, or that is gone.
+    fn stale(&mut self, call: &Call) -> Outcome {
+        if self.calls.is_valid(call.id) { fail(libc::EBADF) } else { Err(Refusal::Later) }
     }
 
     pub(crate) fn known(&mut self, inode: u64) -> Result<&mut Socket, Refusal> {
@@ -141,9 +147,7 @@ impl Supervisor {
             libc::IPPROTO_MPTCP => return fail(libc::EPROTONOSUPPORT),
             _ => return Err(Refusal::NotOurs),
         }
-        let (ours, theirs) = pair::new(kind & libc::SOCK_NONBLOCK != 0, self.pair_size())?;
-        let inode = program::inode(&theirs)?;
-        self.watch(inode, Part::Pair, &ours)?;
+        let Pair { ours, theirs, inode } = self.take_pair(kind & libc::SOCK_NONBLOCK != 0)?;
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
         let serial = self.next_serial();
         self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::Fresh));

@@ -37,4 +37,4 @@ mod tcp_info;
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
 pub use ledger::Ledger;
-pub use supervisor::{Counts, Setup, Watcher, supervise};
+pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};

@@ -1,21 +1,28 @@
-//! Options of sockets: what programs set is kept, and done where the outer connection has it; what they ask is answered from there.
+//! Options of sockets: what programs set is kept, and done where the outer connection has it; what they ask is answered from there. Where the outer socket
+//! is the kernel's, the kernel decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use libc::c_int;
-use transom_device::intercept::Call;
+use transom_device::intercept::{Call, get_option, is_plain_option, set_option};
 use transom_net::{KeepAlive, TcpStream};
 
 use crate::calls::{Arguments, Outcome, Refusal, fail};
+use crate::listening::Source;
 use crate::outer::Outer;
 use crate::program;
-use crate::socket::{Socket, State};
+use crate::pump::Pump;
+use crate::socket::{Bound, Connecting, Hold, Socket, State};
 use crate::supervisor::Supervisor;
 use crate::tcp_info;
 
 /// The longest value that is looked at.
 const LONGEST: usize = 64;
+/// More than the kernel's longest one, `TCP_INFO`.
+const LONGEST_SHOWN: usize = 1024;
 /// Names of congestion controllers (`TCP_CA_NAME_MAX`).
 const NAME: usize = 16;
 /// The numbers of `linux/in.h` and `linux/tcp.h` that the C library's names do not have everywhere.
@@ -111,6 +118,9 @@ impl Settings {
 
     /// Does what was set so far to a connection.
     pub(crate) fn apply(&self, outer: &Outer) {
+        if let Outer::Kernel(stream) = outer {
+            return self.apply_to_kernel(stream);
+        }
         if let Some(name) = &self.congestion {
             set_congestion(outer, name);
         }
@@ -128,17 +138,29 @@ impl Settings {
         let value = self.number(level, name);
         match outer {
             Outer::Transom(stream) => self.apply_to_transom(stream, level, name, value),
-            Outer::Kernel(stream) => {
-                let _ = match (level, name) {
-                    (libc::IPPROTO_TCP, libc::TCP_NODELAY) => stream.set_nodelay(value != 0),
-                    (libc::IPPROTO_IP, libc::IP_TTL) => stream.set_ttl(positive(value)),
-                    _ => Ok(()),
-                };
-                if (level, name) == (libc::SOL_SOCKET, libc::SO_KEEPALIVE) {
-                    let _ = rustix::net::sockopt::set_socket_keepalive(stream, value != 0);
-                }
-            }
+            Outer::Kernel(stream) => self.apply_one_to_kernel(stream, level, name),
         }
+    }
+
+    /// Does what was set so far to a socket of the kernel's.
+    pub(crate) fn apply_to_kernel(&self, socket: impl AsFd) {
+        if let Some(name) = &self.congestion {
+            let option = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+            // It may not have one of that name; then it keeps its own.
+            let _ = set_option(&socket, option.0, option.1, name.as_bytes());
+        }
+        for &(level, name) in self.numbers.keys() {
+            self.apply_one_to_kernel(&socket, level, name);
+        }
+    }
+
+    fn apply_one_to_kernel(&self, socket: impl AsFd, level: c_int, name: c_int) {
+        let value = match (level, name) {
+            // The kernel doubles what is set.
+            (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => self.number(level, name) / 2,
+            _ => self.number(level, name),
+        };
+        let _ = set_option(socket, level, name, &value.to_ne_bytes());
     }
 
     fn apply_to_transom(&self, stream: &TcpStream, level: c_int, name: c_int, value: c_int) {
@@ -187,6 +209,21 @@ fn set_congestion(outer: &Outer, name: &str) -> bool {
 fn is_congestion(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         && transom_tcp::congestion::ALGORITHMS.iter().any(|entry| entry.name == name)
+}
+
+/// Whether an option is a number that is kept.
+fn is_number(level: c_int, name: c_int) -> bool {
+    NUMBERS.iter().any(|(key, _)| *key == (level, name))
+}
+
+/// A number as Linux shows it after it was set.
+fn shown(level: c_int, name: c_int, value: c_int) -> c_int {
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
+            value.clamp(1024, 1 << 29).saturating_mul(2)
+        }
+        _ => value,
+    }
 }
 
 /// The values that `setsockopt` takes for options with a range.
@@ -240,7 +277,54 @@ impl Supervisor {
 }
 
 impl Socket {
+    /// The socket of the kernel's that stands behind this one, if there is exactly one.
+    fn kernel(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Bound(Bound { hold: Hold::Kernel(socket), .. }) => Some(socket.as_fd()),
+            State::Connecting(Connecting { outer: Outer::Kernel(stream), .. })
+            | State::Connected(Pump { outer: Outer::Kernel(stream), .. }) => Some(stream.as_fd()),
+            State::Listening(listening) => match listening.sources.as_slice() {
+                [Source::Kernel(listener)] => Some(listener.as_fd()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Sets an option of a socket of the kernel's, and keeps it for connections that inherit it. The linger time is not among those: a close with one
+    /// would hold up this thread.
+    fn set_in_kernel(&mut self, level: c_int, name: c_int, value: &[u8]) -> Option<Outcome> {
+        let kernel = self.kernel().filter(|_| is_plain_option(level, name))?;
+        if let Err(error) = set_option(kernel, level, name, value) {
+            return Some(Err(error.into()));
+        }
+        if (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
+            let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
+            self.settings.congestion = std::str::from_utf8(name).ok().map(str::to_owned);
+        } else if is_number(level, name) {
+            let value = match value {
+                [byte] => c_int::from(*byte),
+                _ => int(value).unwrap_or(0),
+            };
+            self.settings.numbers.insert((level, name), shown(level, name, value));
+        }
+        Some(Ok(0))
+    }
+
+    fn get_from_kernel(&self, level: c_int, name: c_int) -> Option<Result<Vec<u8>, Refusal>> {
+        let kernel = self.kernel().filter(|_| is_plain_option(level, name))?;
+        let mut value = vec![0; LONGEST_SHOWN];
+        let got = get_option(kernel, level, name, &mut value).map_err(Refusal::from);
+        Some(got.map(|n| {
+            value.truncate(n);
+            value
+        }))
+    }
+
     fn set(&mut self, level: c_int, name: c_int, value: &[u8]) -> Outcome {
+        if let Some(outcome) = self.set_in_kernel(level, name, value) {
+            return outcome;
+        }
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
                 let on = int(value)?;
@@ -264,7 +348,7 @@ impl Socket {
             (libc::IPPROTO_TCP, libc::TCP_ULP) => return fail(libc::ENOENT),
             _ => {}
         }
-        if !NUMBERS.iter().any(|(key, _)| *key == (level, name)) {
+        if !is_number(level, name) {
             return fail(libc::ENOPROTOOPT);
         }
         // At the level of IP a byte will do.
@@ -280,14 +364,7 @@ impl Socket {
         {
             return fail(libc::EINVAL);
         }
-        let value = match (level, name) {
-            // As Linux shows them.
-            (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
-                value.clamp(1024, 1 << 29).saturating_mul(2)
-            }
-            _ => value,
-        };
-        self.settings.numbers.insert((level, name), value);
+        self.settings.numbers.insert((level, name), shown(level, name, value));
         if let Some(outer) = self.outer() {
             self.settings.apply_one(outer, level, name);
         }
@@ -295,6 +372,9 @@ impl Socket {
     }
 
     fn get(&mut self, level: c_int, name: c_int) -> Result<Vec<u8>, Refusal> {
+        if let Some(value) = self.get_from_kernel(level, name) {
+            return value;
+        }
         let number = |value: c_int| Ok(value.to_ne_bytes().to_vec());
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_ERROR) => number(self.error.take().unwrap_or(0)),
@@ -323,9 +403,7 @@ impl Socket {
                 }
             }
             (libc::IPPROTO_IP, libc::IP_OPTIONS) => Ok(Vec::new()),
-            _ if NUMBERS.iter().any(|(key, _)| *key == (level, name)) => {
-                number(self.settings.number(level, name))
-            }
+            _ if is_number(level, name) => number(self.settings.number(level, name)),
             _ => fail(libc::ENOPROTOOPT),
         }
     }

@@ -12,21 +12,19 @@ use rustix::net::{
 /// Data to fill a buffer of the smallest size.
 const FILLER: [u8; 1024] = [0; 1024];
 
-/// A new pair: our end, and the program's. `size` bytes may lie between them, either way.
-pub(crate) fn new(non_blocking: bool, size: usize) -> io::Result<(OwnedFd, OwnedFd)> {
+/// A new pair: our end, and the program's. `size` bytes may lie between them, either way. Calls on the program's end wait; those on ours say each that they
+/// do not.
+pub(crate) fn new(size: usize) -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_non_blocking(&ours, true)?;
-    if non_blocking {
-        set_non_blocking(&theirs, true)?;
-    }
     set_size(&ours, size);
     set_size(&theirs, size);
     Ok((ours, theirs))
 }
 
-fn set_non_blocking(socket: &OwnedFd, non_blocking: bool) -> io::Result<()> {
-    Ok(rustix::io::ioctl_fionbio(socket, non_blocking)?)
+/// Has calls on the program's end not wait.
+pub(crate) fn set_non_blocking(theirs: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(theirs, true)?)
 }
 
 /// Whether calls on a descriptor do not wait.
@@ -110,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_filled_end_is_not_writable_until_it_is_emptied() {
-        let (ours, theirs) = new(true, 100_000).unwrap();
+        let (ours, theirs) = new(100_000).unwrap();
         assert!(poll_now(&theirs).contains(PollFlags::OUT));
         let filled = fill(&theirs).unwrap();
         assert!(!poll_now(&theirs).contains(PollFlags::OUT));
@@ -123,7 +121,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_closed_with_something_unread_is_a_reset() {
-        let (ours, theirs) = new(true, 100_000).unwrap();
+        let (ours, theirs) = new(100_000).unwrap();
         assert!(put_token(&theirs));
         drop(ours);
         assert!(poll_now(&theirs).contains(PollFlags::ERR | PollFlags::HUP));
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_token_is_for_one() {
-        let (ours, theirs) = new(false, 100_000).unwrap();
+        let (ours, theirs) = new(100_000).unwrap();
         assert!(!take_token(&theirs));
         assert!(put_token(&ours) && put_token(&ours));
         assert!(poll_now(&theirs).contains(PollFlags::IN));

@@ -4,7 +4,8 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use transom_device::intercept::{read_memory, write_memory};
@@ -12,12 +13,19 @@ use transom_device::intercept::{read_memory, write_memory};
 /// `PIDFD_THREAD` of `linux/pidfd.h` (Linux 6.9): the descriptor stands for a thread, not for its process.
 const PIDFD_THREAD: u32 = rustix::fs::OFlags::EXCL.bits();
 
+/// So many descriptors are being closed at once at most.
+const MOST_CLOSING: usize = 64;
+
 /// How many descriptors of a thread are looked at in search of one.
 const MOST_DESCRIPTORS: usize = 4096;
 
 /// The inode of the socket that a thread knows by this number, if it is one.
 pub(crate) fn inode_of(thread: u32, descriptor: i32) -> Option<u64> {
-    let target = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
+    linked_inode(&format!("/proc/{thread}/fd/{descriptor}"))
+}
+
+fn linked_inode(link: &str) -> Option<u64> {
+    let target = fs::read_link(link).ok()?;
     let name = target.to_str()?;
     name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -37,7 +45,10 @@ pub(crate) fn inode(socket: impl AsFd) -> io::Result<u64> {
 }
 
 /// A copy of a thread's descriptor.
-pub(crate) fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
     let pid = |number: u32| {
         i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)
     };
@@ -47,6 +58,37 @@ pub(crate) fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd>
         Err(_) => pidfd_open(pid(process_of(thread)?)?, PidfdFlags::empty())?,
     };
     Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
+}
+
+/// A copy of a thread's descriptor, if it is the socket with this inode: the number may mean something else by now.
+///
+/// What else it is may be a file of a file system in user space, which the program may serve itself. So nothing is asked of that file, and another thread closes
+/// it: to close it may wait for ever.
+pub(crate) fn socket_of(thread: u32, descriptor: i32, inode: u64) -> io::Result<Option<OwnedFd>> {
+    let copy = descriptor_of(thread, descriptor)?;
+    if linked_inode(&format!("/proc/self/fd/{}", copy.as_raw_fd())) == Some(inode) {
+        return Ok(Some(copy));
+    }
+    close_elsewhere(copy);
+    Ok(None)
+}
+
+fn close_elsewhere(copy: OwnedFd) {
+    static CLOSING: AtomicUsize = AtomicUsize::new(0);
+    if CLOSING.fetch_add(1, Ordering::Relaxed) >= MOST_CLOSING {
+        // They hang, and so would this one: it stays open.
+        CLOSING.fetch_sub(1, Ordering::Relaxed);
+        std::mem::forget(copy);
+        return;
+    }
+    let close = move || {
+        drop(copy);
+        CLOSING.fetch_sub(1, Ordering::Relaxed);
+    };
+    if std::thread::Builder::new().name("close".into()).spawn(close).is_err() {
+        // It was closed here, with the closure.
+        CLOSING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The process that a thread belongs to.
@@ -74,4 +116,22 @@ pub(crate) fn read(thread: u32, address: u64, len: usize) -> Option<Vec<u8>> {
 /// Writes all of it, or says that it could not.
 pub(crate) fn write(thread: u32, address: u64, bytes: &[u8]) -> bool {
     bytes.is_empty() || write_memory(thread, address, bytes).is_ok_and(|n| n == bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_means_something_else_gives_no_socket() {
+        let me = std::process::id();
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = fs::File::open("/dev/null").unwrap();
+        let wanted = inode(&one).unwrap();
+        let copy = |number| socket_of(me, number, wanted).unwrap();
+        assert_eq!(inode(copy(one.as_raw_fd()).unwrap()).unwrap(), wanted);
+        assert!(copy(other.as_raw_fd()).is_none());
+        assert!(copy(file.as_raw_fd()).is_none());
+        socket_of(me, -1, wanted).unwrap_err();
+    }
 }

@@ -125,6 +125,11 @@ impl Pump {
         }
     }
 
+    /// Whether the program has to read before there is anything to do.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        !self.ready.program_writable && !self.deaf && !self.hung_up
+    }
+
     /// Carries as much as possible now.
     pub(crate) fn turn(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Turn {
         let down = if self.hung_up { Ok(false) } else { self.turn_down(ours, scratch) };
@@ -329,7 +334,7 @@ mod tests {
         let outer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         outer.set_nonblocking(true).unwrap();
         let (peer, _) = listener.accept().unwrap();
-        let (ours, theirs) = pair::new(true, 100_000).unwrap();
+        let (ours, theirs) = pair::new(100_000).unwrap();
         (Pump::new(Outer::Kernel(outer)), ours, theirs, peer)
     }
 

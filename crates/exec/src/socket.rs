@@ -21,6 +21,8 @@ pub(crate) struct Socket {
     pub(crate) serial: u64,
     /// Our end of the pair.
     pub(crate) ours: OwnedFd,
+    /// Whether room in the pair is reported.
+    pub(crate) room_watched: bool,
     /// Whether it is a socket of IPv6.
     pub(crate) v6: bool,
     pub(crate) state: State,
@@ -79,6 +81,7 @@ impl Socket {
             inode,
             serial,
             ours,
+            room_watched: false,
             v6,
             state,
             settings: Settings::default(),
@@ -86,6 +89,15 @@ impl Socket {
             untold: false,
             seen: (0, -1),
         }
+    }
+
+    /// The connection was made: data may flow.
+    pub(crate) fn open(&mut self, outer: Outer) {
+        // A socket of the kernel's was told before.
+        if matches!(outer, Outer::Transom(_)) {
+            self.settings.apply(&outer);
+        }
+        self.state = State::Connected(Pump::new(outer));
     }
 
     /// Tells a watcher of the connection, if it carries data by Transom.

@@ -10,7 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use transom_device::intercept::{Answer, Notifier};
-use transom_net::{Driver, Info, SocketReadiness, Stack};
+use transom_net::{Driver, Info, SocketReadiness, Stack, TcpStream};
 
 use crate::destinations::Destinations;
 use crate::ledger::{Calls, Ledger};
@@ -18,9 +18,11 @@ use crate::listening::Source;
 use crate::outer::{Opening, Outer};
 use crate::pair;
 use crate::program;
-use crate::pump::{Pump, SCRATCH, Turn};
+use crate::pump::{SCRATCH, Turn};
 use crate::socket::{Connecting, Socket, State};
 
+/// So many pairs lie ready for programs that ask for sockets: to make one takes six calls of the kernel's, for which no program has to wait then.
+const SPARE: usize = 8;
 /// Events that are taken at once.
 const EVENTS: usize = 256;
 /// The event of the notifier; sockets' events have their inode and [`Part`].
@@ -43,6 +45,14 @@ pub struct Setup {
     pub background: bool,
     /// Is told how Transom's connections go.
     pub watcher: Option<Box<dyn Watcher>>,
+    /// Is shown each of Transom's connections.
+    pub opened: Option<Box<dyn Opened>>,
+}
+
+/// Is shown each of Transom's connections when it is established.
+pub trait Opened: std::fmt::Debug {
+    /// Takes a look at a new connection. It must not wait.
+    fn opened(&mut self, stream: &TcpStream);
 }
 
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
@@ -93,6 +103,16 @@ pub(crate) struct Supervisor {
     /// Sockets that have more to do than they had time for.
     busy: Vec<u64>,
     scratch: Vec<u8>,
+    /// Pairs that nobody has yet.
+    spare: Vec<Pair>,
+}
+
+/// A pair whose program's end is known by its inode, and whose other end is watched.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) ours: OwnedFd,
+    pub(crate) theirs: OwnedFd,
+    pub(crate) inode: u64,
 }
 
 /// Answers the calls of programs under `notifier` and carries their data, until the last of them has gone and their connections are closed.
@@ -121,9 +141,23 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         epoll,
         busy: Vec::new(),
         scratch: vec![0; SCRATCH],
+        spare: Vec::new(),
     };
     supervisor.run()?;
     Ok(supervisor.counts)
+}
+
+/// The number of an event.
+fn token(inode: u64, part: Part) -> u64 {
+    inode << 1 | u64::from(part == Part::Outer)
+}
+
+/// What is reported of our end of a pair.
+fn pair_events(room: bool) -> epoll::EventFlags {
+    use epoll::EventFlags as Flags;
+    let mut flags = Flags::IN | Flags::RDHUP | Flags::ET;
+    flags.set(Flags::OUT, room);
+    flags
 }
 
 impl Supervisor {
@@ -181,6 +215,9 @@ impl Supervisor {
             }
             work.into_iter().for_each(|inode| self.advance(inode));
             self.tell_watcher();
+            if programs {
+                self.prepare_pairs();
+            }
         }
         Ok(())
     }
@@ -236,6 +273,13 @@ impl Supervisor {
     pub(crate) fn drive(&mut self, look: bool) {
         if let Some(driver) = &mut self.driver {
             driver.work(look, &mut self.changes);
+        }
+    }
+
+    /// Takes in what has arrived. What is to be sent leaves with [`Supervisor::drive`].
+    pub(crate) fn take_in(&mut self) {
+        if let Some(driver) = &mut self.driver {
+            driver.take_in();
         }
     }
 
@@ -299,6 +343,11 @@ impl Supervisor {
             }
             State::Connected(pump) => {
                 let turn = pump.turn(&socket.ours, &mut self.scratch);
+                let waits = pump.waits_for_room();
+                if waits != socket.room_watched {
+                    socket.room_watched = waits;
+                    self.watch_room(inode);
+                }
                 self.after_turn(inode, turn);
             }
             State::Connecting(connecting) => match connecting.outer.opening() {
@@ -335,11 +384,18 @@ impl Supervisor {
             let (thread, descriptor) = socket.seen;
             let known = program::inode_of(thread, descriptor) == Some(inode);
             let descriptor = if known { Some(descriptor) } else { program::find(thread, inode) };
-            let theirs = descriptor.and_then(|number| program::descriptor_of(thread, number).ok());
-            // Numbers may mean something else by now.
-            if let Some(theirs) = theirs.filter(|end| program::inode(end).ok() == Some(inode)) {
+            let theirs =
+                descriptor.and_then(|number| program::socket_of(thread, number, inode).ok()?);
+            if let Some(theirs) = theirs {
                 pair::put_token(theirs);
             }
+        }
+    }
+
+    /// Shows a connection that was made.
+    pub(crate) fn show(&mut self, outer: &Outer) {
+        if let (Some(opened), Outer::Transom(stream)) = (&mut self.setup.opened, outer) {
+            opened.opened(stream);
         }
     }
 
@@ -348,18 +404,54 @@ impl Supervisor {
         if self.setup.background { SMALL_PAIR } else { PAIR }
     }
 
-    /// Has a socket's pair or outer side watched.
-    pub(crate) fn watch(&self, inode: u64, part: Part, what: impl AsFd) -> io::Result<()> {
+    /// A pair for a new socket.
+    pub(crate) fn take_pair(&mut self, non_blocking: bool) -> io::Result<Pair> {
+        let pair = match self.spare.pop() {
+            Some(pair) => pair,
+            None => self.new_pair()?,
+        };
+        if non_blocking {
+            pair::set_non_blocking(&pair.theirs)?;
+        }
+        Ok(pair)
+    }
+
+    fn new_pair(&self) -> io::Result<Pair> {
+        let (ours, theirs) = pair::new(self.pair_size())?;
+        let inode = program::inode(&theirs)?;
+        let events = epoll::EventData::new_u64(token(inode, Part::Pair));
+        epoll::add(&self.epoll, &ours, events, pair_events(false))?;
+        Ok(Pair { ours, theirs, inode })
+    }
+
+    fn prepare_pairs(&mut self) {
+        while self.spare.len() < SPARE {
+            // Without descriptors there is none in advance; the program is told when it asks.
+            let Ok(pair) = self.new_pair() else { return };
+            self.spare.push(pair);
+        }
+    }
+
+    /// Has room in a socket's pair reported, or not. While it is not full, each read of the program's would be an event, with nothing to do.
+    pub(crate) fn watch_room(&self, inode: u64) {
+        let Some(socket) = self.sockets.get(&inode) else { return };
+        let data = epoll::EventData::new_u64(token(inode, Part::Pair));
+        // The kernel reports at once what is so already. It fails only for what is not watched.
+        let _ = epoll::modify(&self.epoll, &socket.ours, data, pair_events(socket.room_watched));
+    }
+
+    /// Has the outer side of a socket watched.
+    fn watch(&self, inode: u64, what: impl AsFd) -> io::Result<()> {
         use epoll::EventFlags as Flags;
-        let token = inode << 1 | u64::from(part == Part::Outer);
+        let data = epoll::EventData::new_u64(token(inode, Part::Outer));
         let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        Ok(epoll::add(&self.epoll, what, epoll::EventData::new_u64(token), flags)?)
+        Ok(epoll::add(&self.epoll, what, data, flags)?)
     }
 
     /// Has an outer connection watched.
     pub(crate) fn watch_outer(&self, inode: u64, outer: &Outer) -> io::Result<()> {
         match (outer, &self.driver) {
-            (Outer::Kernel(stream), _) => self.watch(inode, Part::Outer, stream),
+            (Outer::Kernel(stream), _) => self.watch(inode, stream),
             (Outer::Transom(stream), Some(driver)) => {
                 driver.watch(stream, inode);
                 Ok(())
@@ -371,7 +463,7 @@ impl Supervisor {
     /// Has a source of a listener's connections watched.
     pub(crate) fn watch_source(&self, inode: u64, source: &Source) -> io::Result<()> {
         match (source, &self.driver) {
-            (Source::Kernel(listener), _) => self.watch(inode, Part::Outer, listener),
+            (Source::Kernel(listener), _) => self.watch(inode, listener),
             (Source::Transom(listener), Some(driver)) => {
                 driver.watch_listener(listener, inode);
                 Ok(())
@@ -389,13 +481,14 @@ impl Supervisor {
             return;
         };
         let Connecting { outer, theirs, filled, waiting } = connecting;
-        socket.settings.apply(&outer);
+        self.show(&outer);
+        let Some(socket) = self.sockets.get_mut(&inode) else { return };
         pair::discard(&socket.ours, filled);
         if filled > 0 {
             pair::set_size(&theirs, size);
         }
         drop(theirs);
-        socket.state = State::Connected(Pump::new(outer));
+        socket.open(outer);
         socket.untold = true;
         for id in waiting {
             let told = self.calls.answer(id, Answer::Value(0));

@@ -4,29 +4,17 @@
 //! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
-use crate::eagerness::Patience;
-use crate::engine::Inner;
+use crate::driving::Driving;
 use crate::listener::TcpListener;
-use crate::roles::Leader;
-use crate::runtime::Runtime;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
-use crate::waiting::{LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
-use transom_tcp::time::Instant;
-
-/// So many batches of packets are taken before the caller has its turn.
-const BATCHES: usize = 4;
-/// Nor are more taken after so many bytes: they are in the processor's cache still when the caller passes them on, and whoever reads them then does so
-/// beside this thread.
-const BYTES: usize = 256 * 1024;
 
 /// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +64,10 @@ impl Watched {
         self.changes.extend(changes);
     }
 
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     pub(crate) fn forget(&mut self, id: ConnectionId) {
         self.streams.remove(&id);
     }
@@ -91,9 +83,7 @@ impl Watched {
 /// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
-    runtimes: Vec<Arc<Runtime>>,
-    /// More may lie at a device.
-    more: bool,
+    driving: Driving,
 }
 
 impl Stack {
@@ -102,30 +92,14 @@ impl Stack {
     /// # Errors
     /// [`io::ErrorKind::ResourceBusy`] if another thread leads, because it waits for a socket or has a driver.
     pub fn driver(&self) -> io::Result<Driver> {
-        let mut driver = Driver { runtimes: Vec::new(), more: true };
-        for shared in self.shards() {
-            let runtime = &shared.runtime;
-            let mut inner = runtime.lock();
-            if inner.roles.leader == Leader::Application {
-                return Err(io::ErrorKind::ResourceBusy.into());
-            }
-            if inner.roles.leader == Leader::Background {
-                runtime.wake_background().signal(); // it finds itself replaced
-            }
-            inner.roles.leader = Leader::Application;
-            inner.roles.leader_channel = None;
-            inner.roles.driver_awake = true;
-            runtime.background.next_epoch();
-            driver.runtimes.push(Arc::clone(runtime));
-        }
-        Ok(driver)
+        Ok(Driver { driving: Driving::take(self.shards().iter().map(|shared| &shared.runtime))? })
     }
 }
 
 impl Driver {
     /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.runtimes.iter().flat_map(|runtime| {
+        self.driving.runtimes().iter().flat_map(|runtime| {
             let device = runtime.device_fd().map(AsFd::as_fd);
             [Some(runtime.wake_leader().as_fd()), device].into_iter().flatten()
         })
@@ -147,88 +121,25 @@ impl Driver {
 
     /// The thread is awake. It may use sockets of the host before it calls [`Driver::work`]; without this, that would wake it once more.
     pub fn wake(&self) {
-        for runtime in &self.runtimes {
-            runtime.lock().roles.driver_awake = true;
-        }
+        self.driving.wake();
     }
 
     /// Does what there is to do, and appends what happened to the sockets.
     ///
     /// With `look` it also asks the devices: after one of the descriptors was readable, and whenever packets may have come meanwhile.
     pub fn work(&mut self, look: bool, changes: &mut Vec<SocketReadiness>) {
-        let look = std::mem::take(&mut self.more) || look;
-        for runtime in &self.runtimes {
-            let mut inner = runtime.lock();
-            inner.roles.driver_awake = true;
-            if look {
-                let mut bytes = BYTES;
-                for _ in 0..BATCHES {
-                    inner.roles.leader_notified = false;
-                    inner.work_within(Patience::default(), &mut bytes);
-                    inner.send(runtime.now());
-                    if bytes == 0 || inner.drained || inner.has_failed() {
-                        break;
-                    }
-                }
-                self.more |= !inner.drained && !inner.has_failed();
-            } else {
-                let now = runtime.now();
-                inner.host.on_timeout(now);
-                inner.send(now);
-            }
-            changes.append(&mut inner.watched.changes);
-        }
+        self.driving.work(look, |inner| changes.append(&mut inner.watched.changes));
     }
 
-    /// For how long the thread may sleep now: `None` is for ever.
+    /// Takes in what has arrived, and sends nothing: for a caller that looks for one answer and has something more urgent to do than to acknowledge it.
+    /// [`Driver::work`] sends, and reports the news.
+    pub fn take_in(&mut self) {
+        self.driving.take_in();
+    }
+
+    /// For how long the thread may sleep now: `None` is for ever. After a lot has arrived, it is not to sleep for a moment, as long as that pays: to be
+    /// woken for the next packet would take longer.
     pub fn rest(&mut self) -> Option<Duration> {
-        let mut least = Instant::FAR_FUTURE;
-        let mut now = Instant::ZERO;
-        for runtime in &self.runtimes {
-            let mut inner = runtime.lock();
-            now = runtime.now();
-            if self.more || !inner.watched.changes.is_empty() {
-                return Some(Duration::ZERO);
-            }
-            let wake = inner.next_wake(None);
-            inner.roles.driver_awake = false;
-            inner.roles.leader_notified = false;
-            inner.roles.leader_wakes_at = wake;
-            let look = match runtime.device_fd() {
-                None => LOOK_WITHOUT_DESCRIPTOR,
-                Some(_) if inner.has_failed() => RETRY_FAILED,
-                Some(_) => transom_tcp::time::Duration::MAX,
-            };
-            least = least.min(wake).min(now + look);
-        }
-        // Without a descriptor, or with a device that failed, it is not told of packets.
-        self.more = self.runtimes.iter().any(|runtime| !runtime.tells_of_packets());
-        (least != Instant::FAR_FUTURE).then(|| least.since(now).into())
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        for runtime in &self.runtimes {
-            let mut inner = runtime.lock();
-            inner.watched = Watched::default();
-            inner.roles.driver_awake = false;
-            inner.roles.leader = Leader::Nobody;
-            runtime.background.next_epoch();
-            runtime.call_background(&mut inner);
-        }
-    }
-}
-
-impl Runtime {
-    /// Whether a descriptor says that packets are there.
-    fn tells_of_packets(&self) -> bool {
-        self.device_fd().is_some() && !self.lock().has_failed()
-    }
-
-    /// Passes the lead on to whoever waits, or else to the background thread.
-    fn call_background(&self, inner: &mut Inner) {
-        inner.roles.background_parked = true;
-        self.leave(inner);
+        self.driving.rest().map(Duration::from)
     }
 }

@@ -151,6 +151,21 @@ impl Inner {
         arrived
     }
 
+    /// Does what timers ask for.
+    pub(crate) fn run_timers(&mut self, now: Instant) {
+        self.host.on_timeout(now);
+    }
+
+    /// Whether a driver has something to hear.
+    pub(crate) fn has_driver_news(&self) -> bool {
+        self.watched.has_changes()
+    }
+
+    /// No driver watches any more.
+    pub(crate) fn forget_driver(&mut self) {
+        self.watched = Watched::default();
+    }
+
     /// Asks the device for a packet until it has one or `patience` ends.
     fn receive<T>(
         &mut self,

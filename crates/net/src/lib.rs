@@ -40,6 +40,7 @@ mod background;
 mod broker;
 pub mod clock;
 mod driver;
+mod driving;
 mod eagerness;
 mod engine;
 mod error;

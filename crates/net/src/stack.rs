@@ -8,6 +8,7 @@ use crate::ports::{KernelPorts, PortSource, Ports};
 use crate::runtime::Runtime;
 use crate::sharing::{Follower, HostView, Sharing};
 use crate::stream::TcpStream;
+use crate::stream::file_memory::FileMemory;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     /// The time of the shard's extensions.
     pub(crate) budget: Arc<Budget>,
+    /// For files that are sent.
+    pub(crate) files: FileMemory,
     host: Arc<Family>,
 }
 
@@ -460,7 +463,10 @@ impl StackBuilder {
         }
         let host = Arc::new(host);
         let shards = runtimes.into_iter().zip(budgets);
-        let shard = |(runtime, budget)| Arc::new(Shared { runtime, budget, host: host.clone() });
+        let files = FileMemory::default();
+        let shard = |(runtime, budget)| {
+            Arc::new(Shared { runtime, budget, files: files.clone(), host: host.clone() })
+        };
         Ok(Stack { shards: shards.map(shard).collect(), turn: Arc::default() })
     }
 

@@ -13,6 +13,7 @@ mod chunk;
 mod controls;
 mod delivery;
 mod fast_open;
+pub(crate) mod file_memory;
 mod options;
 mod owned;
 mod polling;

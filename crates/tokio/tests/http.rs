@@ -13,7 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use transom_tokio::{TcpListener, TcpStream};
 
 /// What `axum::serve` needs of a listener.
-struct Served(TcpListener);
+pub(crate) struct Served(pub(crate) TcpListener);
+
+/// The address of a client, for `ConnectInfo`.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl axum::extract::connect_info::Connected<axum::serve::IncomingStream<'_, Served>> for Peer {
+    fn connect_info(stream: axum::serve::IncomingStream<'_, Served>) -> Self {
+        Peer(*stream.remote_addr())
+    }
+}
 
 impl axum::serve::Listener for Served {
     type Io = TcpStream;

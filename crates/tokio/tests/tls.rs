@@ -1,9 +1,13 @@
 //! TLS by rustls over Transom: a real handshake with the `s_server` of OpenSSL on the kernel's TCP.
 
+use crate::connector::Connector;
 use crate::http::request;
 use crate::support::{Kernel, run};
-use http_body_util::Full;
+use axum::body::Bytes;
+use http_body_util::{BodyExt, Full};
 use hyper::Request;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -39,12 +43,11 @@ fn certify(directory: &Path) -> bool {
     true
 }
 
-fn trusting(directory: &Path) -> TlsConnector {
+fn trusting(directory: &Path) -> Arc<ClientConfig> {
     let certificate = CertificateDer::from_pem_file(directory.join("cert.pem")).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
+    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
 #[test]
@@ -61,7 +64,8 @@ fn hyper_asks_openssl_over_tls() {
     server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Some(_server) = kernel.spawn(&mut server) else { return };
     run(async {
-        let connector = trusting(directory.path());
+        let trusting = trusting(directory.path());
+        let connector = TlsConnector::from(Arc::clone(&trusting));
         let name = |name: &'static str| ServerName::try_from(name).unwrap();
         let connect = || async {
             loop {
@@ -85,5 +89,15 @@ fn hyper_asks_openssl_over_tls() {
         // Another server is not believed.
         let error = connector.connect(name("other.test"), connect().await).await.unwrap_err();
         assert!(error.to_string().contains("certificate"), "{error}");
+
+        // The same by a client that takes a URI and makes its own connections.
+        let address = Kernel::theirs(0).ip();
+        let connector = Connector::new(kernel.stack.clone(), Some(address), Some(trusting));
+        let client = Client::builder(TokioExecutor::new()).build::<_, Full<Bytes>>(connector);
+        let answer = client.get("https://transom.test:4433/".parse().unwrap()).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("TLSv1.3"));
+        let error = client.get("https://other.test:4433/".parse().unwrap()).await.unwrap_err();
+        assert!(error.is_connect(), "{error:?}");
     });
 }

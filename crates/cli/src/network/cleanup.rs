@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::CaptureFile;
-use super::watching::Watching;
+use super::watching::{Offers, Watching};
 use crate::output::note;
 use crate::socket::Socket;
 use crate::{interrupt, units::Bytes};
@@ -54,6 +54,11 @@ impl Cleanup {
         }
         sockets.push(Arc::downgrade(&socket));
         socket
+    }
+
+    /// For a thread that offers connections by itself, if they are to be offered.
+    pub(super) fn offers(&self) -> Option<Offers> {
+        self.watching().offers()
     }
 
     pub(super) fn watch_program(&self, program: OwnedFd) {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use transom_net::{LogFormat, LogWriter, Stack, TcpStream};
@@ -14,7 +15,32 @@ use crate::output::note;
 pub(crate) struct Watching {
     /// One for each shard.
     logs: Vec<(PathBuf, LogWriter)>,
-    extensions: Option<ExtensionSocket>,
+    extensions: Option<Arc<ExtensionSocket>>,
+}
+
+/// Offers connections to extensions of other processes.
+#[derive(Clone)]
+pub(crate) struct Offers(Arc<ExtensionSocket>);
+
+impl std::fmt::Debug for Offers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offers").finish_non_exhaustive()
+    }
+}
+
+impl Offers {
+    fn offer(&self, stream: &TcpStream) {
+        // A connection that is gone already is nobody's loss.
+        if let Ok(offer) = self.0.offer(stream) {
+            offer.keep();
+        }
+    }
+}
+
+impl transom_exec::Opened for Offers {
+    fn opened(&mut self, stream: &TcpStream) {
+        self.offer(stream);
+    }
 }
 
 impl Watching {
@@ -37,7 +63,7 @@ impl Watching {
             let socket = ExtensionSocket::listen(path);
             socket.with_context(|| format!("cannot listen for extensions at {}", path.display()))
         };
-        let extensions = extensions.map(listen).transpose()?;
+        let extensions = extensions.map(listen).transpose()?.map(Arc::new);
         let logs = log.map(|path| log_paths(path, stack.shard_count())).unwrap_or_default();
         let logs = logs.into_iter().enumerate().map(begin).collect::<anyhow::Result<_>>()?;
         Ok(Watching { logs, extensions })
@@ -45,10 +71,14 @@ impl Watching {
 
     /// Offers a connection to extensions of other processes.
     pub(super) fn offer(&self, stream: &TcpStream) {
-        // A connection that is gone already is nobody's loss.
-        if let Some(Ok(offer)) = self.extensions.as_ref().map(|socket| socket.offer(stream)) {
-            offer.keep();
+        if let Some(offers) = self.offers() {
+            offers.offer(stream);
         }
+    }
+
+    /// For a thread that offers connections by itself, if they are to be offered.
+    pub(super) fn offers(&self) -> Option<Offers> {
+        self.extensions.clone().map(Offers)
     }
 
     /// Completes the log, and takes no more extensions. Says whether the log could be written.

@@ -4,7 +4,7 @@ use super::{available, directory, inside};
 
 /// Calls with arguments that are wrong in all ways, by number. Deterministic: the seed is an argument.
 const FUZZ: &str = r#"
-import ctypes, mmap, os, random, sys, threading
+import ctypes, mmap, os, random, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 r = random.Random(int(sys.argv[1]))
@@ -28,6 +28,10 @@ def call(name, *arguments):
     arguments = [ctypes.c_long(a - 2**64 if a >= 2**63 else a) for a in arguments]
     return libc.syscall(ctypes.c_long(numbers[name]), *arguments)
 open_ones = []
+# A number is not closed while the other thread puts something behind it: that would open it again.
+lock = threading.Lock()
+def close_one():
+    with lock: os.close(open_ones.pop(r.randrange(len(open_ones))))
 def one():
     if len(open_ones) < 40:
         fd = call('socket', r.choice([2, 10]), 1 | r.choice([0, 0o4000, 0o2000000]) | 0o4000, r.choice([0, 6, 6, 262, 132, word()]))
@@ -56,13 +60,25 @@ def one():
         else: call(name, fd, level, option, pointer(), size if name == 'set' else pointer())
     elif r.random() < 0.5: call(name, fd, base, r.choice([16, 28]))
     else: call(name, fd, pointer(), word() if name in ('connect', 'bind', 'listen') else pointer(), word())
-    if open_ones and r.random() < 0.2: os.close(open_ones.pop(r.randrange(len(open_ones))))
+    if open_ones and r.random() < 0.2: close_one()
 # Another thread changes the memory meanwhile.
 stop = False
 def scribble():
     q = random.Random(1)
     while not stop: page[q.randrange(4096)] = q.randrange(256).to_bytes(1, 'little')
 threading.Thread(target=scribble, daemon=True).start()
+# Another one puts something else behind the numbers of sockets, while calls about them are looked at.
+pipe, other = os.pipe(), socket.socketpair()
+def exchange():
+    q = random.Random(2)
+    while not stop:
+        try:
+            with lock:
+                fd = q.choice(open_ones)
+                os.dup2(q.choice([pipe[0], pipe[1], other[0].fileno(), q.choice(open_ones)]), fd)
+        except (IndexError, OSError): pass
+        time.sleep(0.001)
+threading.Thread(target=exchange, daemon=True).start()
 # Signals interrupt calls.
 import signal
 signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
@@ -74,7 +90,7 @@ for fd in os.listdir('/proc/self/fd'):
     try: link = os.readlink('/proc/self/fd/' + fd)
     except OSError: continue
     assert not any(word in link for word in ('tun', 'seccomp', 'eventpoll', 'eventfd', 'pidfd')), link
-    if link.startswith('socket:'): assert int(fd) in open_ones, (fd, link)
+    if link.startswith('socket:'): assert int(fd) in open_ones or int(fd) in [end.fileno() for end in other], (fd, link)
 print('alive')
 "#;
 
@@ -86,7 +102,9 @@ fn wrong_calls_do_no_harm() {
     let (_keep, path, _) = directory();
     std::fs::write(path.join("fuzz.py"), FUZZ).unwrap();
     // The same supervisor serves a sound program afterwards.
-    for seed in 0..4 {
+    // `.ci/nightly` asks for more seeds.
+    let seeds = std::env::var("TRANSOM_FUZZ_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    for seed in 0..seeds.unwrap_or(4u32) {
         let script = format!(
             "python3 -m http.server 8000 >/dev/null 2>&1 & listening 8000
              $T sh -c 'python3 fuzz.py {seed} 3000; curl -sS http://10.9.0.1:8000/small'; echo $?"
@@ -94,6 +112,76 @@ fn wrong_calls_do_no_harm() {
         let ended = inside(&path, &script);
         assert_eq!(ended.text(), "alive\nhello\n0\n", "seed {seed}: {}", ended.stderr);
     }
+}
+
+/// What an ordinary user's program can do to another process of that user. It tries each way at a process of its own first, where each of them works.
+const SPY: &str = r#"
+import ctypes, os, subprocess, time
+libc = ctypes.CDLL(None, use_errno=True)
+pidfd_getfd = 438
+def memory(pid):
+    with open(f'/proc/{pid}/maps') as maps:
+        line = next(line for line in maps if '[stack]' in line)
+    start, end = (int(part, 16) for part in line.split()[0].split('-'))
+    with open(f'/proc/{pid}/mem', 'rb', 0) as file:
+        file.seek(end - 4096); return len(file.read(4096)) == 4096
+class Piece(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('len', ctypes.c_size_t)]
+def readv(pid):
+    # The address does not matter: without the right to look, the kernel refuses before it has one.
+    page = ctypes.create_string_buffer(16)
+    here, there = Piece(ctypes.addressof(page), 16), Piece(8, 16)
+    n = libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+    if n < 0 and ctypes.get_errno() != 14: raise OSError(ctypes.get_errno(), 'process_vm_readv')
+    return True
+def descriptor(pid):
+    fd = libc.syscall(ctypes.c_long(pidfd_getfd), ctypes.c_int(os.pidfd_open(pid)), ctypes.c_int(0), ctypes.c_int(0))
+    if fd < 0: raise OSError(ctypes.get_errno(), 'pidfd_getfd')
+    os.close(fd); return True
+def descriptors(pid): return len(os.readlink(f'/proc/{pid}/fd/0')) > 0
+def environment(pid): open(f'/proc/{pid}/environ', 'rb').read(); return True
+def trace(pid):
+    seize, detach = 0x4206, 17
+    if libc.ptrace(seize, pid, None, None) < 0: raise OSError(ctypes.get_errno(), 'ptrace')
+    libc.ptrace(detach, pid, None, None); return True
+def tries(pid, expected):
+    for way in (memory, readv, descriptor, descriptors, environment, trace):
+        try: got = way(pid)
+        except PermissionError: got = False
+        assert got == expected, (way.__name__, pid, got)
+def parent_of(pid): return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+own = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+# It has started for good when it answers.
+own.stdin.write(b'x'); own.stdin.flush(); own.stdout.read(1)
+tries(own.pid, True); own.kill()
+supervisor = os.getppid()
+others = [int(pid) for pid in os.listdir('/proc') if pid.isdigit()]
+guards = [pid for pid in others if pid != os.getpid() and parent_of(pid) == supervisor]
+assert len(guards) == 1, guards
+tries(supervisor, False)
+# It protects itself when it has started, which may be just now.
+def closed(pid):
+    try: return not environment(pid)
+    except PermissionError: return True
+for _ in range(400):
+    if closed(guards[0]): break
+    time.sleep(0.05)
+tries(guards[0], False)
+print('nothing seen')
+"#;
+
+/// Neither the supervisor's memory nor its descriptors, nor those of its guard.
+#[test]
+fn an_ordinary_users_program_cannot_look_at_the_supervisor() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    std::fs::write(path.join("spy.py"), SPY).unwrap();
+    let script = "ip tuntap add dev transom0 mode tun user 0 vnet_hdr
+        ip addr add 10.9.0.1/24 dev transom0; ip link set transom0 up
+        unshare -U --map-user=1000 --map-group=1000 $T python3 spy.py";
+    let ended = inside(&path, script);
+    assert_eq!(ended.text(), "nothing seen\n", "{}", ended.stderr);
 }
 
 /// Many connections leave no descriptors behind, on either side. `.ci/nightly` asks for more of them, by TRANSOM_CONNECTIONS.

@@ -65,6 +65,38 @@ fn java() {
     }
 }
 
+const JAVA_SERVER: &str = r#"import com.sun.net.httpserver.*; import java.net.*; import java.nio.file.*;
+public class Serve { public static void main(String[] a) throws Exception {
+  var server = HttpServer.create(new InetSocketAddress(8001), 50);
+  server.createContext("/", exchange -> {
+    var body = Files.readAllBytes(Path.of(exchange.getRequestURI().getPath().substring(1)));
+    exchange.sendResponseHeaders(200, body.length);
+    try (var out = exchange.getResponseBody()) { out.write(body); }
+  });
+  server.start();
+} }
+"#;
+
+#[test]
+fn java_serves() {
+    if !available(&["java"]) {
+        return;
+    }
+    let (_keep, path, digest) = directory();
+    std::fs::write(path.join("Serve.java"), JAVA_SERVER).unwrap();
+    for way in BOTH {
+        let script = format!(
+            "{way}$T java Serve.java & server=$!
+            answers http://10.9.0.2:8001/small
+            curl -sS http://10.9.0.2:8001/small; curl -sS -o copy http://10.9.0.2:8001/big
+            curl -sS http://127.0.0.1:8001/small; end $server"
+        );
+        let ended = inside(&path, &script);
+        assert_eq!(ended.text(), "hello\nhello\n", "{}", ended.stderr);
+        assert_eq!(crate::support::sha256_of(&path.join("copy")), digest);
+    }
+}
+
 const NODE: &str = r#"
 const http = require('http');
 if (process.argv[2] == 'serve') http.createServer((_, r) => r.end('hello\n')).listen(8001);

@@ -1,6 +1,7 @@
 //! `transom exec`: programs that know nothing of Transom, in a network of their own, with the kernel's TCP as their peer.
 
 mod clients;
+mod devices;
 mod hostile;
 mod languages;
 mod matrix;

@@ -195,3 +195,119 @@ c, _ = s.accept()
 while True: c.sendall(c.recv(9).upper())";
     client_and_server(client, server);
 }
+
+/// Runs a program over the kernel's TCP alone and under the command, which leaves loopback to the kernel. Both have to print the same.
+fn as_without_the_command(program: &str) {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    std::fs::write(path.join("program.py"), program).unwrap();
+    let script = "python3 program.py >native || exit 1
+        for way in '' '--not 10.9.0.0/24'; do $TRANSOM exec $way -- python3 program.py >under || exit 1; diff native under || exit 1; done
+        wc -l <native";
+    let ended = inside(&path, script);
+    let lines: u32 = ended.text().trim().parse().unwrap_or(0);
+    assert!(lines > 20, "{}{}", ended.text(), ended.stderr);
+}
+
+/// Options of connections that the kernel makes: the values, the errors and the effects are the kernel's.
+#[test]
+fn options_of_the_kernels_connections() {
+    as_without_the_command(
+        "
+from socket import *; import struct
+def get(s, level, name, size=0):
+    try: return s.getsockopt(level, name, size) if size else s.getsockopt(level, name)
+    except OSError as error: return error.errno
+def set(s, level, name, value):
+    try: return s.setsockopt(level, name, value)
+    except OSError as error: return error.errno
+numbers = [(SOL_SOCKET, SO_KEEPALIVE), (SOL_SOCKET, SO_SNDBUF), (IPPROTO_TCP, TCP_NODELAY), (IPPROTO_TCP, TCP_MAXSEG),
+    (IPPROTO_TCP, TCP_KEEPIDLE), (IPPROTO_TCP, TCP_KEEPINTVL), (IPPROTO_TCP, TCP_KEEPCNT), (IPPROTO_TCP, TCP_SYNCNT),
+    (IPPROTO_TCP, TCP_USER_TIMEOUT), (IPPROTO_TCP, TCP_LINGER2), (IPPROTO_TCP, 25), (IPPROTO_IP, IP_TTL), (IPPROTO_IP, IP_TOS),
+    (IPPROTO_IP, 10), (IPPROTO_IP, 14)]
+server = socket(); server.bind(('127.0.0.1', 0)); server.listen()
+for before in (False, True):
+    c = socket()
+    c.setsockopt(SOL_SOCKET, SO_SNDBUF, 40000)
+    if before:
+        # In the SYN already.
+        c.setsockopt(IPPROTO_TCP, TCP_MAXSEG, 700); c.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); c.setsockopt(IPPROTO_IP, IP_TTL, 33)
+        c.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b'reno')
+    c.connect(server.getsockname()); s, _ = server.accept()
+    print('mss', get(s, IPPROTO_TCP, TCP_MAXSEG))
+    for option in numbers: print(option, get(c, *option))
+    print(get(c, IPPROTO_TCP, TCP_CONGESTION, 16))
+    for value in (b'nobody', b'vegas-of-ours', b'reno', b'cubic'):
+        print(value, set(c, IPPROTO_TCP, TCP_CONGESTION, value), get(c, IPPROTO_TCP, TCP_CONGESTION, 16))
+    for option in numbers:
+        for value in (-1, 0, 1, 7, 100, 40000):
+            if option == (IPPROTO_IP, IP_TOS) and value == 40000: continue
+            print(option, value, set(c, *option, value), get(c, *option))
+    print(set(c, IPPROTO_TCP, 4711, 1), get(c, IPPROTO_TCP, 4711), set(c, IPPROTO_TCP, TCP_MAXSEG, b'x'))
+    c.sendall(b'x' * 5000)
+    got = 0
+    while got < 5000: got += len(s.recv(9999))
+    for end in (c, s):
+        info = get(end, IPPROTO_TCP, TCP_INFO, 1000)
+        # The length, the state, the size of segments, whether a time was measured, and the bytes received.
+        print(len(info), info[0], struct.unpack_from('I', info, 16), struct.unpack_from('I', info, 68)[0] > 0, struct.unpack_from('Q', info, 128))
+    print(get(server, IPPROTO_TCP, TCP_INFO, 104)[0], get(server, IPPROTO_TCP, TCP_CONGESTION, 16))
+    c.close(); s.close()
+# A listener's options are inherited.
+server.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); server.setsockopt(IPPROTO_IP, IP_TTL, 9)
+c = create_connection(server.getsockname()); s, _ = server.accept()
+print(get(s, IPPROTO_TCP, TCP_NODELAY), get(s, IPPROTO_IP, IP_TTL))",
+    );
+}
+
+/// What cannot work is refused, so that programs notice or do without.
+#[test]
+fn refusals() {
+    let client = "
+import ctypes, os, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) for a in arguments))
+    return ctypes.get_errno() if result < 0 else 0
+page = ctypes.create_string_buffer(4096)
+# io_uring_setup has this number on all processors.
+assert call(425, 8, ctypes.addressof(page)) == errno.ENOSYS
+c = create_connection(('10.9.0.1', 7000)); d = create_connection(('127.0.0.1', 7000))
+for each in (c, d):
+    fails(errno.EOPNOTSUPP, each.send, b'!', MSG_OOB)
+    fails(errno.EOPNOTSUPP, each.sendmsg, [b'!'], [], MSG_OOB)
+    fails(errno.EOPNOTSUPP, each.sendto, b'!', 0x20000000, ('10.9.0.1', 7000))
+    # The kernel's TLS, and sending without a copy (SO_ZEROCOPY).
+    fails(errno.ENOENT, each.setsockopt, IPPROTO_TCP, 31, b'tls')
+    try: each.setsockopt(SOL_SOCKET, 60, 1); raise AssertionError('zero copy')
+    except OSError: pass
+    # Without that option the flag means nothing to Linux either.
+    each.send(b'x', 0x4000000); assert each.recv(9) == b'X'
+fails(errno.EPROTONOSUPPORT, socket, AF_INET, SOCK_STREAM, 262)
+# Sockets of other kinds keep their urgent data.
+a, b = socketpair(); a.send(b'!', MSG_OOB); assert b.recv(1, MSG_OOB) == b'!'";
+    let server = "
+s = create_server(('0.0.0.0', 7000))
+while True:
+    c, _ = s.accept()
+    if os.fork() == 0:
+        while data := c.recv(9): c.sendall(data.upper())
+        os._exit(0)";
+    client_and_server(client, server);
+}
+
+/// A program for another processor's calls finds no TCP sockets. It is written in the processor's own code, as 32-bit libraries are rarely there.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn thirty_two_bit_programs() {
+    let client = "
+import ctypes, mmap, platform
+# int 0x80 in a 64-bit process makes a 32-bit call: socket(AF_INET, SOCK_STREAM, 0) is number 359.
+code = bytes.fromhex('53' 'b867010000' 'bb02000000' 'b901000000' '31d2' 'cd80' '5b' 'c3')
+page = mmap.mmap(-1, 4096, prot=7); page.write(code)
+function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+assert function() == -errno.ENOSYS";
+    client_and_server(client, "create_server(('0.0.0.0', 7000)).accept()");
+}

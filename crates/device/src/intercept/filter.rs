@@ -25,9 +25,11 @@ pub enum Kind {
     GetOption,
     /// `setsockopt(2)`, likewise.
     SetOption,
+    /// `sendto(2)`, `sendmsg(2)` and `sendmmsg(2)` of urgent data (`MSG_OOB`), by any socket. Other data is not seen here.
+    SendUrgent,
 }
 
-const KINDS: [(libc::c_long, Kind); 10] = [
+const KINDS: [(libc::c_long, Kind); 13] = [
     (libc::SYS_socket, Kind::Socket),
     (libc::SYS_bind, Kind::Bind),
     (libc::SYS_connect, Kind::Connect),
@@ -38,7 +40,14 @@ const KINDS: [(libc::c_long, Kind); 10] = [
     (libc::SYS_getpeername, Kind::PeerName),
     (libc::SYS_getsockopt, Kind::GetOption),
     (libc::SYS_setsockopt, Kind::SetOption),
+    (libc::SYS_sendto, Kind::SendUrgent),
+    (libc::SYS_sendmsg, Kind::SendUrgent),
+    (libc::SYS_sendmmsg, Kind::SendUrgent),
 ];
+
+/// Calls that send, and which of their arguments has the flags.
+const SENDS: [(libc::c_long, u32); 3] =
+    [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
 impl Kind {
     /// The call with this number.
@@ -86,20 +95,23 @@ const SOCKET_OPTIONS: &[c_int] = &[
 ];
 
 /// Applies when each of the conditions does: the lower half of an argument, masked, is one of some values.
-struct Rule<'a> {
+struct Rule {
     call: libc::c_long,
-    when: &'a [(u32, u32, &'a [c_int])],
+    when: Vec<(u32, u32, &'static [c_int])>,
     then: u32,
 }
 
 const ALL: u32 = u32::MAX;
 
-fn rules() -> Vec<Rule<'static>> {
+fn rules() -> Vec<Rule> {
     const STREAM: &[(u32, u32, &[c_int])] =
         &[(0, ALL, &[libc::AF_INET, libc::AF_INET6]), (1, 0xf, &[libc::SOCK_STREAM])];
     const LEVELS: &[c_int] = &[libc::IPPROTO_IP, libc::IPPROTO_IPV6, libc::IPPROTO_TCP];
-    const FAST_OPEN: u32 = libc::MSG_FASTOPEN as u32;
-    let rule = |call, when, then| Rule { call, when, then };
+    let rule = |call, when: &[(u32, u32, &'static [c_int])], then| Rule {
+        call,
+        when: when.to_vec(),
+        then,
+    };
     let mut rules = vec![
         rule(libc::SYS_socket, STREAM, NOTIFY),
         // Programs set these around each message. Nothing is lost: the pump cuts no segments of its own.
@@ -108,19 +120,15 @@ fn rules() -> Vec<Rule<'static>> {
             &[(1, ALL, &[libc::IPPROTO_TCP]), (2, ALL, &[libc::TCP_CORK, libc::TCP_QUICKACK])],
             fails_with(0),
         ),
-        rule(
-            libc::SYS_sendto,
-            &[(3, FAST_OPEN, &[libc::MSG_FASTOPEN])],
-            fails_with(libc::EOPNOTSUPP),
-        ),
-        rule(
-            libc::SYS_sendmsg,
-            &[(2, FAST_OPEN, &[libc::MSG_FASTOPEN])],
-            fails_with(libc::EOPNOTSUPP),
-        ),
         // The filter does not see the calls of a ring. Programs that find no rings do without.
         rule(libc::SYS_io_uring_setup, &[], fails_with(libc::ENOSYS)),
     ];
+    // Only sends with these flags are stopped: all others go on at full speed.
+    for (call, flags) in SENDS {
+        let with = |flag: &'static [c_int]| (flags, flag.first().map_or(0, |&f| f as u32), flag);
+        rules.push(rule(call, &[with(&[libc::MSG_FASTOPEN])], fails_with(libc::EOPNOTSUPP)));
+        rules.push(rule(call, &[with(&[libc::MSG_OOB])], NOTIFY));
+    }
     for call in [libc::SYS_getsockopt, libc::SYS_setsockopt] {
         rules.push(rule(call, &[(1, ALL, LEVELS)], NOTIFY));
         rules.push(rule(call, &[(1, ALL, &[libc::SOL_SOCKET]), (2, ALL, SOCKET_OPTIONS)], NOTIFY));
@@ -162,7 +170,7 @@ fn if_equal(k: u32, skip: usize) -> sock_filter {
     sock_filter { jt, ..instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k) }
 }
 
-impl Rule<'_> {
+impl Rule {
     /// Falls through to what follows if it does not apply.
     fn assemble(&self) -> Vec<sock_filter> {
         // From the back, as jumps go over what follows.

@@ -13,7 +13,7 @@ use crate::pair;
 use crate::program;
 use crate::pump::Pump;
 use crate::socket::{Socket, State};
-use crate::supervisor::{Part, Supervisor};
+use crate::supervisor::{Pair, Supervisor};
 
 impl Supervisor {
     pub(super) fn accept(&mut self, call: &Call, flags: i32) -> Outcome {
@@ -24,10 +24,10 @@ impl Supervisor {
         if !matches!(self.known(inode)?.state, State::Listening(_)) {
             return fail(libc::EINVAL);
         }
-        let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.calls.is_valid(call.id) {
-            return Err(Refusal::Later);
-        }
+        let theirs = program::socket_of(call.thread, call.int(0), inode)?;
+        let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
+            return self.stale(call);
+        };
         let waiting = Waiting {
             id: call.id,
             thread: call.thread,
@@ -124,14 +124,13 @@ impl Supervisor {
         outer: Outer,
         flags: i32,
     ) -> Result<(u64, std::os::fd::OwnedFd), Refusal> {
-        let (ours, theirs) = pair::new(flags & libc::SOCK_NONBLOCK != 0, self.pair_size())?;
-        let inode = program::inode(&theirs)?;
-        self.watch(inode, Part::Pair, &ours)?;
+        let Pair { ours, theirs, inode } = self.take_pair(flags & libc::SOCK_NONBLOCK != 0)?;
         self.watch_outer(inode, &outer)?;
         match outer {
             Outer::Transom(_) => self.counts.by_transom += 1,
             Outer::Kernel(_) => self.counts.by_kernel += 1,
         }
+        self.show(&outer);
         let parent = self.known(listener)?;
         let (v6, settings, seen) = (parent.v6, parent.settings.clone(), parent.seen);
         settings.apply(&outer);

@@ -14,7 +14,6 @@ use crate::listening::bind_kernel;
 use crate::outer::{Opening, Outer, errno_of, kernel_socket};
 use crate::pair;
 use crate::program;
-use crate::pump::Pump;
 use crate::socket::{Bound, Connecting, Hold, State};
 use crate::supervisor::Supervisor;
 
@@ -29,7 +28,11 @@ impl Supervisor {
         }
         let v6_only = socket.settings.v6_only();
         let bound = self.hold(local, v6_only)?;
-        self.known(inode)?.state = State::Bound(bound);
+        let socket = self.known(inode)?;
+        if let Hold::Kernel(kernel) = &bound.hold {
+            socket.settings.apply_to_kernel(kernel);
+        }
+        socket.state = State::Bound(bound);
         Ok(0)
     }
 
@@ -86,25 +89,23 @@ impl Supervisor {
         }
         let outer = self.begin(inode, remote)?;
         self.watch_outer(inode, &outer)?;
-        // A peer on this machine has answered already.
-        self.drive(true);
+        // A peer on this machine has answered already. The acknowledgement leaves when the program has its answer.
+        self.take_in();
         match outer.opening() {
             Opening::Failed(error) => return fail(error),
             // As the kernel does at loopback.
             Opening::Done => {
-                let socket = self.known(inode)?;
-                socket.settings.apply(&outer);
-                socket.state = State::Connected(Pump::new(outer));
+                self.show(&outer);
+                self.known(inode)?.open(outer);
                 self.later(inode);
                 return Ok(0);
             }
             Opening::Going => {}
         }
-        let theirs = program::descriptor_of(call.thread, call.int(0))?;
-        if program::inode(&theirs)? != inode || !self.calls.is_valid(call.id) {
-            // It is nobody's any more.
-            return Err(Refusal::Later);
-        }
+        let theirs = program::socket_of(call.thread, call.int(0), inode)?;
+        let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
+            return self.stale(call);
+        };
         let waits = !pair::is_non_blocking(&theirs);
         let (filled, waiting) = if waits {
             self.calls.keep(call.id)?;
@@ -132,7 +133,7 @@ impl Supervisor {
         };
         let local = bound.as_ref().map(|bound| bound.local);
         let outer = match (stack, bound.map(|bound| bound.hold)) {
-            (_, Some(Hold::Kernel(socket))) => Outer::by_kernel(socket, remote)?,
+            (_, Some(Hold::Kernel(kernel))) => Outer::by_kernel(kernel, remote)?,
             (Some(stack), hold) => {
                 // The port is free again for the connection itself.
                 drop(hold);
@@ -142,11 +143,12 @@ impl Supervisor {
                 return Ok(outer);
             }
             (None, Some(Hold::Transom(_)) | None) => {
-                let socket = match local.filter(|local| local.ip().is_unspecified()) {
+                let kernel = match local.filter(|local| local.ip().is_unspecified()) {
                     Some(local) if local.port() != 0 => bind_kernel(local, false)?.0,
                     _ => kernel_socket(v6)?,
                 };
-                Outer::by_kernel(socket, remote)?
+                self.known(inode)?.settings.apply_to_kernel(&kernel);
+                Outer::by_kernel(kernel, remote)?
             }
         };
         self.counts.by_kernel += 1;

@@ -62,7 +62,11 @@ impl Supervisor {
             waiting: Default::default(),
             backlog,
         };
-        self.known(inode)?.state = State::Listening(listening);
+        let socket = self.known(inode)?;
+        socket.state = State::Listening(listening);
+        // A shutdown of the program's for what comes in shows in no other event.
+        socket.room_watched = true;
+        self.watch_room(inode);
         Ok(0)
     }
 }

@@ -1,6 +1,7 @@
 //! Writing without a copy: the stack keeps the caller's memory until it is acknowledged.
 
 use super::TcpStream;
+use super::file_memory::PIECE;
 use super::polling::Direction;
 use crate::engine::{Channel, Inner};
 use crate::tasks::Slot;
@@ -12,9 +13,6 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use transom_stack::stack::SocketError;
 use transom_tcp::time::Instant;
-
-/// A file is read in pieces of this size: whole blocks of the send buffer.
-const PIECE: usize = 256 * 1024;
 
 impl TcpStream {
     /// Writes from the front of `bytes`, and keeps that memory until it is acknowledged instead of a copy. Takes it out of `bytes`, and says how much
@@ -90,15 +88,15 @@ impl TcpStream {
 
     /// Writes one piece; zero at the end of the file.
     fn send_piece(&self, file: &File, offset: u64, piece: usize) -> io::Result<usize> {
-        let mut memory = vec![0; piece];
-        let read = loop {
-            match file.read_at(&mut memory, offset) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => break outcome?,
+        let mut bytes = self.socket.shared.files.fill(|memory| {
+            let memory = memory.get_mut(..piece).unwrap_or_default();
+            loop {
+                match file.read_at(memory, offset) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    outcome => return outcome,
+                }
             }
-        };
-        memory.truncate(read);
-        let mut bytes = Bytes::from(memory);
+        })?;
         let mut written = 0;
         while !bytes.is_empty() {
             match self.write_owned(&mut bytes) {

@@ -4,7 +4,7 @@ use crate::eagerness::Patience;
 use crate::roles::Roles;
 use crate::sync::Arc;
 use crate::wake_event::{DeviceFd, Packet, Wire};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use transom_tcp::time::Instant;
 
@@ -30,6 +30,11 @@ pub struct ForwardedPacket {
 
 pub struct Inner {
     pub roles: Roles,
+    /// The last look at the device has found it empty.
+    pub drained: bool,
+    /// The sockets that a driver watches, and those of them that have news.
+    watched: HashSet<u32>,
+    driver_news: Vec<u32>,
     device: Arc<Wire>,
     /// This shard; sockets of 10 and more are the next one's.
     shard: u32,
@@ -41,24 +46,64 @@ pub struct Inner {
 impl Inner {
     pub fn new(device: Arc<Wire>, shard: u32) -> Self {
         let (roles, arrived) = (Roles::default(), HashMap::new());
-        Inner { roles, device, shard, arrived, news: Vec::new(), timer: None }
+        Inner {
+            roles,
+            drained: false,
+            watched: HashSet::new(),
+            driver_news: Vec::new(),
+            device,
+            shard,
+            arrived,
+            news: Vec::new(),
+            timer: None,
+        }
     }
 
     pub fn device_fd(&self) -> io::Result<Option<DeviceFd>> {
         Ok(Some(Arc::clone(&self.device)))
     }
 
-    pub fn work(&mut self, _: Patience<'_>) -> bool {
+    pub fn work(&mut self, patience: Patience<'_>) -> bool {
+        let mut all = usize::MAX;
+        self.work_within(patience, &mut all)
+    }
+
+    /// Each packet is so large that the next one is expected at once.
+    pub fn work_within(&mut self, _: Patience<'_>, bytes: &mut usize) -> bool {
         let mut any = false;
+        self.drained = false;
         for _ in 0..BATCH {
             match self.device.take() {
-                None => break,
+                None => {
+                    self.drained = true;
+                    break;
+                }
                 Some(Packet::Poison) => crate::sync::thread::die(),
                 Some(Packet::For(socket)) => self.take_in(socket),
             }
             any = true;
+            *bytes = bytes.saturating_sub(1 << 16);
         }
         any
+    }
+
+    pub fn run_timers(&mut self, _: Instant) {}
+
+    pub fn has_driver_news(&self) -> bool {
+        !self.driver_news.is_empty()
+    }
+
+    pub fn forget_driver(&mut self) {
+        self.watched.clear();
+        self.driver_news.clear();
+    }
+
+    pub fn watch(&mut self, socket: u32) {
+        self.watched.insert(socket);
+    }
+
+    pub fn take_driver_news(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.driver_news)
     }
 
     fn take_in(&mut self, socket: u32) {
@@ -86,6 +131,11 @@ impl Inner {
             self.take_in(TIMER);
         }
         for channel in std::mem::take(&mut self.news) {
+            let Channel::Readable(socket) = channel;
+            if self.watched.contains(&socket) {
+                self.driver_news.push(socket);
+                self.roles.leader_notified = true;
+            }
             self.roles.wake(channel);
         }
     }

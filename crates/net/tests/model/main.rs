@@ -14,6 +14,8 @@
 
 #[path = "../../src/background.rs"]
 mod background;
+#[path = "../../src/driving.rs"]
+mod driving;
 #[path = "../../src/eagerness.rs"]
 mod eagerness;
 #[path = "../../src/lock.rs"]
@@ -28,6 +30,7 @@ mod tasks;
 mod waiting;
 
 mod clock;
+mod driven;
 mod engine;
 mod scenarios;
 mod sync;

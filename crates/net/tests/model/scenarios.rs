@@ -17,7 +17,7 @@ use transom_tcp::time::Duration;
 const SCHEDULES: usize = 300;
 
 /// Runs a scenario under random schedules, and under those with few and telling preemptions.
-fn check(scenario: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn check(scenario: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("TRANSOM_SCHEDULES").ok();
     let schedules = schedules.and_then(|text| text.parse().ok()).unwrap_or(SCHEDULES);
     let scenario = Arc::new(scenario);
@@ -33,13 +33,13 @@ fn check(scenario: impl Fn() + Send + Sync + 'static) {
 
 /// A host with its device.
 #[derive(Clone)]
-struct Host {
-    runtime: Arc<Runtime>,
+pub(crate) struct Host {
+    pub(crate) runtime: Arc<Runtime>,
     wire: Arc<Wire>,
 }
 
 impl Host {
-    fn start() -> Host {
+    pub(crate) fn start() -> Host {
         Host::shard(0)
     }
 
@@ -51,12 +51,12 @@ impl Host {
     }
 
     /// A thread that waits for a packet.
-    fn reader(&self, socket: u32) -> JoinHandle<()> {
+    pub(crate) fn reader(&self, socket: u32) -> JoinHandle<()> {
         let host = self.clone();
         spawn(move || assert!(host.read(socket)))
     }
 
-    fn read(&self, socket: u32) -> bool {
+    pub(crate) fn read(&self, socket: u32) -> bool {
         let take = |inner: &mut Inner, _| inner.take(socket);
         self.runtime.wait(Channel::Readable(socket), None, take).is_some()
     }
@@ -72,7 +72,7 @@ impl Host {
     }
 
     /// A task that waits for a packet, in a thread that only sleeps. An error: nobody serves it.
-    fn task(&self, socket: u32) -> JoinHandle<std::io::Result<()>> {
+    pub(crate) fn task(&self, socket: u32) -> JoinHandle<std::io::Result<()>> {
         let host = self.clone();
         spawn(move || host.read_as_task(socket))
     }
@@ -91,7 +91,7 @@ impl Host {
     }
 
     /// A thread that brings packets.
-    fn brings(&self, packets: &[Packet]) -> JoinHandle<()> {
+    pub(crate) fn brings(&self, packets: &[Packet]) -> JoinHandle<()> {
         let (wire, packets) = (Arc::clone(&self.wire), packets.to_vec());
         spawn(move || packets.into_iter().for_each(|packet| wire.put(packet)))
     }
@@ -105,7 +105,7 @@ impl Wake for Unpark {
     }
 }
 
-fn join<T>(threads: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
+pub(crate) fn join<T>(threads: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 

@@ -30,12 +30,27 @@ shuttle::lazy_static! {
 
 /// A device: what has arrived.
 #[derive(Debug, Default)]
-pub struct Wire(Mutex<VecDeque<Packet>>);
+pub struct Wire(Mutex<VecDeque<Packet>>, Edge);
+
+/// Something came since it was last waited for: what an edge-triggered epoll reports.
+#[derive(Debug, Default)]
+struct Edge(Mutex<bool>);
+
+impl Edge {
+    fn rise(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    fn take(&self) -> bool {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl Wire {
     pub fn put(&self, packet: Packet) {
         let _turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(packet);
+        self.1.rise();
         WORLD.change.notify_all();
     }
 
@@ -65,11 +80,22 @@ impl WakeEvent {
     }
 
     pub fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
+        self.sleep_until(span, || device.is_some_and(|device| !device.is_empty()));
+        false
+    }
+
+    /// Sleeps as an event loop does that has both in an edge-triggered epoll. Gives whether one of them has risen.
+    pub fn sleep_for_edges(&self, device: &DeviceFd, span: Option<Duration>) -> bool {
+        self.sleep_until(span, || device.1.take())
+    }
+
+    /// Gives whether it was rung, or `ready` said so.
+    fn sleep_until(&self, span: Option<Duration>, ready: impl Fn() -> bool) -> bool {
         let mut turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let rung = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            if rung || device.is_some_and(|device| !device.is_empty()) {
-                return false;
+            if rung | ready() {
+                return true;
             }
             match span {
                 None => turn = WORLD.change.wait(turn).unwrap_or_else(PoisonError::into_inner),

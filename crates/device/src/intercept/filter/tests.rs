@@ -58,6 +58,8 @@ fn data_passes_by() {
         assert_eq!(native(number, &[3, 1, 2, 3]), ALLOW);
     }
     assert_eq!(native(libc::SYS_sendto, &[3, 0, 0, libc::MSG_NOSIGNAL]), ALLOW);
+    assert_eq!(native(libc::SYS_sendmsg, &[3, libc::MSG_OOB, 0]), ALLOW);
+    assert_eq!(native(libc::SYS_sendmmsg, &[3, 0, libc::MSG_OOB, 0]), ALLOW);
 }
 
 #[test]
@@ -69,6 +71,7 @@ fn what_the_filter_answers_itself() {
     let fast = libc::MSG_FASTOPEN | libc::MSG_NOSIGNAL;
     assert_eq!(native(libc::SYS_sendto, &[3, 0, 0, fast]), fails_with(libc::EOPNOTSUPP));
     assert_eq!(native(libc::SYS_sendmsg, &[3, 0, fast]), fails_with(libc::EOPNOTSUPP));
+    assert_eq!(native(libc::SYS_sendmmsg, &[3, 0, 1, fast]), fails_with(libc::EOPNOTSUPP));
 }
 
 #[test]
@@ -91,8 +94,9 @@ fn each_kind_of_call_is_notified_and_known() {
     for (number, kind) in KINDS {
         assert_eq!(Kind::of(i32::try_from(number).unwrap()), Some(kind));
         let arguments = match kind {
-            Kind::Socket => [libc::AF_INET, libc::SOCK_STREAM],
-            _ => [3, libc::IPPROTO_TCP],
+            Kind::Socket => [libc::AF_INET, libc::SOCK_STREAM, 0, 0],
+            Kind::SendUrgent => [3, 0, libc::MSG_OOB, libc::MSG_OOB],
+            _ => [3, libc::IPPROTO_TCP, 0, 0],
         };
         assert_eq!(native(number, &arguments), NOTIFY, "{kind:?}");
     }

@@ -1,0 +1,166 @@
+//! An event loop of the application's leads: what a [`Driver`](crate::Driver) does with the runtimes of a host.
+//!
+//! The thread leads all the time. While it is awake, it looks by itself before it sleeps; while it sleeps, others wake it by the leader's eventfd.
+
+use crate::eagerness::Patience;
+use crate::engine::Inner;
+use crate::roles::Leader;
+use crate::runtime::Runtime;
+use crate::sync::Arc;
+use crate::waiting::{Awake, LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
+use std::io;
+use transom_tcp::time::{Duration, Instant};
+
+/// So many batches of packets are taken before the caller has its turn.
+const BATCHES: usize = 4;
+/// Nor are more taken after so many bytes: they are in the processor's cache still when the caller passes them on, and whoever reads them then does so
+/// beside this thread.
+const BYTES: usize = 256 * 1024;
+/// After so many bytes at once, more of them are on their way.
+const BULK: usize = 32 * 1024;
+
+/// The lead of all shards of a host.
+#[derive(Debug)]
+pub(crate) struct Driving {
+    runtimes: Vec<Arc<Runtime>>,
+    /// More may lie at a device.
+    more: bool,
+    /// A lot came lately: the next packet is close, and to sleep until it comes would cost its sender a wake-up.
+    bulk: bool,
+    /// Whether to stay awake for it, of each runtime.
+    awake: Vec<Awake>,
+}
+
+impl Driving {
+    /// Takes the lead of the background thread, or of nobody.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ResourceBusy`] if another thread leads.
+    pub(crate) fn take<'a>(runtimes: impl Iterator<Item = &'a Arc<Runtime>>) -> io::Result<Self> {
+        // What it has taken is given back when it fails.
+        let mut driving =
+            Driving { runtimes: Vec::new(), more: true, bulk: false, awake: Vec::new() };
+        for runtime in runtimes {
+            let mut inner = runtime.lock();
+            if inner.roles.leader == Leader::Application {
+                return Err(io::ErrorKind::ResourceBusy.into());
+            }
+            if inner.roles.leader == Leader::Background {
+                runtime.wake_background().ring(); // it finds itself replaced
+            }
+            inner.roles.leader = Leader::Application;
+            inner.roles.leader_channel = None;
+            inner.roles.driver_awake = true;
+            runtime.background.next_epoch();
+            driving.runtimes.push(Arc::clone(runtime));
+            driving.awake.push(Awake::No);
+        }
+        Ok(driving)
+    }
+
+    pub(crate) fn runtimes(&self) -> &[Arc<Runtime>] {
+        &self.runtimes
+    }
+
+    /// The thread is awake.
+    pub(crate) fn wake(&self) {
+        for runtime in &self.runtimes {
+            runtime.lock().roles.driver_awake = true;
+        }
+    }
+
+    /// Does what there is to do, with `look` also at the devices. `each` is called for each host, under its lock.
+    pub(crate) fn work(&mut self, look: bool, mut each: impl FnMut(&mut Inner)) {
+        let look = std::mem::take(&mut self.more) || look;
+        for (runtime, awake) in self.runtimes.iter().zip(&mut self.awake) {
+            let mut inner = runtime.lock();
+            inner.roles.driver_awake = true;
+            if look {
+                let mut bytes = BYTES;
+                let mut arrived = false;
+                for _ in 0..BATCHES {
+                    inner.roles.leader_notified = false;
+                    arrived |= inner.work_within(Patience::default(), &mut bytes);
+                    inner.send(runtime.now());
+                    if bytes == 0 || inner.drained || inner.has_failed() {
+                        break;
+                    }
+                }
+                awake.learn(&mut inner, arrived, runtime.now());
+                self.bulk = if arrived { BYTES - bytes >= BULK } else { self.bulk };
+                self.more |= !inner.drained && !inner.has_failed();
+            } else {
+                let now = runtime.now();
+                inner.run_timers(now);
+                inner.send(now);
+            }
+            each(&mut inner);
+        }
+    }
+
+    /// Takes in what has arrived, and sends nothing.
+    pub(crate) fn take_in(&mut self) {
+        for runtime in &self.runtimes {
+            let mut inner = runtime.lock();
+            inner.roles.driver_awake = true;
+            let mut bytes = BYTES;
+            inner.work_within(Patience::default(), &mut bytes);
+            self.more |= !inner.drained && !inner.has_failed();
+        }
+    }
+
+    /// For how long the thread may sleep now: `None` is for ever.
+    pub(crate) fn rest(&mut self) -> Option<Duration> {
+        let mut least = Instant::FAR_FUTURE;
+        let mut now = Instant::ZERO;
+        for (runtime, awake) in self.runtimes.iter().zip(&mut self.awake) {
+            let mut inner = runtime.lock();
+            now = runtime.now();
+            if self.more || inner.has_driver_news() {
+                return Some(Duration::ZERO);
+            }
+            if self.bulk && runtime.tells(&inner) {
+                if awake.goes_on(&mut inner, now) {
+                    self.more = true;
+                    return Some(Duration::ZERO);
+                }
+                self.bulk = false;
+            }
+            let wake = inner.next_wake(None);
+            inner.roles.driver_awake = false;
+            inner.roles.leader_notified = false;
+            inner.roles.leader_wakes_at = wake;
+            let look = match runtime.device_fd() {
+                None => LOOK_WITHOUT_DESCRIPTOR,
+                Some(_) if inner.has_failed() => RETRY_FAILED,
+                Some(_) => Duration::MAX,
+            };
+            least = least.min(wake).min(now + look);
+        }
+        // Without a descriptor, or with a device that failed, it is not told of packets.
+        self.more = self.runtimes.iter().any(|runtime| !runtime.tells(&runtime.lock()));
+        (least != Instant::FAR_FUTURE).then(|| least.since(now))
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        for runtime in &self.runtimes {
+            let mut inner = runtime.lock();
+            inner.forget_driver();
+            inner.roles.driver_awake = false;
+            inner.roles.leader = Leader::Nobody;
+            runtime.background.next_epoch();
+            // The lead goes to whoever waits, or else to the background thread.
+            inner.roles.background_parked = true;
+            runtime.leave(&mut inner);
+        }
+    }
+}
+
+impl Runtime {
+    /// Whether a descriptor says that packets are there.
+    fn tells(&self, inner: &Inner) -> bool {
+        self.device_fd().is_some() && !inner.has_failed()
+    }
+}
