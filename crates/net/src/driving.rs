@@ -46,7 +46,7 @@ impl Driving {
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
             if inner.roles.leader == Leader::Background {
-                runtime.wake_background().ring(); // it finds itself replaced
+                runtime.wake_background().signal(); // it finds itself replaced
             }
             inner.roles.leader = Leader::Application;
             inner.roles.leader_channel = None;
