@@ -33,7 +33,7 @@ pub use cgroup::Cgroup;
 #[cfg(feature = "bpf")]
 pub use error::KernelError;
 #[cfg(feature = "bpf")]
-pub use host::Host;
+pub use host::{Host, Reporter};
 #[cfg(feature = "bpf")]
 pub use programs::check;
 #[cfg(feature = "bpf")]
