@@ -156,7 +156,10 @@ mod tests {
         let groups = read(&path).unwrap();
         let medians: Vec<_> = groups.iter().map(|one| &one["cases"][0]["median"]).collect();
         assert_eq!(medians, [&json!(3.0), &json!(2.0)]);
-        assert_eq!(groups[0]["cases"][1]["ratios"][0], json!({"against": "base", "value": 1.23457}));
+        assert_eq!(
+            groups[0]["cases"][1]["ratios"][0],
+            json!({"against": "base", "value": 1.23457})
+        );
         std::fs::write(&path, "{}").unwrap();
         assert!(keep(&report("first", 1.0), &path).is_err());
     }
