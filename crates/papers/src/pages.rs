@@ -170,7 +170,8 @@ impl Page {
         match (counting.len(), holding) {
             (0, _) if !calibrated.is_empty() => Word::Calibrated,
             (0, _) => self.text.verdict.unwrap_or(Word::NotRun),
-            (all, holding) if all == holding => Word::Reproduced,
+            // A claim that was not run has not been reproduced.
+            (_, holding) if self.score() == (holding, holding) => Word::Reproduced,
             (_, 0) => Word::Not,
             _ => Word::Partly,
         }
