@@ -114,7 +114,7 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
     let setup = Setup {
         stack: Some(stack),
         destinations: Destinations::default(),
-        yielding: false,
+        background: false,
         watcher: None,
         opened: None,
     };
