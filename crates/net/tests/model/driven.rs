@@ -1,6 +1,6 @@
 //! Scenarios with a driver: an event loop of the application's leads.
 
-use crate::bell::Packet;
+use crate::wake_event::Packet;
 use crate::driving::Driving;
 use crate::engine::TIMER;
 use crate::scenarios::{Host, check, join};
