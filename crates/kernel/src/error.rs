@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The crate's errors.
 
 use std::io;
 

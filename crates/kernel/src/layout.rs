@@ -1,4 +1,4 @@
-//! What user space and the program in the kernel tell each other: the structures of `bpf/types.h`, as bytes.
+//! The structures of `bpf/types.h`, as bytes: the messages between user space and the program in the kernel.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

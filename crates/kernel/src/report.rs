@@ -1,4 +1,4 @@
-//! What is told of connections: for `list`, `show` and `watch`.
+//! Reports on connections, for `list`, `show` and `watch`.
 
 use std::net::SocketAddr;
 
@@ -85,7 +85,7 @@ pub struct LayerReport {
     pub name: String,
 }
 
-/// What is asked of a variable, and what it gets.
+/// A request for a variable, and the value in use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Limit {
     /// Its name.
@@ -96,6 +96,6 @@ pub struct Limit {
     pub asked: Option<String>,
     /// The value that is used.
     pub used: u64,
-    /// What decided: `tcp`, a layer's name, `safe-range` or `conflict`.
+    /// The deciding party: `tcp`, a layer's name, `safe-range` or `conflict`.
     pub by: String,
 }

@@ -1,4 +1,4 @@
-//! What `list`, `show` and `watch` ask: each process with a host answers at a Unix socket with a report in JSON.
+//! The source of `list`, `show` and `watch`: each process with a host answers at a Unix socket with a report in JSON.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};

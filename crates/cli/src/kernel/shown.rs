@@ -1,4 +1,4 @@
-//! What there is to see of connections that have extensions.
+//! The texts of `list`, `show` and `watch`: connections that have extensions.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Scenarios with a driver: an event loop of the application's leads.
 
-use crate::wake_event::Packet;
 use crate::driving::Driving;
 use crate::engine::TIMER;
 use crate::scenarios::{Host, check, join};
+use crate::wake_event::Packet;
 use shuttle::thread::{JoinHandle, spawn, yield_now};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transom_tcp::time::Duration;
