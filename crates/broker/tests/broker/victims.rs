@@ -110,6 +110,8 @@ fn the_victims_of_attacks_go_on() {
         // Garbage, and lists that nobody reads.
         let path = net.socket();
         attacks.add(move || {
+            // Of this thread only, and an ordinary user's: root itself asks below.
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
             let Ok(connection) = wire::connect(&path) else { return };
             let null = std::fs::File::open("/dev/null").unwrap();
             for bytes in [&[b'['; 60_000][..], br#"{"version":1,"request":{"list":{}}}"#] {
