@@ -70,7 +70,7 @@ fn a_log_is_drawn() {
     let lab = Lab::new(&format!("{SCENARIO}\n[measure]\nlog = [\"sender\"]\n"));
     lab.run(&["--seed", "1"]).success();
     let stored = contents(Path::new(&lab.path("results")));
-    let log = stored.keys().find(|path| path.ends_with("log-sender.tlog")).unwrap();
+    let log = stored.keys().find(|path| path.ends_with("log-sender1.tlog")).unwrap();
     let log = Path::new(&lab.path("results")).join(log).to_str().unwrap().to_owned();
     let [page, picture, other] = ["log.html", "log.svg", "log.pdf"].map(|name| lab.path(name));
     run(["log", "plot", &log, "-o", &page]).success();
