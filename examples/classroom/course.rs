@@ -104,7 +104,7 @@ pub(crate) fn transfer(
                 reductions: info.counters.fast_recoveries + info.counters.timeouts,
                 rtt: info.srtt.map_or(0.0, |rtt| rtt.as_micros() as f64 / 1e3),
             });
-            next = next + step;
+            next += step;
         }
     }
     Ok(Course { samples, delivered, seconds: seconds as f64 })
