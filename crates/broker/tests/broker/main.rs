@@ -23,6 +23,13 @@ mod support;
 #[cfg(feature = "daemon")]
 mod takeover;
 
+#[allow(dead_code)] // each target uses its part
+#[path = "../../../../fuzz/sequences/bytes.rs"]
+mod bytes;
+#[allow(dead_code)] // this one has no corpus
+#[path = "../../../../fuzz/sequences/seeds.rs"]
+mod seeds;
+mod sequences;
 mod unit;
 #[cfg(feature = "daemon")]
 mod victims;
