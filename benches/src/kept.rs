@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The form of the file.
 const FORMAT: u64 = 1;
@@ -96,24 +95,9 @@ fn commit() -> String {
     if text.trim().is_empty() { "unknown".into() } else { text.trim().into() }
 }
 
-/// The day, in UTC.
+/// The day, in UTC, such as `2026-11-25`.
 fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a number of days since 1970.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that the day that is not in each of them is the last. An era has 400 years.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
+    time::OffsetDateTime::now_utc().date().to_string()
 }
 
 #[cfg(test)]
@@ -162,12 +146,5 @@ mod tests {
         );
         std::fs::write(&path, "{}").unwrap();
         assert!(keep(&report("first", 1.0), &path).is_err());
-    }
-
-    #[test]
-    fn days_have_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(20_782), (2026, 11, 25));
     }
 }

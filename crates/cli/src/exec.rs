@@ -36,7 +36,7 @@ const NOT_RUN: u8 = 126;
 /// Run a program whose TCP connections are Transom's.
 ///
 /// The program and all that it starts are not changed; static ones work too. Their calls for TCP sockets are answered by this command. UDP, DNS and
-/// everything else is the kernel's, and so is TCP to this machine's loopback addresses. It is no sandbox: a program that wants to can go round it.
+/// everything else is the kernel's, and so is TCP to this machine's loopback addresses. It is not a sandbox: a program can get around it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   transom exec -- curl http://10.9.0.1:8000/           over a TUN interface (as root, or one that is yours)
