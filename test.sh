@@ -112,11 +112,13 @@ fi
 # Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
+# Most tests wait for a clock or for other programs, so more of them run than there are processors.
+threads=$((2 * $(nproc 2>/dev/null || echo 1)))
 tests() {
     local output status target targets features crate
     output=$(mktemp)
     # Programs in C link libtransom as it is installed, without what the features of other crates need: see "tests, C".
-    cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
+    cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads" 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
     mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
     if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
@@ -139,6 +141,8 @@ tests() {
     rm -f "$output"
     return "$status"
 }
+# First: one of the tests below links the library that this builds.
+step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 step "tests" tests
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
@@ -152,7 +156,6 @@ step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapt
     arguments:: reports:: results:: router::who features:: live:: watch::
 # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
 step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
-step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")
