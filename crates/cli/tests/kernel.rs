@@ -1,8 +1,6 @@
 //! `transom kernel`: an unmodified program whose sockets are the kernel's, with extensions on them.
 
-use std::process::Command;
-
-use crate::support::{installed, run, transom, wait};
+use crate::support::{in_own_network, run};
 
 /// Two hosts in namespaces of the test's own. `$T` is the command, `$P` begins commands of the peer.
 const SETUP: &str = r#"
@@ -47,22 +45,8 @@ fn script(text: &str) -> Option<String> {
         eprintln!("SKIPPED: this build has no extensions on the kernel's sockets (feature kernel)");
         return None;
     }
-    if !["unshare", "nsenter", "ip", "ss", "python3"].iter().all(|name| installed(name)) {
-        return None;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let ended = wait(
-        Command::new("unshare")
-            .args(["--net", "sh", "-c", &format!("{SETUP}{text}"), "sh"])
-            .arg(transom())
-            .current_dir(directory.path()),
-    );
-    if ended.code == Some(99) || ended.stderr.contains("unshare:") {
-        eprintln!("SKIPPED: no networks of our own, or no such kernel: {}", ended.stderr);
-        return None;
-    }
-    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.stderr);
-    Some(ended.text())
+    let programs = ["nsenter", "ip", "ss", "python3"];
+    in_own_network(&[], &programs, |_| {}, &format!("{SETUP}{text}"))
 }
 
 #[test]
@@ -77,6 +61,7 @@ grep -o '1 connections' said
 "$T" kernel run --extension 'rate-cap(rate=1MB)' -- python3 send for-ever & run=$!
 until_so '"$T" kernel list | grep -q 192.0.2.2:7000'
 "$T" kernel show | grep -E 'pacing_rate|grows by'
+"$T" kernel log | head -n 2
 ss -tnoiH dst 192.0.2.2 | grep -o 'transom_' | head -n 1
 kill $run; wait $run; echo "status $?"
 "$T" kernel list
@@ -90,11 +75,33 @@ kill $run; wait $run; echo "status $?"
         "status 1\n",
         "`rr` sets dupthresh, which has no form here",
         "asked 0..=1000000",
+        r#","event":"opened","local":"192.0.2.1:"#,
+        r#","event":"request","variable":"pacing_rate","#,
         "transom_",
         "status 143",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// A signal at any moment of the beginning: neither the program nor its group is left.
+#[test]
+fn nothing_remains_of_a_command_that_is_ended_early() {
+    let Some(said) = script(
+        r#"
+mounts=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \([^ ]*\) .* - cgroup2 .*/\1/p' /proc/self/mountinfo | head -n 1)
+for pause in 0 0.01 0.03 0.05 0.1 0.15 0.2 0.3 0.5; do
+    "$T" kernel run --extension nice -- sleep 61.7 & run=$!
+    sleep $pause; kill $run; wait $run; echo "status $?"
+    until_so "! ls -d $mounts/transom-kernel-$run-* $mounts/*/transom-kernel-$run-* 2>/dev/null | grep -q ."
+done
+pgrep -f 'sleep 61[.]7' | grep -q . || echo "no program is left"
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(said.matches("status 143").count(), 9, "{said}");
+    assert!(said.contains("no program is left"), "{said}");
 }
 
 /// Killed: the program goes on without limits, and the control group goes when it ends.
@@ -138,4 +145,8 @@ fn check_lists_every_variable() {
         assert_eq!(variables[name]["bounded"], bounded);
         assert!(variables[name]["how"].as_str().unwrap().len() > 20);
     }
+    for name in ["rr", "efr", "eifel", "rledbat", "cm"] {
+        assert!(json["refused"][name].as_str().unwrap().len() > 20, "{name}");
+    }
+    assert!(json["refused"].get("nice").is_none());
 }
