@@ -1,6 +1,8 @@
 //! `transom kernel`: an unmodified program whose sockets are the kernel's, with extensions on them.
 
-use crate::support::{in_own_network, run};
+use std::process::Command;
+
+use crate::support::{in_own_network, lab, run, transom, wait};
 
 /// Two hosts in namespaces of the test's own. `$T` is the command, `$P` begins commands of the peer.
 const SETUP: &str = r#"
@@ -61,7 +63,8 @@ grep -o '1 connections' said
 "$T" kernel run --extension 'rate-cap(rate=1MB)' -- python3 send for-ever & run=$!
 until_so '"$T" kernel list | grep -q 192.0.2.2:7000'
 "$T" kernel show | grep -E 'pacing_rate|grows by'
-"$T" kernel log | head -n 2
+number=$("$T" kernel list | awk -v mine="$run," '/^process/ { found = $2 == mine } found && /:7000/ { print $1; exit }')
+"$T" kernel log "$number" | head -n 2
 ss -tnoiH dst 192.0.2.2 | grep -o 'transom_' | head -n 1
 kill $run; wait $run; echo "status $?"
 "$T" kernel list
@@ -95,7 +98,7 @@ for pause in 0 0.01 0.03 0.05 0.1 0.15 0.2 0.3 0.5; do
     sleep $pause; kill $run; wait $run; echo "status $?"
     until_so "! ls -d $mounts/transom-kernel-$run-* $mounts/*/transom-kernel-$run-* 2>/dev/null | grep -q ."
 done
-pgrep -f 'sleep 61[.]7' | grep -q . || echo "no program is left"
+pgrep -f '^sleep 61[.]7' | grep -q . || echo "no program is left"
 "#,
     ) else {
         return;
@@ -128,6 +131,86 @@ echo "the group has gone"
     };
     for part in ["transom-kernel", "it goes on", "the group has gone"] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// The kernel's sender beside Transom's with the same extension, by `scenarios/kernel-extensions.toml`: bytes in flight, sample by sample, each a round trip
+/// long. Gives how far they are apart, as a part of Transom's: the median over all samples after the beginning. And the scenario's own verdict.
+fn apart(extension: &str, point: usize, form: &[&str]) -> Option<(f64, String)> {
+    if !cfg!(feature = "kernel") {
+        eprintln!("SKIPPED: this build has no extensions on the kernel's sockets (feature kernel)");
+        return None;
+    }
+    if !rustix::process::geteuid().is_root() || !lab() {
+        eprintln!("SKIPPED: programs in the kernel need root");
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let results = directory.path().join("results");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/kernel-extensions.toml");
+    let mut command = Command::new(transom());
+    command.args(["kernel", "run", "--extension", extension, "--"]).arg(transom());
+    command.args(["lab", "run", scenario, "--emulate", "--allow-late", "--quiet"]);
+    command.args(["--point", &point.to_string(), "-o"]).arg(&results).args(form);
+    let ended = wait(&mut command);
+    let verdict = ended.text();
+    let runs = std::fs::read_dir(&results).unwrap().flatten().map(|entry| entry.path());
+    let Some(run) = runs.into_iter().find(|path| path.is_dir()) else {
+        panic!("{verdict}\n{}", ended.stderr)
+    };
+    let table = std::fs::read_to_string(run.join("flows.csv")).unwrap();
+    let mut lines = table.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|found| *found == name).unwrap();
+    let (flow, in_flight) = (column("flow"), column("in_flight"));
+    let mut courses = [Vec::new(), Vec::new()];
+    for line in lines {
+        let values: Vec<&str> = line.split(',').collect();
+        let course = match values[flow] {
+            "transom" => &mut courses[0],
+            "kernel" => &mut courses[1],
+            _ => continue,
+        };
+        course.push(values[in_flight].parse::<f64>().unwrap_or(0.0));
+    }
+    let [transom, kernel] = &courses;
+    let pairs = transom.iter().zip(kernel).skip(100);
+    let mut distances: Vec<f64> =
+        pairs.map(|(ours, theirs)| (ours - theirs).abs() / ours.max(1448.0)).collect();
+    distances.sort_by(f64::total_cmp);
+    Some((*distances.get(distances.len() / 2).expect("samples"), verdict))
+}
+
+/// In short. A quarter is what the scenario allows for bytes in flight.
+#[test]
+fn the_kernels_window_follows_the_same_course() {
+    for (extension, point) in [("rate-cap(rate=600kB)", 2), ("vegas", 1)] {
+        let Some((distance, verdict)) = apart(extension, point, &["--form", "short"]) else {
+            return;
+        };
+        assert!(distance < 0.25, "{extension}: {distance:.2} apart\n{verdict}");
+    }
+}
+
+/// All of it, with the bands of the scenario: `cargo test -p transom --features full --test all kernel:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes of real time on a quiet machine"]
+fn every_extension_beside_transoms() {
+    for (extension, point) in [
+        ("vegas", 1),
+        ("rate-cap(rate=600kB)", 2),
+        ("limited-slow-start(max-ssthresh=10)", 3),
+        ("nice", 4),
+        ("nice", 5),
+    ] {
+        let Some((distance, verdict)) = apart(extension, point, &[]) else { return };
+        println!("{extension}, point {point}: {distance:.3} apart in the median\n{verdict}");
+        assert!(!verdict.contains("FAILED"));
+    }
+    // What has no form on the kernel's sockets is refused, with the reason.
+    for (extension, reason) in [("rr", "dupthresh"), ("cm", "SEND")] {
+        let ended = run(["kernel", "run", "--extension", extension, "--", "true"]);
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
     }
 }
 
