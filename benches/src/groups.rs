@@ -62,8 +62,8 @@ pub struct Entry {
 #[cfg(feature = "bpf")]
 mod brokered {
     use super::{hand_over, kernel, shared};
-    pub(super) use kernel::{build as kernel_one, build_many as kernel_many};
     pub(super) use hand_over::{build_in as hand_over_in, build_out as hand_over_out};
+    pub(super) use kernel::{build as kernel_one, build_many as kernel_many};
     pub(super) use shared::{
         build_kernel_recv as kernel_recv, build_kernel_send as kernel_send,
         build_kernel_trip as kernel_trip, build_recv as recv, build_send as send,

@@ -248,13 +248,10 @@ pub fn build_many(settings: Settings) -> anyhow::Result<Group> {
         let crowd = Crowd::new(count, None)?;
         cases.push(Case::new(alone, move |span| crowd.sample(span, settings)));
         let nice = transom_extensions::stack("nice")?;
-        let kinds =
-            [(watching(Wake::ROUND), false), (watching(Wake::ACK), false), (nice, true)];
+        let kinds = [(watching(Wake::ROUND), false), (watching(Wake::ACK), false), (nice, true)];
         for (name, (extensions, in_kernel)) in names.into_iter().zip(kinds) {
             let crowd = Crowd::new(count, Some((&extensions, in_kernel)))?;
-            cases.push(
-                Case::new(name, move |span| crowd.sample(span, settings)).against(alone),
-            );
+            cases.push(Case::new(name, move |span| crowd.sample(span, settings)).against(alone));
         }
     }
     Ok(Group::new(Unit::GigabitsPerSecond, cases))

@@ -201,7 +201,7 @@ fn every_extension_beside_transoms() {
         ("rate-cap(rate=600kB)", 2),
         ("limited-slow-start(max-ssthresh=10)", 3),
         ("nice", 4),
-        ("nice", 5),
+        ("nice(threshold=0.05)", 5),
     ] {
         let Some((distance, verdict)) = apart(extension, point, &[]) else { return };
         println!("{extension}, point {point}: {distance:.3} apart in the median\n{verdict}");

@@ -328,7 +328,10 @@ impl Record {
             3 => {
                 let told = event(bytes);
                 let decision = Decision { window: told.acked, pause_us: told.sacked };
-                Some(Record::Decided(RawEvent { acked: 0, sacked: 0, ack_kind: 0, ..told }, decision))
+                Some(Record::Decided(
+                    RawEvent { acked: 0, sacked: 0, ack_kind: 0, ..told },
+                    decision,
+                ))
             }
             _ => None,
         }

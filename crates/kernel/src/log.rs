@@ -139,13 +139,14 @@ mod tests {
 
     #[test]
     fn a_line_is_one_object() {
-        let line =
-            LogLine { number: 3, time: 9, connection: 7, event: LogEvent::Departed { reason: "a".into() } };
+        let line = LogLine {
+            number: 3,
+            time: 9,
+            connection: 7,
+            event: LogEvent::Departed { reason: "a".into() },
+        };
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(
-            text,
-            r#"{"seq":3,"ns":9,"connection":7,"event":"departed","reason":"a"}"#
-        );
+        assert_eq!(text, r#"{"seq":3,"ns":9,"connection":7,"event":"departed","reason":"a"}"#);
         assert_eq!(serde_json::from_str::<LogLine>(&text).unwrap(), line);
     }
 }

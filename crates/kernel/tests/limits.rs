@@ -255,7 +255,8 @@ fn nice_is_decided_in_the_kernel() {
 fn without_room_a_connection_is_plain() {
     let Some(net) = Net::new() else { return };
     let sink = net.sink();
-    let host = net.attach_with(&[at_most_segments(2)], Options { connections: 1, ..Options::default() });
+    let host =
+        net.attach_with(&[at_most_segments(2)], Options { connections: 1, ..Options::default() });
     let one = net.sender(&sink, true);
     until("the first is there", || host.report().connections.len() == 1);
     let _other = net.sender(&sink, true);

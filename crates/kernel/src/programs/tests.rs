@@ -89,13 +89,8 @@ fn transfer_over(
         sent.write_all(&vec![0; BYTES]).unwrap();
         sent
     });
-    let mut course = Course {
-        events: 0,
-        narrowed: 0,
-        most_in_flight: 0,
-        most_own: 0,
-        told: Vec::new(),
-    };
+    let mut course =
+        Course { events: 0, narrowed: 0, most_in_flight: 0, most_own: 0, told: Vec::new() };
     let mut left = BYTES;
     let mut buffer = vec![0; 1 << 16];
     while left > 0 {
