@@ -21,7 +21,7 @@ pub struct LogLine {
     pub time: u64,
     /// The kernel's number for the socket (`SO_COOKIE`).
     pub connection: u64,
-    /// What has happened.
+    /// The event.
     #[serde(flatten)]
     pub event: LogEvent,
 }
