@@ -134,7 +134,7 @@ echo "the group has gone"
     }
 }
 
-/// The kernel's sender beside Transom's with the same extension, by `scenarios/kernel-extensions.toml`: bytes in flight, sample by sample, each a round trip
+/// The kernel's sender beside Transom's with the same extension, by `scenarios/kernel/extensions.toml`: bytes in flight, sample by sample, each a round trip
 /// long. Gives how far they are apart, as a part of Transom's: the median over all samples after the beginning. And the scenario's own verdict.
 fn apart(extension: &str, point: usize, form: &[&str]) -> Option<(f64, String)> {
     if !cfg!(feature = "kernel") {
@@ -147,7 +147,7 @@ fn apart(extension: &str, point: usize, form: &[&str]) -> Option<(f64, String)> 
     }
     let directory = tempfile::tempdir().unwrap();
     let results = directory.path().join("results");
-    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/kernel-extensions.toml");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/kernel/extensions.toml");
     let mut command = Command::new(transom());
     command.args(["kernel", "run", "--extension", extension, "--"]).arg(transom());
     command.args(["lab", "run", scenario, "--emulate", "--allow-late", "--quiet"]);
