@@ -10,6 +10,8 @@ pub mod extensions;
 pub mod footprint;
 #[cfg(feature = "bpf")]
 pub mod hand_over;
+#[cfg(feature = "bpf")]
+pub mod kernel;
 pub mod log;
 pub mod memory;
 pub mod owned;
@@ -56,11 +58,12 @@ pub struct Entry {
     pub build: fn(Settings) -> anyhow::Result<Group>,
 }
 
-/// Groups with a broker, which only some builds have.
+/// Groups with programs in the kernel, which only some builds have.
 #[cfg(feature = "bpf")]
 mod brokered {
-    use super::{hand_over, shared};
+    use super::{hand_over, kernel, shared};
     pub(super) use hand_over::{build_in as hand_over_in, build_out as hand_over_out};
+    pub(super) use kernel::{build as kernel_one, build_many as kernel_many};
     pub(super) use shared::{
         build_kernel_recv as kernel_recv, build_kernel_send as kernel_send,
         build_kernel_trip as kernel_trip, build_recv as recv, build_send as send,
@@ -74,13 +77,13 @@ mod brokered {
     use super::{Group, Settings};
 
     pub(super) fn hand_over_in(_: Settings) -> anyhow::Result<Group> {
-        anyhow::bail!("this build has no broker: build it with --features bpf")
+        anyhow::bail!("this build loads no programs into the kernel: build it with --features bpf")
     }
 
     pub(super) use {
         hand_over_in as hand_over_out, hand_over_in as send, hand_over_in as recv,
         hand_over_in as trip, hand_over_in as kernel_recv, hand_over_in as kernel_send,
-        hand_over_in as kernel_trip,
+        hand_over_in as kernel_trip, hand_over_in as kernel_one, hand_over_in as kernel_many,
     };
 }
 
@@ -235,6 +238,18 @@ pub const ALL: &[Entry] = &[
         about: "One byte to the kernel of a host without a broker and with one, and back.",
         single_threaded: false,
         build: brokered::kernel_trip,
+    },
+    Entry {
+        name: "kernel",
+        about: "Bulk transfer by the kernel's TCP with extensions on it, one connection.",
+        single_threaded: false,
+        build: brokered::kernel_one,
+    },
+    Entry {
+        name: "kernel-many",
+        about: "Bulk transfer by the kernel's TCP with extensions on it, 100 and 10,000 connections.",
+        single_threaded: false,
+        build: brokered::kernel_many,
     },
     Entry {
         name: "window",

@@ -28,6 +28,8 @@ pub use error::BpfError;
 #[cfg(feature = "libbpf")]
 pub use libbpf_rs;
 #[cfg(feature = "libbpf")]
-pub use object::{Loaded, lru_map, open, set_callbacks_name, set_capacity, set_constants, walk};
+pub use object::{
+    Loaded, also_load, lru_map, open, set_callbacks_name, set_capacity, set_constants, walk,
+};
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

@@ -40,6 +40,16 @@ pub fn set_capacity(object: &mut OpenObject, map: &str, entries: u32) -> Result<
     found.set_max_entries(entries).map_err(BpfError::of(format!("cannot size the map {map}")))
 }
 
+/// Has a program loaded that is not loaded by itself (its section begins with a question mark).
+///
+/// # Errors
+/// When the object has no such program.
+pub fn also_load(object: &mut OpenObject, program: &str) -> Result<(), BpfError> {
+    let found = object.progs_mut().find(|found| found.name() == program);
+    found.ok_or_else(|| BpfError::missing(program))?.set_autoload(true);
+    Ok(())
+}
+
 /// Names a structure of callbacks (`struct_ops`), such as a congestion controller: its first member is the name, of `length` bytes. Names of controllers
 /// are known in the whole kernel.
 ///

@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use transom_remote::cm::protocol::Macroflow;
 use transom_remote::cm::{Client, CmServer};
 
+use crate::interrupt::StoppedBy;
+use crate::output;
 use crate::units::Bytes;
-use crate::{interrupt, output};
 
 /// Let connections of several processes to the same destination share evenly
 ///
@@ -88,14 +87,9 @@ fn manage(paths: Vec<PathBuf>, socket: Option<&Path>, quiet: bool) -> anyhow::Re
         }
     });
     let stopper = server.stopper().context("cannot prepare for signals")?;
-    let status = Arc::new(AtomicU8::new(0));
-    let told = Arc::clone(&status);
-    interrupt::handle(move |status| {
-        told.store(status, Ordering::Relaxed);
-        stopper.stop();
-    })?;
+    let stopped_by = StoppedBy::signal(move || stopper.stop())?;
     server.run()?;
-    Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+    Ok(stopped_by.status())
 }
 
 fn shown(all: &[Macroflow]) -> String {

@@ -6,20 +6,17 @@ use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{
-    DumpableBehavior, Pid, Resource, Signal, getrlimit, kill_process, set_dumpable_behavior,
-    setrlimit,
-};
+use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use transom_device::intercept::{self, Notifier};
 use transom_exec::{
     Destinations, Ledger, Network as Destination, Opened, Setup, Watcher, guard, supervise,
 };
 
+use crate::interrupt::PassedOn;
 use crate::network::NetworkArgs;
 use crate::output::note;
 use crate::socket::Host;
@@ -88,14 +85,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut command = Command::new(name);
     command.args(arguments);
     // Before there is a program, so that none misses a signal.
-    let asked = Asked::default();
-    let on_signal = asked.clone();
-    crate::interrupt::handle(move |status| {
-        // The terminal has told the program of an interrupt itself.
-        if i32::from(status) == 128 + Signal::TERM.as_raw() {
-            on_signal.ask();
-        }
-    })?;
+    let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
     let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,
@@ -105,7 +95,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
     let _guard = start_guard(&notifier, &ledger).context("cannot start the guard")?;
     raise_descriptor_limit();
-    asked.tell(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
+    passed_on.to(&child);
     let waiter = wait_in_background(child)?;
     let destinations = Destinations { only: args.only, not: args.not };
     let recorder = args.report.is_some().then(Recorder::start);
@@ -133,33 +123,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let status = exit_code(status);
     Ok(if status == ExitCode::SUCCESS { files } else { status })
-}
-
-/// Passes SIGTERM on to the program, also one that comes before its number is known.
-#[derive(Clone, Debug, Default)]
-struct Asked(Arc<Mutex<(Option<Pid>, bool)>>);
-
-impl Asked {
-    /// The number of the program.
-    fn tell(&self, pid: Option<Pid>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0 = pid;
-        if state.1 {
-            terminate(pid);
-        }
-    }
-
-    fn ask(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 = true;
-        terminate(state.0);
-    }
-}
-
-fn terminate(pid: Option<Pid>) {
-    if let Some(pid) = pid {
-        let _ = kill_process(pid, Signal::TERM);
-    }
 }
 
 /// Says why the program could not be started, with the status that shells have for it.

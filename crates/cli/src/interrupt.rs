@@ -4,11 +4,13 @@
 //! the second ends the process at once, should that hang. A command that was interrupted ends with the status a
 //! shell gives a program that the signal itself has ended.
 
-use std::process::exit;
-use std::sync::OnceLock;
+use std::process::{Child, ExitCode, exit};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -50,4 +52,64 @@ pub(crate) fn handle(handler: impl FnOnce(u8) + Send + 'static) -> anyhow::Resul
         })
         .context("cannot start a thread")?;
     Ok(())
+}
+
+/// Passes SIGTERM on to a program, also a signal that comes before there is a program. A later SIGINT is not passed on: the terminal has told the program
+/// itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassedOn(Arc<Mutex<(Option<Pid>, bool)>>);
+
+impl PassedOn {
+    /// Handles signals from now on: to be called before the program is started, so that none is lost.
+    pub(crate) fn from_now_on() -> anyhow::Result<Self> {
+        let passed_on = PassedOn::default();
+        let on_signal = passed_on.clone();
+        handle(move |status| on_signal.ask(i32::from(status) - 128))?;
+        Ok(passed_on)
+    }
+
+    /// The program has been started. It gets the signal that came before.
+    pub(crate) fn to(&self, program: &Child) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = i32::try_from(program.id()).ok().and_then(Pid::from_raw);
+        if state.1 {
+            terminate(state.0);
+        }
+    }
+
+    fn ask(&self, signal: i32) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if signal == SIGTERM || state.0.is_none() {
+            state.1 = true;
+            terminate(state.0);
+        }
+    }
+}
+
+fn terminate(pid: Option<Pid>) {
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// The signal that has stopped a server, if one has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoppedBy(Arc<AtomicU8>);
+
+impl StoppedBy {
+    /// Calls `stop` when a signal comes.
+    pub(crate) fn signal(stop: impl FnOnce() + Send + 'static) -> anyhow::Result<Self> {
+        let stopped_by = StoppedBy::default();
+        let told = stopped_by.clone();
+        handle(move |status| {
+            told.0.store(status, Ordering::Relaxed);
+            stop();
+        })?;
+        Ok(stopped_by)
+    }
+
+    /// The exit status that is due: success without a signal.
+    pub(crate) fn status(&self) -> ExitCode {
+        ExitCode::from(self.0.load(Ordering::Relaxed))
+    }
 }

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 #[cfg(feature = "kernel")]
 mod attach;
 #[cfg(feature = "kernel")]
+mod log;
+#[cfg(feature = "kernel")]
 mod shown;
 
 /// Run extensions on the kernel's own TCP sockets
@@ -25,6 +27,8 @@ Examples:
       all connections that have extensions
   transom kernel show 4711
       what one of them asks, gets and why
+  transom kernel log --follow
+      what all of them ask, get and why, as it happens
   transom kernel check
       which variables this kernel can bound, and which not, with the reasons")]
 pub(crate) struct Args {
@@ -76,6 +80,17 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what connections asked and got, and why, as lines of JSON
+    ///
+    /// A line for each connection that comes under control or leaves it, each round trip, loss and timeout, and each change of what is asked. The last
+    /// 16,384 lines of each command are kept. A line says how many are missing.
+    Log {
+        /// This connection only, by its number, as `list` shows it
+        connection: Option<u64>,
+        /// Go on with what happens, until interrupted
+        #[arg(short, long)]
+        follow: bool,
+    },
     /// Say which variables this kernel can bound and which not
     Check {
         /// Print JSON
@@ -90,6 +105,12 @@ struct Choice {
     /// The extensions, as in 'nice + rate-cap(rate=2MB)'; `transom ext list` has all
     #[arg(long, value_name = "EXTENSIONS")]
     extension: String,
+    /// Let the program in the kernel decide by itself; for `nice` only. User space is not woken for each round trip: for very many connections
+    #[arg(long)]
+    in_kernel: bool,
+    /// How many connections can have limits at a time; the others are plain TCP
+    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    connections: u32,
     /// Say at the end what there was to see
     #[arg(short, long)]
     verbose: bool,
@@ -110,6 +131,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::List { json } => shown::list(json),
         Command::Show { connection, json } => shown::show(connection, json),
         Command::Watch { json } => shown::watch(json),
+        Command::Log { connection, follow } => log::show(connection, follow),
         Command::Check { json } => shown::check(json),
     }
 }
@@ -120,12 +142,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Run { choice, program } => {
             let _ = (choice.extension, choice.verbose, program);
+            let _ = (choice.in_kernel, choice.connections);
         }
         Command::Attach { choice, cgroup, only_new } => {
             let _ = (choice.extension, cgroup, only_new);
         }
-        Command::Show { connection, json } => {
-            let _ = (connection, json);
+        Command::Show { connection, json: flag } | Command::Log { connection, follow: flag } => {
+            let _ = (connection, flag);
         }
         Command::List { json } | Command::Watch { json } | Command::Check { json } => {
             let _ = json;

@@ -1,8 +1,9 @@
 //! The broker as a command: one process serves on the host's own address, and the kernel's TCP goes on beside it.
 
+use std::path::Path;
 use std::process::Command;
 
-use crate::support::{installed, transom, wait};
+use crate::support::{in_own_network, installed, transom, wait};
 
 /// Two hosts in namespaces of the test's own, in one mount namespace with a BPF file system of its own. `$1` is the command. The peer's commands
 /// begin with `$P`, those of an ordinary user with `$U`.
@@ -37,31 +38,16 @@ pub(crate) fn script(text: &str) -> Option<String> {
         eprintln!("SKIPPED: this build has no broker (feature bpf)");
         return None;
     }
-    if !["unshare", "nsenter", "setpriv", "ip", "curl", "python3"]
-        .iter()
-        .all(|name| installed(name))
-    {
-        return None;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    std::fs::create_dir(path.join("www")).unwrap();
-    std::fs::write(path.join("www/file"), b"over the host's own address".repeat(40_000)).unwrap();
-    // An ordinary user serves from it.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(path, open).unwrap();
-    let ended = wait(
-        Command::new("unshare")
-            .args(["--net", "--mount", "sh", "-c", &format!("{SETUP}{text}"), "sh"])
-            .arg(transom())
-            .current_dir(path),
-    );
-    if ended.code == Some(99) || ended.stderr.contains("unshare:") {
-        eprintln!("SKIPPED: no networks and BPF file system of our own: {}", ended.stderr);
-        return None;
-    }
-    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.stderr);
-    Some(ended.text())
+    let prepare = |path: &Path| {
+        std::fs::create_dir(path.join("www")).unwrap();
+        let file = b"over the host's own address".repeat(40_000);
+        std::fs::write(path.join("www/file"), file).unwrap();
+        // An ordinary user serves from it.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, open).unwrap();
+    };
+    let programs = ["nsenter", "setpriv", "ip", "curl", "python3"];
+    in_own_network(&["--mount"], &programs, prepare, &format!("{SETUP}{text}"))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{installed, run, transom, wait};
+use crate::support::{in_own_network, lab, run, transom, wait};
 
 /// Two hosts in namespaces of the test's own. `$T` is the command, `$P` begins commands of the peer.
 const SETUP: &str = r#"
@@ -47,22 +47,8 @@ fn script(text: &str) -> Option<String> {
         eprintln!("SKIPPED: this build has no extensions on the kernel's sockets (feature kernel)");
         return None;
     }
-    if !["unshare", "nsenter", "ip", "ss", "python3"].iter().all(|name| installed(name)) {
-        return None;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let ended = wait(
-        Command::new("unshare")
-            .args(["--net", "sh", "-c", &format!("{SETUP}{text}"), "sh"])
-            .arg(transom())
-            .current_dir(directory.path()),
-    );
-    if ended.code == Some(99) || ended.stderr.contains("unshare:") {
-        eprintln!("SKIPPED: no networks of our own, or no such kernel: {}", ended.stderr);
-        return None;
-    }
-    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.stderr);
-    Some(ended.text())
+    let programs = ["nsenter", "ip", "ss", "python3"];
+    in_own_network(&[], &programs, |_| {}, &format!("{SETUP}{text}"))
 }
 
 #[test]
@@ -77,6 +63,8 @@ grep -o '1 connections' said
 "$T" kernel run --extension 'rate-cap(rate=1MB)' -- python3 send for-ever & run=$!
 until_so '"$T" kernel list | grep -q 192.0.2.2:7000'
 "$T" kernel show | grep -E 'pacing_rate|grows by'
+number=$("$T" kernel list | awk -v mine="$run," '/^process/ { found = $2 == mine } found && /:7000/ { print $1; exit }')
+"$T" kernel log "$number" | head -n 2
 ss -tnoiH dst 192.0.2.2 | grep -o 'transom_' | head -n 1
 kill $run; wait $run; echo "status $?"
 "$T" kernel list
@@ -90,11 +78,33 @@ kill $run; wait $run; echo "status $?"
         "status 1\n",
         "`rr` sets dupthresh, which has no form here",
         "asked 0..=1000000",
+        r#","event":"opened","local":"192.0.2.1:"#,
+        r#","event":"request","variable":"pacing_rate","#,
         "transom_",
         "status 143",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// A signal at any moment of the beginning: neither the program nor its group is left.
+#[test]
+fn nothing_remains_of_a_command_that_is_ended_early() {
+    let Some(said) = script(
+        r#"
+mounts=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \([^ ]*\) .* - cgroup2 .*/\1/p' /proc/self/mountinfo | head -n 1)
+for pause in 0 0.01 0.03 0.05 0.1 0.15 0.2 0.3 0.5; do
+    "$T" kernel run --extension nice -- sleep 61.7 & run=$!
+    sleep $pause; kill $run; wait $run; echo "status $?"
+    until_so "! ls -d $mounts/transom-kernel-$run-* $mounts/*/transom-kernel-$run-* 2>/dev/null | grep -q ."
+done
+pgrep -f '^sleep 61[.]7' | grep -q . || echo "no program is left"
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(said.matches("status 143").count(), 9, "{said}");
+    assert!(said.contains("no program is left"), "{said}");
 }
 
 /// Killed: the program goes on without limits, and the control group goes when it ends.
@@ -124,6 +134,86 @@ echo "the group has gone"
     }
 }
 
+/// The kernel's sender beside Transom's with the same extension, by `scenarios/kernel/extensions.toml`: bytes in flight, sample by sample, each a round trip
+/// long. Gives how far they are apart, as a part of Transom's: the median over all samples after the beginning. And the scenario's own verdict.
+fn apart(extension: &str, point: usize, form: &[&str]) -> Option<(f64, String)> {
+    if !cfg!(feature = "kernel") {
+        eprintln!("SKIPPED: this build has no extensions on the kernel's sockets (feature kernel)");
+        return None;
+    }
+    if !rustix::process::geteuid().is_root() || !lab() {
+        eprintln!("SKIPPED: programs in the kernel need root");
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let results = directory.path().join("results");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/kernel/extensions.toml");
+    let mut command = Command::new(transom());
+    command.args(["kernel", "run", "--extension", extension, "--"]).arg(transom());
+    command.args(["lab", "run", scenario, "--emulate", "--allow-late", "--quiet"]);
+    command.args(["--point", &point.to_string(), "-o"]).arg(&results).args(form);
+    let ended = wait(&mut command);
+    let verdict = ended.text();
+    let runs = std::fs::read_dir(&results).unwrap().flatten().map(|entry| entry.path());
+    let Some(run) = runs.into_iter().find(|path| path.is_dir()) else {
+        panic!("{verdict}\n{}", ended.stderr)
+    };
+    let table = std::fs::read_to_string(run.join("flows.csv")).unwrap();
+    let mut lines = table.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|found| *found == name).unwrap();
+    let (flow, in_flight) = (column("flow"), column("in_flight"));
+    let mut courses = [Vec::new(), Vec::new()];
+    for line in lines {
+        let values: Vec<&str> = line.split(',').collect();
+        let course = match values[flow] {
+            "transom" => &mut courses[0],
+            "kernel" => &mut courses[1],
+            _ => continue,
+        };
+        course.push(values[in_flight].parse::<f64>().unwrap_or(0.0));
+    }
+    let [transom, kernel] = &courses;
+    let pairs = transom.iter().zip(kernel).skip(100);
+    let mut distances: Vec<f64> =
+        pairs.map(|(ours, theirs)| (ours - theirs).abs() / ours.max(1448.0)).collect();
+    distances.sort_by(f64::total_cmp);
+    Some((*distances.get(distances.len() / 2).expect("samples"), verdict))
+}
+
+/// In short. A quarter is what the scenario allows for bytes in flight.
+#[test]
+fn the_kernels_window_follows_the_same_course() {
+    for (extension, point) in [("rate-cap(rate=600kB)", 2), ("vegas", 1)] {
+        let Some((distance, verdict)) = apart(extension, point, &["--form", "short"]) else {
+            return;
+        };
+        assert!(distance < 0.25, "{extension}: {distance:.2} apart\n{verdict}");
+    }
+}
+
+/// All of it, with the bands of the scenario: `cargo test -p transom --features full --test all kernel:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes of real time on a quiet machine"]
+fn every_extension_beside_transoms() {
+    for (extension, point) in [
+        ("vegas", 1),
+        ("rate-cap(rate=600kB)", 2),
+        ("limited-slow-start(max-ssthresh=10)", 3),
+        ("nice", 4),
+        ("nice(threshold=0.05)", 5),
+    ] {
+        let Some((distance, verdict)) = apart(extension, point, &[]) else { return };
+        println!("{extension}, point {point}: {distance:.3} apart in the median\n{verdict}");
+        assert!(!verdict.contains("FAILED"));
+    }
+    // What has no form on the kernel's sockets is refused, with the reason.
+    for (extension, reason) in [("rr", "dupthresh"), ("cm", "SEND")] {
+        let ended = run(["kernel", "run", "--extension", extension, "--", "true"]);
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+    }
+}
+
 #[test]
 fn check_lists_every_variable() {
     if !cfg!(feature = "kernel") {
@@ -138,4 +228,8 @@ fn check_lists_every_variable() {
         assert_eq!(variables[name]["bounded"], bounded);
         assert!(variables[name]["how"].as_str().unwrap().len() > 20);
     }
+    for name in ["rr", "efr", "eifel", "rledbat", "cm"] {
+        assert!(json["refused"][name].as_str().unwrap().len() > 20, "{name}");
+    }
+    assert!(json["refused"].get("nice").is_none());
 }

@@ -78,6 +78,7 @@ pub mod qdisc;
 pub mod routes;
 pub mod scheduling;
 pub mod serving;
+pub mod socket_option;
 pub mod tun;
 pub mod udp;
 pub mod word;

@@ -26,6 +26,11 @@ void BPF_PROG(narrow_init, struct sock *sk)
 	flow->narrowed = 0;
 	flow->paced = 0;
 	flow->leaving = 0;
+	flow->ack_kind = 0;
+	flow->acked = 0;
+	flow->sacked = 0;
+	if (constants.nice.on)
+		nice_begin(&flow->nice, tp->snd_cwnd, tp->snd_ssthresh, tp->mss_cache, tp->snd_una, tp->snd_nxt);
 	u32 slot = NO_SLOT;
 	if (bpf_map_pop_elem(&slots, &slot)) {
 		slot = NO_SLOT;
@@ -86,6 +91,9 @@ void BPF_PROG(narrow_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 	if (!flow)
 		return;
 	restore(tcp_sk(sk), flow);
+	// Since Linux 6.16 this comes before the acknowledgement itself is told of. Then what waits is of the one before, and has its own time.
+	if (flow->pending && tcp_sk(sk)->snd_una != flow->last_una)
+		flush(sk, flow, request_of(flow));
 	flow->rtt_us = sample->rtt_us;
 	if (flow->cubic) {
 		if (bpf_ksym_exists(cubictcp_acked))
@@ -126,7 +134,6 @@ void BPF_PROG(narrow_in_ack_event, struct sock *sk, u32 flags)
 	flow->ack_kind |= kind;
 	flow->last_una = una;
 	flow->last_sacked = sacked;
-	flow->acks++;
 	if (kind & (ACK_NEW_DATA | ACK_SACK))
 		what |= WAKE_ACK;
 	if (kind & (ACK_DUPLICATE | ACK_DSACK))
@@ -135,6 +142,9 @@ void BPF_PROG(narrow_in_ack_event, struct sock *sk, u32 flags)
 		what |= WAKE_ROUND;
 		flow->round_end = tp->snd_nxt;
 	}
+	// One that only changes the peer's window is not reported, and not missed.
+	if (what)
+		flow->acks++;
 	flow->pending |= what;
 }
 
@@ -226,9 +236,11 @@ void BPF_PROG(narrow_set_state, struct sock *sk, u8 state)
 	if (state == CA_RECOVERY && BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state) != CA_RECOVERY)
 		flow->pending |= WAKE_LOSS;
 	if (state == CA_LOSS) {
-		// The timer calls nothing else here.
+		// The timer calls nothing else here. What waits is of an acknowledgement before.
 		struct request *request = request_of(flow);
-		flow->pending = 0;
+		flush(sk, flow, request);
+		if (constants.nice.on)
+			decide(sk, flow, WAKE_TIMEOUT, state);
 		if (request && (request->reported & WAKE_TIMEOUT))
 			report(sk, flow, WAKE_TIMEOUT, state,
 			       request->waking & WAKE_TIMEOUT ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
@@ -257,12 +269,16 @@ u32 BPF_PROG(narrow_min_tso_segs, struct sock *sk)
 		return 2;
 	struct request *request = request_of(flow);
 	learn(tp, flow);
+	if (flow->pending)
+		flush(sk, flow, request);
 	u32 own = flow->own, used = own;
 	u64 rate = 0;
 	if (request) {
 		used = at_most(own, request->cwnd);
 		rate = request->rate;
 	}
+	if (constants.nice.on && alive())
+		used = at_most(used, nice_segments(flow, own, tp->mss_cache));
 	if (flow->asked) {
 		used = at_most_option(flow, OPTION_CWND, used, tp->mss_cache);
 		u64 own_rate = flow->options[OPTION_RATE];
@@ -286,8 +302,6 @@ u32 BPF_PROG(narrow_min_tso_segs, struct sock *sk)
 		sk->sk_pacing_status = flow->pacing_before;
 		flow->paced = 0;
 	}
-	if (flow->pending)
-		flush(sk, flow, request);
 	return 2;
 }
 

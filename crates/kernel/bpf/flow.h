@@ -13,19 +13,24 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
+// Whether user space has renewed the requests lately.
+static __always_inline int alive(void)
+{
+	u32 zero = 0;
+	struct control *control = bpf_map_lookup_elem(&controls, &zero);
+	return control && bpf_ktime_get_ns() < control->alive_until;
+}
+
 // What user space asks of this socket, unless it is silent.
 static __always_inline struct request *request_of(struct flow *flow)
 {
-	u32 slot = flow->slot, zero = 0;
+	u32 slot = flow->slot;
 	if (slot == NO_SLOT)
 		return 0;
 	struct request *request = bpf_map_lookup_elem(&requests, &slot);
 	if (!request || request->cookie != flow->cookie)
 		return 0;
-	struct control *control = bpf_map_lookup_elem(&controls, &zero);
-	if (!control || bpf_ktime_get_ns() >= control->alive_until)
-		return 0;
-	return request;
+	return alive() ? request : 0;
 }
 
 // What the kernel has written since the last call is TCP's own window.
@@ -72,14 +77,9 @@ static __always_inline u32 bytes_unsent(struct tcp_sock *tp)
 	return tp->write_seq - tp->snd_nxt;
 }
 
-static __always_inline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca_state, u64 flags)
+static __always_inline void fill(struct event *event, struct sock *sk, struct flow *flow, u8 what, u8 ca_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct event *event = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
-	if (!event) {
-		count(COUNT_LOST_RECORDS);
-		return;
-	}
 	event->cookie = flow->cookie;
 	event->at = bpf_ktime_get_ns();
 	event->kind = RECORD_EVENT;
@@ -121,8 +121,64 @@ static __always_inline void report(struct sock *sk, struct flow *flow, u8 what, 
 	event->sacked = flow->sacked;
 	event->rate_delivered = tp->rate_delivered;
 	event->rate_interval_us = tp->rate_interval_us;
+}
+
+static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca_state, u64 flags)
+{
+	struct event *event = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
+	if (!event) {
+		count(COUNT_LOST_RECORDS);
+		return;
+	}
+	fill(event, sk, flow, what, ca_state);
 	bpf_ringbuf_submit(event, flags);
 	count(COUNT_EVENTS);
+}
+
+// How often user space is told of what is decided here, in nanoseconds.
+#define TELLING 200000000ull
+
+// Nice decides. User space is told of that now and then, for its reports; and at once of a pause, as it makes the kernel look at its end.
+static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca_state)
+{
+	struct event event;
+	fill(&event, sk, flow, what, ca_state);
+	struct nice_parameters parameters = {
+		.alpha = constants.nice.alpha,
+		.beta = constants.nice.beta,
+		.gamma = constants.nice.gamma,
+		.fraction = constants.nice.fraction,
+		.threshold = constants.nice.threshold,
+	};
+	u64 before = flow->nice.closed_until;
+	u64 asked = nice_take(&flow->nice, &parameters, &event);
+	u64 until = flow->nice.closed_until;
+	int pauses = until && until != before;
+	if (!pauses && event.at - flow->told < TELLING)
+		return;
+	struct event *told = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
+	if (!told) {
+		count(COUNT_LOST_RECORDS);
+		return;
+	}
+	flow->told = event.at;
+	event.kind = RECORD_DECIDED;
+	event.acked = asked / (event.mss ? event.mss : 1);
+	event.sacked = until > event.at ? (until - event.at) / 1000 : 0;
+	__builtin_memcpy(told, &event, sizeof(event));
+	bpf_ringbuf_submit(told, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	count(COUNT_EVENTS);
+}
+
+// The window that Nice asks for, in segments.
+static __always_inline u32 nice_segments(struct flow *flow, u32 own, u32 mss)
+{
+	if (!mss || !flow->nice.wait)
+		return own;
+	if (flow->nice.closed_until && bpf_ktime_get_ns() < flow->nice.closed_until)
+		return 0;
+	u64 segments = flow->nice.window / mss;
+	return segments < own ? segments : own;
 }
 
 // Reports what has happened since the last report, as far as user space waits for it.
@@ -132,10 +188,11 @@ static __always_inline void flush(struct sock *sk, struct flow *flow, struct req
 	if (!what)
 		return;
 	flow->pending = 0;
-	if (request && (what & request->reported)) {
-		u64 flags = what & request->waking ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-		report(sk, flow, what, BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state), flags);
-	}
+	u8 ca_state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
+	if (constants.nice.on)
+		decide(sk, flow, what, ca_state);
+	if (request && (what & request->reported))
+		report(sk, flow, what, ca_state, what & request->waking ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	flow->ack_kind = 0;
 	flow->rtt_us = -1;
 	flow->acked = 0;
@@ -170,11 +227,10 @@ static __always_inline void announce(struct sock *sk, struct flow *flow, u8 kind
 		*(u32 *)opening->remote = sk->__sk_common.skc_daddr;
 	}
 	__builtin_memcpy(opening->had, flow->had, NAME);
-	__builtin_memcpy(opening->program, flow->program, NAME);
 	opening->mss = tp->mss_cache;
 	opening->cwnd = flow->own;
 	opening->snd_una = tp->snd_una;
-	opening->pid = flow->pid;
+	opening->place = sk->__sk_common.skc_net.net->ns.inum;
 	opening->ssthresh = tp->snd_ssthresh;
 	opening->snd_nxt = tp->snd_nxt;
 	opening->snd_wnd = tp->snd_wnd;

@@ -25,6 +25,16 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 } KERNEL_TYPE;
 
+struct ns_common {
+	u32 inum;
+} KERNEL_TYPE;
+struct net {
+	struct ns_common ns;
+} KERNEL_TYPE;
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	u32 skc_daddr;
 	u32 skc_rcv_saddr;
@@ -32,6 +42,7 @@ struct sock_common {
 	u16 skc_num;
 	u16 skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 	atomic64_t skc_cookie;
@@ -93,8 +104,6 @@ struct tcp_sock {
 } KERNEL_TYPE;
 
 enum tcp_ca_event { CA_EVENT_TX_START };
-#define CA_RECOVERY 3
-#define CA_LOSS 4
 #define CA_ACK_WIN_UPDATE 2
 #define CA_ACK_ECE 4
 struct ack_sample {

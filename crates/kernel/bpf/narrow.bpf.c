@@ -6,5 +6,6 @@
 #include "flow.h"
 #include "controller.h"
 #include "entry.h"
+#include "try.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

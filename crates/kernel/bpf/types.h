@@ -7,12 +7,8 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
-typedef __u8 u8;
-typedef __u16 u16;
-typedef __u32 u32;
-typedef __u64 u64;
-typedef __s32 s32;
-typedef __s64 s64;
+#include "event.h"
+#include "nice.h"
 
 #define NAME 16
 #define NO_SLOT 0xffffffffu
@@ -52,72 +48,6 @@ struct control {
 
 enum { COUNT_NO_SLOT, COUNT_LOST_RECORDS, COUNT_GARBAGE, COUNT_REFUSED, COUNT_SOCKETS, COUNT_KICKS, COUNT_EVENTS, COUNTS };
 
-// Events, as `Wake` has them.
-#define WAKE_ACK 0x01
-#define WAKE_DUPLICATE 0x02
-#define WAKE_ROUND 0x04
-#define WAKE_LOSS 0x08
-#define WAKE_TIMEOUT 0x10
-
-// Kinds of an acknowledgement, as `AckKind` has them.
-#define ACK_NEW_DATA 0x01
-#define ACK_DUPLICATE 0x02
-#define ACK_SACK 0x04
-#define ACK_DSACK 0x08
-#define ACK_WINDOW 0x10
-#define ACK_ECN 0x20
-
-enum { RECORD_EVENT, RECORD_OPEN, RECORD_CLOSE };
-
-#define FLAG_CWND_LIMITED 0x01
-#define FLAG_NARROWED 0x02
-#define FLAG_SACK 0x04
-#define FLAG_TIMESTAMPS 0x08
-#define FLAG_APP_LIMITED 0x10
-#define FLAG_CUBIC 0x20
-#define FLAG_LIMITED_TRANSMIT 0x40
-
-// The state of a socket at an event: 128 bytes.
-struct event {
-	u64 cookie;
-	u64 at;
-	u8 kind;
-	u8 what;
-	u8 ack_kind;
-	// Congestion state, and TCP's in the upper half.
-	u8 states;
-	u8 backoff;
-	u8 retransmits;
-	u8 undone;
-	u8 flags;
-	u32 slot;
-	u32 acks;
-	u32 cwnd;
-	u32 cwnd_cnt;
-	u32 ssthresh;
-	u32 mss;
-	u32 snd_una;
-	u32 snd_nxt;
-	u32 write_seq;
-	u32 snd_wnd;
-	u32 srtt_us;
-	u32 rttvar_us;
-	s32 rtt_us;
-	u32 min_rtt_us;
-	u32 rto_us;
-	u32 packets_out;
-	u32 sacked_out;
-	u32 lost_out;
-	u32 retrans_out;
-	u32 delivered;
-	u32 lost;
-	u32 total_retrans;
-	u32 acked;
-	u32 sacked;
-	u32 rate_delivered;
-	u32 rate_interval_us;
-};
-
 // A socket comes under control, or leaves it. As long as an event.
 struct opening {
 	u64 cookie;
@@ -133,15 +63,16 @@ struct opening {
 	u8 local[16];
 	u8 remote[16];
 	char had[NAME];
-	char program[NAME];
 	u32 mss;
 	u32 cwnd;
 	u32 snd_una;
-	u32 pid;
+	// The number of its network namespace.
+	u32 place;
 	u32 ssthresh;
 	u32 snd_nxt;
 	u32 snd_wnd;
 	u32 srtt_us;
+	u32 unused[4];
 };
 
 // Options of a level of their own, with which a program limits its own socket. Values of 8 bytes: windows in bytes, a rate in bytes per second.
@@ -167,7 +98,6 @@ struct flow {
 	u32 acked;
 	u32 sacked;
 	u32 changes;
-	u32 pid;
 	u8 pending;
 	u8 ack_kind;
 	u8 cubic;
@@ -178,11 +108,13 @@ struct flow {
 	u8 controlled;
 	u8 leaving;
 	u32 pacing_before;
+	// When user space was last told of what the kernel decides by itself.
+	u64 told;
+	struct nice nice;
 	// What the program itself asks of its socket, by options (OPTION_*). Bits of those that are set.
 	u32 asked;
 	u64 options[OPTIONS];
 	char had[NAME];
-	char program[NAME];
 };
 
 struct {
@@ -234,6 +166,8 @@ struct constants {
 	u32 level;
 	// Ticks of the kernel's clock in a second: it has the timeout in them.
 	u32 hz;
+	// Nice is decided here.
+	struct nice_parameters nice;
 };
 const volatile struct constants constants = {};
 

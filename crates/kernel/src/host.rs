@@ -10,13 +10,17 @@ use std::time::Duration;
 
 use transom_bpf::BpfError;
 use transom_bpf::libbpf_rs::{RingBuffer, RingBufferBuilder};
+use transom_tcp::compose::Arguments;
+use transom_tcp::congestion::nice::Nice;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 
 use crate::connection::Connection;
 use crate::forms::refusal;
 use crate::layout::{COUNTS, Control, NO_SLOT, RECORD, Record, WALK_ENTER, WALK_KICK, WALK_LEAVE};
-use crate::programs::{Programs, now};
+use crate::log::{Log, LogEvent, LogPart};
+use crate::places::Places;
+use crate::programs::{Programs, Settings, now};
 use crate::report::HostReport;
 use crate::{Cgroup, KernelError};
 
@@ -30,6 +34,28 @@ const RENEWAL: Duration = Duration::from_millis(200);
 const WAIT: Duration = Duration::from_millis(50);
 /// How long sockets may take to go back when extensions are detached.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many connections can have limits at a time, if nothing else is said.
+pub const CONNECTIONS: u32 = 16_384;
+/// The most that may be said.
+pub const MOST_CONNECTIONS: u32 = 1 << 20;
+
+/// How extensions are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Connections of the process's network namespace and of those of the group's processes that are there already are taken in too.
+    pub existing: bool,
+    /// How many connections can have limits at a time: [`CONNECTIONS`] by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
+    pub connections: u32,
+    /// The program in the kernel decides what it can decide by itself, which is `nice`. User space is not woken for it.
+    pub in_kernel: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { existing: false, connections: CONNECTIONS, in_kernel: false }
+    }
+}
 
 /// Extensions that run over the sockets of a control group, until it is dropped.
 ///
@@ -52,6 +78,8 @@ struct State {
     cgroup: String,
     extensions: String,
     controller: String,
+    room: u32,
+    log: Log,
     counts: [u64; COUNTS.len()],
     seen: u64,
     connections: HashMap<u64, Connection>,
@@ -66,7 +94,7 @@ impl Shared {
 
 impl Host {
     /// Attaches these extensions to the sockets of a control group and the groups below it. With `existing`, connections of the process's network
-    /// namespace that are there already are taken in too.
+    /// namespace, and of those of the group's processes, that are there already are taken in too.
     ///
     /// # Errors
     /// An extension cannot run on the kernel's sockets; the kernel does not take the programs; the process may not load them.
@@ -75,23 +103,47 @@ impl Host {
         extensions: &[ExtensionChoice],
         existing: bool,
     ) -> Result<Self, KernelError> {
+        Self::attach_with(cgroup, extensions, Options { existing, ..Options::default() })
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// Those of [`Host::attach`]; what the program in the kernel cannot decide; a number of connections that is zero or too large.
+    pub fn attach_with(
+        cgroup: &Cgroup,
+        extensions: &[ExtensionChoice],
+        options: Options,
+    ) -> Result<Self, KernelError> {
         for choice in extensions {
             if let Some(reason) = refusal(&*choice.extension()) {
                 return Err(KernelError::Refused(reason));
             }
         }
+        if !(1..=MOST_CONNECTIONS).contains(&options.connections) {
+            let connections = options.connections;
+            return Err(KernelError::Refused(format!(
+                "{connections} connections cannot have limits at a time: it is between 1 and \
+                 {MOST_CONNECTIONS}"
+            )));
+        }
+        let mut choices = extensions.to_vec();
+        let nice = if options.in_kernel { Some(taken_out(&mut choices)?) } else { None };
+        let settings = Settings { connections: options.connections, nice };
         let named: Vec<String> = extensions.iter().map(ToString::to_string).collect();
+        let place = if options.in_kernel { " (nice in the kernel)" } else { "" };
         let state = State {
             cgroup: cgroup.path().display().to_string(),
-            extensions: named.join(" + "),
+            extensions: format!("{}{place}", named.join(" + ")),
+            room: options.connections,
             ..State::default()
         };
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), state: Mutex::new(state) });
         let (tell, told) = sync_channel(1);
-        let (cgroup, choices, its) = (cgroup.clone(), extensions.to_vec(), shared.clone());
+        let (cgroup, its, existing) = (cgroup.clone(), shared.clone(), options.existing);
         let thread = thread::Builder::new()
             .name("transom-kernel".into())
-            .spawn(move || run(&its, &cgroup, choices, existing, &tell))
+            .spawn(move || run(&its, &cgroup, &settings, choices, existing, &tell))
             .map_err(KernelError::io("cannot start a thread"))?;
         let mut host = Host { shared, thread: Some(thread) };
         match told.recv() {
@@ -114,6 +166,11 @@ impl Host {
         Reporter(self.shared.clone())
     }
 
+    /// How many connections got no limits, as there was no room for them.
+    pub fn without_room(&self) -> u64 {
+        self.shared.state().counts[0]
+    }
+
     /// Why it does not follow the sockets any more, if so.
     pub fn failure(&self) -> Option<String> {
         self.shared.state().failure.clone()
@@ -131,6 +188,20 @@ impl Host {
             let _ = thread.join();
         }
     }
+}
+
+/// Takes `nice` out of these extensions, for the program in the kernel.
+fn taken_out(choices: &mut Vec<ExtensionChoice>) -> Result<Nice, KernelError> {
+    let found = choices.iter().position(|choice| choice.extension().name() == "nice");
+    let Some(found) = found else {
+        return Err(KernelError::Refused(
+            "the program in the kernel decides `nice` only, and that is not among the extensions"
+                .to_owned(),
+        ));
+    };
+    let text = choices.remove(found).to_string();
+    let read = Arguments::read(&text).and_then(|mut arguments| Nice::read(&mut arguments));
+    read.map_err(|error| KernelError::Refused(error.to_string()))
 }
 
 impl Drop for Host {
@@ -156,6 +227,7 @@ impl Reporter {
             extensions: state.extensions.clone(),
             controller: state.controller.clone(),
             seen: state.seen,
+            room: state.room,
             events,
             lost_records,
             without_slot,
@@ -167,18 +239,27 @@ impl Reporter {
     }
 }
 
+impl Reporter {
+    /// The log's lines from a number on, at most `most`. The last 16,384 are kept.
+    pub fn log(&self, from: u64, most: usize) -> LogPart {
+        self.0.state().log.read(from, most)
+    }
+}
+
 fn run(
     shared: &Shared,
     cgroup: &Cgroup,
+    settings: &Settings,
     choices: Vec<ExtensionChoice>,
     existing: bool,
     tell: &SyncSender<Result<(), KernelError>>,
 ) {
     let records = RefCell::new(Vec::new());
-    let begun = Programs::attach(cgroup).and_then(|programs| {
+    let begun = Programs::attach(cgroup, settings).and_then(|programs| {
         let ring = ring(&programs, &records)?;
         let mut follower = Follower {
             programs,
+            places: Places::new(cgroup.path())?,
             choices,
             timers: BTreeSet::new(),
             dirty: Vec::new(),
@@ -189,7 +270,7 @@ fn run(
         follower.renew(now())?;
         follower.programs.enter(cgroup)?;
         if existing {
-            follower.walk(WALK_ENTER)?;
+            follower.enter()?;
         }
         Ok((follower, ring))
     });
@@ -227,6 +308,7 @@ fn ring<'a>(
 /// What the thread has.
 struct Follower {
     programs: Programs,
+    places: Places,
     choices: Vec<ExtensionChoice>,
     /// When the clock wakes a layer of which socket.
     timers: BTreeSet<(u64, u64)>,
@@ -255,7 +337,7 @@ impl Follower {
                 self.renew(time)?;
                 if asleep {
                     // The process was stopped, and its sockets have left.
-                    self.walk(WALK_ENTER)?;
+                    self.enter()?;
                 }
                 shared.state().counts = self.programs.counts();
             }
@@ -296,8 +378,14 @@ impl Follower {
                 Some(Record::Event(raw)) => {
                     self.touch(&mut state, raw.cookie, |connection| connection.on_event(&raw));
                 }
+                Some(Record::Decided(raw, decision)) => {
+                    self.touch(&mut state, raw.cookie, |connection| {
+                        connection.on_decision(&raw, decision);
+                    });
+                }
                 Some(Record::Open(opening)) => {
                     state.seen += 1;
+                    self.places.learn(opening.place);
                     let connection = Connection::open(&opening, &self.choices);
                     state.connections.insert(opening.cookie, connection);
                     // There are values to be written even if nothing is asked.
@@ -305,6 +393,9 @@ impl Follower {
                     self.touch(&mut state, opening.cookie, |_| {});
                 }
                 Some(Record::Close { cookie }) => {
+                    if state.connections.contains_key(&cookie) {
+                        state.log.write(now(), cookie, LogEvent::Closed);
+                    }
                     if let Some(gone) = state.connections.remove(&cookie)
                         && let Some(at) = gone.next_wake()
                     {
@@ -321,20 +412,20 @@ impl Follower {
                 connection.on_time(Instant::from_nanos(time));
             });
         }
-        let mut kick = false;
+        let mut kick = BTreeSet::new();
         for cookie in std::mem::take(&mut self.dirty) {
             let Some(connection) = state.connections.get_mut(&cookie) else { continue };
             if std::mem::take(&mut connection.needs_kick) {
                 connection.request.changes = connection.request.changes.wrapping_add(1);
-                kick = true;
+                kick.insert(connection.place);
             }
             if connection.slot != NO_SLOT {
                 self.programs.write(connection.slot, &connection.request)?;
             }
         }
         drop(state);
-        if kick {
-            self.walk(WALK_KICK)?;
+        if !kick.is_empty() {
+            self.walk(WALK_KICK, &kick)?;
         }
         // The memory is used again.
         let mut empty = arrived;
@@ -350,6 +441,9 @@ impl Follower {
         let Some(connection) = state.connections.get_mut(&cookie) else { return };
         let (before, request) = (connection.next_wake(), connection.request);
         what(connection);
+        for event in connection.log.drain(..) {
+            state.log.write(now(), cookie, event);
+        }
         let after = connection.next_wake();
         if before != after
             && let Some(at) = before
@@ -371,10 +465,17 @@ impl Follower {
         self.programs.control(&self.control)
     }
 
-    fn walk(&mut self, purpose: u64) -> Result<(), BpfError> {
+    fn walk(&mut self, purpose: u64, places: &BTreeSet<u32>) -> Result<(), KernelError> {
         self.control.walk = purpose;
         self.programs.control(&self.control)?;
-        self.programs.walk()
+        self.places.within(places, || Ok(self.programs.walk()?))
+    }
+
+    /// Takes in the connections that are there.
+    fn enter(&mut self) -> Result<(), KernelError> {
+        self.places.learn_all();
+        let places = self.places.all();
+        self.walk(WALK_ENTER, &places)
     }
 
     /// Every socket goes back to the algorithm that it had.
@@ -387,8 +488,9 @@ impl Follower {
         self.programs.shut();
         self.control.alive_until = 0;
         self.control.leave_at = 0;
-        self.walk(WALK_LEAVE)?;
-        // Those of other network namespaces go with their next acknowledgement.
+        let places = self.places.all();
+        self.walk(WALK_LEAVE, &places)?;
+        // Those of network namespaces that no process of the group is in go with their next acknowledgement.
         let until = now().saturating_add(nanos(PATIENCE));
         loop {
             let _ = ring.poll_raw(Duration::from_millis(5));

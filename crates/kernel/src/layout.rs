@@ -2,6 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use transom_tcp::compose::Fraction;
+use transom_tcp::congestion::nice::Nice;
+use transom_tcp::congestion::vegas::Vegas;
+
 /// Bytes of a record, of whatever kind.
 pub(crate) const RECORD: usize = 128;
 /// Bytes of a request.
@@ -12,8 +16,6 @@ pub(crate) const ANY: u32 = u32::MAX;
 pub(crate) const NAME: usize = 16;
 /// The slot of a socket that has none.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
-/// How many sockets can be limited at a time.
-pub(crate) const SLOTS: u32 = 4096;
 
 /// What is asked of one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +99,47 @@ pub(crate) const WALK_LEAVE: u64 = 3;
 pub(crate) const COUNTS: [&str; 7] =
     ["no_slot", "lost_records", "garbage", "refused", "sockets", "kicks", "events"];
 
-/// The constants of the program.
-pub(crate) fn constants(name: &str, cgroup: u64, level: u32, hz: u32) -> [u8; 32] {
-    let mut out = [0; 32];
-    for (place, byte) in out[..NAME - 1].iter_mut().zip(name.bytes()) {
-        *place = byte;
+/// Bytes of the constants.
+const CONSTANTS: usize = 80;
+
+/// The constants of the program, that are set before it is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Constants {
+    /// The controller's name.
+    pub(crate) name: String,
+    /// The control group, and how deep it is below the root.
+    pub(crate) cgroup: u64,
+    pub(crate) level: u32,
+    /// Ticks of the kernel's clock in a second.
+    pub(crate) ticks: u32,
+    /// The parameters of Nice, if the program in the kernel decides it.
+    pub(crate) nice: Option<Nice>,
+}
+
+impl Constants {
+    pub(crate) fn bytes(&self) -> [u8; CONSTANTS] {
+        let mut out = [0; CONSTANTS];
+        for (place, byte) in out[..NAME - 1].iter_mut().zip(self.name.bytes()) {
+            *place = byte;
+        }
+        out[16..24].copy_from_slice(&self.cgroup.to_ne_bytes());
+        out[24..28].copy_from_slice(&self.level.to_ne_bytes());
+        out[28..32].copy_from_slice(&self.ticks.to_ne_bytes());
+        if let Some(nice) = &self.nice {
+            out[32..].copy_from_slice(&nice_bytes(nice));
+        }
+        out
     }
-    out[16..24].copy_from_slice(&cgroup.to_ne_bytes());
-    out[24..28].copy_from_slice(&level.to_ne_bytes());
-    out[28..32].copy_from_slice(&hz.to_ne_bytes());
+}
+
+/// Nice's parameters (`struct nice_parameters`), in millionths.
+pub(crate) fn nice_bytes(nice: &Nice) -> [u8; 48] {
+    let mut out = [0; 48];
+    let Vegas { alpha, beta, gamma } = nice.vegas;
+    let shares = [alpha, beta, gamma, nice.fraction, nice.threshold].map(Fraction::millionths);
+    for (place, word) in out.chunks_exact_mut(8).zip([1].into_iter().chain(shares)) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
     out
 }
 
@@ -124,7 +158,20 @@ pub(crate) mod flag {
 pub(crate) enum Record {
     Event(RawEvent),
     Open(Opening),
-    Close { cookie: u64 },
+    Close {
+        cookie: u64,
+    },
+    /// The program in the kernel has decided by itself.
+    Decided(RawEvent, Decision),
+}
+
+/// A decision of the program in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// The window that it asks for, in segments.
+    pub(crate) window: u32,
+    /// How long nothing may leave.
+    pub(crate) pause_us: u32,
 }
 
 /// The state of a socket at an event, in the kernel's units.
@@ -168,6 +215,52 @@ pub(crate) struct RawEvent {
     pub(crate) rate_interval_us: u32,
 }
 
+#[cfg(test)]
+impl RawEvent {
+    /// As in the ring.
+    pub(crate) fn bytes(&self) -> [u8; RECORD] {
+        let mut out = [0; RECORD];
+        out[0..8].copy_from_slice(&self.cookie.to_ne_bytes());
+        out[8..16].copy_from_slice(&self.at.to_ne_bytes());
+        let states = self.ca_state | self.tcp_state << 4;
+        let bytes = [self.what, self.ack_kind, states, self.backoff, self.retransmits];
+        out[17..22].copy_from_slice(&bytes);
+        out[22..24].copy_from_slice(&[self.undone, self.flags]);
+        let words = [
+            NO_SLOT,
+            self.acks,
+            self.cwnd,
+            self.cwnd_cnt,
+            self.ssthresh,
+            self.mss,
+            self.snd_una,
+            self.snd_nxt,
+            self.write_seq,
+            self.snd_wnd,
+            self.srtt_us,
+            self.rttvar_us,
+            self.rtt_us.cast_unsigned(),
+            self.min_rtt_us,
+            self.rto_us,
+            self.packets_out,
+            self.sacked_out,
+            self.lost_out,
+            self.retrans_out,
+            self.delivered,
+            self.lost,
+            self.total_retrans,
+            self.acked,
+            self.sacked,
+            self.rate_delivered,
+            self.rate_interval_us,
+        ];
+        for (place, word) in out[24..].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        out
+    }
+}
+
 /// A socket that came under control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
@@ -183,6 +276,8 @@ pub(crate) struct Opening {
     pub(crate) mss: u32,
     pub(crate) cwnd: u32,
     pub(crate) snd_una: u32,
+    /// The number of its network namespace.
+    pub(crate) place: u32,
     pub(crate) ssthresh: u32,
     pub(crate) snd_nxt: u32,
     pub(crate) snd_wnd: u32,
@@ -229,6 +324,14 @@ impl Record {
                 let opening = opening(bytes);
                 let cookie = opening.cookie;
                 Some(if kind == 1 { Record::Open(opening) } else { Record::Close { cookie } })
+            }
+            3 => {
+                let told = event(bytes);
+                let decision = Decision { window: told.acked, pause_us: told.sacked };
+                Some(Record::Decided(
+                    RawEvent { acked: 0, sacked: 0, ack_kind: 0, ..told },
+                    decision,
+                ))
             }
             _ => None,
         }
@@ -287,7 +390,6 @@ fn opening(bytes: &[u8; RECORD]) -> Opening {
     let (slot, acks) = (from.word(), from.word());
     let (local, remote) = (from.take::<16>(), from.take::<16>());
     let had = from.take();
-    let _program = from.take::<NAME>();
     Opening {
         cookie,
         at,
@@ -300,10 +402,8 @@ fn opening(bytes: &[u8; RECORD]) -> Opening {
         mss: from.word(),
         cwnd: from.word(),
         snd_una: from.word(),
-        ssthresh: {
-            let _pid = from.word();
-            from.word()
-        },
+        place: from.word(),
+        ssthresh: from.word(),
         snd_nxt: from.word(),
         snd_wnd: from.word(),
         srtt_us: from.word(),
@@ -347,7 +447,11 @@ mod tests {
         assert_eq!((event.rate_delivered, event.rate_interval_us), (30, 31));
         bytes[16..20].copy_from_slice(&[1, 2, 4, 0]);
         let Some(Record::Open(opening)) = Record::read(&bytes) else { panic!("an opening") };
-        assert_eq!((opening.slot, opening.mss, opening.srtt_us), (6, 24, 31));
+        assert_eq!((opening.slot, opening.mss, opening.place, opening.srtt_us), (6, 20, 23, 27));
+        bytes[16] = 3;
+        let Some(Record::Decided(event, decision)) = Record::read(&bytes) else { panic!("one") };
+        assert_eq!((event.cwnd, event.acked), (8, 0));
+        assert_eq!(decision, Decision { window: 28, pause_us: 29 });
         bytes[16] = 9;
         assert!(Record::read(&bytes).is_none());
     }

@@ -8,6 +8,7 @@
 //! [`forms`] says which variables a stock kernel can bound, and which not, each with the reason.
 
 pub mod forms;
+mod own_socket;
 
 #[cfg(feature = "bpf")]
 mod cgroup;
@@ -20,6 +21,10 @@ mod host;
 #[cfg(feature = "bpf")]
 mod layout;
 #[cfg(feature = "bpf")]
+mod log;
+#[cfg(feature = "bpf")]
+mod places;
+#[cfg(feature = "bpf")]
 mod programs;
 #[cfg(feature = "bpf")]
 mod report;
@@ -28,12 +33,16 @@ mod state;
 #[cfg(feature = "bpf")]
 pub mod status;
 
+pub use own_socket::{ControlError, Controlled, LEVEL};
+
 #[cfg(feature = "bpf")]
 pub use cgroup::Cgroup;
 #[cfg(feature = "bpf")]
 pub use error::KernelError;
 #[cfg(feature = "bpf")]
-pub use host::{Host, Reporter};
+pub use host::{CONNECTIONS, Host, MOST_CONNECTIONS, Options, Reporter};
+#[cfg(feature = "bpf")]
+pub use log::{LogEvent, LogLine, LogPart, Windows};
 #[cfg(feature = "bpf")]
 pub use programs::check;
 #[cfg(feature = "bpf")]

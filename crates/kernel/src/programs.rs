@@ -8,11 +8,21 @@ use transom_bpf::{
     Aligned, BpfError, Loaded, open, set_callbacks_name, set_capacity, set_constants, walk,
 };
 
-use crate::layout::{COUNTS, Control, NAME, Request, SLOTS, constants};
+use crate::layout::{COUNTS, Constants, Control, NAME, Request};
 use crate::{Cgroup, KernelError};
+use transom_tcp::congestion::nice::Nice;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/narrow.bpf.o"));
+
+/// How the programs are set before they are loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How many sockets can be limited at a time.
+    pub(crate) connections: u32,
+    /// The parameters of Nice, if the program in the kernel decides it.
+    pub(crate) nice: Option<Nice>,
+}
 
 /// Programs that are attached. All of them go with this value: sockets that are still under control keep the controller until they leave it.
 #[derive(Debug)]
@@ -61,12 +71,12 @@ fn unique_name() -> String {
 
 impl Programs {
     /// Loads and attaches them for the sockets of a control group.
-    pub(crate) fn attach(cgroup: &Cgroup) -> Result<Self, KernelError> {
+    pub(crate) fn attach(cgroup: &Cgroup, settings: &Settings) -> Result<Self, KernelError> {
         let name = unique_name();
-        let mut loaded = load(&name, cgroup.id, cgroup.level)?;
+        let mut loaded = load(&name, Some(cgroup), settings)?;
         let requests = loaded.map("requests")?;
         let slots = loaded.map("slots")?;
-        for slot in 0..SLOTS {
+        for slot in 0..settings.connections {
             slots
                 .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
                 .map_err(BpfError::of("cannot fill the list of slots"))?;
@@ -118,6 +128,17 @@ impl Programs {
         walk(&self.walk)
     }
 
+    /// Runs the program `narrow_try` on a `struct trial`, which it changes.
+    #[cfg(test)]
+    fn try_nice(&self, trial: &mut [u8]) {
+        let (key, trials) = (0u32.to_ne_bytes(), self._loaded.map("trials").unwrap());
+        trials.update(&key, trial, MapFlags::ANY).unwrap();
+        let program = self._loaded.program("narrow_try").unwrap();
+        let input = transom_bpf::libbpf_rs::ProgramInput::default();
+        assert_eq!(program.test_run(input).unwrap().return_value, 0);
+        trial.copy_from_slice(&trials.lookup(&key, MapFlags::ANY).unwrap().unwrap());
+    }
+
     /// The counters of the programs, in the order of [`COUNTS`].
     pub(crate) fn counts(&self) -> [u64; COUNTS.len()] {
         std::array::from_fn(|index| {
@@ -129,12 +150,27 @@ impl Programs {
     }
 }
 
-fn load(name: &str, cgroup: u64, level: u32) -> Result<Loaded, KernelError> {
+/// The ring of records: two hundred bytes for each connection, and no less than a megabyte. The kernel wants a power of two.
+fn ring_bytes(connections: u32) -> u32 {
+    connections.saturating_mul(200).clamp(1 << 20, 1 << 28).next_power_of_two()
+}
+
+fn load(name: &str, cgroup: Option<&Cgroup>, settings: &Settings) -> Result<Loaded, KernelError> {
     let mut object = open(OBJECT)?;
     set_callbacks_name(&mut object, "narrow", name, NAME)?;
-    set_constants(&mut object, &constants(name, cgroup, level, ticks()))?;
-    set_capacity(&mut object, "requests", SLOTS)?;
-    set_capacity(&mut object, "slots", SLOTS)?;
+    let constants = Constants {
+        name: name.to_owned(),
+        cgroup: cgroup.map_or(0, |cgroup| cgroup.id),
+        level: cgroup.map_or(0, |cgroup| cgroup.level),
+        ticks: ticks(),
+        nice: settings.nice,
+    };
+    set_constants(&mut object, &constants.bytes())?;
+    set_capacity(&mut object, "requests", settings.connections)?;
+    set_capacity(&mut object, "slots", settings.connections)?;
+    set_capacity(&mut object, "records", ring_bytes(settings.connections))?;
+    #[cfg(test)]
+    transom_bpf::also_load(&mut object, "narrow_try")?;
     let why = "the kernel does not take the congestion controller; it needs Linux 6.1 or later \
                with BTF and struct_ops, and the rights to load BPF programs";
     Ok(Loaded::load(object, why)?)
@@ -145,11 +181,13 @@ fn load(name: &str, cgroup: u64, level: u32) -> Result<Loaded, KernelError> {
 /// # Errors
 /// The kernel's refusal.
 pub fn check() -> Result<(), KernelError> {
-    let mut loaded = load(&unique_name(), 0, 0)?;
+    let mut loaded = load(&unique_name(), None, &Settings { connections: 1, nice: None })?;
     let _controller = loaded.attach_callbacks("narrow")?;
     let _walk = loaded.attach_walk("narrow_walk")?;
     Ok(())
 }
 
+#[cfg(test)]
+mod nice;
 #[cfg(test)]
 mod tests;

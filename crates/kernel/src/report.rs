@@ -21,7 +21,9 @@ pub struct HostReport {
     pub events: u64,
     /// Records that were lost, as the ring was full.
     pub lost_records: u64,
-    /// Sockets without limits, as there were too many.
+    /// How many connections can have limits at a time.
+    pub room: u32,
+    /// Connections that got no limits, as there was no room.
     pub without_slot: u64,
     /// Walks that made the kernel look at sockets with nothing in flight, by socket.
     pub kicks: u64,
@@ -86,7 +88,7 @@ pub struct LayerReport {
 }
 
 /// A request for a variable, and the value in use.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// Its name.
     pub variable: String,

@@ -63,6 +63,11 @@ impl Known {
         known
     }
 
+    /// How many acknowledgements there were until the last record.
+    pub(crate) fn acks(&self) -> u32 {
+        self.last.acks
+    }
+
     /// Takes a record in. Returns the event, and how many acknowledgements came before it that were not reported.
     pub(crate) fn take(&mut self, raw: &RawEvent) -> (Event, u64) {
         let now = Instant::from_nanos(raw.at);
@@ -266,5 +271,87 @@ fn blank() -> Info {
         ecn: None,
         partial: None,
         counters: Counters::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use transom_tcp::extension::{Extension, Limits, ObservedLayers, View};
+
+    use super::*;
+    use crate::layout::{NAME, NO_SLOT};
+
+    /// Adds up the bytes of the acknowledgements since it was woken last, as far as they are listed.
+    #[derive(Debug)]
+    struct Adds {
+        seen: u64,
+        sum: Arc<AtomicU64>,
+    }
+
+    impl Extension for Adds {
+        fn name(&self) -> &str {
+            "adds"
+        }
+
+        fn requires(&self) -> Capabilities {
+            Capabilities::ACK_LIST
+        }
+
+        fn wake_on(&self) -> Wake {
+            Wake::ROUND
+        }
+
+        fn on_wake(&mut self, _event: &Event, view: &View<'_>, _limits: &mut Limits) {
+            let new = usize::try_from(view.acks_seen() - self.seen).unwrap();
+            self.seen = view.acks_seen();
+            let sum: u64 = view.last_acks(new).map(|ack| ack.acked).sum();
+            self.sum.fetch_add(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// An extension that is woken once a round counts each acknowledgement at most once, whatever is lost in between.
+    #[test]
+    fn an_acknowledgement_is_never_taken_for_one_that_was_missed() {
+        let at = Instant::from_nanos(1);
+        let mut known = Known::new(&Opening {
+            cookie: 1,
+            at: 1,
+            flags: flag::SACK,
+            slot: NO_SLOT,
+            acks: 0,
+            local: ([127, 0, 0, 1], 1).into(),
+            remote: ([127, 0, 0, 1], 2).into(),
+            had: [0; NAME],
+            mss: 1000,
+            cwnd: 10,
+            snd_una: 0,
+            place: 0,
+            ssthresh: INFINITE,
+            snd_nxt: 0,
+            snd_wnd: 100_000,
+            srtt_us: 1,
+        });
+        let sum = Arc::new(AtomicU64::new(0));
+        let mut layers = ObservedLayers::default();
+        layers.attach(at, &known.observed, Box::new(Adds { seen: 0, sum: sum.clone() })).unwrap();
+        let mut raw = RawEvent { cookie: 1, mss: 1000, ..RawEvent::default() };
+        let mut ack = |lost: u32, bytes: u32, what: u8| {
+            raw.acks += lost + 1;
+            (raw.what, raw.ack_kind, raw.acked) = (what, 1, bytes);
+            let (event, missed) = known.take(&raw);
+            assert_eq!(missed, u64::from(lost));
+            layers.missed(missed);
+            layers.wake(&known.observed, &event);
+        };
+        ack(0, 1, 1);
+        ack(0, 10, 5);
+        assert_eq!(sum.load(Ordering::Relaxed), 11);
+        // Two are lost. Those of the round before are not counted again.
+        ack(2, 100, 1);
+        ack(0, 1000, 5);
+        assert_eq!(sum.load(Ordering::Relaxed), 1111);
     }
 }

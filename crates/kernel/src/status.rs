@@ -1,7 +1,9 @@
-//! The source of `list`, `show` and `watch`: each process with a host answers at a Unix socket with a report in JSON.
+//! The source of `list`, `show`, `watch` and `log`: each process with a host answers at a Unix socket. A question is a line, `report` or `log NUMBER`; the
+//! answer is JSON.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,13 +12,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::host::Reporter;
+use crate::log::LogPart;
 use crate::report::HostReport;
 
 /// Where the sockets are, by default.
 pub const DIRECTORY: &str = "/run/transom/kernel";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a question may take, and how long it may be.
+const QUESTION: Duration = Duration::from_millis(500);
+const LONGEST_QUESTION: u64 = 64;
+/// Lines of the log in one answer.
+const LINES: usize = 4096;
 /// The longest answer that is read.
 const LONGEST: u64 = 64 << 20;
 
@@ -47,7 +57,8 @@ impl Server {
                 }
                 let Ok(mut stream) = stream else { continue };
                 let _ = stream.set_write_timeout(Some(PATIENCE));
-                if let Ok(text) = serde_json::to_vec(&reporter.report()) {
+                let _ = stream.set_read_timeout(Some(QUESTION));
+                if let Some(text) = answer(&stream, &reporter) {
                     // Who has gone needs no answer.
                     let _ = stream.write_all(&text);
                 }
@@ -55,6 +66,17 @@ impl Server {
         };
         let thread = thread::Builder::new().name("kernel-status".into()).spawn(serve)?;
         Ok(Server { path, stop, thread: Some(thread) })
+    }
+}
+
+fn answer(stream: &UnixStream, reporter: &Reporter) -> Option<Vec<u8>> {
+    let mut question = String::new();
+    BufReader::new(stream.take(LONGEST_QUESTION)).read_line(&mut question).ok()?;
+    match question.trim_end().split_once(' ') {
+        Some(("log", number)) => {
+            serde_json::to_vec(&reporter.log(number.parse().ok()?, LINES)).ok()
+        }
+        _ => serde_json::to_vec(&reporter.report()).ok(),
     }
 }
 
@@ -74,29 +96,69 @@ impl Drop for Server {
 /// # Errors
 /// If the directory cannot be read; one that is not there has nobody in it.
 pub fn all(directory: &Path) -> io::Result<Vec<HostReport>> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut reports = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        match ask(&path) {
-            Ok(report) => reports.push(report),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = fs::remove_file(&path);
-            }
-            Err(_) => {}
-        }
+    for path in sockets(directory)? {
+        reports.extend(ask::<HostReport>(&path, "report\n"));
     }
     reports.sort_by_key(|report| report.process);
     Ok(reports)
 }
 
-fn ask(path: &Path) -> io::Result<HostReport> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Follows the logs of all hosts.
+#[derive(Debug)]
+pub struct LogReader {
+    directory: PathBuf,
+    /// The number of the next line of each.
+    next: HashMap<PathBuf, u64>,
+}
+
+impl LogReader {
+    /// Begins with the oldest lines that are kept.
+    pub fn new(directory: &Path) -> Self {
+        LogReader { directory: directory.to_owned(), next: HashMap::new() }
+    }
+
+    /// The lines since the last call, host by host. There may be more already.
+    ///
+    /// # Errors
+    /// If the directory cannot be read; one that is not there has nobody in it.
+    pub fn read(&mut self) -> io::Result<Vec<LogPart>> {
+        let mut parts = Vec::new();
+        for path in sockets(&self.directory)? {
+            let next = self.next.entry(path.clone()).or_default();
+            if let Some(part) = ask::<LogPart>(&path, &format!("log {next}\n")) {
+                *next = part.next;
+                parts.push(part);
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Asks one. It is removed if its process has gone.
+fn ask<T: DeserializeOwned>(path: &Path, question: &str) -> Option<T> {
+    let mut stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        Err(error) => {
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                let _ = fs::remove_file(path);
+            }
+            return None;
+        }
+    };
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(question.as_bytes()).ok()?;
     let mut text = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut text)?;
-    serde_json::from_slice(&text).map_err(io::Error::from)
+    stream.take(LONGEST).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }

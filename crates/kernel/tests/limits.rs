@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use transom_kernel::{Host, LogEvent, MOST_CONNECTIONS, Options};
 use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake, variable};
 
 use crate::support::{Net, at_most_segments, named, until};
@@ -203,4 +204,111 @@ while True: s.sendall(bytes(100000))
     program.say("on");
     until("more in flight", || net.socket().is_some_and(|socket| socket.unacked > 16));
     assert_eq!(host.report().refused, 0);
+}
+
+/// The processes of the group are in another network namespace than the one that attaches: there too the kernel is made to look.
+#[test]
+fn a_window_opens_again_in_another_namespace() {
+    let Some(net) = Net::new() else { return };
+    let sink = net.sink();
+    let pauses = [ExtensionChoice::new("pauses", || Box::new(Pauses::default()))];
+    let host = Host::attach(&net.cgroup, &pauses, false).unwrap();
+    let _sender = net.sender(&sink, true);
+    until("a hundred segments", || sink.taken() > 150_000);
+    until("it was made to look", || host.report().kicks > 10);
+}
+
+/// Nice decided by the program in the kernel: the queue stays short, where plain TCP fills it. User space hears of it now and then.
+#[test]
+fn nice_is_decided_in_the_kernel() {
+    let Some(net) = Net::new() else { return };
+    if !net.shape(20_000) {
+        return;
+    }
+    let sink = net.sink();
+    let options = Options { in_kernel: true, ..Options::default() };
+    let host = net.attach_with(&named("nice"), options);
+    let _sender = net.sender(&sink, true);
+    until("it has sent for a while", || sink.taken() > 6_000_000);
+    let report = host.report();
+    let connection = &report.connections[0];
+    println!("{connection:?}");
+    let window = &connection.limits[0];
+    assert!(window.used <= window.own && window.by.contains("in the kernel"), "{window:?}");
+    assert!(connection.layers.is_empty() && connection.events < 200);
+    // The queue takes 68 segments, and plain TCP fills it.
+    let most = (0..50).map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        net.socket().map_or(0, |socket| socket.unacked)
+    });
+    let most = most.max().unwrap();
+    assert!(most < 40, "{most} in flight");
+    let log = host.reporter().log(0, 1000);
+    let requests = log.lines.iter().filter(|line| matches!(line.event, LogEvent::Request(_)));
+    assert!(requests.count() > 0, "{log:?}");
+    let lacks = Host::attach_with(&net.cgroup, &named("vegas"), options).unwrap_err();
+    assert!(lacks.to_string().contains("`nice` only"), "{lacks}");
+}
+
+/// There is room for one connection: the next is plain TCP, and counted.
+#[test]
+fn without_room_a_connection_is_plain() {
+    let Some(net) = Net::new() else { return };
+    let sink = net.sink();
+    let host =
+        net.attach_with(&[at_most_segments(2)], Options { connections: 1, ..Options::default() });
+    let one = net.sender(&sink, true);
+    until("the first is there", || host.report().connections.len() == 1);
+    let _other = net.sender(&sink, true);
+    until("the second is there", || host.report().connections.len() == 2);
+    until("it is counted", || host.without_room() == 1);
+    assert_eq!((host.report().room, host.report().seen), (1, 2));
+    drop(one);
+    until("the first has gone", || host.report().connections.len() == 1);
+    let _third = net.sender(&sink, true);
+    until("the third has room", || host.report().connections.len() == 2);
+    assert_eq!(host.without_room(), 1);
+    for connections in [0, MOST_CONNECTIONS + 1] {
+        let options = Options { connections, ..Options::default() };
+        assert!(Host::attach_with(&net.cgroup, &[], options).is_err());
+    }
+}
+
+/// The log has what the connection asked, got and why.
+#[test]
+fn the_log_has_each_change() {
+    let Some(net) = Net::new() else { return };
+    let sink = net.sink();
+    let host = net.attach(&[at_most_segments(8)], false);
+    let sender = net.sender(&sink, true);
+    until("it sends", || sink.taken() > 1_000_000);
+    drop(sender);
+    until("it has gone", || host.report().connections.is_empty());
+    let log = host.reporter().log(0, 100_000);
+    let [opened, request, ..] = &log.lines[..] else { panic!("{log:?}") };
+    assert!(matches!(opened.event, LogEvent::Opened { limited: true, .. }), "{opened:?}");
+    let LogEvent::Request(limit) = &request.event else { panic!("{request:?}") };
+    assert_eq!((limit.variable.as_str(), limit.by.as_str()), ("cwnd", "segments"));
+    let rounds = log.lines.iter().filter(|line| matches!(line.event, LogEvent::Round(_)));
+    assert!(rounds.count() > 10);
+    assert_eq!(log.lines.last().unwrap().event, LogEvent::Closed);
+    assert!(log.lines.iter().all(|line| line.connection == opened.connection));
+}
+
+/// The same as `an_ordinary_user_limits_its_own_socket`, in Rust.
+#[test]
+fn a_controlled_socket_keeps_to_its_limit() {
+    let Some(net) = Net::new() else { return };
+    if !net.shape(20_000) {
+        return;
+    }
+    let _host = net.attach(&[], false);
+    let sink = net.sink();
+    let Some(_sender) = net.ordinary_sender(&sink) else { return };
+    let mut most = 0;
+    until("half a megabyte", || {
+        most = most.max(net.socket().map_or(0, |socket| socket.unacked));
+        sink.taken() > 500_000
+    });
+    assert!((1..=3).contains(&most), "{most} in flight");
 }

@@ -2,12 +2,15 @@
 //! --nocapture --test-threads=1`.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use transom_kernel::Options;
 use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake};
 
 use crate::support::{Net, Sink, THERE, named, until};
@@ -151,6 +154,82 @@ fn cost() {
     }
 }
 
+/// Bytes of memory that this process has.
+fn resident() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
+}
+
+/// One, 100 and 10,000 connections: the memory that each takes in user space, and how many events a second are carried while all send, and lost. The connections
+/// are this process's, so that their own memory is the kernel's.
+#[test]
+#[ignore = "takes minutes, and 21,000 descriptors"]
+fn scale() {
+    let Some(net) = Net::new() else { return };
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let listener = net.there.run(|| TcpListener::bind((THERE, 0))).unwrap().unwrap();
+    let to = listener.local_addr().unwrap();
+    for count in [1, 100, 10_000] {
+        for (name, extensions, in_kernel) in [
+            ("each round", watching(Wake::ROUND), false),
+            ("each acknowledgement", watching(Wake::ACK), false),
+            ("nice", named("nice"), false),
+            ("nice in the kernel", named("nice"), true),
+        ] {
+            let host = net.attach_with(&extensions, Options { in_kernel, ..Options::default() });
+            let before = resident();
+            let connect = || (0..count).map(|_| TcpStream::connect(to).unwrap()).collect();
+            let mut accepted = Vec::new();
+            let connected: Vec<TcpStream> = thread::scope(|scope| {
+                let accepting = scope.spawn(|| -> Vec<TcpStream> {
+                    (0..count).map(|_| listener.accept().unwrap().0).collect()
+                });
+                let connected = net.here.run(|| net.cgroup.within(connect)).unwrap().unwrap();
+                accepted = accepting.join().unwrap();
+                connected
+            });
+            until("all are there", || host.report().connections.len() == count);
+            let memory = (resident() - before) / count as f64;
+            for stream in connected.iter().chain(&accepted) {
+                stream.set_nonblocking(true).unwrap();
+            }
+            let stop = AtomicBool::new(false);
+            let (mut taken, begun, first) = (0, Instant::now(), host.report());
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let data = vec![7; 16 << 10];
+                    while !stop.load(Ordering::Relaxed) {
+                        for mut stream in &connected {
+                            let _ = stream.write(&data);
+                        }
+                    }
+                });
+                let mut buffer = vec![0; 256 << 10];
+                while begun.elapsed() < Duration::from_secs(5) {
+                    for mut stream in &accepted {
+                        taken += stream.read(&mut buffer).unwrap_or(0);
+                    }
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let (report, time) = (host.report(), begun.elapsed().as_secs_f64());
+            println!(
+                "{count} connections, {name}: {memory:.0} bytes each in user space; {:.2} Gbit/s, {:.0} events a \
+                 second, {:.0} records lost a second, {} without room",
+                taken as f64 * 8e-9 / time,
+                (report.events - first.events) as f64 / time,
+                (report.lost_records - first.lost_records) as f64 / time,
+                report.without_slot
+            );
+            drop((connected, accepted));
+            until("all have gone", || host.report().connections.is_empty());
+        }
+    }
+}
+
 struct Program(Child);
 
 impl Drop for Program {
@@ -213,7 +292,6 @@ fn nice_beside_downloads() {
         if controlled {
             net.cgroup.admit(child.id()).unwrap();
         }
-        use std::io::Write as _;
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         Program(child)
     };

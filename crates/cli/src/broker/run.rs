@@ -1,8 +1,6 @@
 //! The broker itself.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context;
 use transom_broker::daemon::{Daemon, Ended, Options};
@@ -11,7 +9,8 @@ use transom_broker::{client, metrics};
 use transom_device::serving::serve_metrics;
 
 use super::RunArgs;
-use crate::{interrupt, output};
+use crate::interrupt::StoppedBy;
+use crate::output;
 
 pub(super) fn lend(args: &RunArgs, policy: Policy) -> anyhow::Result<ExitCode> {
     let uplinks = policy.uplinks.join(", ");
@@ -19,12 +18,7 @@ pub(super) fn lend(args: &RunArgs, policy: Policy) -> anyhow::Result<ExitCode> {
     let options = Options { policy, socket: args.socket.clone(), pins: args.pins.clone() };
     let daemon = Daemon::start(options)?;
     let stopper = daemon.stopper().context("cannot prepare for signals")?;
-    let status = Arc::new(AtomicU8::new(0));
-    let told = Arc::clone(&status);
-    interrupt::handle(move |status| {
-        told.store(status, Ordering::Relaxed);
-        stopper.stop();
-    })?;
+    let stopped_by = StoppedBy::signal(move || stopper.stop())?;
     if let Some(at) = at {
         let socket = args.socket.clone();
         // As anybody else who asks.
@@ -41,7 +35,7 @@ pub(super) fn lend(args: &RunArgs, policy: Policy) -> anyhow::Result<ExitCode> {
         Ended::Stopped => Ok(ExitCode::SUCCESS),
         Ended::Interrupted => {
             output::note("leases go on; `transom broker run` takes them over");
-            Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+            Ok(stopped_by.status())
         }
     }
 }

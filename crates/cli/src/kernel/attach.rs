@@ -9,12 +9,12 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use rustix::process::{Pid, Signal, kill_process};
-use transom_kernel::{Cgroup, Host, KernelError, status};
+use transom_kernel::{Cgroup, Host, KernelError, Options, status};
 use transom_tcp::extension::ExtensionChoice;
 
 use super::Choice;
 use super::shown::summary;
+use crate::interrupt::PassedOn;
 use crate::output::{Failure, note};
 
 /// What a shell says of a program that is not there, and of one that cannot be run.
@@ -34,8 +34,15 @@ fn choices(choice: &Choice) -> anyhow::Result<Vec<ExtensionChoice>> {
 }
 
 /// Attaches, with what to do about a refusal.
-fn attached(cgroup: &Cgroup, choices: &[ExtensionChoice], existing: bool) -> anyhow::Result<Host> {
-    Host::attach(cgroup, choices, existing).map_err(|error| match error {
+fn attached(
+    cgroup: &Cgroup,
+    choices: &[ExtensionChoice],
+    choice: &Choice,
+    existing: bool,
+) -> anyhow::Result<Host> {
+    let options =
+        Options { existing, connections: choice.connections, in_kernel: choice.in_kernel };
+    Host::attach_with(cgroup, choices, options).map_err(|error| match error {
         KernelError::Refused(reason) => {
             anyhow::anyhow!("{reason}\n`transom kernel check` lists what this kernel can bound")
         }
@@ -57,15 +64,17 @@ fn served(host: &Host) -> Option<status::Server> {
 pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitCode> {
     let (name, arguments) = program.split_first().context("no program is named")?;
     let choices = choices(choice)?;
+    // Before there is anything that a signal could leave behind.
+    let passed_on = PassedOn::from_now_on()?;
     let cgroup = Cgroup::create("transom-kernel")?;
-    let host = match attached(&cgroup, &choices, false) {
+    let guard = start_guard(&cgroup).context("cannot start the guard")?;
+    let host = match attached(&cgroup, &choices, choice, false) {
         Ok(host) => host,
         Err(error) => {
             let _ = cgroup.remove(MOMENT);
             return Err(error);
         }
     };
-    let guard = start_guard(&cgroup).context("cannot start the guard")?;
     let server = served(&host);
     let started = cgroup.within(|| Command::new(name).args(arguments).spawn());
     let mut child = match started? {
@@ -81,13 +90,7 @@ pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitC
             return Err(Failure { status, message }.into());
         }
     };
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    crate::interrupt::handle(move |status| {
-        // The terminal has told the program of an interrupt itself.
-        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + Signal::TERM.as_raw()) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-    })?;
+    passed_on.to(&child);
     let status = child.wait().context("cannot wait for the program")?;
     let report = host.report();
     let failure = host.failure();
@@ -116,17 +119,25 @@ pub(super) fn attach(
 ) -> anyhow::Result<ExitCode> {
     let choices = choices(choice)?;
     let cgroup = Cgroup::open(directory)?;
-    let host = attached(&cgroup, &choices, existing)?;
     let (tell, told) = sync_channel(1);
     crate::interrupt::handle(move |status| {
         let _ = tell.send(status);
     })?;
+    let host = attached(&cgroup, &choices, choice, existing)?;
     let server = served(&host);
     note(format_args!("extensions are on the connections of {}", directory.display()));
+    let mut full = false;
     let status = loop {
         match told.recv_timeout(LOOK) {
             Ok(status) => break Some(status),
             Err(_) => {
+                if !full && host.without_room() > 0 {
+                    full = true;
+                    note(format_args!(
+                        "there are more than {} connections: the others are plain TCP; --connections takes more",
+                        choice.connections
+                    ));
+                }
                 if let Some(failure) = host.failure() {
                     note(format_args!("the sockets are not followed any more: {failure}"));
                     break None;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
+use transom_extensions::CATALOGUE;
 use transom_kernel::forms::{self, Form};
 use transom_kernel::{ConnectionReport, HostReport, Limit, status};
 
@@ -25,7 +26,8 @@ pub(super) fn summary(report: &HostReport) -> String {
         let _ = write!(text, ", {} lost", report.lost_records);
     }
     if report.without_slot > 0 {
-        let _ = write!(text, "; {} connections had no limits: too many", report.without_slot);
+        let (without, room) = (report.without_slot, report.room);
+        let _ = write!(text, "; {without} connections had no limits: there was room for {room}");
     }
     text
 }
@@ -69,6 +71,10 @@ fn table(reports: &[HostReport]) -> String {
             report.connections.len(),
             report.seen
         );
+        if report.without_slot > 0 {
+            let (without, room) = (report.without_slot, report.room);
+            let _ = writeln!(text, "  {without} had no limits: there is room for {room}");
+        }
         if report.connections.is_empty() {
             continue;
         }
@@ -156,9 +162,17 @@ fn details(connection: &ConnectionReport) -> String {
         );
     }
     for variable in &connection.without_effect {
-        let _ = write!(text, "\n  {variable}: asked, without effect on this kernel");
+        let _ = write!(text, "\n  {variable}: asked, without effect: {}", reason(variable));
     }
     text
+}
+
+/// Why a variable cannot be bounded.
+fn reason(name: &str) -> &'static str {
+    let found = forms::all().find(|(variable, _)| variable.name() == name);
+    found.map_or("", |(_, form)| match form {
+        Form::Bounded(how) | Form::Unbounded(how) => how,
+    })
 }
 
 pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
@@ -174,9 +188,14 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
                 (variable.name().into(), json!({ "bounded": bounded, "how": how }))
             })
             .collect();
-        output::json(
-            &json!({ "programs": said.is_none(), "refusal": said, "variables": variables }),
-        )?;
+        let refused: serde_json::Map<_, _> =
+            refused().into_iter().map(|(name, why)| (name.into(), json!(why))).collect();
+        output::json(&json!({
+            "programs": said.is_none(),
+            "refusal": said,
+            "variables": variables,
+            "refused": refused,
+        }))?;
     } else {
         let mut text = match &said {
             None => "The kernel takes the controller.\n".to_owned(),
@@ -192,9 +211,23 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
                 }
             }
         }
+        text += "\n\nThese extensions are refused:";
+        for (name, why) in refused() {
+            let _ = write!(text, "\n  {name:<12} {why}");
+        }
         output::line(text)?;
     }
     Ok(if takes.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The extensions of the catalogue that cannot run here, each with the reason.
+fn refused() -> Vec<(&'static str, String)> {
+    let refusal = |name: &'static str| {
+        // One that needs a parameter cannot be made without; none of them is refused.
+        let extension = transom_extensions::stack(name).ok()?.first()?.extension();
+        Some((name, forms::refusal(&*extension)?))
+    };
+    CATALOGUE.iter().filter_map(|entry| refusal(entry.name)).collect()
 }
 
 /// An error with its reasons.

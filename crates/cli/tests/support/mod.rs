@@ -136,6 +136,30 @@ pub fn installed(name: &str) -> bool {
     found
 }
 
+/// Runs a shell script in a network of its own, and gives its output. `apart` are further arguments of `unshare`. The script needs `programs`; `$1` is the
+/// command. Its directory is its own, and `prepare` fills that. `None`, and a word about it, where this system cannot: then the script ends with 99.
+#[track_caller]
+pub fn in_own_network(
+    apart: &[&str],
+    programs: &[&str],
+    prepare: impl FnOnce(&Path),
+    script: &str,
+) -> Option<String> {
+    if !["unshare"].iter().chain(programs).all(|name| installed(name)) {
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    prepare(directory.path());
+    let mut unshare = Command::new("unshare");
+    unshare.arg("--net").args(apart).args(["sh", "-c", script, "sh"]).arg(transom());
+    let ended = wait(unshare.current_dir(directory.path()));
+    if ended.code == Some(99) || ended.stderr.contains("unshare:") {
+        eprintln!("SKIPPED: this system cannot give the script what it needs: {}", ended.stderr);
+        return None;
+    }
+    Some(ended.success().text())
+}
+
 /// A file of so many bytes that do not repeat.
 pub fn content(path: &Path, bytes: usize) -> String {
     let mut state = bytes as u64;

@@ -10,7 +10,7 @@ use transom_bpf::libbpf_rs::RingBufferBuilder;
 use transom_device::namespace::Namespace;
 
 use super::*;
-use crate::layout::{ANY, RECORD, Record, flag};
+use crate::layout::{ANY, RECORD, RawEvent, Record, flag};
 
 /// Bytes of a transfer.
 const BYTES: usize = 3_000_000;
@@ -23,9 +23,25 @@ struct Course {
     narrowed: u64,
     most_in_flight: u32,
     most_own: u32,
+    /// All events.
+    told: Vec<RawEvent>,
+}
+
+/// A transfer whose acknowledgements are all reported, over a slow link with a short queue: it has losses.
+pub(super) fn reported() -> Option<Vec<RawEvent>> {
+    let asked = |cookie| Request { reported: 0xff, ..Request::none(cookie) };
+    Some(transfer_over(Some("rate 40mbit burst 8kb limit 40kb"), asked, true)?.told)
 }
 
 fn transfer(asked: impl Fn(u64) -> Request, alive: bool) -> Option<Course> {
+    transfer_over(None, asked, alive)
+}
+
+fn transfer_over(
+    link: Option<&str>,
+    asked: impl Fn(u64) -> Request,
+    alive: bool,
+) -> Option<Course> {
     let types = std::path::Path::new("/sys/kernel/btf/vmlinux");
     if !rustix::process::geteuid().is_root() || !types.exists() {
         eprintln!("SKIPPED: programs in the kernel need root, and its types (BTF)");
@@ -33,7 +49,18 @@ fn transfer(asked: impl Fn(u64) -> Request, alive: bool) -> Option<Course> {
     }
     let cgroup = Cgroup::create("transom-unit").unwrap();
     let namespace = Namespace::new().unwrap();
-    let mut programs = namespace.run(|| Programs::attach(&cgroup)).unwrap().unwrap();
+    if let Some(link) = link {
+        let mut tc = std::process::Command::new("sh");
+        tc.arg("-c").arg(format!("ip link set lo mtu 1500 && tc qdisc add dev lo root tbf {link}"));
+        let done = namespace.spawn(&mut tc).and_then(|mut child| child.wait());
+        if !done.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: tc does not shape the link");
+            cgroup.remove(Duration::from_secs(5)).unwrap();
+            return None;
+        }
+    }
+    let settings = Settings { connections: 16, nice: None };
+    let mut programs = namespace.run(|| Programs::attach(&cgroup, &settings)).unwrap().unwrap();
     let until = if alive { u64::MAX } else { 0 };
     programs.control(&Control { alive_until: until, leave_at: u64::MAX, walk: 0 }).unwrap();
     programs.enter(&cgroup).unwrap();
@@ -62,7 +89,8 @@ fn transfer(asked: impl Fn(u64) -> Request, alive: bool) -> Option<Course> {
         sent.write_all(&vec![0; BYTES]).unwrap();
         sent
     });
-    let mut course = Course { events: 0, narrowed: 0, most_in_flight: 0, most_own: 0 };
+    let mut course =
+        Course { events: 0, narrowed: 0, most_in_flight: 0, most_own: 0, told: Vec::new() };
     let mut left = BYTES;
     let mut buffer = vec![0; 1 << 16];
     while left > 0 {
@@ -71,6 +99,7 @@ fn transfer(asked: impl Fn(u64) -> Request, alive: bool) -> Option<Course> {
         for record in records.borrow_mut().drain(..) {
             let Record::Event(event) = record else { continue };
             course.events += 1;
+            course.told.push(event);
             course.narrowed += u64::from(event.flags & flag::NARROWED != 0);
             course.most_in_flight = course.most_in_flight.max(event.packets_out);
             course.most_own = course.most_own.max(event.cwnd);
@@ -79,7 +108,7 @@ fn transfer(asked: impl Fn(u64) -> Request, alive: bool) -> Option<Course> {
     drop(writer.join().unwrap());
     drop(programs);
     cgroup.remove(Duration::from_secs(5)).unwrap();
-    println!("{course:?}");
+    println!("{} events, {} narrowed", course.events, course.narrowed);
     Some(course)
 }
 

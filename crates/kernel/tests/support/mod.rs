@@ -1,8 +1,9 @@
 //! Two namespaces, a program that sends and one that receives, and what `ss` says of their sockets.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Lines, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
-use transom_kernel::{Cgroup, Host};
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake, variable};
+use transom_kernel::{Cgroup, Controlled, Host, Options};
+use transom_tcp::extension::{
+    Event, Extension, ExtensionChoice, Limits, Variable, View, Wake, variable,
+};
 
 /// What is waited for comes within this time, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -130,7 +133,11 @@ impl Net {
     }
 
     pub(crate) fn attach(&self, extensions: &[ExtensionChoice], existing: bool) -> Host {
-        self.here.run(|| Host::attach(&self.cgroup, extensions, existing)).unwrap().unwrap()
+        self.attach_with(extensions, Options { existing, ..Options::default() })
+    }
+
+    pub(crate) fn attach_with(&self, extensions: &[ExtensionChoice], options: Options) -> Host {
+        self.here.run(|| Host::attach_with(&self.cgroup, extensions, options)).unwrap().unwrap()
     }
 
     /// Who receives in the second namespace.
@@ -150,16 +157,38 @@ impl Net {
 
     /// A program in the first namespace that sends as much as it can; in the control group or not.
     pub(crate) fn sender(&self, sink: &Sink, controlled: bool) -> Sender {
-        let mut command = this_program("send");
+        self.started(this_program("send"), sink, controlled).unwrap()
+    }
+
+    /// The same by an ordinary user, in the group, and with a limit of three segments of its own; `None` where that user cannot read this program.
+    pub(crate) fn ordinary_sender(&self, sink: &Sink) -> Option<Sender> {
+        let mut command = this_program("send-controlled");
+        command.uid(65_534).gid(65_534);
+        match self.started(command, sink, true) {
+            Ok(sender) => Some(sender),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                eprintln!("SKIPPED: an ordinary user cannot read this program");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn started(
+        &self,
+        mut command: Command,
+        sink: &Sink,
+        controlled: bool,
+    ) -> std::io::Result<Sender> {
         command.stdin(Stdio::piped()).arg("--nocapture");
         command.env("TRANSOM_KERNEL_TO", sink.address.to_string());
-        let mut child = self.here.spawn(&mut command).unwrap();
+        let mut child = self.here.spawn(&mut command)?;
         if controlled {
             self.cgroup.admit(child.id()).unwrap();
         }
         let mut words = child.stdin.take().unwrap();
         words.write_all(b"go\n").unwrap();
-        Sender { child, words: RefCell::new(words) }
+        Ok(Sender { child, words: RefCell::new(words) })
     }
 
     /// A program of Python in the control group, which gets the sink's address and port; `None` without Python.
@@ -219,11 +248,19 @@ fn this_program(role: &str) -> Command {
 #[test]
 fn started_again() {
     match std::env::var(ROLE).as_deref() {
-        Ok("send") => {
+        Ok(role @ ("send" | "send-controlled")) => {
             let mut word = String::new();
             std::io::stdin().read_line(&mut word).unwrap();
             let to: SocketAddr = std::env::var("TRANSOM_KERNEL_TO").unwrap().parse().unwrap();
             let mut stream = TcpStream::connect(to).unwrap();
+            if role == "send-controlled" {
+                let controlled = Controlled::new(stream).unwrap();
+                assert_eq!(controlled.limit_of(Variable::Cwnd).unwrap(), None);
+                controlled.limit(Variable::Cwnd, Some(3 * 1448)).unwrap();
+                assert_eq!(controlled.limit_of(Variable::Cwnd).unwrap(), Some(3 * 1448));
+                controlled.limit(Variable::Rto, Some(1)).unwrap_err();
+                stream = controlled.into_stream();
+            }
             let data = vec![7; 1 << 16];
             thread::spawn(move || {
                 // With this word it sends no more.

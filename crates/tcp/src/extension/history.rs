@@ -129,6 +129,13 @@ impl History {
         }
     }
 
+    /// Some acknowledgements were missed: those before the gap are dropped, so that the last ones are never taken for those that are missing.
+    pub(crate) fn forget_acks(&mut self) {
+        if let Some(acks) = &mut self.acks {
+            acks.clear();
+        }
+    }
+
     /// Notes that a message, or the part of it before `upto`, is acknowledged.
     pub(crate) fn note_acknowledged(&mut self, record: &Sent, upto: Pos, now: Instant) {
         if let Some(messages) = &mut self.messages {

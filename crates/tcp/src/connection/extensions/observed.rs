@@ -142,9 +142,12 @@ impl ObservedLayers {
         any
     }
 
-    /// Counts acknowledgements that were not reported, so that extensions find that they have missed some.
+    /// Counts acknowledgements that were not reported, so that extensions find that they have missed some. The list of acknowledgements begins anew.
     pub fn missed(&mut self, acks: u64) {
-        self.host.shared.acks_seen += acks;
+        if acks > 0 {
+            self.host.shared.acks_seen += acks;
+            self.host.shared.history.forget_acks();
+        }
     }
 
     /// When the clock wakes the first layer, if it wakes any. The caller calls [`wake`](Self::wake) at that time.
