@@ -16,7 +16,9 @@ use transom_trace::Capture;
 
 use crate::output::{line, note, stdout_error};
 
-/// Show an event log, as lines of JSON, or the connections of a packet capture. `plot` draws either, `convert` writes a log in another format.
+/// Show an event log or a packet capture, draw it, or convert it
+///
+/// A log is shown as lines of JSON. Of a capture (pcap or pcapng) the connections are listed.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -33,11 +35,11 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// The log, as --log writes it, or a capture (pcap or pcapng), whose connections are listed.
+    /// The log, as --log writes it, or a capture
     #[arg(required = true)]
     file: Option<PathBuf>,
 
-    /// Show this connection only, by the number that it has in the file.
+    /// Show this connection only, by the number that it has in the file
     #[arg(long, value_name = "NUMBER")]
     connection: Option<u64>,
 }

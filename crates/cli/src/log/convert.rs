@@ -11,26 +11,25 @@ use transom_trace::convert::{ConvertError, Format, Log, annotate};
 use crate::features::Feature;
 use crate::output::note;
 
-/// Write an event log in another format.
+/// Write an event log in another format
 ///
 /// The endings of the names say which: .tlog, .jsonl or .ndjson, .qlog or .sqlog, .pcapng, .parquet, .arrow. Each can be read again, and gives
 /// the same log. With --capture, the output is a copy of that capture, in which each packet that the host sent has the decision as a comment.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   transom log convert get.tlog get.qlog
-  transom log convert get.tlog get.parquet && duckdb -c \"select event, count(*) from 'get.parquet' group by event\"
+  transom log convert get.tlog get.parquet
   transom log convert get.tlog out.pcapng --capture seen.pcapng
 
 docs/formats.md describes the formats.")]
 pub(super) struct ConvertArgs {
-    /// The log.
+    /// The log
     input: PathBuf,
 
-    /// The output.
+    /// The output
     output: PathBuf,
 
-    /// Copy this capture (pcapng) of the same connections, with the log's records as comments on their packets. Everything else in it stays as
-    /// it is, such as a block with TLS secrets.
+    /// Copy this capture (pcapng) of the same connections, with the log's records as comments on their packets
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }

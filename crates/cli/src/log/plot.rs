@@ -12,7 +12,7 @@ use super::{Opened, open};
 use crate::features::Feature;
 use crate::output::note;
 
-/// Draw sequence, windows and round-trip time over time, of an event log or a packet capture.
+/// Draw sequence, windows and round-trip time of an event log or a packet capture
 ///
 /// A capture (pcap or pcapng) may be of any program's TCP. Its picture is that of tcptrace: segments, what was sent again, acknowledgements,
 /// SACK blocks and the receive window; then bytes in flight, round-trip times and throughput.
@@ -23,14 +23,14 @@ use crate::output::note;
   transom log seen.pcap                       lists the connections
   transom log plot seen.pcap -o seen.svg --connection 2")]
 pub(super) struct PlotArgs {
-    /// The log, as --log writes it, or a capture.
+    /// The log, as --log writes it, or a capture
     file: PathBuf,
 
-    /// The output: a picture of one connection (.svg, .png), or a page of all (.html).
+    /// The output: a picture of one connection (.svg, .png), or a page of all (.html)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Draw this connection only, by the number that it has in the file [default of a picture: the one with most data].
+    /// Draw this connection only, by the number that it has in the file [default of a picture: the one with most data]
     #[arg(long, value_name = "NUMBER")]
     connection: Option<u64>,
 }
