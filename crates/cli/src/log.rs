@@ -1,17 +1,24 @@
-//! `transom log`: an event log, as lines of JSON, as a page or as a picture.
+//! `transom log`: an event log or a packet capture: shown, drawn, or written in another format.
 
-use std::io::{self, BufWriter, Write};
+mod convert;
+mod plot;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
-use transom_report::event_log::EventLog;
+use anyhow::Context;
+use transom_report::capture::Captured;
 use transom_stack::log::Line;
 use transom_stack::log::file::{self, Entry};
+use transom_trace::Capture;
 
-use crate::output::{note, stdout_error};
+use crate::output::{line, note, stdout_error};
 
-/// Show an event log, as lines of JSON. With `plot`, draw it.
+/// Show an event log or a packet capture, draw it, or convert it
+///
+/// A log is shown as lines of JSON. Of a capture (pcap or pcapng) the connections are listed.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -19,6 +26,8 @@ use crate::output::{note, stdout_error};
   transom get http://10.9.0.1:8000/x -o x --log get.tlog
   transom log get.tlog | jq 'select(.event == \"retransmitted\")'
   transom log plot get.tlog -o get.html
+  transom log convert get.tlog get.qlog
+  transom log seen.pcapng
 
 docs/event-log.md describes the contents. A line reports how many records are missing."
 )]
@@ -26,82 +35,83 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// The log, as --log writes it.
+    /// The log, as --log writes it, or a capture
     #[arg(required = true)]
     file: Option<PathBuf>,
 
-    /// Show this connection only, by the number that it has in the log.
+    /// Show this connection only, by the number that it has in the file
     #[arg(long, value_name = "NUMBER")]
     connection: Option<u64>,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Draw sequence, windows and round-trip time over time.
-    Plot(PlotArgs),
+    Plot(plot::PlotArgs),
+    Convert(convert::ConvertArgs),
 }
 
-#[derive(clap::Args)]
-struct PlotArgs {
-    /// The log, as --log writes it.
-    file: PathBuf,
-
-    /// The output: a picture of one connection (.svg), or a page of all (.html).
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-
-    /// Draw this connection only, by the number that it has in the log [default of a picture: the one with most data].
-    #[arg(long, value_name = "NUMBER")]
-    connection: Option<u64>,
+/// A file that is a log or a capture.
+enum Opened {
+    Log(Vec<Entry>),
+    Capture(Capture),
 }
 
 /// Shows it.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(Command::Plot(args)) = args.command {
-        return plot(&args);
+    if let Some(command) = args.command {
+        return match command {
+            Command::Plot(args) => plot::plot(&args),
+            Command::Convert(args) => convert::convert(&args),
+        };
     }
     let path = args.file.unwrap_or_default();
     let name = path.display();
-    let entries = read(&path)?;
-    let unknown = entries.iter().filter(|entry| entry.record.is_err()).count();
-    show(&entries, args.connection).map_err(stdout_error)?;
-    if unknown > 0 {
-        note(format_args!("{name}: {unknown} records that this version does not know"));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
-    let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-    let (_, entries) = file::read(&bytes).with_context(|| name.to_string())?;
-    Ok(entries)
-}
-
-/// Draws it.
-fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
-    let (name, output) = (args.file.display(), args.output.display());
-    let extension = args.output.extension().and_then(|extension| extension.to_str());
-    let is_page = match extension {
-        Some("html") => true,
-        Some("svg") => false,
-        _ => bail!("{output}: the name must end in .svg or .html"),
-    };
-    let mut log = EventLog::new(&read(&args.file)?);
-    if let Some(number) = args.connection {
-        log = log.only(number).with_context(|| format!("{name} has no connection {number}"))?;
-    }
-    let contents = if is_page {
-        transom_report::render(&log.data(&name.to_string()))
-    } else {
-        let picture = log.picture().with_context(|| format!("{name} has no connection"))?;
-        if log.len() > 1 {
-            note(format_args!("{name} has {} connections; {output} shows one", log.len()));
+    match open(&path)? {
+        Opened::Log(entries) => {
+            let unknown = entries.iter().filter(|entry| entry.record.is_err()).count();
+            show(&entries, args.connection).map_err(stdout_error)?;
+            if unknown > 0 {
+                note(format_args!("{name}: {unknown} records that this version does not know"));
+            }
         }
-        picture.file()
-    };
-    std::fs::write(&args.output, contents).with_context(|| format!("cannot write {output}"))?;
+        Opened::Capture(capture) => {
+            let mut captured = Captured::new(capture);
+            captured.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
+            if let Some(number) = args.connection {
+                let missing = || format!("{name} has no connection {number}");
+                captured = captured.only(number).with_context(missing)?;
+            }
+            for text in captured.list() {
+                line(text)?;
+            }
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a log, or a capture: by how the file begins.
+fn open(path: &Path) -> anyhow::Result<Opened> {
+    let name = path.display();
+    let failed = || format!("cannot read {name}");
+    let mut file = File::open(path).with_context(failed)?;
+    let mut magic = Vec::new();
+    (&mut file).take(file::MAGIC.len() as u64).read_to_end(&mut magic).with_context(failed)?;
+    // The file may be a pipe, which cannot be read twice.
+    let is_log = magic == file::MAGIC;
+    let mut file = io::Cursor::new(magic).chain(BufReader::with_capacity(1 << 18, file));
+    if is_log {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(failed)?;
+        let (_, entries) = file::read(&bytes).with_context(|| name.to_string())?;
+        return Ok(Opened::Log(entries));
+    }
+    match Capture::read(file) {
+        Ok(capture) => Ok(Opened::Capture(capture)),
+        Err(transom_trace::file::FileError::Magic) => {
+            anyhow::bail!("{name} is no event log of Transom, and no capture (pcap or pcapng)")
+        }
+        Err(error) => Err(error).with_context(failed),
+    }
 }
 
 fn show(entries: &[Entry], connection: Option<u64>) -> io::Result<()> {

@@ -9,6 +9,7 @@ mod support;
 
 mod arguments;
 mod broker;
+mod captures;
 mod classroom;
 mod consent;
 mod demo;
@@ -19,6 +20,7 @@ mod full_disk;
 mod gallery;
 mod interface_gone;
 mod kernel;
+mod kernel_captured;
 mod kernel_side;
 mod lab;
 mod nice_rsync;

@@ -79,7 +79,7 @@ fn a_log_is_drawn() {
     run(["log", "plot", &log, "-o", &picture]).success();
     let text = fs::read_to_string(&picture).unwrap();
     assert!(text.starts_with("<svg xmlns") && text.contains("Sent data"), "{text}");
-    run(["log", "plot", &log, "-o", &other]).fails_with(1, "must end in .svg or .html");
+    run(["log", "plot", &log, "-o", &other]).fails_with(1, "must end in .svg, .png or .html");
     let unknown = ["log", "plot", &log, "-o", &picture, "--connection", "77"];
     run(unknown).fails_with(1, "has no connection 77");
     // The log itself, as lines, as before.

@@ -10,7 +10,7 @@
 //!   run.json               the manifest: which run, what came of it, and the other files' sizes and hashes
 //!   scenario.toml          the scenario with everything written out
 //!   flows.parquet          the flows' series; likewise links and completions
-//!   flows.csv              the same for those who have no Parquet at hand
+//!   flows.csv              the same for those who have no Parquet at hand: the names of the columns, then the rows
 //! ```
 //!
 //! In a build without the feature `parquet` the first is `flows.table`, the same as text. Every build reads text; only a build with the feature

@@ -84,14 +84,31 @@ const transomReport = (() => {
   };
 
   // How far the values reach that a point stands for.
-  const drawSpread = (now) => (u) => {
+  const drawSpread = (now, kind) => (u) => {
     const chart = now();
     const { ctx } = u, arm = 4 * devicePixelRatio;
     ctx.save();
     chart.curves.forEach((curve, c) => {
       if (!curve.low || !u.series[c + 1].show) return;
-      ctx.strokeStyle = colour(curve.hue);
+      ctx.strokeStyle = ctx.fillStyle = colour(curve.hue);
       ctx.lineWidth = 1.5 * devicePixelRatio;
+      const known = curve.x.map((at, i) => i).filter((i) => curve.low[i] != null && curve.high[i] != null);
+      // Over numbers a band, with nothing outside of the chart; over names, and for a single point, bars.
+      if (curve.drawn === "line" && kind !== "names" && known.length > 1) {
+        const place = (i, ys) => [u.valToPos(curve.x[i], "x", true), u.valToPos(ys[i], "y", true)];
+        ctx.save();
+        ctx.beginPath();
+        ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+        ctx.clip();
+        ctx.globalAlpha = 0.16;
+        ctx.beginPath();
+        known.forEach((i) => ctx.lineTo(...place(i, curve.low)));
+        known.reverse().forEach((i) => ctx.lineTo(...place(i, curve.high)));
+        ctx.closePath();
+        ctx.fill();
+        ctx.restore();
+        return;
+      }
       curve.x.forEach((at, i) => {
         if (curve.low[i] == null || curve.high[i] == null) return;
         if (at < u.scales.x.min || at > u.scales.x.max) return;
@@ -215,6 +232,34 @@ const transomReport = (() => {
     ticks: { stroke: () => colour("line"), width: 1 },
   });
 
+  // The file that the point nearest to a place in the chart leads to, if one is near.
+  const linkAt = (u, chart, left, top) => {
+    let [nearest, found] = [NEAR, null];
+    chart.curves.forEach((curve, c) => {
+      if (!curve.links || !u.series[c + 1].show) return;
+      curve.x.forEach((at, i) => {
+        if (curve.y[i] == null || !curve.links[i]) return;
+        const far = Math.hypot(u.valToPos(at, "x") - left, u.valToPos(curve.y[i], "y") - top);
+        if (far < nearest) [nearest, found] = [far, curve.links[i]];
+      });
+    });
+    return found;
+  };
+
+  // A click on a point leads to its run; a drag zooms, as everywhere.
+  const follow = (plot, now) => {
+    let pressed = null;
+    plot.over.addEventListener("mousedown", (event) => { pressed = [event.clientX, event.clientY]; });
+    plot.over.addEventListener("click", (event) => {
+      if (pressed && Math.hypot(event.clientX - pressed[0], event.clientY - pressed[1]) > 3) return;
+      const link = linkAt(plot, now(), event.offsetX, event.offsetY);
+      if (link) location.href = link;
+    });
+    plot.over.addEventListener("mousemove", (event) => {
+      plot.over.style.cursor = linkAt(plot, now(), event.offsetX, event.offsetY) ? "pointer" : "";
+    });
+  };
+
   const height = (width) => (width < 600 ? 260 : 320);
 
   // A curve that shows fewer points than were recorded says so: a deep zoom is not the whole truth.
@@ -266,10 +311,11 @@ const transomReport = (() => {
         dataIdx: shownRow(now),
         points: { size: 7 },
       },
-      hooks: { draw: [drawSpread(now), drawMarkers(now)] },
+      hooks: { draw: [drawSpread(now, across.kind), drawMarkers(now)] },
     }, data, holder);
     plot.extent = extents[holder.dataset.section];
     noteThinning(chart, holder);
+    if (chart.curves.some((curve) => curve.links)) follow(plot, now);
     return plot;
   };
 

@@ -147,8 +147,11 @@ pub struct Series {
     pub hue: Hue,
     /// Its points, in the order of time.
     pub points: Points,
-    /// The range of the values of a point, down and up: drawn as error bars. Empty, or one for each point.
+    /// The range of the values of a point, down and up: drawn as a band around a line over numbers, and as error bars otherwise. Empty, or one
+    /// for each point.
     pub spread: Points,
+    /// The file that a click on a point leads to, relative to the page. Empty, or one for each point; an empty text leads nowhere.
+    pub links: Vec<String>,
 }
 
 /// Events at a time and a height.
@@ -274,7 +277,8 @@ impl Chart {
         hue: Hue,
         points: Points,
     ) -> Chart {
-        self.series.push(Series { name: name.into(), style, hue, points, spread: Points::new() });
+        let (spread, links) = (Points::new(), Vec::new());
+        self.series.push(Series { name: name.into(), style, hue, points, spread, links });
         self
     }
 

@@ -46,6 +46,7 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
         },
         points: thinned(&series.points),
         spread: &series.spread,
+        links: &series.links,
         total: seen(&series.points),
     });
     let markers = chart.markers.iter().map(|markers| Curve {
@@ -58,6 +59,7 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
         },
         points: thinned(&markers.points),
         spread: &[],
+        links: &[],
         total: seen(&markers.points),
     });
     let curves: Vec<Curve<'_>> = series.chain(markers).collect();
@@ -84,6 +86,7 @@ struct Curve<'a> {
     drawn: &'static str,
     points: Vec<(f64, f64)>,
     spread: &'a [(f64, f64)],
+    links: &'a [String],
     total: usize,
 }
 
@@ -120,6 +123,9 @@ impl Curve<'_> {
             };
             object.insert("low".into(), bound(|(low, _)| *low).into());
             object.insert("high".into(), bound(|(_, high)| *high).into());
+        }
+        if let (false, Some(object)) = (self.links.is_empty(), curve.as_object_mut()) {
+            object.insert("links".into(), json!(self.links));
         }
         curve
     }

@@ -10,14 +10,12 @@ const MOST_NAMES: usize = 6;
 
 /// The subject of a band: "goodput of bulk1, bulk2".
 pub fn quantity(band: &Band) -> String {
+    format!("{} of {}", measure(band), subject(band))
+}
+
+/// The measure of a band and its statistic, without whose: "goodput (sum)".
+pub fn measure(band: &Band) -> String {
     let quantity = &band.quantity;
-    let of = match (&quantity.link, &quantity.flows[..]) {
-        (Some(link), _) => link.to_string(),
-        (None, [first, .., last]) if quantity.flows.len() > MOST_NAMES => {
-            format!("{first} … {last} ({} flows)", quantity.flows.len())
-        }
-        (None, flows) => flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    };
     let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
     let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
     let until = match (quantity.reaches, quantity.stays_above) {
@@ -25,7 +23,19 @@ pub fn quantity(band: &Band) -> String {
         (None, Some(level)) => format!("time until lasting {level} of "),
         (None, None) => String::new(),
     };
-    format!("{until}{}{statistic} of {of}", name(quantity.measure))
+    format!("{until}{}{statistic}", name(quantity.measure))
+}
+
+/// The link or the flows that a band is about: "bulk1, bulk2".
+pub fn subject(band: &Band) -> String {
+    let quantity = &band.quantity;
+    match (&quantity.link, &quantity.flows[..]) {
+        (Some(link), _) => link.to_string(),
+        (None, [first, .., last]) if quantity.flows.len() > MOST_NAMES => {
+            format!("{first} … {last} ({} flows)", quantity.flows.len())
+        }
+        (None, flows) => flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// The measured value, with its unit.

@@ -7,6 +7,7 @@
 //! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
 //! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
 //! | an event log | [`event_log::EventLog`] |
+//! | a packet capture | [`capture::Captured`] |
 //! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
 //!
 //! [`render()`] turns it into a page that needs no network, no server and no other file. The text is HTML
@@ -37,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+pub mod capture;
 pub mod connections;
 mod data;
 mod decimate;
@@ -79,6 +81,8 @@ pub(crate) use number::short_as;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
 pub use plot::{plot, plot_sized};
+#[cfg(feature = "png")]
+pub use png::png;
 pub use svg::Svg;
 pub(crate) use svg::{Anchor, text_width};
 pub(crate) use ticks::logarithmic_ticks;

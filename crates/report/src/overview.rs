@@ -2,20 +2,22 @@
 
 mod axis;
 mod charts;
+mod heat;
 mod measured;
+mod profiles;
 mod stored;
 
 use std::collections::BTreeMap;
 
 use transom_lab::run::Judgement;
-use transom_lab::scenario::Setting;
+use transom_lab::scenario::{Name, Setting};
 
 use crate::labels;
 use crate::run::{bounds, verdict};
 use crate::statistics::Summary;
 use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
-pub use stored::of_store;
+pub use stored::{main_numbers, of_store};
 
 /// The most failed runs that are listed; the table of all has the others.
 const MOST_FAILED: usize = 50;
@@ -63,6 +65,8 @@ struct RunOfSweep {
     judgements: Vec<Judgement>,
     /// Whether all of it holds; none if something is not known yet.
     passed: Option<bool>,
+    /// The profiles of its flows, if they differ.
+    profiles: BTreeMap<Name, String>,
 }
 
 impl Overview {
@@ -72,6 +76,7 @@ impl Overview {
         let mut blocks = Vec::new();
         blocks.extend(self.failed().map(Block::Table));
         blocks.push(Block::Table(self.all()));
+        blocks.extend(heat::maps(self, &measured).into_iter().map(Block::Drawing));
         blocks.extend(measured.iter().map(|one| Block::Table(self.numbers(one))));
         let (done, planned, seeds) = (self.runs.len(), self.planned, self.seeds.len());
         let counted = |count: usize, what: &str| {
@@ -94,7 +99,7 @@ impl Overview {
             lead: lead.join(" "),
             verdict: self.verdict(),
             blocks,
-            sections: charts::sections(&self.points, &measured),
+            sections: charts::sections(self, &measured),
             command: self.command.clone(),
             command_note: format!("With transom {}.", self.version),
             ..ReportData::default()
@@ -118,6 +123,11 @@ impl Overview {
             text += &format!(" {} are not finished.", missing + waiting);
         }
         Some(Verdict { passed: false, text })
+    }
+
+    /// The page of a point's first run.
+    fn page_of(&self, point: usize) -> Option<&str> {
+        self.runs.iter().find(|run| run.point == point).map(|run| run.page.as_str())
     }
 
     fn settings(&self, point: usize) -> String {

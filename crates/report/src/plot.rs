@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::data::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style};
+use super::data::{Chart, HorizontalAxis, Hue, Points, Section, Series, Shape, Style};
 use super::svg::{Anchor, Svg, text_width};
 use super::{MOST_POINTS, decimate, logarithmic_ticks, short, ticks};
 
@@ -80,8 +80,12 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
             _ => series.points.clone(),
         };
         let hue = series.hue.name();
+        let is_band = has_band(across, series);
+        if is_band {
+            band(&mut svg, &frame, series);
+        }
         for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
-            if series.style != Style::Bars {
+            if series.style != Style::Bars && !is_band {
                 error_bar(&mut svg, &frame, series.hue, *x, (*low, *high));
             }
         }
@@ -300,6 +304,31 @@ fn path(frame: &Frame, points: &[(f64, f64)], steps: bool) -> String {
         before = Some(y);
     }
     path
+}
+
+/// Whether the spread of a curve is a band: over numbers, between two points at least. Over names there is nothing between two points.
+fn has_band(across: &HorizontalAxis, series: &Series) -> bool {
+    let known = series.spread.iter().filter(|(low, high)| low.is_finite() && high.is_finite());
+    series.style == Style::Line
+        && !matches!(across, HorizontalAxis::Names { .. })
+        && known.count() > 1
+}
+
+/// The area between the low and the high ends.
+fn band(svg: &mut Svg, frame: &Frame, series: &Series) {
+    let ends = series.points.iter().zip(&series.spread);
+    let known = ends.filter(|(_, (low, high))| low.is_finite() && high.is_finite());
+    let known: Vec<(f64, f64, f64)> = known
+        .map(|((x, _), (low, high))| (frame.across(*x), frame.up(*low), frame.up(*high)))
+        .collect();
+    let mut path = String::new();
+    let low = known.iter().map(|(x, low, _)| (*x, *low));
+    let high = known.iter().rev().map(|(x, _, high)| (*x, *high));
+    for (number, (x, y)) in low.chain(high).enumerate() {
+        let _ = write!(path, "{}{x:.1} {y:.1}", if number == 0 { "M" } else { "L" });
+    }
+    path.push('Z');
+    svg.path(&format!("band f-{}", series.hue.name()), &path);
 }
 
 fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, f64)) {

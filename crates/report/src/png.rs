@@ -30,7 +30,7 @@ static FONT_DATABASE: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
 ///
 /// # Errors
 /// If it is no picture (text that is no XML) or too large for memory.
-pub(super) fn png(svg: &Svg) -> io::Result<Vec<u8>> {
+pub fn png(svg: &Svg) -> io::Result<Vec<u8>> {
     let options = usvg::Options {
         fontdb: FONT_DATABASE.clone(),
         font_family: "DejaVu Sans".into(),

@@ -59,6 +59,25 @@ impl Svg {
         );
     }
 
+    /// A rectangle whose colour is as strong as `shade`, from 0 to 1.
+    pub(crate) fn shaded(&mut self, class: &str, at: (f64, f64), size: (f64, f64), shade: f64) {
+        let ((x, y), (width, height)) = (at, size);
+        put!(
+            self,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill-opacity=\"{shade:.2}\"/>"
+        );
+    }
+
+    /// What follows, until [`Svg::end_link`], leads to a file beside the page or below it.
+    pub(crate) fn link(&mut self, path: &str) {
+        put!(self, "<a href=\"{}\">", escape(path));
+    }
+
+    /// Ends what [`Svg::link`] began.
+    pub(crate) fn end_link(&mut self) {
+        self.body.push_str("</a>");
+    }
+
     /// A circle.
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
         let (x, y) = at;
@@ -176,7 +195,7 @@ const LIGHT: [(Hue, &str); 6] = [
 ];
 
 /// The light colours of everything else.
-const COLOURS: &str = "text{fill:#1b1f24}.halo{stroke:#fff}.muted{fill:#5a6472}.wire{stroke:#9aa5b3}.node{fill:#f6f7f9;stroke:#5a6472}\
+const COLOURS: &str = ".band{fill-opacity:.16;stroke:none}text{fill:#1b1f24}.halo{stroke:#fff}.muted{fill:#5a6472}.wire{stroke:#9aa5b3}.node{fill:#f6f7f9;stroke:#5a6472}\
     .router{fill:#5a6472;stroke:#5a6472}.grid{stroke:#e8ebef}.axis{stroke:#d9dee5}.s-text{stroke:#5a6472}.f-text{fill:#5a6472}";
 
 /// The style that light and dark share; the page's style sheet has it too.

@@ -1,23 +1,13 @@
-//! Tables as comma-separated values (RFC 4180, with comments before the head).
+//! Tables as comma-separated values (RFC 4180).
 //!
-//! Each file begins with the seed and the scenario that made it, in comments: lines that begin with `#`. Then come the names of the
-//! columns, and the rows. A cell that has no value is empty. No name or number needs quotes.
+//! The first line has the names of the columns. A cell that has no value is empty. No name or number needs quotes. The scenario lies beside the
+//! table, as `scenario.toml`, and `run.json` has the seed.
 
 use super::column::Table;
-use crate::scenario::Resolved;
 use std::io::{self, Write};
 
 /// Writes a table.
-pub(super) fn write<T: Table>(
-    to: &mut impl Write,
-    scenario: &Resolved,
-    seed: u64,
-    owners: &[T::Owner],
-) -> io::Result<()> {
-    writeln!(to, "# seed = {seed}")?;
-    for line in scenario.to_toml().lines() {
-        writeln!(to, "{}{line}", if line.is_empty() { "#" } else { "# " })?;
-    }
+pub(super) fn write<T: Table>(to: &mut impl Write, owners: &[T::Owner]) -> io::Result<()> {
     let keys = T::KEYS.iter().map(|(name, _)| *name);
     let columns: Vec<_> = T::columns().iter().filter(|column| !column.is_bytes()).collect();
     let names: Vec<&str> = keys.chain(columns.iter().map(|column| column.name)).collect();

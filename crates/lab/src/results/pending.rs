@@ -85,9 +85,9 @@ impl Pending {
             ("transom.seed", planned.seed.to_string()),
             ("transom.scenario", toml),
         ];
-        self.table::<Flows>(run, &made_by, &seen.flows)?;
-        self.table::<Completions>(run, &made_by, &seen.flows)?;
-        self.table::<Links>(run, &made_by, &seen.links)?;
+        self.table::<Flows>(&made_by, &seen.flows)?;
+        self.table::<Completions>(&made_by, &seen.flows)?;
+        self.table::<Links>(&made_by, &seen.links)?;
         let manifest = Manifest {
             format: FORMAT,
             id: planned.id,
@@ -115,15 +115,13 @@ impl Pending {
 
     fn table<T: Table>(
         &self,
-        run: Run<'_>,
         made_by: &[(&str, String)],
         owners: &[T::Owner],
     ) -> Result<(), StoreError>
     where
         T::Owner: Sync,
     {
-        let (scenario, seed) = (&run.variant.resolved, run.planned.seed);
-        self.file(&file_name::<T>("csv"), |to| csv::write::<T>(to, scenario, seed, owners))?;
+        self.file(&file_name::<T>("csv"), |to| csv::write::<T>(to, owners))?;
         #[cfg(feature = "parquet")]
         return self.file(&file_name::<T>(PARQUET), |to| {
             super::parquet::write::<T>(to, made_by, owners).map_err(std::io::Error::other)

@@ -16,6 +16,22 @@ pub(super) struct Axis {
     pub(super) places: Vec<f64>,
 }
 
+/// The two axes of a map: the settings of a sweep that has exactly two with several values each.
+pub(super) fn two(points: &[Point]) -> Option<[Axis; 2]> {
+    let first = points.first()?;
+    let mut axes = (0..first.settings.len()).map(|number| {
+        let values: Vec<&str> = points
+            .iter()
+            .map(|point| point.settings.get(number).map_or("", |setting| &setting.value))
+            .collect();
+        let path = first.settings.get(number).map_or("", |setting| &setting.path);
+        (of_values(number, path, &values), values.iter().any(|value| Some(value) != values.first()))
+    });
+    let mut several = axes.by_ref().filter(|(_, several)| *several).map(|(axis, _)| axis);
+    let two = [several.next()?, several.next()?];
+    several.next().is_none().then_some(two)
+}
+
 /// The axis to draw over: of those that are numbers the one with the most values, else the one with the most values. None if
 /// nothing is swept.
 pub(super) fn axis(points: &[Point]) -> Option<Axis> {

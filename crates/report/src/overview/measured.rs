@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use transom_lab::run::Judgement;
+use transom_lab::scenario::{Band, Name};
 
 use super::RunOfSweep;
 use crate::labels;
@@ -14,7 +15,12 @@ const MOST_EACH: usize = 4;
 /// A measure, and its values at each point.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
+    /// What it is and of what: "goodput (sum) of bulk1, bulk2: ltcp".
     pub(super) label: String,
+    /// What it is; measures of flows with the same text share a chart.
+    pub(super) chart: String,
+    /// Of what, as the name of a curve; empty if the chart is about nothing else.
+    pub(super) curve: String,
     pub(super) unit: &'static str,
     /// By the points' numbers.
     pub(super) points: BTreeMap<usize, AtPoint>,
@@ -40,11 +46,13 @@ impl Measured {
         let mut all: Vec<Measured> = Vec::new();
         for run in runs {
             for judgement in &run.judgements {
-                for (label, value) in parts(judgement) {
+                for (part, value) in parts(judgement, &run.profiles) {
+                    let Part { label, chart, curve } = part;
                     let (factor, unit) = scale(judgement.band.unit());
                     let found = all.iter().position(|one| one.label == label && one.unit == unit);
                     let number = found.unwrap_or_else(|| {
-                        all.push(Measured { label, unit, points: BTreeMap::new() });
+                        let points = BTreeMap::new();
+                        all.push(Measured { label, chart, curve, unit, points });
                         all.len() - 1
                     });
                     let Some(measured) = all.get_mut(number) else { continue };
@@ -61,35 +69,67 @@ impl Measured {
     }
 }
 
+/// What a value is; see [`Measured`].
+struct Part {
+    label: String,
+    chart: String,
+    curve: String,
+}
+
+impl Part {
+    fn of(band: &Band, profiles: &BTreeMap<Name, String>) -> Part {
+        let (mut chart, mut curve) = (labels::measure(band), labels::subject(band));
+        let mut known = band.quantity.flows.iter().map(|flow| profiles.get(flow));
+        if let Some(Some(first)) = known.next()
+            && known.all(|one| one == Some(first))
+        {
+            curve += &format!(": {first}");
+        }
+        if band.quantity.link.is_some() {
+            chart += &format!(" of {}", std::mem::take(&mut curve));
+            return Part { label: chart.clone(), chart, curve };
+        }
+        Part { label: format!("{chart} of {curve}"), chart, curve }
+    }
+
+    fn relative(self, to: &str) -> Part {
+        let Part { label, chart, curve } = self;
+        Part { label: label + to, chart: chart + to, curve }
+    }
+}
+
 /// The values of a band, with what they are: one, or one for each flow.
-fn parts(judgement: &Judgement) -> Vec<(String, f64)> {
+fn parts(judgement: &Judgement, profiles: &BTreeMap<Name, String>) -> Vec<(Part, f64)> {
     let Judgement { band, values, .. } = judgement;
-    let mut label = labels::quantity(band);
-    if let Some(other) = &band.relative_to {
-        let mut divisor = band.clone();
-        divisor.quantity = other.clone();
-        let divisor = labels::quantity(&divisor);
-        label += &if divisor == label {
+    let relative = band.relative_to.as_ref().map(|other| {
+        let divisor = Band { quantity: other.clone(), ..band.clone() };
+        if labels::quantity(&divisor) == labels::quantity(band) {
             " relative to another point".into()
         } else {
-            format!(" relative to {divisor}")
-        };
-    }
+            format!(" relative to {}", labels::quantity(&divisor))
+        }
+    });
+    let part = |band: &Band| match &relative {
+        Some(to) => Part::of(band, profiles).relative(to),
+        None => Part::of(band, profiles),
+    };
     let flows = &band.quantity.flows;
     match values[..] {
         [] => Vec::new(),
-        [value] => vec![(label, value)],
+        [value] => vec![(part(band), value)],
         _ if values.len() <= MOST_EACH && values.len() == flows.len() => {
-            let one = |flow: &transom_lab::scenario::Name| {
+            let one = |flow: &Name| {
                 let mut single = band.clone();
                 single.quantity.flows = vec![flow.clone()];
-                labels::quantity(&single)
+                part(&single)
             };
             flows.iter().map(one).zip(values.iter().copied()).collect()
         }
         _ => {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            vec![(format!("mean {label}"), mean)]
+            let Part { label, chart, curve } = part(band);
+            let (label, chart) = (format!("mean {label}"), format!("mean {chart}"));
+            vec![(Part { label, chart, curve }, mean)]
         }
     }
 }

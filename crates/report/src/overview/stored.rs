@@ -2,14 +2,16 @@
 
 use rayon::prelude::*;
 use transom_lab::results::{Store, StoreError, StoredRun};
-use transom_lab::run::{Judgement, judge};
-use transom_lab::scenario::{Band, Direction, Measure, Quantity, Resolved, Statistic, Time};
+use transom_lab::run::{Judgement, Observations, judge};
+use transom_lab::scenario::{Band, Direction, Measure, Name, Quantity, Resolved, Statistic, Time};
 
-use super::{Overview, Point, RunOfSweep};
+use super::{Overview, Point, RunOfSweep, profiles};
 use crate::{REPORT, ReportData};
 
 /// As many links are measured where nothing is expected.
 const MOST_LINKS: usize = 3;
+/// As many groups of flows with a profile of their own are measured where nothing is expected.
+const MOST_GROUPS: usize = 5;
 
 /// The page of all runs of a results directory; none if there is no run in it.
 ///
@@ -43,10 +45,10 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
         .par_iter()
         .map(|run| {
             let manifest = run.manifest();
+            let scenario = run.scenario()?;
+            let profiles = profiles::of(&scenario);
             let judgements: Vec<Judgement> = if nothing_expected {
-                let mut scenario = run.scenario()?;
-                scenario.expect = of_interest(&scenario);
-                judge(&scenario, &run.observations()?)
+                main_numbers(&scenario, &run.observations()?)
             } else {
                 manifest.judgements().cloned().collect()
             };
@@ -57,6 +59,7 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
                 page: format!("{directory}/{REPORT}"),
                 judgements,
                 passed: manifest.passed(),
+                profiles,
             })
         })
         .collect::<Result<_, StoreError>>()?;
@@ -101,9 +104,17 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
     }))
 }
 
+/// The main numbers of a run, for a scenario without expectations: goodput of all flows and of those of each profile, fairness, and the use
+/// and the queue of the links with a rate.
+pub fn main_numbers(scenario: &Resolved, seen: &Observations) -> Vec<Judgement> {
+    let mut scenario = scenario.clone();
+    scenario.expect = of_interest(&scenario);
+    judge(&scenario, seen)
+}
+
 /// The default measurements of a scenario without expectations: goodput, fairness, and the use of the links with a rate.
 fn of_interest(scenario: &Resolved) -> Vec<Band> {
-    let band = |measure, statistic, link: Option<&transom_lab::scenario::Name>| Band {
+    let band = |measure, statistic, link: Option<&Name>| Band {
         quantity: Quantity {
             measure,
             flows: match link {
@@ -126,7 +137,15 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
         claim: None,
         relative_to: None,
     };
-    let mut bands = vec![band(Measure::Goodput, Some(Statistic::Sum), None)];
+    let all = band(Measure::Goodput, Some(Statistic::Sum), None);
+    let of_group = |(_, flows): (String, Vec<Name>)| {
+        let mut band = all.clone();
+        band.quantity.flows = flows;
+        band
+    };
+    let groups = profiles::groups(scenario);
+    let mut bands: Vec<Band> = groups.into_iter().take(MOST_GROUPS).map(of_group).collect();
+    bands.push(all.clone());
     if scenario.flows.len() > 1 {
         bands.push(band(Measure::Jain, None, None));
     }

@@ -49,7 +49,8 @@ fn run(point: usize, seed: u64, megabits: f64) -> RunOfSweep {
         judgement(timeouts, vec![0.0, 0.0], true),
     ];
     let page = format!("{point}-{seed}/report.html");
-    RunOfSweep { point, seed, page, judgements, passed: Some(passed) }
+    let profiles = BTreeMap::new();
+    RunOfSweep { point, seed, page, judgements, passed: Some(passed), profiles }
 }
 
 fn points(path: &str, values: &[&str]) -> Vec<Point> {
@@ -219,4 +220,110 @@ fn nothing_at_all_is_a_page() {
     let data = overview(Vec::new(), Vec::new()).data();
     assert!(data.sections.is_empty() && data.verdict.is_none());
     assert!(crate::render(&data).contains("<h2>Runs</h2>"));
+}
+
+fn two_settings(delays: &[&str], rates: &[&str]) -> Vec<Point> {
+    let mut all = Vec::new();
+    for delay in delays {
+        for rate in rates {
+            let setting =
+                |path: &str, value: &str| Setting { path: path.into(), value: value.into() };
+            let settings = vec![setting("delay", delay), setting("rate", rate)];
+            all.push(Point { point: all.len() + 1, settings });
+        }
+    }
+    all
+}
+
+fn maps(data: &ReportData) -> Vec<&crate::Drawing> {
+    let drawing = data.blocks.iter().filter_map(|block| match block {
+        Block::Drawing(drawing) => Some(drawing),
+        Block::Table(_) => None,
+    });
+    drawing.collect()
+}
+
+#[test]
+fn two_swept_values_are_a_map_whose_fields_lead_to_runs() {
+    let points = two_settings(&["1ms", "5ms", "9ms"], &["1Mbit/s", "2Mbit/s", "3Mbit/s"]);
+    let runs = (1..=9).map(|point| run(point, 1, point as f64)).collect();
+    let data = overview(points, runs).data();
+    let maps = maps(&data);
+    assert_eq!(maps.len(), 3, "one for each measure");
+    let map = maps[0];
+    assert_eq!(map.title, "goodput (sum) of bulk1, bulk2 over delay (ms) and rate (Mbit/s)");
+    assert!(map.alternative.ends_with("from 1 to 9 (Mbit/s)."), "{}", map.alternative);
+    let svg = map.picture.file();
+    // Point 1 is at the lower left and palest, point 9 at the upper right and darkest.
+    let place = |text: &str| {
+        let at = svg.find(text).unwrap_or_else(|| panic!("{text}"));
+        let rest = &svg[at..];
+        let number = |key: &str| -> f64 {
+            let from = rest.find(key).unwrap() + key.len();
+            rest[from..].split('"').next().unwrap().parse().unwrap()
+        };
+        (number(" x=\""), number(" y=\""), number("fill-opacity=\""))
+    };
+    let (first, last) = (place("href=\"1-1/report.html\""), place("href=\"9-1/report.html\""));
+    assert!(first.0 < last.0 && first.1 > last.1, "{first:?} {last:?}");
+    assert_eq!((first.2, last.2), (0.06, 0.62));
+    // Two values are better seen as curves.
+    let points = two_settings(&["1ms", "5ms", "9ms"], &["1Mbit/s", "2Mbit/s"]);
+    let runs = (1..=6).map(|point| run(point, 1, point as f64)).collect();
+    assert!(self::maps(&overview(points, runs).data()).is_empty());
+}
+
+#[test]
+fn flows_share_a_chart_and_have_their_profiles() {
+    let with = |point: usize, seed: u64| {
+        let mut run = run(point, seed, 6.0);
+        for (flow, profile) in [("bulk1", "ltcp"), ("bulk2", "cubic")] {
+            run.profiles.insert(Name::new(flow).unwrap(), profile.into());
+        }
+        run
+    };
+    let runs = vec![with(1, 1), with(1, 2), with(2, 1), with(2, 2)];
+    let data = overview(points("delay", &["1ms", "2ms"]), runs).data();
+    let charts = &data.sections[0].charts;
+    let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
+    assert_eq!(titles, ["goodput (sum) of bulk1, bulk2", "timeouts"]);
+    let names: Vec<&str> = charts[1].series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["bulk1: ltcp", "bulk2: cubic"]);
+    assert_eq!(charts[1].series[1].links, ["1-1/report.html", "2-1/report.html"]);
+    // The interval over the seeds is a band in the picture, and the page knows where a click leads.
+    let svg = crate::plot(&data.sections[0], &charts[0]).file();
+    assert!(svg.contains("class=\"band f-blue\""), "{svg}");
+    assert!(crate::render(&data).contains("\"links\":[\"1-1/report.html\",\"2-1/report.html\"]"));
+}
+
+#[test]
+fn main_numbers_are_of_each_profile_and_of_all() {
+    let text = r#"
+        [scenario]
+        name = "test"
+        duration = "1s"
+        [topology]
+        kind = "dumbbell"
+        pairs = 2
+        bottleneck = { rate = "10Mbit/s" }
+        [[flows]]
+        name = "a"
+        from = "sender"
+        to = "receiver"
+        kind = "bulk"
+        profile = { tcp = "ltcp" }
+        [[flows]]
+        name = "b"
+        from = "sender"
+        to = "receiver"
+        kind = "bulk"
+        profile = { tcp = "cubic" }
+    "#;
+    let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = scenario.sweep().next().unwrap().resolved;
+    let groups = profiles::groups(&scenario);
+    let groups: Vec<(&str, usize)> =
+        groups.iter().map(|(profile, flows)| (profile.as_str(), flows.len())).collect();
+    assert_eq!(groups, [("ltcp", 2), ("cubic", 2)]);
+    assert_eq!(profiles::of(&scenario)[&Name::new("b2").unwrap()], "cubic");
 }

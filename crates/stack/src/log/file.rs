@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 64;
 
-const MAGIC: [u8; 8] = *b"TRANSLOG";
+/// How a file begins.
+pub const MAGIC: [u8; 8] = *b"TRANSLOG";
 const VERSION: u16 = 1;
 
 /// The header at the beginning of a file.

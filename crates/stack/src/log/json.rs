@@ -1,6 +1,6 @@
 //! Records as lines of JSON, for people and programs that are in no hurry. The keys are in docs/event-log.md.
 
-use super::record::{EndedBy, LayerFate, Values};
+use super::record::Values;
 use super::{FlowEvent, Record, What};
 use core::fmt::{self, Write};
 use transom_tcp::extension::Decider;
@@ -12,44 +12,6 @@ pub struct Line<'a> {
     pub record: &'a Record,
     /// Its number.
     pub sequence: u64,
-}
-
-fn event(event: FlowEvent) -> &'static str {
-    match event {
-        FlowEvent::Acknowledged => "ack",
-        FlowEvent::Arrived => "data",
-        FlowEvent::Sent => "sent",
-        FlowEvent::Retransmitted => "retransmitted",
-        FlowEvent::Lost => "lost",
-        FlowEvent::Recovery => "recovery",
-        FlowEvent::TimedOut => "timeout",
-        FlowEvent::Undone => "undone",
-    }
-}
-
-fn fate(fate: LayerFate) -> &'static str {
-    match fate {
-        LayerFate::Attached => "attached",
-        LayerFate::Detached => "detached",
-        LayerFate::Panicked => "panicked",
-        LayerFate::Overran => "overran",
-        LayerFate::Nonsense => "nonsense",
-        LayerFate::Gone => "gone",
-        LayerFate::Protocol => "protocol",
-        LayerFate::NotAttached => "not-attached",
-        LayerFate::Restless => "restless",
-        LayerFate::Orphaned => "orphaned",
-    }
-}
-
-fn error(error: EndedBy) -> &'static str {
-    match error {
-        EndedBy::Refused => "refused",
-        EndedBy::Reset => "reset",
-        EndedBy::TimedOut => "timed-out",
-        EndedBy::Aborted => "aborted",
-        EndedBy::Other => "other",
-    }
 }
 
 /// A string in quotes (RFC 8259 section 7).
@@ -112,7 +74,7 @@ impl fmt::Display for Line<'_> {
         let Record { at, connection, state: now, phase: how, limited_by, what } = self.record;
         let name = match what {
             What::Opened { .. } => "opened",
-            What::Flow(what, _) => event(*what),
+            What::Flow(what, _) => what.name(),
             What::State { .. } => "state",
             What::Request { .. } => "request",
             What::Layer { .. } => "layer",
@@ -128,7 +90,7 @@ impl fmt::Display for Line<'_> {
             What::Flow(what, told) => values(f, *what, told)?,
             What::State { from, error: ended } => {
                 write!(f, ",\"from\":\"{}\"", from.name())?;
-                write!(f, ",\"error\":{}", Maybe(ended.map(|ended| Quoted(error(ended)))))?;
+                write!(f, ",\"error\":{}", Maybe(ended.map(|ended| Quoted(ended.name()))))?;
             }
             What::Request { variable, ruling } => {
                 let low = Maybe(ruling.requested.map(|asked| asked.low()));
@@ -145,7 +107,7 @@ impl fmt::Display for Line<'_> {
                 write!(f, ",\"conflict\":{}", ruling.conflict)?;
             }
             What::Layer { layer, fate: became, name } => {
-                let (layer, became) = (Maybe(*layer), fate(*became));
+                let (layer, became) = (Maybe(*layer), became.name());
                 write!(f, ",\"layer\":{layer},\"name\":{},\"fate\":\"{became}\"", Quoted(name))?;
             }
         }

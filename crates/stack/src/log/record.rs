@@ -168,6 +168,83 @@ pub enum RecordError {
     Field(&'static str),
 }
 
+impl FlowEvent {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [FlowEvent; 8] = [
+        FlowEvent::Acknowledged,
+        FlowEvent::Arrived,
+        FlowEvent::Sent,
+        FlowEvent::Retransmitted,
+        FlowEvent::Lost,
+        FlowEvent::Recovery,
+        FlowEvent::TimedOut,
+        FlowEvent::Undone,
+    ];
+
+    /// Its name in logs as text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FlowEvent::Acknowledged => "ack",
+            FlowEvent::Arrived => "data",
+            FlowEvent::Sent => "sent",
+            FlowEvent::Retransmitted => "retransmitted",
+            FlowEvent::Lost => "lost",
+            FlowEvent::Recovery => "recovery",
+            FlowEvent::TimedOut => "timeout",
+            FlowEvent::Undone => "undone",
+        }
+    }
+}
+
+impl EndedBy {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [EndedBy; 5] =
+        [EndedBy::Refused, EndedBy::Reset, EndedBy::TimedOut, EndedBy::Aborted, EndedBy::Other];
+
+    /// Its name in logs as text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EndedBy::Refused => "refused",
+            EndedBy::Reset => "reset",
+            EndedBy::TimedOut => "timed-out",
+            EndedBy::Aborted => "aborted",
+            EndedBy::Other => "other",
+        }
+    }
+}
+
+impl LayerFate {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [LayerFate; 10] = [
+        LayerFate::Attached,
+        LayerFate::Detached,
+        LayerFate::Panicked,
+        LayerFate::Overran,
+        LayerFate::Nonsense,
+        LayerFate::Gone,
+        LayerFate::Protocol,
+        LayerFate::NotAttached,
+        LayerFate::Restless,
+        LayerFate::Orphaned,
+    ];
+
+    /// Its name in logs as text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LayerFate::Attached => "attached",
+            LayerFate::Detached => "detached",
+            LayerFate::Panicked => "panicked",
+            LayerFate::Overran => "overran",
+            LayerFate::Nonsense => "nonsense",
+            LayerFate::Gone => "gone",
+            LayerFate::Protocol => "protocol",
+            LayerFate::NotAttached => "not-attached",
+            LayerFate::Restless => "restless",
+            LayerFate::Orphaned => "orphaned",
+        }
+    }
+}
+
 const OPENED: u8 = 1;
 const STATE: u8 = 10;
 const REQUEST: u8 = 11;

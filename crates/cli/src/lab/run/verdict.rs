@@ -8,9 +8,13 @@ use transom_lab::emulate::Record;
 use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
 use transom_lab::run::Judgement;
 use transom_report::labels;
+use transom_report::overview::main_numbers;
 
 use super::super::emulation;
 use crate::output;
+
+/// Of so many runs without expectations the main numbers are shown. The page has those of more.
+const MOST_NUMBERS: usize = 24;
 
 /// How it is shown.
 pub(super) struct Shown {
@@ -30,7 +34,7 @@ pub(super) fn show(
     shown: &Shown,
 ) -> anyhow::Result<bool> {
     let seeds = runs.iter().any(|run| run.seed != runs.first().map_or(run.seed, |one| one.seed));
-    let mut all_hold = true;
+    let (mut all_hold, mut expects) = (true, false);
     let mut listed = Vec::new();
     let mut waiting = 0;
     for run in runs {
@@ -46,6 +50,7 @@ pub(super) fn show(
         };
         let manifest = stored.manifest();
         all_hold &= manifest.passed() != Some(false);
+        expects |= manifest.judgements().next().is_some();
         let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
         all_hold &= record.as_ref().is_none_or(|record| record.failed().next().is_none());
         waiting += manifest.waiting();
@@ -53,6 +58,11 @@ pub(super) fn show(
             listed.push(summary(&stored, record.as_ref()));
         } else {
             output::line(report(manifest, shown.points, seeds))?;
+            if manifest.judgements().next().is_none() && runs.len() <= MOST_NUMBERS {
+                for number in main_numbers(&stored.scenario()?, &stored.observations()?) {
+                    output::line(format_args!("  {}", described(&number)))?;
+                }
+            }
             for line in record.iter().flat_map(emulation::lines) {
                 output::line(format_args!("  {line}"))?;
             }
@@ -70,6 +80,9 @@ pub(super) fn show(
     if waiting > 0 {
         let bands = if waiting == 1 { "band waits" } else { "bands wait" };
         output::line(format_args!("{waiting} {bands} for runs that are not here."))?;
+    }
+    if runs.len() > MOST_NUMBERS && !expects {
+        output::line("The page of the sweep (index.html) has the numbers of all points.")?;
     }
     if !runs.is_empty() {
         output::line(format_args!("Results are in {}.", store.directory().display()))?;
@@ -114,7 +127,7 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let bands = manifest.bands.iter().map(|one| &one.band);
     let all = bands.chain(manifest.comparisons.iter().map(|one| &one.band));
     let _ = match all.filter(|band| band.expects()).count() {
-        0 => write!(text, "done; nothing was expected"),
+        0 => write!(text, "done"),
         all => write!(text, "{held} of {all} bands hold"),
     };
     for judgement in manifest.judgements() {

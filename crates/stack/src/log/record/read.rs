@@ -32,31 +32,6 @@ const LIMITS: [LimitedBy; 5] = [
     LimitedBy::Pacing,
     LimitedBy::VirtualWindow,
 ];
-const FLOW_EVENTS: [FlowEvent; 8] = [
-    FlowEvent::Acknowledged,
-    FlowEvent::Arrived,
-    FlowEvent::Sent,
-    FlowEvent::Retransmitted,
-    FlowEvent::Lost,
-    FlowEvent::Recovery,
-    FlowEvent::TimedOut,
-    FlowEvent::Undone,
-];
-const ENDS: [EndedBy; 5] =
-    [EndedBy::Refused, EndedBy::Reset, EndedBy::TimedOut, EndedBy::Aborted, EndedBy::Other];
-const LAYER_FATES: [LayerFate; 10] = [
-    LayerFate::Attached,
-    LayerFate::Detached,
-    LayerFate::Panicked,
-    LayerFate::Overran,
-    LayerFate::Nonsense,
-    LayerFate::Gone,
-    LayerFate::Protocol,
-    LayerFate::NotAttached,
-    LayerFate::Restless,
-    LayerFate::Orphaned,
-];
-
 /// Takes a record apart from its beginning.
 struct Reader<'a> {
     left: &'a [u8],
@@ -126,7 +101,7 @@ impl Record {
         let state = nth(&STATES, state, "state")?;
         let phase = nth(&PHASES, phase, "phase")?;
         let limited_by = nth(&LIMITS, limited_by, "limit")?;
-        let flow = FLOW_EVENTS.into_iter().find(|&event| event as u8 == kind);
+        let flow = FlowEvent::ALL.into_iter().find(|&event| event as u8 == kind);
         let what = match (kind, flow) {
             (_, Some(event)) => What::Flow(event, Values::decode(&mut body)),
             (OPENED, _) => {
@@ -139,7 +114,7 @@ impl Record {
                 let from = nth(&STATES, body.u8(), "former state")?;
                 let error = match body.u8().checked_sub(1) {
                     None => None,
-                    Some(index) => Some(nth(&ENDS, index, "error")?),
+                    Some(index) => Some(nth(&EndedBy::ALL, index, "error")?),
                 };
                 What::State { from, error }
             }
@@ -171,7 +146,7 @@ fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
 
 fn decode_layer(body: &mut Reader<'_>) -> Result<What, RecordError> {
     let [fate, len, _, _] = body.take();
-    let fate = nth(&LAYER_FATES, fate, "fate")?;
+    let fate = nth(&LayerFate::ALL, fate, "fate")?;
     let layer = Some(body.u32()).filter(|&layer| layer != NO_LAYER);
     let name: [u8; NAME] = body.take();
     let name = name.get(..usize::from(len)).ok_or(RecordError::Field("name"))?;

@@ -1,0 +1,106 @@
+//! `transom log plot`: the connections of an event log or of a packet capture, as a page or a picture.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use transom_report::capture::Captured;
+use transom_report::event_log::EventLog;
+use transom_report::{ReportData, Svg};
+
+use super::{Opened, open};
+use crate::features::Feature;
+use crate::output::note;
+
+/// Draw sequence, windows and round-trip time of an event log or a packet capture
+///
+/// A capture (pcap or pcapng) may be of any program's TCP. Its picture is that of tcptrace: segments, what was sent again, acknowledgements,
+/// SACK blocks and the receive window; then bytes in flight, round-trip times and throughput.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  transom log plot get.tlog -o get.html
+  tcpdump -i eth0 -s 100 -w seen.pcap tcp
+  transom log seen.pcap                       lists the connections
+  transom log plot seen.pcap -o seen.svg --connection 2")]
+pub(super) struct PlotArgs {
+    /// The log, as --log writes it, or a capture
+    file: PathBuf,
+
+    /// The output: a picture of one connection (.svg, .png), or a page of all (.html)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Draw this connection only, by the number that it has in the file [default of a picture: the one with most data]
+    #[arg(long, value_name = "NUMBER")]
+    connection: Option<u64>,
+}
+
+/// The forms of the output.
+enum Form {
+    Page,
+    Svg,
+    Png,
+}
+
+/// Draws it.
+pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
+    let (name, output) = (args.file.display(), args.output.display());
+    let extension = args.output.extension().and_then(|extension| extension.to_str());
+    let form = match extension {
+        Some("html") => Form::Page,
+        Some("svg") => Form::Svg,
+        Some("png") => {
+            Feature::Png.need()?;
+            Form::Png
+        }
+        _ => bail!("{output}: the name must end in .svg, .png or .html"),
+    };
+    let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
+    let (data, picture, count, shown): (ReportData, Option<Svg>, usize, String) =
+        match open(&args.file)? {
+            Opened::Log(entries) => {
+                let mut log = EventLog::new(&entries);
+                if let Some(number) = args.connection {
+                    log = log.only(number).with_context(chosen)?;
+                }
+                (log.data(&name.to_string()), log.picture(), log.len(), "one".into())
+            }
+            Opened::Capture(capture) => {
+                let mut captured = Captured::new(capture);
+                captured.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
+                if let Some(number) = args.connection {
+                    captured = captured.only(number).with_context(chosen)?;
+                }
+                let shown = captured.shown().map_or("none".into(), |shown| {
+                    format!(
+                        "connection {shown}, which has most data (`transom log {name}` lists them)"
+                    )
+                });
+                (captured.data(&name.to_string()), captured.picture(), captured.len(), shown)
+            }
+        };
+    if count == 0 {
+        bail!("{name} has no TCP connection");
+    }
+    if count > 1 && !matches!(form, Form::Page) {
+        note(format_args!("{name} has {count} connections; {output} shows {shown}"));
+    }
+    let picture = || picture.as_ref().with_context(|| format!("{name} has no connection"));
+    let contents = match form {
+        Form::Page => transom_report::render(&data).into_bytes(),
+        Form::Svg => picture()?.file().into_bytes(),
+        Form::Png => png(picture()?)?,
+    };
+    std::fs::write(&args.output, contents).with_context(|| format!("cannot write {output}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "png")]
+fn png(picture: &Svg) -> anyhow::Result<Vec<u8>> {
+    transom_report::png(picture).context("cannot make the PNG file")
+}
+
+#[cfg(not(feature = "png"))]
+fn png(_: &Svg) -> anyhow::Result<Vec<u8>> {
+    Err(Feature::Png.missing())
+}

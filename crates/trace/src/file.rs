@@ -1,0 +1,347 @@
+//! Capture files: pcap, with times in micro- or nanoseconds, and pcapng, of either byte order.
+//!
+//! [`Blocks`] gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
+//! a packet comes with its [`Frame`]. The lengths of a block are checked before anything is read by them. A block that makes no sense is
+//! counted and left out; a file that ends early gives what there is ([`Blocks::damage`]).
+
+use std::io::{self, Read};
+
+use pcap_parser::pcapng::{
+    Block, EPB_MAGIC, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, SHB_MAGIC, SPB_MAGIC,
+};
+use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::{PcapHeader, parse_block_be, parse_block_le, parse_pcap_header};
+use transom_tcp::time::Instant;
+
+/// The longest block that is read: far more than any packet, and little enough for any memory.
+const LONGEST: u32 = 1 << 26;
+/// The length of the header of a pcap file.
+const PCAP_HEADER: usize = 24;
+
+/// Why a file is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It does not begin as one.
+    #[error("this is neither a pcap nor a pcapng file")]
+    Magic,
+    /// It cannot be read.
+    #[error("cannot read the capture")]
+    Io(#[from] io::Error),
+}
+
+/// A packet of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// When it was captured, since 1970-01-01 00:00 UTC.
+    pub at: Instant,
+    /// How it begins: a LINKTYPE value of the registry of the pcap format.
+    pub link: u16,
+    /// The bytes that the capture kept.
+    pub bytes: &'a [u8],
+    /// How long the packet was, in bytes; never less than what was kept.
+    pub original: u32,
+    /// The number of the interface in its section; zero in a pcap file.
+    pub interface: u32,
+}
+
+/// A part of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The block, or the record of a pcap file, as it stands in the file. The header of a pcap file is no item.
+    pub raw: &'a [u8],
+    /// The packet in it, if it has one.
+    pub frame: Option<Frame<'a>>,
+    /// Whether its numbers begin with the high byte.
+    pub big_endian: bool,
+    /// Whether it is a block of pcapng.
+    pub is_block: bool,
+}
+
+impl Item<'_> {
+    /// The comments on a packet. Those that are no text are left out.
+    pub fn comments(&self) -> Vec<String> {
+        let Some(Block::EnhancedPacket(packet)) = self.block() else { return Vec::new() };
+        let comments = packet.options.iter().filter(|one| one.code == OptionCode::Comment);
+        comments.filter_map(|one| one.as_str().ok().map(str::to_owned)).collect()
+    }
+
+    /// The name of the interface that the block describes, if it does.
+    pub fn interface_name(&self) -> Option<String> {
+        match self.block()? {
+            Block::InterfaceDescription(one) => Some(one.if_name()?.ok()?.to_owned()),
+            _ => None,
+        }
+    }
+
+    fn block(&self) -> Option<Block<'_>> {
+        if !self.is_block {
+            return None;
+        }
+        let parsed =
+            if self.big_endian { parse_block_be(self.raw) } else { parse_block_le(self.raw) };
+        Some(parsed.ok()?.1)
+    }
+}
+
+/// An interface of a pcapng section.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: u16,
+    /// Units of a second; none if they are none.
+    resolution: Option<u64>,
+    /// Seconds to add.
+    offset: i64,
+    snap_len: u32,
+}
+
+/// The two forms of captures.
+#[derive(Debug)]
+enum Form {
+    Pcap(PcapHeader),
+    PcapNg { big_endian: bool, interfaces: Vec<Interface> },
+}
+
+/// A capture file, block by block.
+#[derive(Debug)]
+pub struct Blocks<R> {
+    reader: R,
+    form: Form,
+    /// The block at hand. Its first bytes may have been read already.
+    block: Vec<u8>,
+    begun: bool,
+    ended: bool,
+    bad_blocks: u64,
+    cut: bool,
+    too_long: Option<u32>,
+}
+
+impl<R: Read> Blocks<R> {
+    /// Begins to read. A buffer around the reader saves time.
+    ///
+    /// # Errors
+    /// If the file is no capture, or cannot be read.
+    pub fn new(mut reader: R) -> Result<Self, FileError> {
+        let mut block = Vec::new();
+        fill(&mut reader, &mut block, 4)?;
+        let big = || u32::from_be_bytes(block.first_chunk().copied().unwrap_or_default());
+        let form = if block.len() == 4 && big() == SHB_MAGIC {
+            Form::PcapNg { big_endian: false, interfaces: Vec::new() }
+        } else {
+            fill(&mut reader, &mut block, PCAP_HEADER)?;
+            let (_, header) = parse_pcap_header(&block).map_err(|_| FileError::Magic)?;
+            block.clear();
+            Form::Pcap(header)
+        };
+        let begun = !block.is_empty();
+        Ok(Blocks {
+            reader,
+            form,
+            block,
+            begun,
+            ended: false,
+            bad_blocks: 0,
+            cut: false,
+            too_long: None,
+        })
+    }
+
+    /// Whether the file is one of pcapng.
+    pub fn is_pcapng(&self) -> bool {
+        matches!(self.form, Form::PcapNg { .. })
+    }
+
+    /// The next block; none at the end of the file.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn next_item(&mut self) -> io::Result<Option<Item<'_>>> {
+        if !self.next_bytes()? {
+            return Ok(None);
+        }
+        Ok(Some(match &mut self.form {
+            Form::Pcap(header) => {
+                let frame = pcap_frame(header, &self.block);
+                let big_endian = header.is_bigendian();
+                Item { raw: &self.block, frame, big_endian, is_block: false }
+            }
+            Form::PcapNg { big_endian, interfaces } => {
+                let big_endian = *big_endian;
+                let frame = match pcapng_frame(&self.block, big_endian, interfaces) {
+                    Ok(frame) => frame,
+                    Err(Bad) => {
+                        self.bad_blocks += 1;
+                        None
+                    }
+                };
+                Item { raw: &self.block, frame, big_endian, is_block: true }
+            }
+        }))
+    }
+
+    /// The damage of the file, in sentences. Complete only at its end.
+    pub fn damage(&self) -> Vec<String> {
+        let mut damage = Vec::new();
+        if self.bad_blocks > 0 {
+            damage.push(format!("{} blocks make no sense and were left out.", self.bad_blocks));
+        }
+        if self.cut {
+            damage.push("The file ends in the middle of a block.".into());
+        }
+        if let Some(length) = self.too_long {
+            damage.push(format!(
+                "A block claims to have {length} bytes. The rest of the file was not read."
+            ));
+        }
+        damage
+    }
+
+    /// Reads the bytes of the next block.
+    fn next_bytes(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        self.ended = true;
+        if !std::mem::take(&mut self.begun) {
+            self.block.clear();
+        }
+        let head = match &self.form {
+            Form::Pcap(header) if header.is_modified_format() => 24,
+            Form::Pcap(_) => 16,
+            Form::PcapNg { .. } => 12,
+        };
+        fill(&mut self.reader, &mut self.block, head)?;
+        if self.block.len() < head {
+            self.cut = !self.block.is_empty();
+            return Ok(false);
+        }
+        let (whole, least) = match &mut self.form {
+            Form::Pcap(header) => {
+                let kept = word(&self.block, 8, header.is_bigendian());
+                (kept.saturating_add(head as u32), head as u32)
+            }
+            Form::PcapNg { big_endian, .. } => {
+                // A section says in which order its bytes are. Its type reads the same both ways.
+                if word(&self.block, 0, true) == SHB_MAGIC {
+                    *big_endian = word(&self.block, 8, true) == 0x1A2B_3C4D;
+                }
+                (word(&self.block, 4, *big_endian), 12)
+            }
+        };
+        let unaligned = self.is_pcapng() && !whole.is_multiple_of(4);
+        if whole < least || whole > LONGEST || unaligned {
+            self.too_long = Some(whole);
+            return Ok(false);
+        }
+        fill(&mut self.reader, &mut self.block, whole as usize)?;
+        if self.block.len() < whole as usize {
+            self.cut = true;
+            return Ok(false);
+        }
+        self.ended = false;
+        Ok(true)
+    }
+}
+
+/// Reads until there are this many bytes, or the file ends. Memory is taken as the bytes come.
+fn fill(reader: &mut impl Read, bytes: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    let missing = length.saturating_sub(bytes.len());
+    reader.take(missing as u64).read_to_end(bytes).map(drop)
+}
+
+/// A number of 32 bits.
+fn word(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
+    let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk().copied()).unwrap_or_default();
+    if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
+/// Nanoseconds since 1970, of ticks of which there are `resolution` in a second.
+fn time(ticks: u64, resolution: u64, offset: i64) -> Instant {
+    let nanos = i128::from(ticks) * 1_000_000_000 / i128::from(resolution.max(1));
+    let nanos = nanos + i128::from(offset) * 1_000_000_000;
+    Instant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+}
+
+fn pcap_frame<'a>(header: &PcapHeader, record: &'a [u8]) -> Option<Frame<'a>> {
+    let big = header.is_bigendian();
+    let [seconds, part, kept, original] = [0, 4, 8, 12].map(|at| word(record, at, big));
+    let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+    let ticks = u64::from(seconds) * resolution + u64::from(part);
+    let bytes = record.get(record.len().checked_sub(kept as usize)?..)?;
+    Some(Frame {
+        at: time(ticks, resolution, 0),
+        // The upper bits say how long the check sequences of frames are.
+        link: header.network.0 as u16,
+        bytes,
+        original: original.max(kept),
+        interface: 0,
+    })
+}
+
+/// Units of a second: a power of two if the highest bit is set, else of ten. The library takes no power of two.
+fn resolution(option: u8) -> Option<u64> {
+    let power = u32::from(option & 0x7f);
+    if option & 0x80 == 0 { 10u64.checked_pow(power) } else { 1u64.checked_shl(power) }
+}
+
+/// Seconds to add to each time. The library reads them in one byte order only.
+fn offset(interface: &InterfaceDescriptionBlock<'_>, big_endian: bool) -> i64 {
+    let found = interface.options.iter().find(|one| one.code == OptionCode::IfTsoffset);
+    let bytes = found.and_then(|one| one.as_bytes().ok()?.first_chunk().copied());
+    let bytes: [u8; 8] = bytes.unwrap_or_default();
+    if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
+}
+
+/// A block that makes no sense.
+struct Bad;
+
+fn pcapng_frame<'a>(
+    raw: &'a [u8],
+    big_endian: bool,
+    interfaces: &mut Vec<Interface>,
+) -> Result<Option<Frame<'a>>, Bad> {
+    let kind = word(raw, 0, big_endian);
+    if kind == SHB_MAGIC {
+        interfaces.clear();
+        return Ok(None);
+    }
+    if ![IDB_MAGIC, EPB_MAGIC, SPB_MAGIC].contains(&kind) {
+        return Ok(None);
+    }
+    let parsed = if big_endian { parse_block_be(raw) } else { parse_block_le(raw) };
+    let interface = |number: u32| interfaces.get(number as usize).copied().ok_or(Bad);
+    match parsed.map_err(|_| Bad)?.1 {
+        Block::InterfaceDescription(one) => {
+            interfaces.push(Interface {
+                link: one.linktype.0 as u16,
+                resolution: resolution(one.if_tsresol),
+                offset: offset(&one, big_endian),
+                snap_len: one.snaplen,
+            });
+            Ok(None)
+        }
+        Block::EnhancedPacket(packet) => {
+            let on = interface(packet.if_id)?;
+            let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+            // The block has been checked: the packet lies behind its first 28 bytes.
+            let bytes = raw.get(28..28 + packet.packet_data().len()).ok_or(Bad)?;
+            Ok(Some(Frame {
+                at: time(ticks, on.resolution.ok_or(Bad)?, on.offset),
+                link: on.link,
+                bytes,
+                original: packet.origlen.max(packet.caplen),
+                interface: packet.if_id,
+            }))
+        }
+        Block::SimplePacket(packet) => {
+            let on = interface(0)?;
+            let mut kept = packet.packet_data().len();
+            if on.snap_len > 0 {
+                kept = kept.min(on.snap_len as usize);
+            }
+            let bytes = raw.get(12..12 + kept).ok_or(Bad)?;
+            let original = packet.origlen.max(kept as u32);
+            Ok(Some(Frame { at: Instant::ZERO, link: on.link, bytes, original, interface: 0 }))
+        }
+        _ => Ok(None),
+    }
+}

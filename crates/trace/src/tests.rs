@@ -1,0 +1,5 @@
+//! Captures made by hand, with values worked by hand.
+
+mod captures;
+mod hostile;
+pub(crate) mod made;
