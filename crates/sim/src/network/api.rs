@@ -1,4 +1,4 @@
-//! What can be asked of a network, and set. Names are everybody's; behind them is one part, or several.
+//! The calls of a network. Names are everybody's; behind them is one part, or several.
 
 use super::several::{Place, Several};
 use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap, WindowReport};

@@ -1,4 +1,4 @@
-//! What applications on several hosts have in common, besides the network between them.
+//! Bonds between applications on several hosts, besides the network between them.
 //!
 //! Where several cores run a network, applications with something in common must be on one core, or their order would depend on the machine. So each says
 //! what that is.
