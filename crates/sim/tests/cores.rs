@@ -209,7 +209,7 @@ fn network_link(number: u32) -> LinkId {
     for _ in 0..number / 2 {
         link = topology.join(a, b, LinkConfig::default(), LinkConfig::default());
     }
-    if number % 2 == 0 { link.0 } else { link.1 }
+    if number.is_multiple_of(2) { link.0 } else { link.1 }
 }
 
 fn digest(bytes: &[u8]) -> u64 {
