@@ -3,6 +3,7 @@
 //! - `cargo run -p transom-examples --example in_memory`: two hosts in virtual time, no sockets, no threads.
 //! - `cargo run -p transom-examples --example my_controller`: a congestion control algorithm of one's own, beside Reno, in virtual time.
 //! - `cargo run -p transom-examples --example adu`: data units over a path that loses, processed as they arrive, beside a stream.
+//! - `cargo run -p transom-examples --example alf_file`, `alf_video`: a file and a video that go on past a lost unit, beside a stream.
 //! - `cargo run -p transom-examples --example companion`: datagrams that leave at the rate of a connection beside them.
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.

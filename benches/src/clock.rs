@@ -14,6 +14,11 @@ pub fn thread_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
+/// How much CPU time all threads of the process have had.
+pub fn process_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
 /// Real time since the clock was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {

@@ -10,6 +10,7 @@ pub mod extensions;
 pub mod footprint;
 #[cfg(feature = "bpf")]
 pub mod hand_over;
+pub mod ilp;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 pub mod log;
@@ -112,6 +113,12 @@ pub const ALL: &[Entry] = &[
         about: "The same transfer in memory with the event log off, on at both ends, and read as it goes.",
         single_threaded: true,
         build: log::build,
+    },
+    Entry {
+        name: "ilp",
+        about: "Copy, change and checksum of data in one pass, and in separate passes.",
+        single_threaded: true,
+        build: ilp::build,
     },
     Entry {
         name: "bulk-send",
@@ -274,5 +281,11 @@ pub const ALL: &[Entry] = &[
         about: "Data packets simulated per second of CPU time, for ever more flows.",
         single_threaded: true,
         build: simulator::build_scale,
+    },
+    Entry {
+        name: "simulator-cores",
+        about: "Packets simulated per second by one core and by two: 10,000 flows through 100 routers.",
+        single_threaded: false,
+        build: simulator::build_cores,
     },
 ];

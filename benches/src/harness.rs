@@ -17,6 +17,8 @@ use std::time::Duration;
 pub enum Unit {
     /// Payload bits per second, in units of 10⁹.
     GigabitsPerSecond,
+    /// Bytes per second, in units of 10⁹.
+    GigabytesPerSecond,
     /// Events per second.
     PerSecond,
     /// Microseconds for one.
@@ -32,6 +34,7 @@ impl Unit {
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::GigabitsPerSecond => "Gb/s",
+            Unit::GigabytesPerSecond => "GB/s",
             Unit::PerSecond => "/s",
             Unit::Microseconds => "µs",
             Unit::Nanoseconds => "ns",
@@ -42,7 +45,9 @@ impl Unit {
     /// A value with a sensible number of digits.
     pub fn show(self, value: f64) -> String {
         match self {
-            Unit::GigabitsPerSecond | Unit::Microseconds => format!("{value:.2}"),
+            Unit::GigabitsPerSecond | Unit::GigabytesPerSecond | Unit::Microseconds => {
+                format!("{value:.2}")
+            }
             Unit::Nanoseconds => format!("{value:.1}"),
             Unit::PerSecond | Unit::Bytes => format!("{value:.0}"),
         }

@@ -25,6 +25,7 @@ pub mod placement;
 pub mod replay;
 pub mod report;
 pub mod roles;
+pub mod sealing;
 pub mod smol;
 pub mod supervised;
 pub mod transfer;

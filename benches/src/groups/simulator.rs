@@ -6,15 +6,17 @@
 //! compiled here.
 
 use super::Settings;
-use crate::clock::thread_time;
+use crate::clock::{process_time, thread_time};
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::pair::fixed_buffers;
+use crate::placement::Placement;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time;
 use transom_sim::link::LinkConfig;
-use transom_sim::network::{HostConfig, LinkId, Network, Topology};
+use transom_sim::network::{Division, HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
 use transom_tcp::time::{Duration, Instant};
 
@@ -136,4 +138,78 @@ pub fn build_scale(_settings: Settings) -> anyhow::Result<Group> {
         transom("10,000 flows", 10_000).figure(TEN, Bound::AtLeast(1.0 / 1.3)),
     ];
     Ok(Group::new(Unit::PerSecond, cases))
+}
+
+/// Routers in each row and column of the grid.
+const SIDE: usize = 10;
+/// Simulated milliseconds of the grid.
+const GRID_MILLIS: u64 = 500;
+
+/// A hundred routers in a square, each joined to its neighbours, and flows between two hosts of their own at routers that differ.
+///
+/// # Errors
+/// When the network makes no sense.
+pub fn grid(flows: u32, cores: usize) -> anyhow::Result<Network> {
+    let mut topology = Topology::new(1);
+    let routers: Vec<NodeId> = (0..SIDE * SIDE).map(|_| topology.router()).collect();
+    let core: LinkConfig = "rate=1Gbit/s, delay=2ms, queue=1000 packets".parse()?;
+    for (place, &router) in routers.iter().enumerate() {
+        let right = Some(place + 1).filter(|next| next % SIDE != 0);
+        for next in right.into_iter().chain([place + SIDE]) {
+            if let Some(&other) = routers.get(next) {
+                topology.join(router, other, core.clone(), core.clone());
+            }
+        }
+    }
+    let access: LinkConfig = "rate=4Mbit/s, delay=500us, queue=50 packets".parse()?;
+    let config = HostConfig { profile: Arc::new(fixed_buffers(1 << 16)), ..HostConfig::default() };
+    for flow in 0..flows {
+        // Multiples of odd numbers are an order without a pattern.
+        let from = flow as usize * 37 % routers.len();
+        let to = (from + 1 + flow as usize * 61 % (routers.len() - 1)) % routers.len();
+        let (client, server) = (topology.host(config.clone()), topology.host(config.clone()));
+        topology.join(client, routers[from], access.clone(), access.clone());
+        topology.join(routers[to], server, access.clone(), access.clone());
+        let remote = (topology.address(server)?, PORT).into();
+        let start = Instant::ZERO + Duration::from_millis(u64::from(flow % 100));
+        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, Box::new(bulk))?;
+        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT)))?;
+    }
+    Ok(topology.build_on(cores)?)
+}
+
+/// Packets that leave a host, for each second that passes, or of CPU time.
+fn on_cores(name: &'static str, cores: usize, placement: Placement) -> Case {
+    Case::new(name, move |_| {
+        let mut network = grid(10_000, cores)?;
+        if cores > 1 {
+            let divided =
+                matches!(network.division(), Division::Parts { parts, .. } if *parts == cores);
+            ensure!(divided, "{:?}", network.division());
+        }
+        let (started, worked) = (time::Instant::now(), process_time());
+        network.run_until(Instant::from_millis(GRID_MILLIS))?;
+        let took = match placement {
+            Placement::One => process_time() - worked,
+            Placement::Free | Placement::Apart => started.elapsed(),
+        };
+        ensure!(network.packets() > 100_000, "hardly anything was sent");
+        Ok(network.packets() as f64 / took.as_secs_f64())
+    })
+}
+
+/// Builds the group that shows what several cores bring: in the time that passes, and with one CPU in CPU time, which shows the cost of the division.
+///
+/// # Errors
+/// None so far.
+pub fn build_cores(settings: Settings) -> anyhow::Result<Group> {
+    const ONE: &str = "10,000 flows, 100 routers, one core";
+    let placement = settings.placement;
+    let two = on_cores("the same on two cores", 2, placement);
+    let two = match placement {
+        Placement::One => two.against(ONE),
+        Placement::Free | Placement::Apart => two.figure(ONE, Bound::AtLeast(1.7)),
+    };
+    Ok(Group::new(Unit::PerSecond, vec![on_cores(ONE, 1, placement), two]))
 }

@@ -18,6 +18,7 @@ mod options;
 mod owned;
 mod polling;
 mod reports;
+mod through;
 mod transfer;
 
 use crate::engine::{Channel, Inner};

@@ -32,4 +32,5 @@ mod sockets_before;
 mod soft_errors;
 mod std_table;
 mod tasks;
+mod through;
 mod udp_tunnel;

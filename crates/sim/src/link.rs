@@ -107,6 +107,18 @@ pub struct Delivered<P> {
 }
 
 impl<P> Delivered<P> {
+    /// The same with another packet.
+    pub(crate) fn with_packet<Q>(self, packet: Q) -> Delivered<Q> {
+        let Delivered { packet: _, len, index, sent, due, duplicate, marked, corruption } = self;
+        Delivered { packet, len, index, sent, due, duplicate, marked, corruption }
+    }
+
+    /// What has become of the packet, and the packet.
+    pub(crate) fn without_packet(self) -> (Delivered<()>, P) {
+        let Delivered { packet, len, index, sent, due, duplicate, marked, corruption } = self;
+        (Delivered { packet: (), len, index, sent, due, duplicate, marked, corruption }, packet)
+    }
+
     /// The packet as the receiver finds it: what has been done to it on its way, the mark and then the damage, is written into
     /// its `bytes`.
     pub fn into_packet(mut self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
@@ -378,6 +390,21 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let delivered = self.deliveries.pop()?;
         self.counters.delivered.count(delivered.len);
         Some(delivered)
+    }
+
+    /// Takes the next packet that is to be delivered, whenever that is, for a receiver who keeps the time: it is not counted as delivered here.
+    pub(crate) fn take_scheduled(&mut self) -> Option<Delivered<P>> {
+        self.deliveries.pop()
+    }
+
+    /// Has a packet delivered that another model has carried.
+    pub(crate) fn schedule(&mut self, delivered: Delivered<P>) {
+        self.deliveries.push(delivered);
+    }
+
+    /// The latest time that it has seen.
+    pub(crate) fn clock(&self) -> Instant {
+        self.clock
     }
 
     /// Packets that are still to be delivered, as far as is known, copies included.

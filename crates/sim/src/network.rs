@@ -37,31 +37,36 @@
 //! ```
 
 mod agenda;
+mod api;
 mod control;
+mod division;
 mod gateway;
 pub(crate) mod host;
+mod journal;
 mod packets;
+mod part;
 pub(crate) mod senders;
+mod several;
 mod topology;
 mod wire;
 
-use crate::link::{Admission, Counters, Delivered, Fate, LinkConfigError, QueueObserver, Traffic};
-use crate::measure::LinkSample;
-use crate::traffic::{Flow, Ledger};
+use crate::link::{Admission, Delivered, Fate, LinkConfigError};
+use crate::traffic::Ledger;
 use agenda::{Agenda, Entity};
 use control::Controlled;
-use gateway::Gateway;
-use host::Host;
+use journal::Journal;
 use packets::{Packet, PacketId, Packets};
+use part::Part;
+use several::Several;
 use std::net::IpAddr;
 use topology::{MAX_HOSTS, Routes, host_at};
 use transom_stack::config::StackConfigError;
-use transom_stack::stack::Stack;
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;
 
 pub use control::WindowReport;
+pub use division::{Division, Indivisible};
 pub use gateway::Departure;
 pub use host::LogReader;
 pub use topology::{HostConfig, Topology};
@@ -114,13 +119,6 @@ pub enum NetworkError {
 /// it, if it [comments](HostConfig::comments).
 pub type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
 
-enum Node {
-    /// With its number among the hosts.
-    Host(usize, Box<Host>),
-    Router(Routes),
-    Gateway(Gateway),
-}
-
 /// Everything between the nodes: wires, controls, packets and the agenda.
 pub(crate) struct Fabric {
     wires: Vec<Wire>,
@@ -138,6 +136,10 @@ pub(crate) struct Fabric {
     sent: u64,
     /// The comment of a host on the packet that it sends next, or empty.
     comment: String,
+    /// The record of what happens, in a part of a network.
+    journal: Option<Box<Journal>>,
+    /// Packets for other parts: over which cut link, and what comes out of it when.
+    exports: Vec<(u32, Delivered<Packet>)>,
 }
 
 impl Fabric {
@@ -154,6 +156,35 @@ impl Fabric {
             undeliverable: 0,
             sent: 0,
             comment: String::new(),
+            journal: None,
+            exports: Vec::new(),
+        }
+    }
+
+    /// How many entities there are: links, hosts, what controls hold.
+    fn entities(&self) -> usize {
+        self.agenda.entities()
+    }
+
+    fn tap(&mut self, link: LinkId, tap: Tap) {
+        if let Some(slot) = self.taps.get_mut(link.0 as usize) {
+            *slot = Some(tap);
+        }
+    }
+
+    fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
+        self.arrival_taps.resize_with(self.wires.len(), || None);
+        if let Some(slot) = self.arrival_taps.get_mut(link.0 as usize) {
+            *slot = Some(tap);
+        }
+    }
+
+    /// Sees to it that an entity is called at `at` at the latest.
+    fn call(&mut self, entity: Entity, at: Instant) {
+        if self.agenda.call(entity, at)
+            && let Some(journal) = &mut self.journal
+        {
+            journal.called(entity);
         }
     }
 
@@ -201,7 +232,7 @@ impl Fabric {
         if let Some(link) = link.filter(|_| !self.controls.is_empty()) {
             self.pass_control(now, link, id);
         }
-        let Fabric { wires, taps, packets, agenda, undeliverable, comment, .. } = self;
+        let Fabric { wires, taps, packets, undeliverable, comment, journal, exports, .. } = self;
         let Some(packet) = packets.get_mut(id) else { return Ok(()) };
         let Some((link, wire)) =
             link.and_then(|link| Some((link, wires.get_mut(link.0 as usize)?)))
@@ -220,8 +251,18 @@ impl Fabric {
             Admission::Dropped(_) => packets.release(id),
         }
         settle(wire, packets);
-        if let Some(at) = wire.model.next_delivery() {
-            agenda.call(Entity(link.0), at);
+        if let Some(cut) = wire.leaves_by {
+            // Somebody else delivers it.
+            while let Some(delivered) = wire.model.take_scheduled() {
+                if let Some(journal) = journal {
+                    journal.sent(cut, delivered.due);
+                }
+                let id = packets.own(delivered.packet);
+                let packet = packets.take(id);
+                exports.extend(packet.map(|packet| (cut, delivered.with_packet(packet))));
+            }
+        } else if let Some(at) = wire.model.next_delivery() {
+            self.call(Entity(link.0), at);
         }
         Ok(())
     }
@@ -254,302 +295,21 @@ fn destination(headers: &[u8]) -> Option<usize> {
 /// A network that runs.
 pub struct Network {
     now: Instant,
-    nodes: Vec<Node>,
+    /// All hosts and gateways, in order.
     hosts: Vec<NodeId>,
-    fabric: Fabric,
-    events: u64,
-}
-
-impl Network {
-    fn assemble(nodes: Vec<Node>, fabric: Fabric, hosts: Vec<NodeId>) -> Self {
-        let mut network = Network { now: Instant::ZERO, nodes, hosts, fabric, events: 0 };
-        for number in 0..network.hosts.len() {
-            network.call_host_later(number);
-        }
-        network
-    }
-
-    /// The present.
-    pub fn now(&self) -> Instant {
-        self.now
-    }
-
-    /// Events handled so far.
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-
-    /// Packets that left a host so far.
-    pub fn packets(&self) -> u64 {
-        self.fabric.sent
-    }
-
-    /// Packets that are on their way.
-    pub fn packets_on_their_way(&self) -> usize {
-        self.fabric.packets.len()
-    }
-
-    /// Packets without a receiver.
-    pub fn undeliverable(&self) -> u64 {
-        self.fabric.undeliverable
-    }
-
-    /// The flows and what has become of them, by number.
-    pub fn flows(&self) -> &[Flow] {
-        self.fabric.ledger.flows()
-    }
-
-    /// The ledger of flows, for events outside of the network.
-    pub fn ledger(&mut self) -> &mut Ledger {
-        &mut self.fabric.ledger
-    }
-
-    /// A host's stack, to look at.
-    pub fn stack(&self, host: NodeId) -> Option<&Stack> {
-        match self.nodes.get(host.0 as usize)? {
-            Node::Host(_, host) => Some(&host.stack),
-            Node::Router(_) | Node::Gateway(_) => None,
-        }
-    }
-
-    /// The counters of a link, as of the last packet that came to it or the last [sample](Self::sample_link).
-    pub fn link_counters(&self, link: LinkId) -> Option<Counters> {
-        Some(self.fabric.wires.get(link.0 as usize)?.model.counters())
-    }
-
-    /// The report of a link's window control, if it has one.
-    pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
-        Some(self.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
-    }
-
-    /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
-    pub fn measure_delays(&mut self, link: LinkId) {
-        if let Some(wire) = self.fabric.wires.get_mut(link.0 as usize) {
-            wire.model.measure_delays();
-        }
-    }
-
-    /// The present state of a link, and the delays of packets since the last such sample.
-    pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
-        let now = self.now;
-        let sample = LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now);
-        let window = self.window_report(link).map(Into::into);
-        Some(LinkSample { window, ..sample })
-    }
-
-    /// The queue before a link now.
-    pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
-        let now = self.now;
-        Some(self.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
-    }
-
-    /// Watches a link's queue; see [`LinkModel::observe_queue`](crate::link::LinkModel::observe_queue).
-    pub fn observe_queue(&mut self, link: LinkId, observer: QueueObserver) {
-        if let Some(wire) = self.fabric.wires.get_mut(link.0 as usize) {
-            wire.model.observe_queue(observer);
-        }
-    }
-
-    /// Watches every packet that comes to a link, also those that it drops.
-    pub fn tap(&mut self, link: LinkId, tap: Tap) {
-        if let Some(slot) = self.fabric.taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
-    }
-
-    /// Watches every packet that comes out of a link, as its receiver finds it: marked, damaged, twice.
-    pub fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
-        let Fabric { wires, arrival_taps, .. } = &mut self.fabric;
-        arrival_taps.resize_with(wires.len(), || None);
-        if let Some(slot) = arrival_taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
-    }
-
-    /// Hands the records of a host's event log to `reader`, from now on and as they are made. Of a host without a log
-    /// ([`HostConfig::log`]), and of what is no host, there are none.
-    pub fn watch_log(&mut self, node: NodeId, reader: LogReader) {
-        if let Some(Node::Host(_, host)) = self.nodes.get_mut(node.0 as usize) {
-            host.watch_log(reader);
-        }
-    }
-
-    /// Handles everything up to and including `limit`, which is the present afterwards.
-    ///
-    /// # Errors
-    /// [`NetworkError::Packet`], which would be a defect of this program.
-    pub fn run_until(&mut self, limit: Instant) -> Result<(), NetworkError> {
-        while let Some((at, entity)) = self.fabric.agenda.next(limit) {
-            self.now = self.now.max(at);
-            self.events += 1;
-            let wires = self.fabric.wires.len();
-            match (entity.0 as usize).checked_sub(wires) {
-                None => self.deliver(LinkId(entity.0))?,
-                Some(number) => match number.checked_sub(self.hosts.len()) {
-                    None => self.run_host(number)?,
-                    Some(link) => self.release_held(LinkId(link as u32))?,
-                },
-            }
-        }
-        self.now = self.now.max(limit);
-        self.count();
-        Ok(())
-    }
-
-    /// Writes down what the flows' connections have counted.
-    fn count(&mut self) {
-        for host in self.fabric.ledger.sending() {
-            if let Some(Node::Host(_, host)) = self.nodes.get_mut(host.0 as usize) {
-                host.count(&mut self.fabric.ledger);
-            }
-        }
-    }
-
-    fn deliver(&mut self, link: LinkId) -> Result<(), NetworkError> {
-        let now = self.now;
-        let Some(wire) = self.fabric.wires.get(link.0 as usize) else { return Ok(()) };
-        let to = wire.to;
-        loop {
-            let Fabric { wires, packets, .. } = &mut self.fabric;
-            let Some(wire) = wires.get_mut(link.0 as usize) else { return Ok(()) };
-            let delivered = wire.model.deliver(now);
-            settle(wire, packets);
-            let Some(delivered) = delivered else { break };
-            self.arrive(link, to, delivered)?;
-            // Packets that come at the same time are still answered one by one. A host that saw a whole window's
-            // acknowledgements before it may send would forget what a clock they are.
-            if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
-                self.run_host(number)?;
-            }
-        }
-        let wire = self.fabric.wires.get(link.0 as usize);
-        if let Some(at) = wire.and_then(|wire| wire.model.next_delivery()) {
-            self.fabric.agenda.call(Entity(link.0), at);
-        }
-        Ok(())
-    }
-
-    /// Has acknowledgements go on that a link's window control has held.
-    fn release_held(&mut self, link: LinkId) -> Result<(), NetworkError> {
-        if let Some(at) = self.fabric.release_held(self.now, link)? {
-            self.call_for_held(link, at);
-        }
-        Ok(())
-    }
-
-    fn call_for_held(&mut self, link: LinkId, at: Instant) {
-        let before = self.fabric.wires.len() + self.hosts.len();
-        self.fabric.agenda.call(Entity(before as u32 + link.0), at);
-    }
-
-    fn arrive(
-        &mut self,
-        link: LinkId,
-        to: NodeId,
-        delivered: Delivered<PacketId>,
-    ) -> Result<(), NetworkError> {
-        let now = self.now;
-        let id = self.fabric.packets.own(delivered.packet);
-        let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
-        if delivered.marked {
-            packet.mark();
-        }
-        let mut damaged = match &delivered.corruption {
-            Some(corruption) => {
-                let mut bytes = packet.bytes()?;
-                corruption.apply(&mut bytes);
-                Some(bytes)
-            }
-            None if packet.is_damaged() => Some(packet.bytes()?),
-            None => None,
-        };
-        if let Some(tap) =
-            self.fabric.arrival_taps.get_mut(link.0 as usize).and_then(Option::as_mut)
-        {
-            match &damaged {
-                Some(bytes) => tap(now, bytes, None),
-                None => tap(now, &packet.bytes()?, None),
-            }
-        }
-        let mut delay = Duration::ZERO;
-        if !self.fabric.controls.is_empty() {
-            match &mut damaged {
-                Some(bytes) => self.fabric.control_damaged(now, link, bytes),
-                None => delay = self.fabric.control_arrival(now, link, id),
-            }
-        }
-        let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
-        match (self.nodes.get_mut(to.0 as usize), damaged) {
-            (Some(Node::Host(_, host)), None) => {
-                host.receive(now, packet);
-                self.fabric.packets.release(id);
-            }
-            (Some(Node::Host(_, host)), Some(bytes)) => {
-                host.receive_bytes(now, &bytes);
-                self.fabric.packets.release(id);
-            }
-            (Some(Node::Gateway(gateway)), None) => {
-                if let Some(packet) = self.fabric.packets.take(id) {
-                    gateway.depart(now, packet.into_bytes()?);
-                }
-            }
-            (Some(Node::Gateway(gateway)), Some(bytes)) => {
-                self.fabric.packets.release(id);
-                gateway.depart(now, bytes);
-            }
-            (Some(Node::Router(routes)), None) => {
-                let forward = matches!(
-                    transom_wire::ip::decrement_hop_limit(packet.headers_mut()),
-                    Ok(left) if left > 0
-                );
-                let towards = destination(packet.headers())
-                    .filter(|_| forward)
-                    .and_then(|host| routes.towards(host));
-                // Packets do not overtake those that are held.
-                if !delay.is_zero() || self.fabric.is_holding(link) {
-                    let at = self.fabric.hold(now, link, delay, towards, id);
-                    self.call_for_held(link.back(), at);
-                } else {
-                    self.fabric.send(now, towards, id)?;
-                }
-            }
-            // A router verifies nothing but the IP header; what is damaged behind it goes on, damaged.
-            (Some(Node::Router(routes)), Some(bytes)) => {
-                self.fabric.packets.release(id);
-                self.fabric.forward_damaged(now, routes, bytes)?;
-            }
-            (None, _) => self.fabric.packets.release(id),
-        }
-        Ok(())
-    }
-
-    fn run_host(&mut self, number: usize) -> Result<(), NetworkError> {
-        if let Some(Node::Host(_, host)) =
-            self.hosts.get(number).and_then(|node| self.nodes.get_mut(node.0 as usize))
-        {
-            host.run(self.now, &mut self.fabric)?;
-        }
-        self.call_host_later(number);
-        Ok(())
-    }
-
-    fn call_host_later(&mut self, number: usize) {
-        let node = self.hosts.get(number).and_then(|node| self.nodes.get(node.0 as usize));
-        let Some(Node::Host(_, host)) = node else { return };
-        if let Some(at) = host.next_call() {
-            let entity = Entity((self.fabric.wires.len() + number) as u32);
-            // A timer may have expired while the host was busy with something else.
-            self.fabric.agenda.call(entity, at.max(self.now));
-        }
-    }
+    /// All of it, or what each core has of it.
+    parts: Vec<Part>,
+    /// What joins the parts, if there are several.
+    several: Option<Box<Several>>,
+    division: Division,
 }
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Network")
             .field("now", &self.now)
-            .field("nodes", &self.nodes.len())
-            .field("events", &self.events)
+            .field("division", &self.division)
+            .field("events", &self.events())
             .finish_non_exhaustive()
     }
 }

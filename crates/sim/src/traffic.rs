@@ -5,6 +5,7 @@
 //! connections they are is behind [`Sockets`]: a simulated host's, or those of another TCP that the network meets at a
 //! gateway.
 
+mod bonds;
 mod bulk;
 mod datagrams;
 mod ledger;
@@ -25,6 +26,7 @@ use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
+pub use bonds::{Bond, Bonds};
 pub use bulk::{Amount, Bulk};
 pub use datagrams::{DatagramSink, OnOff};
 pub use ledger::{Flow, FlowId, Ledger};
@@ -57,6 +59,11 @@ pub trait Application: Send {
     /// A datagram of `payload` bytes has come to a port that it is bound to.
     fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
         let _ = (io, payload);
+    }
+
+    /// What it has in common with applications on other hosts. A network runs on several cores only if all of its applications tell.
+    fn bonds(&self) -> Bonds {
+        Bonds::Unknown
     }
 }
 

@@ -36,6 +36,7 @@ mod path_mtu;
 mod reductions;
 mod reports;
 mod snapshot;
+mod through;
 mod timers;
 mod user_timeout;
 

@@ -64,6 +64,7 @@ pub mod ecn;
 pub mod extension;
 pub mod flow;
 pub mod holes;
+pub mod manipulation;
 pub mod options;
 pub mod ordering;
 pub mod pacing;

@@ -52,6 +52,7 @@ mod self_connect;
 mod sequence;
 mod sequences;
 mod simultaneous_open;
+mod through;
 mod timer_choices;
 mod timewait;
 mod undo;

@@ -16,8 +16,11 @@ use transom_tcp::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entity(pub(super) u32);
 
-/// When an entity is to be called, and how many calls had been asked for before.
+/// When an entity is to be called, and its place among the calls for that time.
 type Call = (Instant, u64);
+
+/// The distance between the places of two calls. There is room between them for calls that other parts of the network ask for.
+pub(super) const STEP: u64 = 1 << 24;
 
 /// A day has this power of two nanoseconds: 131 µs, in which a fast link delivers some tens of packets.
 const DAY_BITS: u32 = 17;
@@ -38,6 +41,7 @@ pub(super) struct Agenda {
     later: BinaryHeap<Reverse<(Call, Entity)>>,
     /// The call that counts, of each entity; others are out of date.
     current: Vec<Option<Call>>,
+    /// The place of the next call.
     asked: u64,
 }
 
@@ -51,19 +55,42 @@ impl Agenda {
             occupied: [0; WORDS],
             later: BinaryHeap::new(),
             current: vec![None; entities],
-            asked: 0,
+            asked: STEP,
         }
     }
 
-    /// Sees to it that `entity` is called at `at` at the latest. One that is called too early asks again.
-    pub(super) fn call(&mut self, entity: Entity, at: Instant) {
-        let Some(current) = self.current.get_mut(entity.0 as usize) else { return };
+    /// Sees to it that `entity` is called at `at` at the latest. One that is called too early asks again. False if it will be called before anyway.
+    pub(super) fn call(&mut self, entity: Entity, at: Instant) -> bool {
+        let Some(current) = self.current.get(entity.0 as usize) else { return false };
         if current.is_some_and(|(soon, _)| soon <= at) {
-            return;
+            return false;
         }
-        let call = (at, self.asked);
-        self.asked += 1;
+        let place = self.asked;
+        self.asked += STEP;
+        self.call_in_place(entity, (at, place));
+        true
+    }
+
+    /// How many entities there are.
+    pub(super) fn entities(&self) -> usize {
+        self.current.len()
+    }
+
+    /// The place of the last call that was asked for.
+    pub(super) fn last_place(&self) -> u64 {
+        self.asked - STEP
+    }
+
+    /// Leaves a gap behind the calls asked for so far.
+    pub(super) fn leave_a_gap(&mut self) {
+        self.asked += STEP;
+    }
+
+    /// Calls `entity` then and in that place, instead of when it asked for.
+    pub(super) fn call_in_place(&mut self, entity: Entity, call: Call) {
+        let Some(current) = self.current.get_mut(entity.0 as usize) else { return };
         *current = Some(call);
+        let at = call.0;
         let (entry, day) = (Reverse((call, entity)), day_of(at));
         if day <= self.day {
             self.today.push(entry);

@@ -6,9 +6,10 @@
 //! outbox when that time has come, and a test may do it whenever it likes.
 
 use super::packets::Packet;
+use super::part::{Node, Part};
 use super::senders::Addresses;
 use super::topology::Routes;
-use super::{Network, NetworkError, Node, NodeId};
+use super::{Network, NetworkError, NodeId};
 use crate::link::Traffic;
 use crate::traffic::FlowId;
 use std::collections::{BTreeMap, VecDeque};
@@ -64,7 +65,10 @@ impl Network {
         bytes: Vec<u8>,
     ) -> Result<(), NetworkError> {
         self.run_until(now)?;
-        let Network { now, nodes, hosts, fabric, .. } = self;
+        // A network with gateways is never divided.
+        let Some(Part { now, nodes, hosts, fabric, .. }) = self.parts.first_mut() else {
+            return Err(NetworkError::NotAGateway(gateway));
+        };
         let Some(Node::Gateway(gateway)) = nodes.get_mut(gateway.0 as usize) else {
             return Err(NetworkError::NotAGateway(gateway));
         };
@@ -80,29 +84,33 @@ impl Network {
 
     /// The next packet that has left through a gateway, in the order of time; `None` if there is none so far.
     pub fn take_departure(&mut self, gateway: NodeId) -> Option<Departure> {
-        match self.nodes.get_mut(gateway.0 as usize)? {
-            Node::Gateway(gateway) => gateway.outbox.pop_front(),
+        self.gateway_mut(gateway)?.outbox.pop_front()
+    }
+
+    fn gateway_mut(&mut self, gateway: NodeId) -> Option<&mut Gateway> {
+        match self.parts.first_mut()?.nodes.get_mut(gateway.0 as usize)? {
+            Node::Gateway(gateway) => Some(gateway),
             Node::Host(..) | Node::Router(_) => None,
         }
     }
 
     /// Has packets counted that come in at a gateway for `remote`: they are the flow's.
     pub fn count_to(&mut self, gateway: NodeId, remote: SocketAddr, flow: FlowId) {
-        if let Some(Node::Gateway(gateway)) = self.nodes.get_mut(gateway.0 as usize) {
+        if let Some(gateway) = self.gateway_mut(gateway) {
             gateway.addresses.add_receiver(remote, flow);
         }
     }
 
     /// Has packets counted that come in at a gateway from `port`: they are the flow's.
     pub fn count_from(&mut self, gateway: NodeId, port: u16, flow: FlowId) {
-        if let Some(Node::Gateway(gateway)) = self.nodes.get_mut(gateway.0 as usize) {
+        if let Some(gateway) = self.gateway_mut(gateway) {
             gateway.addresses.add_port(port, flow);
         }
     }
 
     /// Packets of a flow that have come in at a gateway, of those that are counted.
     pub fn entered(&self, gateway: NodeId, flow: FlowId) -> Traffic {
-        match self.nodes.get(gateway.0 as usize) {
+        match self.parts.first().and_then(|part| part.nodes.get(gateway.0 as usize)) {
             Some(Node::Gateway(gateway)) => gateway.entered.get(&flow).copied().unwrap_or_default(),
             _ => Traffic::default(),
         }
@@ -110,7 +118,7 @@ impl Network {
 
     /// When something happens next by itself; `None` if nothing does until a packet comes in.
     pub fn next_event(&mut self) -> Option<Instant> {
-        self.fabric.agenda.peek()
+        self.parts.iter_mut().filter_map(|part| part.fabric.agenda.peek()).min()
     }
 
     /// A host's or gateway's address; `None` for a router.

@@ -7,7 +7,7 @@ use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
 use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult, Sockets};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Host {
 }
 
 /// Takes the records of a host's event log, in their order.
-pub type LogReader = Box<dyn FnMut(&Encoded)>;
+pub type LogReader = Box<dyn FnMut(&Encoded) + Send>;
 
 /// Which application has what on a host.
 struct Registry {
@@ -207,6 +207,13 @@ impl Host {
             inbox: Vec::new(),
             log: None,
         }
+    }
+
+    /// Gives its links other names.
+    pub(super) fn rename_links(&mut self, names: &BTreeMap<u32, u32>) {
+        // In its place there is nothing to be renamed.
+        let routes = std::mem::replace(&mut self.routes, Routes::ByHost(Box::default()));
+        self.routes = routes.renamed(names);
     }
 
     /// When it wants to be called.

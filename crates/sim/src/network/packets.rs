@@ -226,10 +226,13 @@ impl Packet {
 pub(super) struct Packets {
     places: Vec<Option<Packet>>,
     free: Vec<u32>,
+    /// All copies of all packets.
+    copies: usize,
 }
 
 impl Packets {
     pub(super) fn insert(&mut self, packet: Packet) -> PacketId {
+        self.copies += usize::from(packet.copies);
         match self.free.pop() {
             Some(place) => {
                 if let Some(slot) = self.places.get_mut(place as usize) {
@@ -253,6 +256,7 @@ impl Packets {
     pub(super) fn duplicate(&mut self, id: PacketId) {
         if let Some(packet) = self.get_mut(id) {
             packet.copies += 1;
+            self.copies += 1;
         }
     }
 
@@ -262,6 +266,7 @@ impl Packets {
             Some(packet) if packet.copies > 1 => {
                 packet.copies -= 1;
                 let copy = Packet { copies: 1, ..packet.clone() };
+                self.copies -= 1;
                 self.insert(copy)
             }
             _ => id,
@@ -272,6 +277,7 @@ impl Packets {
     pub(super) fn take(&mut self, id: PacketId) -> Option<Packet> {
         let packet = self.places.get_mut(id.0 as usize)?.take()?;
         self.free.push(id.0);
+        self.copies -= usize::from(packet.copies);
         Some(packet)
     }
 
@@ -280,14 +286,15 @@ impl Packets {
         let Some(slot) = self.places.get_mut(id.0 as usize) else { return };
         let Some(packet) = slot else { return };
         packet.copies -= 1;
+        self.copies -= 1;
         if packet.copies == 0 {
             *slot = None;
             self.free.push(id.0);
         }
     }
 
-    /// How many there are.
+    /// How many there are, each copy by itself.
     pub(super) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.copies
     }
 }

@@ -4,13 +4,16 @@
 //! computed once: a network does not change while it runs.
 
 use super::control::Controlled;
+use super::division::{Cut, Division, Indivisible, Joint, divide};
 use super::gateway::Gateway;
 use super::host::Host;
+use super::part::{Node, Part};
+use super::several::{Place, Several};
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
 use crate::link::{LinkConfig, LinkConfigError, purpose};
 use crate::random::Streams;
-use crate::traffic::Application;
+use crate::traffic::{Application, Bonds};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -164,11 +167,21 @@ impl Topology {
         }
     }
 
-    /// Builds the network, at time zero.
+    /// Builds the network, at time zero. It runs on one core.
     ///
     /// # Errors
     /// [`NetworkError`] if a link leads nowhere or is refused by [`LinkConfig::check`], two hosts cannot reach each other, or a host's configuration does not work.
     pub fn build(self) -> Result<Network, NetworkError> {
+        self.build_on(1)
+    }
+
+    /// Builds the network for so many cores, with the same results as on one. [`Network::division`] says how it is divided, or why it runs on one core all
+    /// the same.
+    ///
+    /// # Errors
+    /// As [`Topology::build`].
+    pub fn build_on(self, cores: usize) -> Result<Network, NetworkError> {
+        let cut = if cores > 1 { Some(self.cut(cores)) } else { None };
         let Topology { seed, nodes, links } = self;
         let streams = Streams::new(seed);
         let hosts: Vec<NodeId> = (0u32..)
@@ -200,22 +213,18 @@ impl Topology {
                 })?);
             }
         }
-        let wires = (0u64..)
-            .zip(links)
-            .map(|(index, (_, to, mut config))| {
-                // Links come in pairs, one each way.
-                config.settle_delay(|| streams.rng(index & !1, purpose::DELAY));
-                Wire::new(&config, to, streams, index)
-            })
-            .collect();
+        let wire = |(index, (_, to, config)): (u64, &(NodeId, NodeId, LinkConfig))| {
+            Wire::new(&settled(config, index, streams), *to, streams, index)
+        };
+        let wires: Vec<Wire> = (0u64..).zip(&links).map(wire).collect();
         let mut built = Vec::with_capacity(nodes.len());
         let mut number = 0;
         for ((index, node), routes) in (0u32..).zip(nodes).zip(routes) {
             built.push(match node {
-                Blueprint::Router => super::Node::Router(routes),
+                Blueprint::Router => Node::Router(routes),
                 Blueprint::Gateway => {
                     number += 1;
-                    super::Node::Gateway(Gateway::new(routes))
+                    Node::Gateway(Gateway::new(routes))
                 }
                 Blueprint::Host { config, applications } => {
                     let stack = stack(&config, number, streams)?;
@@ -229,12 +238,171 @@ impl Topology {
                         applications,
                     );
                     number += 1;
-                    super::Node::Host(number - 1, Box::new(host))
+                    Node::Host(number - 1, Box::new(host))
                 }
             });
         }
-        Ok(Network::assemble(built, Fabric::new(wires, controls, hosts.len()), hosts))
+        let whole = Whole { nodes: built, wires, controls, hosts };
+        Ok(match cut {
+            None => whole.on_one_core(Division::Whole),
+            Some(Err(reason)) => whole.on_one_core(Division::Indivisible(reason)),
+            Some(Ok(cut)) => {
+                // The far end of a cut link needs a model of its own, to keep what is to come out.
+                let far_end = |link: usize| {
+                    let (_, to, config) = links.get(link)?;
+                    let config = settled(config, link as u64, streams);
+                    Some(Wire::new(&config, *to, streams, link as u64))
+                };
+                whole.on_several_cores(&cut, &links, far_end)
+            }
+        })
     }
+
+    /// How to divide it.
+    fn cut(&self, cores: usize) -> Result<Cut, Indivisible> {
+        let streams = Streams::new(self.seed);
+        let mut bonds: Vec<(NodeId, Bonds)> = Vec::new();
+        for (index, node) in (0u32..).map(NodeId).zip(&self.nodes) {
+            match node {
+                Blueprint::Router => {}
+                Blueprint::Gateway => return Err(Indivisible::Gateway),
+                Blueprint::Host { config, applications } => {
+                    if !config.profile.extensions.is_empty() {
+                        return Err(Indivisible::Extensions(index));
+                    }
+                    bonds.extend(applications.iter().map(|(_, one)| (index, one.bonds())));
+                }
+            }
+        }
+        let lookahead = |link: usize| {
+            let (_, _, config) = self.links.get(link)?;
+            let delay = settled(config, link as u64, streams).delay;
+            (config.queue.drop_tail().is_some() && !delay.is_zero()).then_some(delay)
+        };
+        let joints: Vec<Joint> = self
+            .links
+            .iter()
+            .enumerate()
+            .step_by(2)
+            .map(|(link, (a, b, _))| Joint {
+                ends: (a.0, b.0),
+                lookahead: lookahead(link).and_then(|there| Some(there.min(lookahead(link + 1)?))),
+            })
+            .collect();
+        divide(cores, self.nodes.len(), &joints, &bonds)
+    }
+}
+
+/// A link's configuration with its delay. Links come in pairs, one each way, and draw together.
+fn settled(config: &LinkConfig, index: u64, streams: Streams) -> LinkConfig {
+    let mut config = config.clone();
+    config.settle_delay(|| streams.rng(index & !1, purpose::DELAY));
+    config
+}
+
+/// A network that is not divided yet.
+struct Whole {
+    nodes: Vec<Node>,
+    wires: Vec<Wire>,
+    controls: Vec<Option<Box<Controlled>>>,
+    hosts: Vec<NodeId>,
+}
+
+impl Whole {
+    fn on_one_core(self, division: Division) -> Network {
+        let Whole { nodes, wires, controls, hosts } = self;
+        let fabric = Fabric::new(wires, controls, hosts.len());
+        Network::whole(Part::assemble(nodes, fabric, hosts, Vec::new()), division)
+    }
+
+    fn on_several_cores(
+        self,
+        cut: &Cut,
+        links: &[(NodeId, NodeId, LinkConfig)],
+        far_end: impl Fn(usize) -> Option<Wire>,
+    ) -> Network {
+        let Whole { nodes, wires, controls, hosts } = self;
+        let part_of = |node: NodeId| cut.part_of.get(node.0 as usize).copied().unwrap_or(0);
+        let mut pieces: Vec<Piece> = (0..cut.parts).map(|_| Piece::default()).collect();
+        // Nodes get their places first, so that links know where they lead.
+        let mut node_places = Vec::with_capacity(nodes.len());
+        for node in (0..nodes.len() as u32).map(NodeId) {
+            let part = part_of(node);
+            let names = &mut pieces[part as usize].names;
+            node_places.push(Place { part, at: names.len() as u32 });
+            names.push(node);
+        }
+        // Both directions of a link have a place wherever one of its ends is, so that one still follows the other.
+        let mut link_places = Vec::with_capacity(links.len());
+        let mut cuts = Vec::new();
+        let has_controls = !controls.is_empty();
+        let mut controls = controls.into_iter();
+        for (index, (wire, (from, to, _))) in wires.into_iter().zip(links).enumerate() {
+            let (near_part, far_part) = (part_of(*from), part_of(*to));
+            let control = controls.next().flatten();
+            let [near, far] = [near_part, far_part].map(|part| {
+                let at = pieces[part as usize].wires.len() as u32;
+                Place { part, at }
+            });
+            let to = NodeId(node_places[to.0 as usize].at);
+            link_places.push((near, far));
+            let mut put = |place: Place, wire: Wire, control| {
+                let piece = &mut pieces[place.part as usize];
+                piece.links.insert(index as u32, place.at);
+                piece.wires.push(wire);
+                if has_controls {
+                    piece.controls.push(control);
+                }
+            };
+            if near.part == far.part {
+                put(near, Wire { to, ..wire }, control);
+            } else if let Some(far_end) = far_end(index) {
+                let leaves_by = Some(cuts.len() as u32);
+                cuts.push((near, far));
+                put(near, Wire { leaves_by, ..wire }, control);
+                put(far, Wire { to, ..far_end }, None);
+            }
+        }
+        for (node, place) in nodes.into_iter().zip(&node_places) {
+            let piece = &mut pieces[place.part as usize];
+            let node = match node {
+                Node::Router(routes) => Node::Router(routes.renamed(&piece.links)),
+                Node::Host(_, mut host) => {
+                    host.rename_links(&piece.links);
+                    piece.hosts.push(NodeId(place.at));
+                    Node::Host(piece.hosts.len() - 1, host)
+                }
+                Node::Gateway(gateway) => Node::Gateway(gateway),
+            };
+            piece.nodes.push(node);
+        }
+        let mut parts: Vec<Part> = pieces
+            .into_iter()
+            .map(|piece| {
+                let Piece { nodes, wires, controls, hosts, names, links: _ } = piece;
+                Part::assemble(nodes, Fabric::new(wires, controls, hosts.len()), hosts, names)
+            })
+            .collect();
+        let division = Division::Parts {
+            parts: parts.len(),
+            lookahead: cut.lookahead,
+            cut_links: cuts.len() / 2,
+        };
+        let several = Several::new(cut.lookahead, &mut parts, cuts, node_places, link_places);
+        Network::divided(hosts, parts, several, division)
+    }
+}
+
+/// A part under construction.
+#[derive(Default)]
+struct Piece {
+    nodes: Vec<Node>,
+    wires: Vec<Wire>,
+    controls: Vec<Option<Box<Controlled>>>,
+    hosts: Vec<NodeId>,
+    names: Vec<NodeId>,
+    /// The places of links, by the names that everybody uses.
+    links: BTreeMap<u32, u32>,
 }
 
 impl Blueprint {
@@ -272,6 +440,15 @@ pub(super) enum Routes {
 }
 
 impl Routes {
+    /// The same with other names for the links.
+    pub(super) fn renamed(self, names: &BTreeMap<u32, u32>) -> Self {
+        let renamed = |link: LinkId| names.get(&link.0).map_or(NOWHERE, |name| LinkId(*name));
+        match self {
+            Routes::Only(link) => Routes::Only(renamed(link)),
+            Routes::ByHost(links) => Routes::ByHost(links.into_iter().map(renamed).collect()),
+        }
+    }
+
     pub(super) fn towards(&self, host: usize) -> Option<LinkId> {
         match self {
             Routes::Only(link) => Some(*link),

@@ -1,6 +1,6 @@
 //! A transfer as fast as TCP allows.
 
-use super::{Application, FlowId, Io};
+use super::{Application, Bond, Bonds, FlowId, Io};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
@@ -79,5 +79,9 @@ impl Application for Bulk {
             }
             _ => {}
         }
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
     }
 }

@@ -1,6 +1,6 @@
 //! UDP that heeds nothing: on for a while, off for a while.
 
-use super::{Application, FlowId, Io};
+use super::{Application, Bond, Bonds, FlowId, Io};
 use crate::random::Draw;
 use crate::units::Rate;
 use std::net::SocketAddrV4;
@@ -65,6 +65,10 @@ impl Application for OnOff {
             io.call_at((until + off).max(now));
         }
     }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Sends(self.flow)], None)
+    }
 }
 
 /// Counts the datagrams that come to a port.
@@ -93,5 +97,9 @@ impl Application for DatagramSink {
         flow.delivered += payload as u64;
         flow.started.get_or_insert(now);
         flow.finished = Some(now);
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Receives(self.flow)], None)
     }
 }

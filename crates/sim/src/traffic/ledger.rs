@@ -42,8 +42,10 @@ pub struct Ledger {
     flows: Vec<Flow>,
     /// Transfers under way, by the sender's address: when they began.
     begun: BTreeMap<(FlowId, SocketAddr), Instant>,
-    /// Transfers whose beginning stands in another ledger: when they ended.
-    ended: BTreeMap<(FlowId, SocketAddr), Instant>,
+    /// Transfers whose beginning stands in another ledger: when they ended, and in which order.
+    ended: BTreeMap<(FlowId, SocketAddr), (Instant, u64)>,
+    /// Such transfers so far.
+    ends: u64,
     /// Hosts with connections that send for flows.
     sending: BTreeSet<NodeId>,
 }
@@ -83,7 +85,8 @@ impl Ledger {
         match self.begun.remove(&(flow, sender)) {
             Some(begun) => self.flow(flow).completions.push((now, now.since(begun))),
             None => {
-                self.ended.insert((flow, sender), now);
+                self.ended.insert((flow, sender), (now, self.ends));
+                self.ends += 1;
             }
         }
     }
@@ -91,7 +94,7 @@ impl Ledger {
     /// Takes over everything that another ledger has, which is empty afterwards: that of a host outside, for one.
     /// Transfers that began in the one and ended in the other are complete then.
     pub fn absorb(&mut self, other: &mut Ledger) {
-        let Ledger { flows, begun, ended, sending } = std::mem::take(other);
+        let Ledger { flows, begun, ended, ends, sending } = std::mem::take(other);
         for (id, theirs) in (0..).map(FlowId).zip(flows) {
             // Exhaustive, so that nothing new is forgotten.
             let Flow {
@@ -120,12 +123,17 @@ impl Ledger {
             }
         }
         self.begun.extend(begun);
-        self.ended.extend(ended);
+        let before = self.ends;
+        self.ended.extend(ended.into_iter().map(|(key, (at, order))| (key, (at, before + order))));
+        self.ends += ends;
         self.sending.extend(sending);
-        let matched: Vec<_> =
-            self.ended.keys().filter(|key| self.begun.contains_key(key)).copied().collect();
-        for key in matched {
-            if let (Some(begun), Some(ended)) = (self.begun.remove(&key), self.ended.remove(&key)) {
+        let matched = self.ended.iter().filter(|(key, _)| self.begun.contains_key(key));
+        let mut matched: Vec<_> = matched.map(|(key, (_, order))| (*order, *key)).collect();
+        matched.sort_unstable();
+        for (_, key) in matched {
+            if let (Some(begun), Some((ended, _))) =
+                (self.begun.remove(&key), self.ended.remove(&key))
+            {
                 let completions = &mut self.flow(key.0).completions;
                 completions.push((ended, ended.since(begun)));
                 completions.sort_by_key(|(at, _)| *at);

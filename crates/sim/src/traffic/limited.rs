@@ -1,6 +1,6 @@
 //! A stream whose application has only so much to say.
 
-use super::{Application, FlowId, Io};
+use super::{Application, Bond, Bonds, FlowId, Io};
 use crate::units::Rate;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -77,5 +77,9 @@ impl Application for Limited {
             }
             _ => {}
         }
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
     }
 }

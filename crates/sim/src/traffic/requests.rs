@@ -3,7 +3,7 @@
 //! How large a request and its response are is drawn where the request is made. The other end is told beside the network
 //! ([`Plan`]), as a real server reads it in the request.
 
-use super::{Application, FlowId, Io};
+use super::{Application, Bond, Bonds, FlowId, Io};
 use crate::network::host::Map;
 use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
@@ -54,6 +54,11 @@ type Pending = BTreeMap<SocketAddr, VecDeque<(u64, u64)>>;
 struct Plan(Arc<Mutex<Pending>>);
 
 impl Plan {
+    /// Both ends are on one core: an end that closes takes away what the other has not come to.
+    fn bond(&self) -> Bond {
+        Bond::State(Arc::as_ptr(&self.0).addr())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,6 +245,11 @@ impl Application for Requests {
             _ => {}
         }
     }
+
+    fn bonds(&self) -> Bonds {
+        let bonds = vec![self.plan.bond(), Bond::Receives(self.flow)];
+        Bonds::with_profile(bonds, self.profile.as_ref())
+    }
 }
 
 /// The answering end.
@@ -300,5 +310,10 @@ impl Application for Responder {
         if matches!(event, Event::Readable | Event::Writable | Event::Closed) {
             self.serve(io, id);
         }
+    }
+
+    fn bonds(&self) -> Bonds {
+        let bonds = vec![self.plan.bond(), Bond::Sends(self.flow)];
+        Bonds::with_profile(bonds, self.profile.as_ref())
     }
 }

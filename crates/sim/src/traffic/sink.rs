@@ -1,6 +1,6 @@
 //! An application that takes whatever comes.
 
-use super::{Application, FlowId, Io};
+use super::{Application, Bond, Bonds, FlowId, Io};
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
@@ -55,5 +55,9 @@ impl Application for Sink {
         if matches!(event, Event::Readable | Event::Closed) {
             self.drain(io, id);
         }
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Receives(self.flow)], self.profile.as_ref())
     }
 }

@@ -1,7 +1,7 @@
 //! Many transfers, a connection for each.
 
 use super::schedule::Next;
-use super::{Application, FlowId, Io, Schedule};
+use super::{Application, Bond, Bonds, FlowId, Io, Schedule};
 use crate::network::host::Map;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -112,5 +112,9 @@ impl Application for Transfers {
             }
             _ => {}
         }
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
     }
 }

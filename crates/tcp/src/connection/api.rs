@@ -218,7 +218,7 @@ impl Connection {
         self.snd.writer_waits = true;
     }
 
-    fn read_state(&self, read: usize) -> Result<usize, ReadError> {
+    pub(super) fn read_state(&self, read: usize) -> Result<usize, ReadError> {
         if read > 0 {
             return Ok(read);
         }

@@ -95,7 +95,7 @@ impl World {
     }
 
     /// Puts what an end has sent on the path.
-    fn collect(&mut self, end: usize) {
+    pub fn collect(&mut self, end: usize) {
         for out in self.ends[end].drain() {
             self.carried += 1;
             if let Some(look) = self.look {
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// The next thing that happens: an arrival or a deadline. `false` when nothing ever will.
-    fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         let arrival = self.air.iter().map(|packet| packet.at).min();
         let timers = self.ends.iter().filter_map(|end| end.connection.next_timeout()).min();
         let Some(at) = arrival.into_iter().chain(timers).min() else { return false };

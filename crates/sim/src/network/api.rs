@@ -1,0 +1,206 @@
+//! The calls of a network. Names are everybody's; behind them is one part, or several.
+
+use super::several::{Place, Several};
+use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap, WindowReport};
+use crate::link::{Counters, QueueObserver, Traffic};
+use crate::measure::LinkSample;
+use crate::traffic::{Flow, Ledger};
+use transom_stack::stack::Stack;
+use transom_tcp::time::Instant;
+
+impl Network {
+    pub(super) fn whole(part: Part, division: Division) -> Self {
+        let hosts = part.hosts.clone();
+        Network { now: Instant::ZERO, hosts, parts: vec![part], several: None, division }
+    }
+
+    pub(super) fn divided(
+        hosts: Vec<NodeId>,
+        parts: Vec<Part>,
+        several: Several,
+        division: Division,
+    ) -> Self {
+        let several = Some(Box::new(several));
+        Network { now: Instant::ZERO, hosts, parts, several, division }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// How it is divided among cores, or why it is not.
+    pub fn division(&self) -> &Division {
+        &self.division
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.parts.iter().map(|part| part.events).sum()
+    }
+
+    /// Packets that left a host so far.
+    pub fn packets(&self) -> u64 {
+        self.parts.iter().map(|part| part.fabric.sent).sum()
+    }
+
+    /// Packets that are on their way.
+    pub fn packets_on_their_way(&self) -> usize {
+        self.parts.iter().map(|part| part.fabric.packets.len()).sum()
+    }
+
+    /// Packets without a receiver.
+    pub fn undeliverable(&self) -> u64 {
+        self.parts.iter().map(|part| part.fabric.undeliverable).sum()
+    }
+
+    /// The flows and what has become of them, by number.
+    pub fn flows(&self) -> &[Flow] {
+        match &self.several {
+            Some(several) => several.ledger.flows(),
+            None => self.parts.first().map_or(&[], |part| part.fabric.ledger.flows()),
+        }
+    }
+
+    /// The ledger of flows, for events outside of the network.
+    pub fn ledger(&mut self) -> &mut Ledger {
+        match &mut self.several {
+            Some(several) => &mut several.ledger,
+            None => &mut self.parts[0].fabric.ledger,
+        }
+    }
+
+    fn place(&self, node: NodeId) -> Option<Place> {
+        match &self.several {
+            Some(several) => several.node(node),
+            None => Some(Place { part: 0, at: node.0 }),
+        }
+    }
+
+    /// The part that has the near end of a link, and the link there.
+    fn near(&self, link: LinkId) -> Option<(usize, LinkId)> {
+        let place = match &self.several {
+            Some(several) => several.link(link)?.0,
+            None => Place { part: 0, at: link.0 },
+        };
+        Some((place.part as usize, LinkId(place.at)))
+    }
+
+    fn near_part(&mut self, link: LinkId) -> Option<(&mut Part, LinkId)> {
+        let (part, link) = self.near(link)?;
+        Some((self.parts.get_mut(part)?, link))
+    }
+
+    /// A host's stack, to look at.
+    pub fn stack(&self, host: NodeId) -> Option<&Stack> {
+        let place = self.place(host)?;
+        Some(&self.parts.get(place.part as usize)?.host(place.at as usize)?.stack)
+    }
+
+    /// The counters of a link, as of the last packet that came to it or the last [sample](Self::sample_link).
+    pub fn link_counters(&self, link: LinkId) -> Option<Counters> {
+        let (part, near) = self.near(link)?;
+        let counters = self.parts.get(part)?.fabric.wires.get(near.0 as usize)?.model.counters();
+        Some(self.with_deliveries(link, counters))
+    }
+
+    /// Deliveries are counted at the far end.
+    fn with_deliveries(&self, link: LinkId, counters: Counters) -> Counters {
+        let ends = self.several.as_ref().and_then(|several| several.link(link));
+        let Some((_, far)) = ends.filter(|(near, far)| near.part != far.part) else {
+            return counters;
+        };
+        let wires = self.parts.get(far.part as usize).map(|part| &part.fabric.wires);
+        let wire = wires.and_then(|wires| wires.get(far.at as usize));
+        let delivered = wire.map_or(Traffic::default(), |wire| wire.model.counters().delivered);
+        Counters { delivered, ..counters }
+    }
+
+    /// The report of a link's window control, if it has one.
+    pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
+        let (part, link) = self.near(link)?;
+        Some(self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
+    }
+
+    /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
+    pub fn measure_delays(&mut self, link: LinkId) {
+        if let Some((part, link)) = self.near_part(link)
+            && let Some(wire) = part.fabric.wires.get_mut(link.0 as usize)
+        {
+            wire.model.measure_delays();
+        }
+    }
+
+    /// The present state of a link, and the delays of packets since the last such sample.
+    pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
+        let now = self.now;
+        let (part, near) = self.near_part(link)?;
+        let wire = part.fabric.wires.get_mut(near.0 as usize)?;
+        let sample = LinkSample::take(&mut wire.model, now);
+        let counters = self.with_deliveries(link, sample.counters);
+        let window = self.window_report(link).map(Into::into);
+        Some(LinkSample { counters, window, ..sample })
+    }
+
+    /// The queue before a link now.
+    pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
+        let now = self.now;
+        let (part, link) = self.near_part(link)?;
+        Some(part.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
+    }
+
+    /// Watches a link's queue; see [`LinkModel::observe_queue`](crate::link::LinkModel::observe_queue). Where several cores run the network, observers of
+    /// several queues are called beside each other.
+    pub fn observe_queue(&mut self, link: LinkId, observer: QueueObserver) {
+        if let Some((part, link)) = self.near_part(link)
+            && let Some(wire) = part.fabric.wires.get_mut(link.0 as usize)
+        {
+            wire.model.observe_queue(observer);
+        }
+    }
+
+    /// Watches every packet that comes to a link, also those that it drops.
+    pub fn tap(&mut self, link: LinkId, tap: Tap) {
+        match &mut self.several {
+            Some(several) => several.tap(&mut self.parts, link, tap),
+            None => self.parts[0].fabric.tap(link, tap),
+        }
+    }
+
+    /// Watches every packet that comes out of a link, as its receiver finds it: marked, damaged, twice.
+    pub fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
+        match &mut self.several {
+            Some(several) => several.tap_arrivals(&mut self.parts, link, tap),
+            None => self.parts[0].fabric.tap_arrivals(link, tap),
+        }
+    }
+
+    /// Hands the records of a host's event log to `reader`, from now on and as they are made. Of a host without a log
+    /// ([`HostConfig::log`](super::HostConfig::log)), and of what is no host, there are none.
+    pub fn watch_log(&mut self, node: NodeId, reader: LogReader) {
+        match &mut self.several {
+            Some(several) => several.watch_log(&mut self.parts, node, reader),
+            None => {
+                if let Some(host) = self.parts[0].host_mut(node.0 as usize) {
+                    host.watch_log(reader);
+                }
+            }
+        }
+    }
+
+    /// Handles everything up to and including `limit`, which is the present afterwards.
+    ///
+    /// # Errors
+    /// [`NetworkError::Packet`], which would be a defect of this program.
+    pub fn run_until(&mut self, limit: Instant) -> Result<(), NetworkError> {
+        match &mut self.several {
+            Some(several) => several.run_until(&mut self.parts, limit)?,
+            None => {
+                self.parts[0].run_until(limit)?;
+                self.parts[0].count();
+            }
+        }
+        self.now = self.now.max(limit);
+        Ok(())
+    }
+}
