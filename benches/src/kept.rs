@@ -16,16 +16,55 @@ const FORMAT: u64 = 1;
 /// The keys of a group, in their order.
 const KEYS: [&str; 6] = ["group", "cpu", "unit", "commit", "date", "machine"];
 
+/// A group as the file has it. A program that measures without the harness makes it itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptGroup {
+    /// The group's name.
+    pub group: String,
+    /// Which CPUs its threads had.
+    pub cpu: String,
+    /// The unit of its values, as it is written.
+    pub unit: String,
+    /// The machine, its load before, and how many samples of which length there are.
+    pub machine: String,
+    /// The cases, in their order.
+    pub cases: Vec<KeptCase>,
+}
+
+/// A case as the file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptCase {
+    /// Its name.
+    pub name: String,
+    /// The value of the case: the median of its samples, or a count.
+    pub median: f64,
+    /// The smallest sample, if there are several.
+    pub min: Option<f64>,
+    /// The largest sample, if there are several.
+    pub max: Option<f64>,
+    /// The names of other cases, and the medians of the ratios to them.
+    pub ratios: Vec<(String, f64)>,
+}
+
 /// Puts the report's groups into the file.
 ///
 /// # Errors
 /// When the file cannot be read or written, or is something else.
 pub fn keep(report: &Report, path: &Path) -> anyhow::Result<()> {
+    let measured = report.groups.iter().filter(|group| group.skipped.is_none());
+    let groups: Vec<KeptGroup> = measured.map(|group| of(report, group)).collect();
+    keep_groups(&groups, path)
+}
+
+/// Puts these groups into the file. A group of the same name and the same CPUs is replaced.
+///
+/// # Errors
+/// When the file cannot be read or written, or is something else.
+pub fn keep_groups(measured: &[KeptGroup], path: &Path) -> anyhow::Result<()> {
     let place = || path.display().to_string();
     let mut groups = if path.exists() { read(path).with_context(place)? } else { Vec::new() };
-    let measured = report.groups.iter().filter(|group| group.skipped.is_none());
     for group in measured {
-        let fresh = of(report, group);
+        let fresh = value(group);
         let same = |one: &Value| one["group"] == fresh["group"] && one["cpu"] == fresh["cpu"];
         match groups.iter().position(same) {
             Some(old) => groups[old] = fresh,
@@ -41,34 +80,55 @@ fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     file["groups"].as_array().cloned().context("it has no groups")
 }
 
-fn of(report: &Report, group: &GroupReport) -> Value {
+fn of(report: &Report, group: &GroupReport) -> KeptGroup {
     let samples = group.cases.iter().map(|case| case.samples.len()).max().unwrap_or_default();
-    let machine = format!("{}; {samples} samples of {} s", report.environment, report.seconds);
-    json!({
-        "group": group.group,
-        "cpu": group.cpu,
-        "unit": group.unit.symbol(),
-        "commit": commit(),
-        "date": today(),
-        "machine": machine,
-        "cases": group.cases.iter().filter_map(case).collect::<Vec<_>>(),
-    })
+    KeptGroup {
+        group: group.group.into(),
+        cpu: group.cpu.clone(),
+        unit: group.unit.symbol().into(),
+        machine: format!("{}; {samples} samples of {} s", report.environment, report.seconds),
+        cases: group.cases.iter().filter_map(case).collect(),
+    }
 }
 
 /// Nothing of a case that failed each time.
-fn case(case: &CaseResult) -> Option<Value> {
+fn case(case: &CaseResult) -> Option<KeptCase> {
+    let ratios = case.ratios.iter().filter_map(|ratio| Some((ratio.against?.into(), ratio.value?)));
+    Some(KeptCase {
+        name: case.name.into(),
+        median: case.median?,
+        min: case.min,
+        max: case.max,
+        ratios: ratios.collect(),
+    })
+}
+
+/// A group as JSON.
+fn value(group: &KeptGroup) -> Value {
+    let KeptGroup { group, cpu, unit, machine, cases } = group;
     // More digits than a table shows, and fewer than a clock gives.
-    let rounded = |value: Option<f64>| -> Option<f64> { format!("{:.5e}", value?).parse().ok() };
-    let ratios = case.ratios.iter().filter_map(|ratio| {
-        Some(json!({ "against": ratio.against?, "value": rounded(ratio.value)? }))
+    let rounded = |value: f64| -> Option<f64> { format!("{value:.5e}").parse().ok() };
+    let cases = cases.iter().map(|case| {
+        let ratios = case.ratios.iter();
+        let ratios =
+            ratios.map(|(against, ratio)| json!({ "against": against, "value": rounded(*ratio) }));
+        json!({
+            "name": case.name,
+            "median": rounded(case.median),
+            "min": case.min.and_then(rounded),
+            "max": case.max.and_then(rounded),
+            "ratios": ratios.collect::<Vec<_>>(),
+        })
     });
-    Some(json!({
-        "name": case.name,
-        "median": rounded(case.median)?,
-        "min": rounded(case.min),
-        "max": rounded(case.max),
-        "ratios": ratios.collect::<Vec<_>>(),
-    }))
+    json!({
+        "group": group,
+        "cpu": cpu,
+        "unit": unit,
+        "commit": commit(),
+        "date": today(),
+        "machine": machine,
+        "cases": cases.collect::<Vec<_>>(),
+    })
 }
 
 /// A line for each case, so that a change can be read.
@@ -146,5 +206,45 @@ mod tests {
         );
         std::fs::write(&path, "{}").unwrap();
         assert!(keep(&report("first", 1.0), &path).is_err());
+    }
+
+    /// Programs that measure without the harness keep their groups beside its own.
+    #[test]
+    fn groups_of_other_programs() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.json");
+        keep(&report("first", 1.0), &path).unwrap();
+        let case = |name: &str, median, ratios| KeptCase {
+            name: name.into(),
+            median,
+            min: None,
+            max: Some(3.0),
+            ratios,
+        };
+        let mut group = KeptGroup {
+            group: "counted".into(),
+            cpu: "one CPU".into(),
+            unit: "instructions per segment".into(),
+            machine: "a machine".into(),
+            cases: vec![
+                case("plain", 2.0, vec![]),
+                case("per ack", 2.5, vec![("plain".into(), 1.25)]),
+            ],
+        };
+        keep_groups(std::slice::from_ref(&group), &path).unwrap();
+        group.cases.remove(1);
+        group.cpu = "2 CPUs".into();
+        keep_groups(&[group], &path).unwrap();
+        let groups = read(&path).unwrap();
+        let names: Vec<_> = groups.iter().map(|one| (&one["group"], &one["cpu"])).collect();
+        let of_one = (&json!("counted"), &json!("one CPU"));
+        assert_eq!(names[1..], [of_one, (&json!("counted"), &json!("2 CPUs"))]);
+        assert_eq!(
+            groups[1]["cases"][1],
+            json!({
+                "name": "per ack", "median": 2.5, "min": null, "max": 3.0,
+                "ratios": [{ "against": "plain", "value": 1.25 }],
+            })
+        );
     }
 }

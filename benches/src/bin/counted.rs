@@ -10,15 +10,18 @@
 //! Instructions are not time. One of a copy moves 32 bytes, and waiting for memory counts nothing. A share in instructions says little of
 //! what a thousand connections have to fetch.
 //!
-//! `cargo run --profile dist -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep DIR` callgrind's files stay
-//! there, for `callgrind_annotate`.
+//! `cargo run --profile dist -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep FILE` the counts of extensions
+//! are put into the file, for the pages of papers ([`kept`]). With `--callgrind DIR` callgrind's files stay there, for `callgrind_annotate`.
 
 use anyhow::{Context, bail};
 use std::hint::black_box;
 use std::path::Path;
 use transom_benches::callgrind::instructions;
 use transom_benches::delayed::{Delayed, plain_feed};
+use transom_benches::environment::Environment;
 use transom_benches::groups::extensions::{PATH, plain_profile, woken_profile};
+use transom_benches::kept::{self, KeptCase, KeptGroup};
+use transom_benches::placement::Placement;
 use transom_benches::replay::{Checksums, Replay, Role};
 use transom_tcp::extension::Wake;
 use transom_tcp::profile::Profile;
@@ -50,17 +53,38 @@ fn main() -> anyhow::Result<()> {
             let mut delayed = Delayed::new(profile(case)?, count.parse()?, PATH, plain_feed())?;
             delayed.transfer(bytes.parse()?)
         }
-        ["--keep", dir] => count(Path::new(dir)),
-        [] => count(tempfile::tempdir()?.path()),
-        _ => bail!("usage: counted [--keep DIR]"),
+        options => {
+            let [mut keep, mut callgrind] = [None, None];
+            for option in options.chunks(2) {
+                match *option {
+                    ["--keep", file] => keep = Some(Path::new(file)),
+                    ["--callgrind", dir] => callgrind = Some(Path::new(dir)),
+                    _ => bail!("usage: counted [--keep FILE] [--callgrind DIR]"),
+                }
+            }
+            match callgrind {
+                Some(dir) => count(dir, keep),
+                None => count(tempfile::tempdir()?.path(), keep),
+            }
+        }
     }
 }
 
-fn count(dir: &Path) -> anyhow::Result<()> {
+fn count(dir: &Path, keep: Option<&Path>) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     packets(dir)?;
     println!();
-    extensions(dir)
+    let cases = extensions(dir)?;
+    let Some(file) = keep else { return Ok(()) };
+    let group = KeptGroup {
+        group: "counted".into(),
+        // All of it is one thread.
+        cpu: Placement::One.describe(1),
+        unit: "instructions per segment".into(),
+        machine: format!("{}; instructions of {BYTES} bytes", Environment::detect()),
+        cases,
+    };
+    kept::keep_groups(&[group], file)
 }
 
 /// The instructions by which the second run is longer.
@@ -107,12 +131,16 @@ fn profile(case: &str) -> anyhow::Result<Profile> {
     })
 }
 
-fn extensions(dir: &Path) -> anyhow::Result<()> {
+/// Prints the instructions of each case, and gives them.
+fn extensions(dir: &Path) -> anyhow::Result<Vec<KeptCase>> {
     println!("| connections | extension woken | instructions per segment | of plain |");
     println!("|--:|---|--:|--:|");
     let [before, all] = [WARM_UP, WARM_UP + BYTES].map(|bytes| bytes.to_string());
+    let mut cases = Vec::new();
     for count in COUNTS {
         let connections = count.to_string();
+        let plural = if count == 1 { "connection" } else { "connections" };
+        let of = |name| format!("{count} {plural}, {name}");
         let mut plain = None;
         for name in CASES {
             let case = |bytes| ["transfer", name, &connections, bytes];
@@ -121,7 +149,15 @@ fn extensions(dir: &Path) -> anyhow::Result<()> {
             let per_segment = counted as f64 * MSS as f64 / BYTES as f64;
             let ratio = counted as f64 / plain as f64;
             println!("| {count} | {name} | {per_segment:.0} | {ratio:.4} |");
+            let ratios = if name == CASES[0] { Vec::new() } else { vec![(of(CASES[0]), ratio)] };
+            cases.push(KeptCase {
+                name: of(name),
+                median: per_segment,
+                min: None,
+                max: None,
+                ratios,
+            });
         }
     }
-    Ok(())
+    Ok(cases)
 }

@@ -10,7 +10,8 @@
 //! the same turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000
 //! connections nobody watches from another process.
 //!
-//! `cargo run --profile dist -p transom-benches --bin observers`; it takes about nine minutes.
+//! `cargo run --profile dist -p transom-benches --bin observers`; it takes about nine minutes. With `--keep FILE` the values are put into the file, for
+//! the pages of papers ([`kept`]).
 
 use anyhow::{Context, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
@@ -23,7 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use transom_benches::environment::Environment;
 use transom_benches::harness::median;
+use transom_benches::kept::{self, KeptCase, KeptGroup};
+use transom_benches::placement::Placement;
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_net::observer::{Observer, Totals};
@@ -42,6 +46,8 @@ const DELAY: Duration = Duration::from_millis(1);
 const WARM_UP: Duration = Duration::from_millis(1500);
 const SAMPLE: Duration = Duration::from_secs(4);
 const TURNS: usize = 3;
+/// The case without an observer.
+const NOBODY: &str = "nobody";
 /// A thread that watches needs little.
 const STACK: usize = 128 * 1024;
 
@@ -69,69 +75,112 @@ struct Found {
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
-        [] => measure(),
+        [] => measure().map(drop),
+        [flag, file] if flag == "--keep" => kept::keep_groups(&measure()?, Path::new(file)),
         [flag, path, count, wake] if flag == "--peer" => {
             watch_all(Path::new(path), count.parse()?, wake)
         }
-        _ => bail!("it takes no arguments"),
+        _ => bail!("usage: observers [--keep FILE]"),
     }
 }
 
-fn measure() -> anyhow::Result<()> {
+/// Measures, prints a table, and gives the groups that can be kept.
+fn measure() -> anyhow::Result<Vec<KeptGroup>> {
+    let environment = Environment::detect();
+    let group = |name: &str, unit: &str| KeptGroup {
+        group: format!("observers, {name}"),
+        cpu: Placement::Free.describe(environment.cpus),
+        unit: unit.into(),
+        machine: format!("{environment}; {TURNS} samples of {} s", SAMPLE.as_secs()),
+        cases: Vec::new(),
+    };
+    let mut throughput = group("throughput", "Mbit/s");
+    let mut time = group("processor time", "ns per kilobyte");
+    let mut missed_ones = group("missed wake-ups", "%");
     println!(
         "| connections | watched by | Mbit/s | beside nobody | CPU ns per kilobyte | beside nobody | wake-ups | missed |"
     );
     println!("|--:|---|--:|--:|--:|--:|--:|--:|");
     for count in [1, 16, 96, 1000] {
-        let mut cases = vec![
-            ("nobody", Who::Nobody),
-            ("an extension, per ack", Who::Extension(Wake::ACK)),
-            ("an extension, per round", Who::Extension(Wake::ROUND)),
-            ("a thread each, per ack", Who::Thread(Wake::ACK)),
-            ("a thread each, per round", Who::Thread(Wake::ROUND)),
-        ];
-        if count <= 256 {
-            cases.push(("another process, per ack", Who::Process(Wake::ACK)));
-            cases.push(("another process, per round", Who::Process(Wake::ROUND)));
-        }
-        let mut found = vec![Vec::new(); cases.len()];
-        for turn in 0..TURNS {
-            // There and back, so that none is always the first.
-            let mut order: Vec<usize> = (0..cases.len()).collect();
-            if turn % 2 == 1 {
-                order.reverse();
-            }
-            for index in order {
-                let (name, who) = cases[index];
-                let one =
-                    sample(count, who).with_context(|| format!("{count} connections, {name}"))?;
-                found[index].push(one);
-            }
-        }
+        let found = turns(count)?;
         let cost: fn(&Found) -> f64 = |found| found.nanoseconds_per_kilobyte;
         let speed: fn(&Found) -> f64 = |found| found.megabits_per_second;
-        for (index, (name, who)) in cases.iter().enumerate() {
+        let Some((_, _, nobody)) = found.first() else { continue };
+        let plural = if count == 1 { "connection" } else { "connections" };
+        for (name, who, turns) in &found {
+            let name = *name;
             let beside = |of: fn(&Found) -> f64| {
-                median(found[index].iter().zip(&found[0]).map(|(one, nobody)| of(one) / of(nobody)))
+                median(turns.iter().zip(nobody).map(|(one, nobody)| of(one) / of(nobody)))
                     .unwrap_or_default()
             };
             let (slower, dearer) = (beside(speed), beside(cost));
-            let (happened, missed) = found[index]
-                .iter()
-                .fold((0, 0), |sum, one| (sum.0 + one.happened, sum.1 + one.missed));
-            let share = 100.0 * missed as f64 / happened.max(1) as f64;
+            let (happened, missed) =
+                turns.iter().fold((0, 0), |sum, one| (sum.0 + one.happened, sum.1 + one.missed));
+            let share = percent(missed, happened);
             let told = match who {
                 Who::Nobody => "| ".to_owned(),
                 _ => format!("{happened} | {share:.2} %"),
             };
-            let [speed, cost] =
-                [speed, cost].map(|of| median(found[index].iter().map(of)).unwrap_or_default());
+            let of = |name| format!("{count} {plural}, {name}");
+            let kept = |value: fn(&Found) -> f64, ratio| KeptCase {
+                name: of(name),
+                median: median(turns.iter().map(value)).unwrap_or_default(),
+                min: turns.iter().map(value).reduce(f64::min),
+                max: turns.iter().map(value).reduce(f64::max),
+                ratios: match who {
+                    Who::Nobody => Vec::new(),
+                    _ => vec![(of(NOBODY), ratio)],
+                },
+            };
+            let (fast, dear) = (kept(speed, slower), kept(cost, dearer));
             println!(
-                "| {count} | {name} | {speed:.1} | {slower:.3} | {cost:.0} | {dearer:.3} | {told} |"
+                "| {count} | {name} | {:.1} | {slower:.3} | {:.0} | {dearer:.3} | {told} |",
+                fast.median, dear.median
             );
+            throughput.cases.push(fast);
+            time.cases.push(dear);
+            if *who != Who::Nobody {
+                // Of all wake-ups of all turns, as the table has it.
+                let one = kept(|found| percent(found.missed, found.happened), 0.0);
+                missed_ones.cases.push(KeptCase { median: share, ratios: Vec::new(), ..one });
+            }
         }
     }
-    Ok(())
+    Ok(vec![throughput, time, missed_ones])
+}
+
+/// Those who can watch so many connections, and what was found in each turn.
+fn turns(count: usize) -> anyhow::Result<Vec<(&'static str, Who, Vec<Found>)>> {
+    let mut cases = vec![
+        (NOBODY, Who::Nobody, Vec::new()),
+        ("an extension, per ack", Who::Extension(Wake::ACK), Vec::new()),
+        ("an extension, per round", Who::Extension(Wake::ROUND), Vec::new()),
+        ("a thread each, per ack", Who::Thread(Wake::ACK), Vec::new()),
+        ("a thread each, per round", Who::Thread(Wake::ROUND), Vec::new()),
+    ];
+    if count <= 256 {
+        cases.push(("another process, per ack", Who::Process(Wake::ACK), Vec::new()));
+        cases.push(("another process, per round", Who::Process(Wake::ROUND), Vec::new()));
+    }
+    for turn in 0..TURNS {
+        // There and back, so that none is always the first.
+        let mut order: Vec<usize> = (0..cases.len()).collect();
+        if turn % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            let (name, who, found) = &mut cases[index];
+            let one =
+                sample(count, *who).with_context(|| format!("{count} connections, {name}"))?;
+            found.push(one);
+        }
+    }
+    Ok(cases)
+}
+
+/// A share in per cent; nothing of nothing.
+fn percent(part: u64, all: u64) -> f64 {
+    100.0 * part as f64 / all.max(1) as f64
 }
 
 /// Moves packets between two ends of cables, each a while after it was sent.

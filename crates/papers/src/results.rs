@@ -98,12 +98,12 @@ fn line(page: &Page) -> String {
 pub struct Checked {
     /// Values that were stored without a fingerprint of their scenario: the experiment's id.
     pub without_fingerprint: Vec<String>,
-    /// Defects to mend: stale values without a reason, numbers and figures without values, bands that accept their control.
+    /// Defects to mend: stale values without a reason, numbers and figures without values, claims without a control, bands that accept theirs.
     pub defects: Vec<String>,
 }
 
-/// Checks what is stored against the scenarios and the texts: that each page has values or says why not, that no values are of an earlier scenario, and
-/// that each band rejects its control.
+/// Checks what is stored against the scenarios and the texts. Each page has values or says why not, and no values are of an earlier scenario. Each claim
+/// names a control or says why it has none, and its band rejects the control.
 ///
 /// # Errors
 /// If a text or a summary cannot be read.
@@ -148,8 +148,11 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
             }
             let bands = found.points.iter().flat_map(|point| &point.bands);
             for (band, claim) in bands.filter_map(|band| Some((band, band.claim()?))) {
+                let says = &claim.says;
+                if band.control.is_none() && claim.control.is_none() && !claim.calibrated {
+                    defects.push(format!("\"{says}\" has no control, and no reason for that"));
+                }
                 if band.rejects_control() == Some(false) {
-                    let says = &claim.says;
                     let text = format!("\"{says}\" holds at its control too, so it proves nothing");
                     defects.push(text);
                 }
