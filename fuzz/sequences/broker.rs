@@ -12,9 +12,30 @@ use transom_broker::protocol::{
 
 /// Pieces of which rules and messages consist, and a few that they do not know.
 const PIECES: [&str; 24] = [
-    "user:", "root", "0", "group:", "everybody", ",", "ports:", "8000-8999", "443", "+", "65536",
-    "9-1", "ephemeral:yes", "address:", "192.0.2.0/24", "::/129", "peer:", "devices:", "-1",
-    "rate:", "18446744073709551616", "\0", "\u{fdfd}", ":",
+    "user:",
+    "root",
+    "0",
+    "group:",
+    "everybody",
+    ",",
+    "ports:",
+    "8000-8999",
+    "443",
+    "+",
+    "65536",
+    "9-1",
+    "ephemeral:yes",
+    "address:",
+    "192.0.2.0/24",
+    "::/129",
+    "peer:",
+    "devices:",
+    "-1",
+    "rate:",
+    "18446744073709551616",
+    "\0",
+    "\u{fdfd}",
+    ":",
 ];
 /// A reply with everything nested that a reply may have.
 const REPLY: &str = concat!(
