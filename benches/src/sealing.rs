@@ -72,7 +72,7 @@ impl Manipulation for Sealing {
 mod tests {
     use super::*;
     use chacha20poly1305::ChaCha20Poly1305;
-    use chacha20poly1305::aead::{Aead, KeyInit as _};
+    use chacha20poly1305::aead::Aead;
     use proptest::prelude::*;
     use transom_tcp::manipulation::pass;
     use transom_wire::checksum::Sum;
