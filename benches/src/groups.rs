@@ -15,6 +15,7 @@ pub mod ilp;
 pub mod kernel;
 pub mod log;
 pub mod memory;
+pub mod messages;
 pub mod owned;
 pub mod round_trip;
 #[cfg(feature = "bpf")]
@@ -149,6 +150,30 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer to Transom over each device.",
         single_threaded: false,
         build: devices::build_recv,
+    },
+    Entry {
+        name: "messages-client",
+        about: "Throughput by message size: messages of 64 B to 1 MB to the kernel's TCP, with Nagle's algorithm.",
+        single_threaded: false,
+        build: messages::build_client,
+    },
+    Entry {
+        name: "messages-client-nodelay",
+        about: "The same without Nagle's algorithm.",
+        single_threaded: false,
+        build: messages::build_client_nodelay,
+    },
+    Entry {
+        name: "messages-server",
+        about: "Throughput by message size: messages of 64 B to 1 MB from the kernel's TCP, with Nagle's algorithm.",
+        single_threaded: false,
+        build: messages::build_server,
+    },
+    Entry {
+        name: "messages-server-nodelay",
+        about: "The same without Nagle's algorithm.",
+        single_threaded: false,
+        build: messages::build_server_nodelay,
     },
     Entry {
         name: "round-trip",

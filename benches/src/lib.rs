@@ -19,6 +19,7 @@ pub mod harness;
 pub mod kept;
 #[cfg(feature = "bpf")]
 pub mod lent;
+pub mod netstack;
 pub mod network;
 pub mod pair;
 pub mod placement;

@@ -93,6 +93,17 @@ impl KernelEnd {
         Ok(stream)
     }
 
+    /// Gives an interface an address, and sets it up: for a TUN that another process has opened here.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn join(&self, interface: &str, address: &str) -> anyhow::Result<()> {
+        let mut interfaces = self.namespace.interfaces();
+        interfaces.add_address(interface, address.parse()?)?;
+        interfaces.set_up(interface, true)?;
+        Ok(())
+    }
+
     /// The Ethernet address of this end's wire, and its number.
     ///
     /// # Errors

@@ -27,7 +27,10 @@ const SMOLTCP_PLAIN: &str = "smoltcp, as it comes";
 const BARE: &str = "bare headers over TUN";
 
 /// Bytes of each of smoltcp's socket buffers.
-const SMOLTCP_BUFFER: usize = 1 << 20;
+pub(super) const SMOLTCP_BUFFER: usize = 1 << 20;
+
+/// The receiving end reads at least so many bytes at a time.
+pub(super) const LEAST_READ: usize = 64 * 1024;
 
 /// Counts what is received.
 struct Meter {
@@ -69,7 +72,7 @@ impl Meter {
 }
 
 /// Writes until `stop` is set, then closes by dropping. Returns how much was written.
-fn send(mut sender: impl Write, chunk: usize, stop: &AtomicBool) -> anyhow::Result<u64> {
+pub(super) fn send(mut sender: impl Write, chunk: usize, stop: &AtomicBool) -> anyhow::Result<u64> {
     let bytes = vec![7; chunk];
     let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -108,7 +111,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<T> {
     thread.join().unwrap_or_else(|_| bail!("the peer panicked"))
 }
 
@@ -119,13 +122,24 @@ pub(super) fn transfer(
     span: Duration,
     settings: Settings,
 ) -> anyhow::Result<f64> {
+    transfer_in(sender, receiver, settings.chunk, span, settings)
+}
+
+/// The same where the receiver reads `reads` bytes at a time.
+pub(super) fn transfer_in(
+    sender: impl Write + Send,
+    receiver: impl Read,
+    reads: usize,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<f64> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sending = scope.spawn(|| {
             settings.place_peer()?;
             send(sender, settings.chunk, &stop)
         });
-        let received = receive(receiver, span, settings.chunk, &stop);
+        let received = receive(receiver, span, reads, &stop);
         let sent = joined(sending)?;
         received?.finish(sent)
     })
@@ -179,7 +193,7 @@ pub(super) fn kernel_to_transom(
 
 /// Receives from an end that is not a stream, in a thread of its own. `send` sends until the flag is set, and closes; it returns how much
 /// it sent, and how that and the closing went.
-fn into_kernel(
+pub(super) fn into_kernel(
     listener: &TcpListener,
     span: Duration,
     settings: Settings,
@@ -191,7 +205,8 @@ fn into_kernel(
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             settings.place_peer()?;
-            receive(receiver, span, settings.chunk, &stop)
+            // However short the writes are, the kernel's end is not to be what is measured.
+            receive(receiver, span, settings.chunk.max(LEAST_READ), &stop)
         });
         let (sent, sending) = send(&stop);
         let meter = joined(receiving)?;
@@ -224,54 +239,76 @@ fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case
 fn smoltcp_to_kernel(name: &'static str, help: Help, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
     let listener = path.kernel.listen(PORT)?;
+    Ok(Case::new(name, move |span| smoltcp_sends(&mut path, &listener, PORT, span, settings)))
+}
+
+/// One transfer from smoltcp to a listener of the kernel's.
+pub(super) fn smoltcp_sends(
+    path: &mut SmolPath,
+    listener: &TcpListener,
+    port: u16,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<f64> {
     let bytes = vec![7; settings.chunk];
-    Ok(Case::new(name, move |span| {
-        let socket = path.connect(PORT)?;
-        into_kernel(&listener, span, settings, |stop| {
-            let mut sent = 0;
-            let sending = path.run(true, |path| {
-                let socket = path.socket(socket);
-                while socket.can_send() && !stop.load(Ordering::Relaxed) {
-                    sent += socket.send_slice(&bytes).unwrap_or(0) as u64;
-                }
-                stop.load(Ordering::Relaxed).then_some(())
-            });
-            let closing = path.close(socket);
-            (sent, sending.and(closing))
-        })
-    }))
+    let socket = path.connect(port)?;
+    into_kernel(listener, span, settings, |stop| {
+        let mut sent = 0;
+        let sending = path.run(true, |path| {
+            let socket = path.socket(socket);
+            while socket.can_send() && !stop.load(Ordering::Relaxed) {
+                sent += socket.send_slice(&bytes).unwrap_or(0) as u64;
+            }
+            stop.load(Ordering::Relaxed).then_some(())
+        });
+        let closing = path.close(socket);
+        (sent, sending.and(closing))
+    })
 }
 
 fn kernel_to_smoltcp(name: &'static str, help: Help, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
-    let mut into = vec![0; settings.chunk];
     Ok(Case::new(name, move |span| {
         let (kernel, remote) = (path.kernel.clone(), path.at(PORT));
-        let socket = path.listen(PORT)?;
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let sending = scope.spawn(|| {
-                settings.place_peer()?;
-                send(kernel.connect(remote)?, settings.chunk, &stop)
-            });
-            let mut meter = None;
-            let receiving = path.run(true, |path| {
-                let socket = path.socket(socket);
-                while socket.can_recv() {
-                    let read = socket.recv_slice(&mut into).unwrap_or(0);
-                    if meter.get_or_insert_with(|| Meter::start(span)).add(read) {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-                (meter.is_some() && !socket.may_recv()).then_some(())
-            });
-            stop.store(true, Ordering::Relaxed);
-            let closing = path.close(socket);
-            let sent = joined(sending)?;
-            receiving.and(closing)?;
-            meter.context("nothing arrived")?.finish(sent)
-        })
+        let connect = move || Ok(kernel.connect(remote)?);
+        smoltcp_receives(&mut path, PORT, connect, settings.chunk, span, settings)
     }))
+}
+
+/// One transfer to smoltcp, which reads `chunk` bytes at a time, from a stream of the kernel's that `connect` opens.
+pub(super) fn smoltcp_receives(
+    path: &mut SmolPath,
+    port: u16,
+    connect: impl FnOnce() -> anyhow::Result<std::net::TcpStream> + Send,
+    chunk: usize,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<f64> {
+    let mut into = vec![0; chunk];
+    let socket = path.listen(port)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            settings.place_peer()?;
+            send(connect()?, settings.chunk, &stop)
+        });
+        let mut meter = None;
+        let receiving = path.run(true, |path| {
+            let socket = path.socket(socket);
+            while socket.can_recv() {
+                let read = socket.recv_slice(&mut into).unwrap_or(0);
+                if meter.get_or_insert_with(|| Meter::start(span)).add(read) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+            (meter.is_some() && !socket.may_recv()).then_some(())
+        });
+        stop.store(true, Ordering::Relaxed);
+        let closing = path.close(socket);
+        let sent = joined(sending)?;
+        receiving.and(closing)?;
+        meter.context("nothing arrived")?.finish(sent)
+    })
 }
 
 /// Builds the group in which the kernel receives.

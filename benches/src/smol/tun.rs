@@ -156,6 +156,7 @@ pub struct SmolPath {
     sockets: SocketSet<'static>,
     buffer: usize,
     next_port: u16,
+    nodelay: bool,
 }
 
 impl std::fmt::Debug for SmolPath {
@@ -182,7 +183,20 @@ impl SmolPath {
         });
         let sockets = SocketSet::new(Vec::new());
         let kernel = Arc::new(kernel);
-        Ok(SmolPath { kernel, device, interface, sockets, buffer, next_port: FIRST_PORT })
+        Ok(SmolPath {
+            kernel,
+            device,
+            interface,
+            sockets,
+            buffer,
+            next_port: FIRST_PORT,
+            nodelay: false,
+        })
+    }
+
+    /// Whether new sockets do without Nagle's algorithm.
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.nodelay = nodelay;
     }
 
     /// A new socket.
@@ -191,6 +205,7 @@ impl SmolPath {
         let mut socket = tcp::Socket::new(ring(), ring());
         // Timestamps, as both others send them; without, a port could not be used again within a minute.
         socket.set_tsval_generator(Some(|| (Instant::now().total_micros() / 1000) as u32));
+        socket.set_nagle_enabled(!self.nodelay);
         self.sockets.add(socket)
     }
 

@@ -171,7 +171,8 @@ fn who_may_not_is_told_what_to_do() {
     // A copy where everybody can read it.
     let directory = tempfile::Builder::new().permissions(permissions(0o755)).tempdir().unwrap();
     let program = directory.path().join("transom");
-    fs::copy(transom(), &program).unwrap();
+    // Not `fs::copy`: a child that another test forks meanwhile would hold the file open for writing, and the kernel runs no such file.
+    wait(Command::new("cp").arg(transom()).arg(&program)).success();
     let text = scenario("200ms", "delay = \"5ms\"", "kind = \"bulk\"");
     let (file, _) = written(directory.path(), &text);
     let results = tempfile::Builder::new().permissions(permissions(0o777)).tempdir().unwrap();
