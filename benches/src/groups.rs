@@ -10,6 +10,7 @@ pub mod extensions;
 pub mod footprint;
 #[cfg(feature = "bpf")]
 pub mod hand_over;
+pub mod http;
 pub mod ilp;
 #[cfg(feature = "bpf")]
 pub mod kernel;
@@ -18,6 +19,7 @@ pub mod memory;
 pub mod messages;
 pub mod owned;
 pub mod round_trip;
+pub mod several;
 #[cfg(feature = "bpf")]
 pub mod shared;
 pub mod simulator;
@@ -176,6 +178,24 @@ pub const ALL: &[Entry] = &[
         build: messages::build_server_nodelay,
     },
     Entry {
+        name: "several-send",
+        about: "Bulk transfer to the kernel's TCP on 1, 16 and 256 connections at once.",
+        single_threaded: false,
+        build: several::build_send,
+    },
+    Entry {
+        name: "several-recv",
+        about: "Bulk transfer from the kernel's TCP on 1, 16 and 256 connections at once.",
+        single_threaded: false,
+        build: several::build_recv,
+    },
+    Entry {
+        name: "loaded-trip",
+        about: "One byte to the kernel's TCP and back, beside bulk transfer of the same host: 50th, 99th and 99.9th percentile.",
+        single_threaded: false,
+        build: several::build_loaded,
+    },
+    Entry {
         name: "round-trip",
         about: "One byte to the kernel's TCP and back.",
         single_threaded: false,
@@ -216,6 +236,24 @@ pub const ALL: &[Entry] = &[
         about: "Requests on kept connections to nginx under `transom exec`, by wrk.",
         single_threaded: false,
         build: exec::build_nginx,
+    },
+    Entry {
+        name: "http-small",
+        about: "Requests per second for files of 1 KB on 64 connections, by wrk.",
+        single_threaded: false,
+        build: http::build_small,
+    },
+    Entry {
+        name: "http-small-p99",
+        about: "99th percentile of the time for such a file.",
+        single_threaded: false,
+        build: http::build_small_p99,
+    },
+    Entry {
+        name: "http-large",
+        about: "Throughput of files of 10 MB on eight connections, by wrk.",
+        single_threaded: false,
+        build: http::build_large,
     },
     Entry {
         name: "demux",

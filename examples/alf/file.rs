@@ -5,7 +5,7 @@
 
 mod path;
 
-use path::{Arrival, Unit, Way, arguments, carry, link, millis, percentile, seconds};
+use path::{Arrival, Unit, Way, arguments, carry, link, millis, percentile, picture, seconds};
 use std::error::Error;
 use transom_tcp::time::Duration;
 
@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<19} {:>10} {:>9} {:>9} {:>9} {:>7} {:>9}",
         "the file as", "all after", "median", "95 %", "worst", "stalls", "longest"
     );
+    let mut curves = Vec::new();
     for way in &WAYS {
         let arrivals = carry(way, &link, arguments.seed, &units)?;
         let mut seen = vec![false; UNITS];
@@ -79,6 +80,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             stalls.len(),
             millis(stalls.iter().copied().max().unwrap_or_default()),
         );
+        curves.push((way.name, times));
+    }
+    if let Some(file) = arguments.plot {
+        std::fs::write(file, picture("A file: the time to each block", "blocks", &curves))?;
     }
     Ok(())
 }

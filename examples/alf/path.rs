@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use transom_report::{Chart, HorizontalAxis, Hue, Section, Style, plot};
 use transom_sim::link::LinkConfig;
 use transom_sim::pair::{Pair, Side};
 use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
@@ -200,6 +201,8 @@ pub(crate) struct Arguments {
     pub(crate) link: String,
     /// The seed of its losses.
     pub(crate) seed: u64,
+    /// Where a picture goes.
+    pub(crate) plot: Option<String>,
 }
 
 /// Reads the arguments. `None` if help was asked for, which is printed then.
@@ -208,7 +211,7 @@ pub(crate) fn arguments(
     link: &str,
     seed: u64,
 ) -> Result<Option<Arguments>, Box<dyn Error>> {
-    let mut found = Arguments { link: link.into(), seed };
+    let mut found = Arguments { link: link.into(), seed, plot: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value; try --help"));
@@ -217,13 +220,32 @@ pub(crate) fn arguments(
                 println!("{help}");
                 println!("  --link TEXT  the path [{link}]");
                 println!("  --seed N     the seed of its losses [{seed}]");
+                println!("  --plot FILE  draws the time to each unit, as SVG");
                 println!("  -h, --help   this text");
                 return Ok(None);
             }
             "--link" => found.link = value()?,
             "--seed" => found.seed = value()?.parse()?,
+            "--plot" => found.plot = Some(value()?),
             _ => return Err(format!("there is no argument {word}; try --help").into()),
         }
     }
     Ok(Some(found))
+}
+
+/// The time to each unit, the fastest first, in per cent of the units: a curve for each way.
+pub(crate) fn picture(title: &str, unit: &str, ways: &[(&str, Vec<Duration>)]) -> String {
+    let mut chart = Chart::new(title, "until the program has it", "ms");
+    let hues = [Hue::Orange, Hue::Blue, Hue::Green, Hue::Pink];
+    for ((name, sorted), hue) in ways.iter().zip(hues) {
+        let share = |index: usize| 100.0 * (index + 1) as f64 / sorted.len() as f64;
+        let point =
+            |(index, time): (usize, &Duration)| (share(index), time.as_nanos() as f64 / 1e6);
+        chart =
+            chart.series(*name, Style::Line, hue, sorted.iter().enumerate().map(point).collect());
+    }
+    let label = format!("{unit}, the fastest first, %");
+    let across = HorizontalAxis::Number { label, logarithmic: false };
+    let section = Section { title: title.into(), across, charts: vec![chart.clone()] };
+    plot(&section, &chart).file()
 }

@@ -38,6 +38,26 @@ fn a_video_goes_on_past_a_lost_frame() {
     check("alf_video");
 }
 
+/// The picture in the documents is what the example draws. `TRANSOM_BLESS=1` writes it.
+#[test]
+fn the_pictures_are_current() {
+    for name in ["alf_file", "alf_video"] {
+        let file = document(&format!("{}.svg", name.replace('_', "-")));
+        if std::env::var_os("TRANSOM_BLESS").is_some() {
+            printed(name, &["--plot", file.to_str().unwrap()]);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let drawn = directory.path().join("drawn.svg");
+        printed(name, &["--plot", drawn.to_str().unwrap()]);
+        let [drawn, kept] = [drawn, file].map(|path| std::fs::read_to_string(path).unwrap());
+        assert!(
+            drawn == kept,
+            "docs/{}.svg is old: TRANSOM_BLESS=1 writes it",
+            name.replace('_', "-")
+        );
+    }
+}
+
 #[test]
 fn they_explain_themselves() {
     for name in ["alf_file", "alf_video"] {

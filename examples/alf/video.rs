@@ -6,7 +6,7 @@
 
 mod path;
 
-use path::{Arrival, Unit, Way, arguments, carry, link, millis, percentile};
+use path::{Arrival, Unit, Way, arguments, carry, link, millis, percentile, picture};
 use std::error::Error;
 use transom_tcp::time::Duration;
 
@@ -58,6 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<20} {:>8} {:>9} {:>9} {:>6} {:>7} {:>13} {:>8}",
         "the video as", "median", "95 %", "worst", "late", "missing", "interruptions", "longest"
     );
+    let mut curves = Vec::new();
     for way in &WAYS {
         let arrivals = carry(way, &link, arguments.seed, &frames)?;
         let took = |one: &Arrival| {
@@ -85,6 +86,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             gaps.len(),
             format!("{} ms", gaps.iter().max().unwrap_or(&0) * 20),
         );
+        curves.push((way.name, times));
+    }
+    if let Some(file) = arguments.plot {
+        std::fs::write(file, picture("A video: the time to each frame", "frames", &curves))?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ const SUPERVISED: &str = "under transom exec";
 const START: Duration = Duration::from_secs(20);
 
 /// Kills and waits.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -155,13 +155,17 @@ pub fn build_trip(settings: Settings) -> anyhow::Result<Group> {
     clients(settings, Errand::Trip, Unit::Microseconds, None)
 }
 
-/// A configuration for nginx with two workers.
-fn configuration(directory: &Path, port: u16) -> anyhow::Result<Vec<String>> {
+/// A configuration for nginx with two workers, and with more words of its block `http`.
+pub(super) fn configuration(
+    directory: &Path,
+    port: u16,
+    more: &str,
+) -> anyhow::Result<Vec<String>> {
     let place = |name: &str| directory.join(format!("{name}{port}")).display().to_string();
     let mut text = format!(
         "daemon off; pid {}; error_log /dev/null; worker_processes 2; user root;\n\
          events {{ worker_connections 256; }}\n\
-         http {{ access_log off; keepalive_requests 1000000000;\n",
+         http {{ access_log off; keepalive_requests 1000000000; {more}\n",
         place("pid")
     );
     for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
@@ -174,13 +178,17 @@ fn configuration(directory: &Path, port: u16) -> anyhow::Result<Vec<String>> {
 }
 
 /// A server that runs for one sample.
-struct Server {
+pub(super) struct Server {
     _process: Running,
     pid: Option<Pid>,
 }
 
 impl Server {
-    fn start(host: &KernelEnd, command: &mut Command, pid: &Path) -> anyhow::Result<Server> {
+    pub(super) fn start(
+        host: &KernelEnd,
+        command: &mut Command,
+        pid: &Path,
+    ) -> anyhow::Result<Server> {
         let _ = std::fs::remove_file(pid);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut server = Server { _process: Running(host.run(|| command.spawn())??), pid: None };
@@ -217,22 +225,28 @@ fn requests(host: &KernelEnd, at: SocketAddr, span: Duration) -> anyhow::Result<
     Ok(line.context("wrk says nothing")?.trim().parse()?)
 }
 
+/// Fails if one of these programs is not there.
+pub(super) fn installed(programs: &[&str]) -> anyhow::Result<()> {
+    for program in programs {
+        if Command::new(program).arg("-v").output().is_err() {
+            bail!("{program} is not installed");
+        }
+    }
+    Ok(())
+}
+
 /// Builds the group of requests to nginx.
 ///
 /// # Errors
 /// As [`build_up`], and when nginx or wrk is not there.
 pub fn build_nginx(settings: Settings) -> anyhow::Result<Group> {
-    for program in ["nginx", "wrk"] {
-        if Command::new(program).arg("-v").output().is_err() {
-            bail!("{program} is not installed");
-        }
-    }
+    installed(&["nginx", "wrk"])?;
     let _ = settings;
     let host = Arc::new(alone()?);
     let directory = Arc::new(TempDir::new()?);
     std::fs::write(directory.path().join("small"), "hello\n")?;
     let case = |name, port: u16, supervised: bool| -> anyhow::Result<Case> {
-        let program = Program::Other(configuration(directory.path(), port)?);
+        let program = Program::Other(configuration(directory.path(), port, "")?);
         let (host, directory) = (Arc::clone(&host), Arc::clone(&directory));
         Ok(Case::new(name, move |span| {
             let pid = directory.path().join(format!("pid{port}"));
@@ -249,7 +263,8 @@ pub fn build_nginx(settings: Settings) -> anyhow::Result<Group> {
     Ok(Group::new(Unit::PerSecond, vec![native, supervised]))
 }
 
-fn answers(host: &KernelEnd, at: SocketAddr) -> anyhow::Result<()> {
+/// Waits until somebody answers there.
+pub(super) fn answers(host: &KernelEnd, at: SocketAddr) -> anyhow::Result<()> {
     let begin = Instant::now();
     while host.run(|| TcpStream::connect_timeout(&at, Duration::from_secs(1)))?.is_err() {
         ensure!(begin.elapsed() < START, "nobody answers at {at}");

@@ -19,6 +19,9 @@ void BPF_PROG(narrow_init, struct sock *sk)
 	flow->prior_own = 0;
 	flow->own_ssthresh = tp->snd_ssthresh;
 	flow->round_end = tp->snd_nxt;
+	flow->round_at = 0;
+	flow->alive_tick = 0;
+	flow->leave_tick = 0;
 	flow->last_una = tp->snd_una;
 	flow->last_sacked = tp->sacked_out;
 	flow->rtt_us = -1;
@@ -61,9 +64,17 @@ void BPF_PROG(narrow_release, struct sock *sk)
 		bpf_map_push_elem(&slots, &slot, 0);
 }
 
+// Rounds shorter than this are reported together, in nanoseconds. It takes tens of microseconds to wake user space, so it could not follow them anyway.
+#define SHORTEST_ROUND 1000000ull
+
 // User space has left, or wants the socket to leave: back to the algorithm that it had. Returns whether it has gone.
 static __always_inline int leaves(struct sock *sk, struct flow *flow)
 {
+	// Once a tick is often enough.
+	u64 tick = bpf_jiffies64();
+	if (flow->leave_tick == tick)
+		return 0;
+	flow->leave_tick = tick;
 	u32 slot = flow->slot, zero = 0;
 	struct control *control = bpf_map_lookup_elem(&controls, &zero);
 	int leaving = !control || bpf_ktime_get_ns() >= control->leave_at;
@@ -139,8 +150,12 @@ void BPF_PROG(narrow_in_ack_event, struct sock *sk, u32 flags)
 	if (kind & (ACK_DUPLICATE | ACK_DSACK))
 		what |= WAKE_DUPLICATE;
 	if (acked && (s32)(una - flow->round_end) > 0) {
-		what |= WAKE_ROUND;
-		flow->round_end = tp->snd_nxt;
+		u64 now = bpf_ktime_get_ns();
+		if (now - flow->round_at >= SHORTEST_ROUND) {
+			what |= WAKE_ROUND;
+			flow->round_at = now;
+			flow->round_end = tp->snd_nxt;
+		}
 	}
 	// One that only changes the peer's window is not reported, and not missed.
 	if (what)
@@ -277,7 +292,7 @@ u32 BPF_PROG(narrow_min_tso_segs, struct sock *sk)
 		used = at_most(own, request->cwnd);
 		rate = request->rate;
 	}
-	if (constants.nice.on && alive())
+	if (constants.nice.on && alive_for(flow))
 		used = at_most(used, nice_segments(flow, own, tp->mss_cache));
 	if (flow->asked) {
 		used = at_most_option(flow, OPTION_CWND, used, tp->mss_cache);

@@ -107,6 +107,13 @@ struct flow {
 	u8 paced;
 	u8 controlled;
 	u8 leaving;
+	// Whether user space had renewed the requests, in that tick.
+	u8 alive;
+	u64 alive_tick;
+	// When it was last asked whether the socket leaves.
+	u64 leave_tick;
+	// When a round was last reported.
+	u64 round_at;
 	u32 pacing_before;
 	// When user space was last told of what the kernel decides by itself.
 	u64 told;

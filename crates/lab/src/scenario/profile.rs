@@ -32,6 +32,10 @@ pub struct ProfileOptions {
     /// The receive buffer at most, whatever flow control offers of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recv_buffer: Option<Size>,
+    /// Give both buffers their full size from the start, as simulators do. Otherwise they grow with the window, and can limit a sender during a
+    /// long recovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_buffers: Option<bool>,
     /// The largest segment announced and sent, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_segment: Option<u16>,
@@ -61,6 +65,7 @@ impl ProfileOptions {
             unconstrained,
             send_buffer,
             recv_buffer,
+            fixed_buffers,
             max_segment,
             dup_thresh,
             mishandles_shrinking,
@@ -75,6 +80,7 @@ impl ProfileOptions {
             unconstrained: unconstrained.or(base.unconstrained),
             send_buffer: send_buffer.or(base.send_buffer),
             recv_buffer: recv_buffer.or(base.recv_buffer),
+            fixed_buffers: fixed_buffers.or(base.fixed_buffers),
             max_segment: max_segment.or(base.max_segment),
             dup_thresh: dup_thresh.or(base.dup_thresh),
             mishandles_shrinking: mishandles_shrinking.or(base.mishandles_shrinking),
@@ -102,6 +108,7 @@ impl ProfileOptions {
             unconstrained,
             send_buffer,
             recv_buffer,
+            fixed_buffers,
             max_segment,
             dup_thresh,
             mishandles_shrinking,
@@ -126,6 +133,11 @@ impl ProfileOptions {
             let (max, initial) = (bytes(size), profile.flow.buffer().initial);
             let receive = ReceiveWindowConfig { initial: initial.min(max), max };
             profile.flow = profile.flow.with_buffer(receive);
+        }
+        if *fixed_buffers == Some(true) {
+            let max = profile.flow.buffer().max;
+            profile.send_buffer = profile.max_send_buffer;
+            profile.flow = profile.flow.with_buffer(ReceiveWindowConfig { initial: max, max });
         }
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);

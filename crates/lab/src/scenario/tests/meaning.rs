@@ -361,3 +361,15 @@ fn a_scenarios_units_are_those_of_its_hosts() {
     let again = super::resolved(&resolved.to_toml());
     assert_eq!(again, resolved);
 }
+
+#[test]
+fn fixed_buffers_have_their_full_size_at_once() {
+    let sizes = "send-buffer = \"1MiB\"\nrecv-buffer = \"2MiB\"\n";
+    for (fixed, [send, receive]) in [(false, [256 << 10, 128 << 10]), (true, [1 << 20, 2 << 20])] {
+        let text = format!("{sizes}fixed-buffers = {fixed}");
+        let profile = toml::from_str::<ProfileOptions>(&text).unwrap().profile().unwrap();
+        assert_eq!((profile.send_buffer, profile.max_send_buffer), (send, 1 << 20));
+        let buffer = profile.flow.buffer();
+        assert_eq!((buffer.initial, buffer.max), (receive, 2 << 20));
+    }
+}

@@ -1,0 +1,280 @@
+//! Several connections of one host: bulk transfer on 1, 16 and 256 of them at once, and a byte's round trip beside bulk transfer.
+//!
+//! Each connection has a thread at either end, as a simple program has. The rate is that of all connections together. With both ends on one CPU the CPU
+//! is always busy, so the inverse of the rate is the time of the processor for a bit, of both ends.
+//!
+//! *Beside bulk*: one connection sends as fast as it can, and another one of the same host sends a byte and waits for it to come back. The 50th, 99th and
+//! 99.9th percentile of the round-trip time come from the same sample.
+
+use super::Settings;
+use super::bulk::LEAST_READ;
+use super::round_trip::{echo, stream_trip};
+use crate::harness::{Case, Group, Unit};
+use crate::network::{PATIENCE, TransomPath, Veth, patient};
+use crate::transfer::gigabits;
+use anyhow::{Context, bail, ensure};
+use hdrhistogram::Histogram;
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+use transom_device::tun::TunOffload;
+use transom_net::Profile;
+
+const PORT: u16 = 5001;
+const COUNTS: [usize; 3] = [1, 16, 256];
+/// Round trips before the clock starts.
+const WARM_UP: u32 = 20;
+/// Threads that only read and write need no more.
+const STACK: usize = 128 * 1024;
+
+/// A stream of the measured end.
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// Which end sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Send,
+    Receive,
+}
+
+/// A path on which connections can be opened: from the measured end to a listener of the kernel's.
+struct Path {
+    connect: Box<dyn Fn() -> anyhow::Result<Box<dyn Stream>>>,
+    listener: TcpListener,
+}
+
+impl Path {
+    fn kernel() -> anyhow::Result<Self> {
+        let veth = Veth::new()?;
+        let listener = veth.kernel.listen(PORT)?;
+        let connect = move || {
+            let stream = veth.other.connect(veth.kernel.at(PORT))?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        };
+        Ok(Path { connect: Box::new(connect), listener })
+    }
+
+    fn transom(offload: TunOffload) -> anyhow::Result<Self> {
+        let path = TransomPath::new(offload, Profile::classic(), Duration::ZERO)?;
+        let listener = path.kernel.listen(PORT)?;
+        let connect = move || {
+            let stream = path.connect(path.kernel.at(PORT))?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        };
+        Ok(Path { connect: Box::new(connect), listener })
+    }
+
+    /// Both ends of a new connection.
+    fn open(&self) -> anyhow::Result<(Box<dyn Stream>, TcpStream)> {
+        let stream = (self.connect)()?;
+        let (peer, _) = self.listener.accept()?;
+        patient(&peer)?;
+        peer.set_nodelay(true)?;
+        Ok((stream, peer))
+    }
+}
+
+/// Sets the flag when it goes out of scope.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts a thread that sends until `stop` is set, and one that counts what arrives until the stream ends.
+fn flow<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut sender: impl Write + Send + 'scope,
+    mut receiver: impl Read + Send + 'scope,
+    peer_sends: bool,
+    settings: Settings,
+    stop: &'scope AtomicBool,
+    total: &'scope AtomicU64,
+) -> anyhow::Result<()> {
+    let place = move |is_peer: bool| if is_peer { settings.place_peer() } else { Ok(()) };
+    let thread = || std::thread::Builder::new().stack_size(STACK);
+    thread().spawn_scoped(scope, move || -> anyhow::Result<()> {
+        let _stop = StopOnDrop(stop);
+        place(peer_sends)?;
+        let bytes = vec![7; settings.chunk];
+        while !stop.load(Ordering::Relaxed) {
+            sender.write_all(&bytes).context("sending")?;
+        }
+        Ok(())
+    })?;
+    thread().spawn_scoped(scope, move || -> anyhow::Result<()> {
+        let _stop = StopOnDrop(stop);
+        place(!peer_sends)?;
+        let mut into = vec![0; LEAST_READ];
+        loop {
+            match receiver.read(&mut into).context("receiving")? {
+                0 => return Ok(()),
+                read => total.fetch_add(read as u64, Ordering::Relaxed),
+            };
+        }
+    })?;
+    Ok(())
+}
+
+/// Sleeps for `span`; fails if a thread has given up meanwhile.
+fn watch(span: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
+    std::thread::sleep(span);
+    ensure!(!stop.load(Ordering::Relaxed), "a connection has failed");
+    Ok(())
+}
+
+fn bulk(
+    path: &Path,
+    direction: Direction,
+    count: usize,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<f64> {
+    let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        for _ in 0..count {
+            let (stream, peer) = path.open()?;
+            match direction {
+                Direction::Send => flow(scope, stream, peer, false, settings, &stop, &total)?,
+                Direction::Receive => flow(scope, peer, stream, true, settings, &stop, &total)?,
+            }
+        }
+        watch(span / 4, &stop)?;
+        let (begin, before) = (Instant::now(), total.load(Ordering::Relaxed));
+        watch(span, &stop)?;
+        Ok(gigabits(total.load(Ordering::Relaxed) - before, begin.elapsed()))
+    })
+}
+
+/// The name of a case. There are a few, and they last as long as the program.
+fn named(who: &str, rest: &str) -> &'static str {
+    Box::leak(format!("{who}, {rest}").into_boxed_str())
+}
+
+const KERNEL: &str = "kernel";
+const TRANSOM: &str = "Transom";
+const PLAIN: &str = "Transom, no offload";
+
+fn paths() -> anyhow::Result<[(&'static str, Rc<Path>); 3]> {
+    Ok([
+        (KERNEL, Rc::new(Path::kernel()?)),
+        (TRANSOM, Rc::new(Path::transom(TunOffload::Segmentation)?)),
+        (PLAIN, Rc::new(Path::transom(TunOffload::None)?)),
+    ])
+}
+
+fn build(direction: Direction, settings: Settings) -> anyhow::Result<Group> {
+    let mut cases = Vec::new();
+    for (who, path) in paths()? {
+        for count in COUNTS {
+            let (path, rest) = (path.clone(), count.to_string());
+            let sample = move |span| bulk(&path, direction, count, span, settings);
+            let case = Case::new(named(who, &rest), sample);
+            cases.push(if who == KERNEL { case } else { case.against(named(KERNEL, &rest)) });
+        }
+    }
+    Ok(Group::new(Unit::GigabitsPerSecond, cases))
+}
+
+/// Builds the group in which the kernel receives.
+///
+/// # Errors
+/// When one of the paths cannot be made.
+pub fn build_send(settings: Settings) -> anyhow::Result<Group> {
+    build(Direction::Send, settings)
+}
+
+/// Builds the group in which the kernel sends.
+///
+/// # Errors
+/// As there.
+pub fn build_recv(settings: Settings) -> anyhow::Result<Group> {
+    build(Direction::Receive, settings)
+}
+
+const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
+
+/// The percentiles of a sample that are still to be asked for, in the order of [`PERCENTILES`].
+type Pending = [Option<f64>; 3];
+
+/// Microseconds for each of [`PERCENTILES`].
+fn beside_bulk(
+    path: &Path,
+    direction: Direction,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<Pending> {
+    let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let (stream, peer) = path.open()?;
+        match direction {
+            Direction::Send => flow(scope, stream, peer, false, settings, &stop, &total)?,
+            Direction::Receive => flow(scope, peer, stream, true, settings, &stop, &total)?,
+        }
+        let (mut stream, peer) = path.open()?;
+        let server = scope.spawn(move || {
+            settings.place_peer()?;
+            echo(peer)
+        });
+        watch(span / 4, &stop)?;
+        for number in 0..WARM_UP {
+            stream_trip(&mut stream, number as u8)?;
+        }
+        // From a microsecond to the longest wait there is, with three digits.
+        let mut times = Histogram::<u64>::new_with_bounds(1, PATIENCE.as_nanos() as u64 * 2, 3)?;
+        let begin = Instant::now();
+        for number in 0u32.. {
+            let start = Instant::now();
+            stream_trip(&mut stream, number as u8)?;
+            times.record(start.elapsed().as_nanos() as u64)?;
+            if begin.elapsed() >= span {
+                break;
+            }
+        }
+        ensure!(!stop.load(Ordering::Relaxed), "the bulk transfer has failed");
+        drop(stream);
+        server.join().unwrap_or_else(|_| bail!("the echo panicked"))?;
+        Ok(PERCENTILES.map(|(_, percent)| Some(times.value_at_percentile(percent) as f64 / 1e3)))
+    })
+}
+
+/// Builds the group of round trips beside bulk transfer.
+///
+/// # Errors
+/// When one of the paths cannot be made.
+pub fn build_loaded(settings: Settings) -> anyhow::Result<Group> {
+    let mut cases = Vec::new();
+    for (who, path) in paths()? {
+        for (word, direction) in [("sends", Direction::Send), ("receives", Direction::Receive)] {
+            // One sample serves all three; whichever is asked for again begins the next.
+            let pending = Rc::new(RefCell::new([None; 3]));
+            for (index, (percentile, _)) in PERCENTILES.into_iter().enumerate() {
+                let (path, pending) = (path.clone(), pending.clone());
+                let rest = format!("{word}, {percentile}");
+                let case = Case::new(named(who, &rest), move |span| {
+                    let pending = &mut *pending.borrow_mut();
+                    let take =
+                        |pending: &mut Pending| pending.get_mut(index).and_then(Option::take);
+                    if let Some(value) = take(pending) {
+                        return Ok(value);
+                    }
+                    *pending = beside_bulk(&path, direction, span, settings)?;
+                    take(pending).context("no such percentile")
+                });
+                cases.push(if who == KERNEL { case } else { case.against(named(KERNEL, &rest)) });
+            }
+        }
+    }
+    Ok(Group::new(Unit::Microseconds, cases))
+}
