@@ -142,8 +142,9 @@ fn bulk(
     let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
-        for _ in 0..count {
-            let (stream, peer) = path.open()?;
+        // All of them before any data: a SYN that is lost beside bulk transfer comes again after a second.
+        let ends = (0..count).map(|_| path.open()).collect::<anyhow::Result<Vec<_>>>()?;
+        for (stream, peer) in ends {
             match direction {
                 Direction::Send => flow(scope, stream, peer, false, settings, &stop, &total)?,
                 Direction::Receive => flow(scope, peer, stream, true, settings, &stop, &total)?,

@@ -22,7 +22,7 @@ use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
-/// Packets taken from the device before answers are sent.
+/// Packets taken from the device before answers are sent, and sent before others get the lock.
 const BATCH: usize = 16;
 /// After writing this many bytes a sender looks for acknowledgements.
 pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
@@ -261,7 +261,17 @@ impl Inner {
 
     /// Sends the host's packets, and wakes the waiting threads.
     pub(crate) fn send(&mut self, now: Instant) {
-        while let Some(packet) = self.host.poll_transmit(now) {
+        while self.send_some(now) {}
+    }
+
+    /// The same for a batch of packets, so that others get the lock before the next one. Whether there may be more.
+    pub(crate) fn send_some(&mut self, now: Instant) -> bool {
+        let mut is_all = false;
+        for _ in 0..BATCH {
+            let Some(packet) = self.host.poll_transmit(now) else {
+                is_all = true;
+                break;
+            };
             let comment = packet.comment;
             let packet = TxPacket {
                 headers: packet.headers,
@@ -280,6 +290,7 @@ impl Inner {
             self.device.recycle(buffer);
         }
         self.handle_events();
+        !is_all
     }
 
     fn handle_events(&mut self) {

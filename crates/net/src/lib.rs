@@ -51,6 +51,7 @@ mod kernel_address;
 mod listener;
 mod lock;
 mod log;
+mod notifier;
 pub mod observer;
 mod opening;
 mod ports;

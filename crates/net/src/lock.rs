@@ -1,24 +1,31 @@
 //! The host's lock, and the threads to wake when it is free.
 //!
+//! A mutex of the standard library is not fair: a thread that lets go and asks again at once, as a busy writer does, is served before one that has to be
+//! woken. That keeps bulk transfer fast, and would keep others waiting for milliseconds. So a thread that has waited for [`TURN`] is next: whoever comes
+//! then waits behind it.
+//!
 //! A woken thread wants the lock at once. If it is woken while the lock is held, it has to sleep
 //! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
 //! are taken then: no thread holds two.
 
+use crate::clock::Clock;
 use crate::engine::{ForwardedPacket, Inner};
+use crate::notifier::Notifier;
 use crate::runtime::Runtime;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{
-    Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak, thread,
-};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak, thread};
 use std::ops::{Deref, DerefMut};
 use std::task;
 use transom_tcp::time::Duration;
 
-/// A condition variable to notify, and how many of its threads; or a task.
+/// So long others may go before a thread that waits for the lock, in nanoseconds: about what it takes to be woken on another CPU.
+const TURN: u64 = 50_000;
+
+/// One or all of the threads that sleep there; or a task.
 #[derive(Debug)]
 pub(crate) enum Waker {
-    One(Arc<Condvar>),
-    All(Arc<Condvar>),
+    One(Arc<Notifier>),
+    All(Arc<Notifier>),
     Task(task::Waker),
     /// A task that is not to be woken. Its waker is a program's too, and is dropped where the lock is free.
     Forgotten(task::Waker),
@@ -29,6 +36,11 @@ pub(crate) struct Lock {
     inner: Mutex<Inner>,
     /// Threads that wait for it.
     contenders: AtomicUsize,
+    /// Held by the one of them that is next.
+    turn: Mutex<()>,
+    /// Since when that one waits, in nanoseconds.
+    since: AtomicU64,
+    clock: Clock,
     /// All shards of the host, in their order.
     shards: OnceLock<Vec<Weak<Runtime>>>,
 }
@@ -42,22 +54,49 @@ pub(crate) struct Held<'a> {
 
 impl Lock {
     pub(crate) fn new(inner: Inner) -> Self {
-        Lock { inner: Mutex::new(inner), contenders: AtomicUsize::new(0), shards: OnceLock::new() }
+        Lock {
+            inner: Mutex::new(inner),
+            contenders: AtomicUsize::new(0),
+            turn: Mutex::new(()),
+            since: AtomicU64::new(0),
+            clock: Clock::start(),
+            shards: OnceLock::new(),
+        }
     }
 
     pub(crate) fn take(&self) -> Held<'_> {
-        // A thread that panicked inside left the host as consistent as any call does.
-        let guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                self.contenders.fetch_add(1, Ordering::Relaxed);
-                let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-                self.contenders.fetch_sub(1, Ordering::Relaxed);
-                guard
-            }
-        };
-        Held { guard: Some(guard), lock: self }
+        let guard = if self.has_kept_waiting() { None } else { self.try_take() };
+        Held { guard: Some(guard.unwrap_or_else(|| self.take_in_turn())), lock: self }
+    }
+
+    fn try_take(&self) -> Option<MutexGuard<'_, Inner>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            // A thread that panicked inside left the host as consistent as any call does.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Whether a thread has waited so long that it is next.
+    fn has_kept_waiting(&self) -> bool {
+        self.contenders.load(Ordering::Relaxed) > 0
+            && self.now().saturating_sub(self.since.load(Ordering::Relaxed)) > TURN
+    }
+
+    #[cold]
+    fn take_in_turn(&self) -> MutexGuard<'_, Inner> {
+        self.contenders.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since.store(self.now(), Ordering::Relaxed);
+        let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        self.contenders.fetch_sub(1, Ordering::Relaxed);
+        drop(turn);
+        guard
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now().as_nanos()
     }
 
     /// Says which shards there are. Only the first call counts.
@@ -82,10 +121,14 @@ impl Lock {
 }
 
 impl<'a> Held<'a> {
+    /// Whether a thread waits for the lock.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lock.contenders.load(Ordering::Relaxed) > 0
+    }
+
     /// Lets a waiting thread have the lock, and wakes the threads that were notified.
     pub(crate) fn let_in(self) -> Held<'a> {
-        let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
-        if !wanted && self.roles.wakers.is_empty() && self.roles.forwarded.is_empty() {
+        if !self.is_wanted() && self.roles.wakers.is_empty() && self.roles.forwarded.is_empty() {
             return self;
         }
         let lock = self.lock;
@@ -95,21 +138,12 @@ impl<'a> Held<'a> {
         lock.take()
     }
 
-    /// Sleeps until `condvar` is notified, or until `limit` has passed, without the lock.
-    pub(crate) fn sleep(mut self, condvar: &Condvar, limit: Option<Duration>) -> Held<'a> {
-        let wakers = std::mem::take(&mut self.roles.wakers);
-        let Some(guard) = self.guard.take() else { return self.lock.take() };
-        // The lock is free only once this thread sleeps, and after that it cannot ring; better early than never.
-        wakers.into_iter().for_each(Waker::wake);
-        let guard = match limit {
-            None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
-            Some(limit) => {
-                let result = condvar.wait_timeout(guard, limit.into());
-                result.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        self.guard = Some(guard);
-        self
+    /// Sleeps until `notifier` says so, or until `limit` has passed, without the lock.
+    pub(crate) fn sleep(self, notifier: &Notifier, limit: Option<Duration>) -> Held<'a> {
+        let (lock, known) = (self.lock, notifier.known());
+        drop(self);
+        notifier.sleep(known, limit);
+        lock.take()
     }
 }
 
@@ -121,8 +155,8 @@ impl Waker {
 
     fn wake(self) {
         match self {
-            Waker::One(condvar) => condvar.notify_one(),
-            Waker::All(condvar) => condvar.notify_all(),
+            Waker::One(notifier) => notifier.notify_one(),
+            Waker::All(notifier) => notifier.notify_all(),
             Waker::Task(waker) => waker.wake(),
             Waker::Forgotten(waker) => drop(waker),
         }

@@ -3,7 +3,8 @@
 use crate::eagerness::Eagerness;
 use crate::engine::{Channel, ForwardedPacket};
 use crate::lock::Waker;
-use crate::sync::{Arc, Condvar};
+use crate::notifier::Notifier;
+use crate::sync::Arc;
 use crate::tasks::{Slot, Tasks};
 use std::collections::HashMap;
 use transom_tcp::time::Instant;
@@ -20,7 +21,7 @@ pub(crate) enum Leader {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     pub(crate) count: usize,
-    pub(crate) condvar: Arc<Condvar>,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 /// The roles of the threads.
@@ -29,8 +30,8 @@ pub(crate) struct Roles {
     pub(crate) waiters: HashMap<Channel, Waiters>,
     /// Tasks that wait; the background thread serves them.
     pub(crate) tasks: Tasks,
-    /// The condition variables of the followers, for passing the lead on.
-    pub(crate) followers: Vec<Arc<Condvar>>,
+    /// Where the followers sleep, for passing the lead on.
+    pub(crate) followers: Vec<Arc<Notifier>>,
     pub(crate) leader: Leader,
     /// The channel that the leading application thread waits for.
     pub(crate) leader_channel: Option<Channel>,
@@ -80,7 +81,7 @@ impl Roles {
         self.leader_notified |= self.leader_channel == Some(channel);
         self.tried = self.tried.filter(|tried| *tried != channel);
         if let Some(waiters) = self.waiters.get(&channel) {
-            self.wakers.push(Waker::All(waiters.condvar.clone()));
+            self.wakers.push(Waker::All(waiters.notifier.clone()));
         }
         if let Some(mut tasks) = self.tasks.take(channel) {
             self.wakers.extend(tasks.drain().map(Waker::Task));
@@ -92,7 +93,7 @@ impl Roles {
         self.leader_notified = true;
         self.tried = None;
         self.wakers
-            .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
+            .extend(self.waiters.values().map(|waiters| Waker::All(waiters.notifier.clone())));
         self.wake_tasks();
     }
 

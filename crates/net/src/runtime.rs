@@ -122,8 +122,8 @@ impl Runtime {
             Leader::Nobody => {
                 let crowded = self.is_crowded(inner);
                 let follower = inner.roles.followers.first().filter(|_| !crowded);
-                if let Some(condvar) = follower {
-                    inner.roles.wakers.push(Waker::One(condvar.clone()));
+                if let Some(notifier) = follower {
+                    inner.roles.wakers.push(Waker::One(notifier.clone()));
                 } else if !self.background.is_alive() {
                     // Nobody will serve tasks: they find that out.
                     inner.roles.wake_tasks();

@@ -249,8 +249,16 @@ impl Runtime {
             let now = self.now();
             let result = task.attempt(&mut inner, now);
             inner.roles.tried = Some(channel);
-            inner.send(self.now()); // a writer may have looked for acknowledgements since
-            let is_news = inner.roles.tried.take().is_none();
+            // A writer may have looked for acknowledgements since.
+            let mut is_news = false;
+            while inner.send_some(self.now()) {
+                if inner.is_wanted() {
+                    inner = inner.let_in();
+                    // Nobody has noted meanwhile what happened on this channel.
+                    is_news = true;
+                }
+            }
+            is_news |= inner.roles.tried.take().is_none();
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
@@ -303,7 +311,10 @@ impl Runtime {
             if result.is_none() {
                 result = task.attempt(inner, now);
             }
-            inner.send(now);
+            while lead.inner().send_some(now) {
+                lead.rest(Held::let_in);
+            }
+            let inner = lead.inner();
             if std::mem::take(&mut signalled) && result.is_none() {
                 result = task.interrupted();
             }
@@ -369,12 +380,12 @@ impl Runtime {
     ) -> Held<'a> {
         let waiters = inner.roles.waiters.entry(channel).or_default();
         waiters.count += 1;
-        let condvar = Arc::clone(&waiters.condvar);
-        inner.roles.followers.push(Arc::clone(&condvar));
+        let notifier = Arc::clone(&waiters.notifier);
+        inner.roles.followers.push(Arc::clone(&notifier));
         let limit = deadline.map(|deadline| deadline.since(self.now()));
-        inner = inner.sleep(&condvar, limit);
+        inner = inner.sleep(&notifier, limit);
         if let Some(index) =
-            inner.roles.followers.iter().position(|other| Arc::ptr_eq(other, &condvar))
+            inner.roles.followers.iter().position(|other| Arc::ptr_eq(other, &notifier))
         {
             inner.roles.followers.remove(index);
         }

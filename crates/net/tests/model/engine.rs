@@ -126,11 +126,17 @@ impl Inner {
     }
 
     pub fn send(&mut self, now: Instant) {
+        while self.send_some(now) {}
+    }
+
+    /// Tells of one thing that has happened. Whether there is more.
+    pub fn send_some(&mut self, now: Instant) -> bool {
         if self.timer.is_some_and(|timer| timer <= now) {
             self.timer = None;
             self.take_in(TIMER);
         }
-        for channel in std::mem::take(&mut self.news) {
+        if !self.news.is_empty() {
+            let channel = self.news.remove(0);
             let Channel::Readable(socket) = channel;
             if self.watched.contains(&socket) {
                 self.driver_news.push(socket);
@@ -138,6 +144,7 @@ impl Inner {
             }
             self.roles.wake(channel);
         }
+        !self.news.is_empty()
     }
 
     pub fn on_forwarded(&mut self, _: Instant, forwarded: ForwardedPacket) {

@@ -20,6 +20,8 @@ mod driving;
 mod eagerness;
 #[path = "../../src/lock.rs"]
 mod lock;
+#[path = "../../src/notifier.rs"]
+mod notifier;
 #[path = "../../src/roles.rs"]
 mod roles;
 #[path = "../../src/runtime.rs"]
