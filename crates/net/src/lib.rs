@@ -38,6 +38,7 @@ mod acceptor;
 mod background;
 #[cfg(feature = "broker")]
 mod broker;
+mod census;
 pub mod clock;
 mod driver;
 mod driving;
@@ -68,6 +69,7 @@ mod waiting;
 mod wake_event;
 
 pub use bytes::Bytes;
+pub use census::{ConnectionStatus, Request};
 pub use driver::{Driver, SocketReadiness};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
@@ -75,7 +77,7 @@ pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
-pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
+pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
 pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
 pub use transom_stack::config::Interface;
 pub use transom_stack::listener::ListenConfig;
