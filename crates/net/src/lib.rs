@@ -65,6 +65,8 @@ mod stack;
 mod stream;
 mod sync;
 mod tasks;
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod telemetry;
 mod waiting;
 mod wake_event;
 
@@ -79,6 +81,8 @@ pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
 pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
 pub use transom_stack::listener::ListenConfig;
 pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};

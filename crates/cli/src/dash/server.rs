@@ -60,7 +60,10 @@ pub(super) fn looks(mut collector: Collector, interval: Duration) -> anyhow::Res
             std::thread::sleep(interval);
         }
     };
-    std::thread::Builder::new().name("looks".into()).spawn(work).context("cannot start a thread")?;
+    std::thread::Builder::new()
+        .name("looks".into())
+        .spawn(work)
+        .context("cannot start a thread")?;
     Ok(Looks { newest, watchers })
 }
 
@@ -163,8 +166,7 @@ async fn events(State(server): State<Arc<Server>>, Query(chosen): Query<Chosen>)
     }
     let mut newest = server.looks.newest.clone();
     newest.mark_unchanged();
-    let stream =
-        Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true };
+    let stream = Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true };
     let events = futures_util::stream::unfold(stream, |mut stream| async move {
         let text = stream.next().await?;
         Some((Ok::<Event, Infallible>(Event::default().data(text)), stream))

@@ -84,7 +84,9 @@ impl Watching {
                 return Err(error).context("cannot show the connections (--status)");
             }
             Err(error) => {
-                note(format_args!("transom: cannot show the connections (TRANSOM_STATUS): {error}"));
+                note(format_args!(
+                    "transom: cannot show the connections (TRANSOM_STATUS): {error}"
+                ));
             }
         }
         Ok(self)

@@ -152,7 +152,9 @@ impl View {
             Key::Character('q') => return false,
             Key::Escape if self.course.is_some() => self.course = None,
             Key::Escape => return false,
-            Key::Down | Key::Character('j') => self.choose(line.map_or(self.first, |line| line + 1)),
+            Key::Down | Key::Character('j') => {
+                self.choose(line.map_or(self.first, |line| line + 1))
+            }
             Key::Up | Key::Character('k') => self.choose(at.saturating_sub(1)),
             Key::PageDown => self.choose(at.saturating_add(page)),
             Key::PageUp => self.choose(at.saturating_sub(page)),
@@ -257,7 +259,8 @@ impl View {
     fn draw_chosen(&self, frame: &mut Frame<'_>, area: Rect) {
         let Some(course) = &self.course else { return };
         let [left, right] =
-            Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)]).areas(area);
+            Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)])
+                .areas(area);
         let row = self.snapshot.rows.iter().find(|row| row.key == course.key());
         let text: Vec<Line<'_>> = match row {
             Some(row) => details(row).into_iter().map(Line::from).collect(),

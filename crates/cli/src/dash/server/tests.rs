@@ -69,7 +69,9 @@ fn the_page_is_there_for_this_machine_alone() {
     let page = whole(&server, "/", "localhost");
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("var uPlot="));
     assert!(page.contains("x-frame-options: DENY") && page.contains("cache-control: no-store"));
-    for host in ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"] {
+    for host in
+        ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"]
+    {
         for path in ["/", "/events", "/check?filter="] {
             let answer = whole(&server, path, host);
             assert!(answer.starts_with("HTTP/1.1 403 "), "{host} {path}: {answer}");
@@ -101,7 +103,9 @@ fn events_tell_all_first_and_then_what_has_changed() {
     drop(stream);
     // It may be in other states before it is gone; TIME-WAIT is a socket of its own.
     let told = (0..50).map(|_| event(&mut events));
-    let mut news = told.filter(|event| event["rows"] != serde_json::json!([]) || event["gone"] != serde_json::json!([]));
+    let mut news = told.filter(|event| {
+        event["rows"] != serde_json::json!([]) || event["gone"] != serde_json::json!([])
+    });
     let news = news.next().unwrap();
     let changed = &news["rows"][0]["state"];
     assert!(news["gone"][0] == key || *changed != "established", "{news}");
