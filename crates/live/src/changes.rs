@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What one reader knows, as fingerprints.
+/// The knowledge of one reader, as fingerprints.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// For each connection a fingerprint of what was told, and the number of the call that it was seen in.

@@ -204,7 +204,7 @@ impl Row {
         }
     }
 
-    /// What decides about the congestion window, if extensions ask anything of it.
+    /// The limit of the congestion window, if extensions ask anything of it.
     pub fn cwnd_limit(&self) -> Option<&Limit> {
         self.limits.iter().find(|limit| limit.variable == "cwnd")
     }

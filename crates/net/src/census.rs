@@ -35,7 +35,7 @@ pub struct ConnectionStatus {
 pub struct Request {
     /// The variable.
     pub variable: Variable,
-    /// What is asked and used.
+    /// The values that are asked and used.
     pub ruling: Ruling,
     /// The deciding party: `tcp`, an extension's name, `safe-range` or `conflict`.
     pub by: String,
