@@ -102,7 +102,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let filter: Filter = args.filter.join(" ").parse().map_err(|error| output::Failure {
+    let filter = args.filter.join(" ").parse::<Filter>().map_err(|error| output::Failure {
         status: 2,
         message: format!("the filter is not understood: {error}"),
     })?;

@@ -4,7 +4,8 @@ use crate::protocol::{
     End, Head, LONGEST_ANSWER, LONGEST_LINE, MOST_ROWS, PATIENCE, QUESTION, Refusal, VERSION,
 };
 use crate::row::{Row, Source, clean};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -47,7 +48,7 @@ pub enum AskError {
 /// # Errors
 /// Whatever is wrong with the socket or its answer, which takes two seconds at most and is bounded in length.
 pub fn ask(path: &Path) -> Result<Vec<Row>, AskError> {
-    let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+    let stream = connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => AskError::Stale,
         _ => AskError::Io(error),
     })?;
@@ -86,6 +87,19 @@ pub fn ask(path: &Path) -> Result<Vec<Row>, AskError> {
         (row.send_rate, row.receive_rate) = (None, None);
         rows.push(row);
     }
+}
+
+/// Connects in bounded time: where nobody accepts and many wait, connecting waits too.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 fn refusal(line: &[u8]) -> AskError {

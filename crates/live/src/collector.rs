@@ -110,12 +110,17 @@ impl Collector {
         }
         for some in asked.chunks(AT_A_TIME) {
             let answers: Vec<_> = std::thread::scope(|scope| {
-                let threads: Vec<_> =
-                    some.iter().map(|path| scope.spawn(move || ask(path))).collect();
-                threads.into_iter().map(|thread| thread.join()).collect()
+                let start = |path: &'_ PathBuf| {
+                    let path = path.clone();
+                    std::thread::Builder::new().spawn_scoped(scope, move || ask(&path))
+                };
+                let threads: Vec<_> = some.iter().map(start).collect();
+                let join = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| {
+                    thread?.join().unwrap_or(Err(AskError::Garbage))
+                };
+                threads.into_iter().map(join).collect()
             });
             for (path, answer) in some.iter().zip(answers) {
-                let answer = answer.unwrap_or(Err(AskError::Garbage));
                 match answer {
                     Ok(rows) => {
                         self.silent.remove(path);

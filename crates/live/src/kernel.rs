@@ -137,7 +137,7 @@ mod tests {
     fn the_limit_is_where_the_time_went() {
         let (mss, window, busy) = ((16, 1000), (80, 10), (168, 100_000));
         let limit = |more: &[(usize, u32)]| {
-            let words = [&[mss, window, busy], more].concat();
+            let words = [&[mss, window, busy][..], more].concat();
             limited_by(&info(&words), Times::default())
         };
         assert_eq!(limit(&[(24, 10)]), "cwnd");

@@ -47,14 +47,19 @@ fn garbage_is_refused_and_the_next_is_answered() {
     assert!(String::from_utf8_lossy(&talk(socket.path(), b"rows \r\n")).contains("established"));
 }
 
-/// Those who wait and do not read hold places for two seconds; then others get them.
-#[test]
-fn thousands_of_slow_clients_delay_and_do_not_stop() {
-    let scene = Scene::new();
-    let socket = scene.open();
-    let _connection = scene.connection();
-    let mut slow = Vec::new();
-    for _ in 0..2000 {
+/// A listener at which one may wait.
+fn listener_with_one_place(path: &Path) -> rustix::fd::OwnedFd {
+    let (unix, stream) = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM);
+    let socket = rustix::net::socket(unix, stream, None).unwrap();
+    rustix::net::bind(&socket, &rustix::net::SocketAddrUnix::new(path).unwrap()).unwrap();
+    rustix::net::listen(&socket, 1).unwrap();
+    socket
+}
+
+/// Clients that connect until the line is full, or there are two thousand.
+fn fill(path: &Path) -> Vec<rustix::fd::OwnedFd> {
+    let mut clients = Vec::new();
+    while clients.len() < 2000 {
         // When the line is full, connecting would wait.
         let client = rustix::net::socket_with(
             rustix::net::AddressFamily::UNIX,
@@ -63,12 +68,24 @@ fn thousands_of_slow_clients_delay_and_do_not_stop() {
             None,
         );
         let Ok(client) = client else { break };
-        let address = rustix::net::SocketAddrUnix::new(socket.path()).unwrap();
+        let address = rustix::net::SocketAddrUnix::new(path).unwrap();
         if rustix::net::connect(&client, &address).is_err() {
             break;
         }
-        let _ = rustix::io::write(&client, b"row");
-        slow.push(client);
+        clients.push(client);
+    }
+    clients
+}
+
+/// Those who wait and do not read hold places for two seconds; then others get them.
+#[test]
+fn thousands_of_slow_clients_delay_and_do_not_stop() {
+    let scene = Scene::new();
+    let socket = scene.open();
+    let _connection = scene.connection();
+    let slow = fill(socket.path());
+    for client in &slow {
+        let _ = rustix::io::write(client, b"row");
     }
     assert!(slow.len() > 100, "{}", slow.len());
     // Packets go on meanwhile.
@@ -146,6 +163,11 @@ fn no_answer_harms_whoever_asks() {
             std::thread::sleep(Duration::from_millis(20));
         }
     });
+    // One who never accepts, and before whom so many wait that connecting waits.
+    let full = place.join("full.sock");
+    let _never = listener_with_one_place(&full);
+    let waiting = fill(&full);
+    assert!(matches!(ask(&full).unwrap_err(), AskError::Io(_)));
     let error = ask(&endless).unwrap_err();
     assert!(matches!(error, AskError::TooLong | AskError::Io(_)), "{error:?}");
     for path in [&silent, &trickle] {
@@ -160,10 +182,11 @@ fn no_answer_harms_whoever_asks() {
     assert_eq!(snapshot.rows.len(), 2, "{:?}", snapshot.rows);
     let odd = snapshot.rows.iter().find(|row| row.state.contains("?]0;x?")).unwrap();
     assert!(odd.key.ends_with(".?[2J"), "{}", odd.key);
-    assert_eq!(snapshot.troubles.len(), 11, "{:?}", snapshot.troubles);
+    assert_eq!(snapshot.troubles.len(), 12, "{:?}", snapshot.troubles);
     // Whoever has not answered is not asked at once again.
     let again = collector.look();
-    assert_eq!((again.rows.len(), again.troubles.len()), (2, 11));
+    assert_eq!((again.rows.len(), again.troubles.len()), (2, 12));
+    drop(waiting);
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl Spans {
         let (connection, at_us) = (record.connection, record.at.as_micros());
         if let What::Opened { local, remote } = &record.what {
             let span = span!(target: "transom", parent: None, Level::INFO, "connection", shard, connection, %local, %remote);
-            event!(target: "transom", parent: &span, Level::DEBUG, at_us, "opened");
+            event!(target: "transom", parent: &span, Level::DEBUG, { at_us }, "opened");
             self.0.insert((shard, connection), span);
             return;
         }
@@ -28,39 +28,30 @@ impl Spans {
                 let (from, to) = (from.name(), record.state.name());
                 match error {
                     Some(error) => {
-                        event!(target: "transom", parent: &*span, Level::INFO, at_us, from, to, error = ?error, "state");
+                        event!(target: "transom", parent: &*span, Level::INFO, { at_us, from, to, error = ?error }, "state");
                     }
                     None => {
-                        event!(target: "transom", parent: &*span, Level::DEBUG, at_us, from, to, "state");
+                        event!(target: "transom", parent: &*span, Level::DEBUG, { at_us, from, to }, "state");
                     }
                 }
             }
             What::Flow(FlowEvent::TimedOut, values) => {
-                event!(
-                    target: "transom", parent: &*span, Level::INFO, at_us, cwnd = values.cwnd, rto_us = values.rto,
-                    backoffs = values.extra, "timeout"
-                );
+                event!(target: "transom", parent: &*span, Level::INFO, { at_us, cwnd = values.cwnd, rto_us = values.rto, backoffs = values.extra }, "timeout");
             }
             What::Flow(FlowEvent::Recovery, values) => {
-                event!(
-                    target: "transom", parent: &*span, Level::DEBUG, at_us, cwnd = values.cwnd, in_flight = values.in_flight,
-                    "recovery"
-                );
+                event!(target: "transom", parent: &*span, Level::DEBUG, { at_us, cwnd = values.cwnd, in_flight = values.in_flight }, "recovery");
             }
             What::Flow(FlowEvent::Lost, values) => {
-                event!(target: "transom", parent: &*span, Level::DEBUG, at_us, bytes = values.bytes, "lost");
+                event!(target: "transom", parent: &*span, Level::DEBUG, { at_us, bytes = values.bytes }, "lost");
             }
             What::Flow(FlowEvent::Undone, values) => {
-                event!(target: "transom", parent: &*span, Level::DEBUG, at_us, cwnd = values.cwnd, "undone");
+                event!(target: "transom", parent: &*span, Level::DEBUG, { at_us, cwnd = values.cwnd }, "undone");
             }
             What::Layer { fate: LayerFate::Attached, name, .. } => {
-                event!(target: "transom", parent: &*span, Level::DEBUG, at_us, extension = name.as_str(), "attached");
+                event!(target: "transom", parent: &*span, Level::DEBUG, { at_us, extension = name.as_str() }, "attached");
             }
             What::Layer { fate, name, .. } => {
-                event!(
-                    target: "transom", parent: &*span, Level::INFO, at_us, extension = name.as_str(), reason = ?fate,
-                    "extension gone"
-                );
+                event!(target: "transom", parent: &*span, Level::INFO, { at_us, extension = name.as_str(), reason = ?fate }, "extension gone");
             }
             What::Opened { .. } | What::Flow(..) | What::Request { .. } => {}
         }
@@ -71,7 +62,7 @@ impl Spans {
 
     /// Some records are missing. The spans of connections that ended meanwhile end now.
     pub(super) fn missed(&mut self, shard: usize, records: u64, exists: impl Fn(u64) -> bool) {
-        event!(target: "transom", Level::WARN, shard, records, "records of the event log are missing");
+        event!(target: "transom", Level::WARN, { shard, records }, "records of the event log are missing");
         self.0.retain(|(of, connection), _| *of != shard || exists(*connection));
     }
 }

@@ -49,7 +49,7 @@ impl Stack {
         places: u32,
     ) -> (impl Iterator<Item = (ConnectionId, &Connection)>, Option<u32>) {
         let end = from.saturating_add(places).min(self.slots.capacity());
-        let some = (from..end).filter_map(|index| {
+        let some = (from..end).filter_map(move |index| {
             let slot = self.slots.get(index)?;
             Some((self.id_of(index)?, &slot.connection))
         });
