@@ -32,8 +32,9 @@ Examples:
   transom top --once --json
       each connection as a line of JSON, for other programs
 
-Conditions: state NAME, sport OP PORT, dport OP PORT, src HOST, dst HOST, process NAME-OR-PID, limit NAME, extension [NAME], transom, kernel.
-Joined by: and, or, not, brackets. docs/live.md explains all of it.")]
+Conditions: state NAME, sport OP PORT, dport OP PORT, src HOST, dst HOST, process NAME-OR-PID,
+limit NAME, extension [NAME], transom, kernel. Joined by: and, or, not, brackets. docs/live.md
+explains all of it.")]
 pub(crate) struct Args {
     /// The connections to show [default: all]
     #[arg(value_name = "FILTER")]

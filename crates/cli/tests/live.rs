@@ -143,7 +143,10 @@ mod page {
 
     /// The number of points drawn of each chart.
     const DRAWN: &str = "[...document.querySelectorAll('#courses canvas')].map((canvas) => {
-        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        // A copy, which may be read.
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, 0, 0);
+        const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
         let drawn = 0;
         for (let i = 3; i < pixels.length; i += 4) drawn += pixels[i] > 0;
         return drawn;
