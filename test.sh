@@ -69,16 +69,16 @@ else
     echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"
 fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
-full=(--features transom/full)
+full=(--features transom/full,transom-net/metrics,transom-net/tracing)
 crates=(--workspace)
 # The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-kernel]=bpf [transom-net]=bpf,broker,xdp)
+declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-kernel]=bpf [transom-net]=bpf,broker,metrics,tracing,xdp)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
-    full=(--features transom/parquet,transom/png,transom/tui,transom/web)
+    full=(--features transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing)
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)
-    alone=([transom-net]=broker)
+    alone=([transom-net]=broker,metrics,tracing)
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet

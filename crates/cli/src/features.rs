@@ -59,8 +59,8 @@ impl Feature {
         match self {
             Feature::Parquet => "Parquet files",
             Feature::Png => "PNG files",
-            Feature::Tui => "view in the terminal (--tui)",
-            Feature::Web => "server for browsers (--watch)",
+            Feature::Tui => "view in the terminal (top, --tui)",
+            Feature::Web => "server for browsers (dash, --watch)",
             Feature::Bpf => "programs for the kernel (the broker, mode tc)",
             Feature::Xdp => "device xdp:INTERFACE",
             Feature::Packaging => "shell completions and manual pages",

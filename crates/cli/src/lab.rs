@@ -25,6 +25,12 @@ mod watch;
 #[path = "lab/no_watch.rs"]
 mod watch;
 
+#[cfg(feature = "tui")]
+pub(crate) use tui::draw_chart;
+#[cfg(feature = "web")]
+pub(crate) use watch::may_ask;
+pub(crate) use watch::parse_address;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;

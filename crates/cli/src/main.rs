@@ -12,6 +12,7 @@ mod bench;
 mod broker;
 mod choices;
 mod cm;
+mod dash;
 mod demo;
 mod doctor;
 mod exec;
@@ -36,6 +37,7 @@ mod serve;
 mod sink;
 mod socket;
 mod stop;
+mod top;
 mod units;
 
 use std::process::ExitCode;
@@ -58,6 +60,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
   transom serve . --run curl -s http://10.9.0.2/    curl against Transom, no privileges needed
   transom bench --server --run transom bench --side kernel 10.9.0.2
   transom doctor                                    which devices work on this machine
+  transom top                                       every TCP connection, as it is now
   transom lab new && transom lab check scenario.toml
 
 `transom help COMMAND` shows a command's options and examples."
@@ -98,6 +101,8 @@ enum Command {
     Units(choices::Args),
     Ext(ext::Args),
     Doctor(doctor::Args),
+    Top(top::Args),
+    Dash(dash::Args),
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
@@ -129,6 +134,8 @@ fn main() -> ExitCode {
         Command::Units(args) => choices::run(args),
         Command::Ext(args) => ext::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Top(args) => top::run(args),
+        Command::Dash(args) => dash::run(args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),

@@ -92,7 +92,7 @@ pub(crate) struct NetworkArgs {
     run: Vec<OsString>,
 
     /// The TCP to use: Transom's or the kernel's.
-    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "device", "tun", "pcap", "log", "extension_socket"])]
+    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "device", "tun", "pcap", "log", "extension_socket", "status"])]
     side: Side,
 
     /// The longest IP packet, in bytes [default: 1500, or what an existing interface has].
@@ -129,6 +129,11 @@ pub(crate) struct NetworkArgs {
     /// Accept extensions of other processes at this Unix socket (docs/remote-extensions.md).
     #[arg(long, value_name = "PATH")]
     extension_socket: Option<PathBuf>,
+
+    /// Show the connections to `transom top` and `transom dash` of this user (docs/live.md). The environment variable TRANSOM_STATUS=1 does the
+    /// same.
+    #[arg(long)]
+    status: bool,
 
     #[command(flatten)]
     profile: ProfileArgs,
@@ -205,6 +210,7 @@ impl NetworkArgs {
         let stack = stack.context("cannot start the stack")?;
         let watching =
             Watching::begin(&stack, self.log.as_deref(), self.extension_socket.as_deref())?;
+        let watching = watching.with_status(&stack, self.status)?;
         Ok(Network {
             host: Host::Transom(stack),
             addresses,

@@ -50,6 +50,12 @@ pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(stdout_error)
 }
 
+/// Prints lines on standard output, which have their ends already.
+pub(crate) fn raw_lines(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(stdout_error)
+}
+
 /// Prints a view that is shown again and again. On a terminal it replaces what was there.
 pub(crate) fn view(text: impl fmt::Display) -> anyhow::Result<()> {
     // To the upper left, and all below is cleared.

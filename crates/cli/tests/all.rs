@@ -23,6 +23,7 @@ mod kernel;
 mod kernel_captured;
 mod kernel_side;
 mod lab;
+mod live;
 mod nice_rsync;
 mod packaging;
 mod pages;

@@ -46,6 +46,22 @@ pub struct KernelTcpInfo {
     pub data_segments_sent: Option<u64>,
     /// All segments sent, if the kernel tells (4.2).
     pub segments_sent: Option<u64>,
+    /// Bytes in flight that are believed lost.
+    pub lost: u64,
+    /// Bytes that were written and not sent yet, if the kernel tells (4.6).
+    pub not_sent: Option<u64>,
+    /// The rate at which data was delivered to the peer lately, bytes per second, if the kernel tells (4.9).
+    pub delivery_rate: Option<u64>,
+    /// Time during which data was waiting to be acknowledged, if the kernel tells (4.9).
+    pub busy: Option<Duration>,
+    /// Time spent limited by the peer's receive window, if the kernel tells (4.9).
+    pub limited_peer_window: Option<Duration>,
+    /// Time spent limited by the send buffer, if the kernel tells (4.9).
+    pub limited_send_buffer: Option<Duration>,
+    /// The peer's receive window, bytes, if the kernel tells (5.4).
+    pub send_window: Option<u64>,
+    /// The receive window that is offered, bytes, if the kernel tells (6.2).
+    pub receive_window: Option<u64>,
     /// The counters of accurate ECN, if the kernel reports them (6.18); zeros where it is not in use.
     pub accurate_ecn: Option<KernelAccurateEcn>,
 }
@@ -74,6 +90,25 @@ impl KernelTcpState {
     pub const TIME_WAIT: KernelTcpState = KernelTcpState(6);
     /// It waits for others to connect.
     pub const LISTEN: KernelTcpState = KernelTcpState(10);
+
+    /// Its name: that of RFC 9293, in small letters; nothing for a state of a newer kernel.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            1 => "established",
+            2 => "syn-sent",
+            // TCP_NEW_SYN_RECV is the same of a request that is no socket yet.
+            3 | 12 => "syn-received",
+            4 => "fin-wait-1",
+            5 => "fin-wait-2",
+            6 => "time-wait",
+            7 => "closed",
+            8 => "close-wait",
+            9 => "last-ack",
+            10 => "listen",
+            11 => "closing",
+            _ => return None,
+        })
+    }
 }
 
 impl KernelTcpInfo {
@@ -90,6 +125,7 @@ impl KernelTcpInfo {
         let ssthresh = count(76).filter(|&segments| segments < 0x7fff_ffff);
         let retransmitted_segments = count(100)?;
         let micros = |at: usize| word(at).map(|micros| Duration::from_micros(micros.into()));
+        let long_micros = |at: usize| long(at).map(Duration::from_micros);
         Some(KernelTcpInfo {
             state: KernelTcpState(*bytes.first()?),
             mss,
@@ -113,6 +149,14 @@ impl KernelTcpInfo {
             bytes_sent: long(200),
             data_segments_sent: count(156),
             segments_sent: count(136),
+            lost: lost * mss,
+            not_sent: count(144),
+            delivery_rate: long(160),
+            busy: long_micros(168),
+            limited_peer_window: long_micros(176),
+            limited_send_buffer: long_micros(184),
+            send_window: count(228),
+            receive_window: count(232),
             accurate_ecn: word(272).and_then(|received_ce_bytes| {
                 Some(KernelAccurateEcn {
                     received_ce: word(248)?,
@@ -198,8 +242,15 @@ mod tests {
         put(76, 0x7fff_ffff); // tcpi_snd_ssthresh
         put(80, 20); // tcpi_snd_cwnd
         put(100, 4); // tcpi_total_retrans
+        put(144, 700); // tcpi_notsent_bytes
         put(148, 39_000); // tcpi_min_rtt
+        put(228, 65_000); // tcpi_snd_wnd
+        put(232, 32_000); // tcpi_rcv_wnd
         bytes[0] = 1;
+        bytes[160..168].copy_from_slice(&250_000u64.to_ne_bytes()); // tcpi_delivery_rate
+        bytes[168..176].copy_from_slice(&9_000_000u64.to_ne_bytes()); // tcpi_busy_time
+        bytes[176..184].copy_from_slice(&2_000_000u64.to_ne_bytes()); // tcpi_rwnd_limited
+        bytes[184..192].copy_from_slice(&1_000_000u64.to_ne_bytes()); // tcpi_sndbuf_limited
         bytes[200..208].copy_from_slice(&5_000_000_000u64.to_ne_bytes()); // tcpi_bytes_sent
         bytes[240..242].copy_from_slice(&3u16.to_ne_bytes()); // tcpi_total_rto
         let info = KernelTcpInfo::parse(&bytes).unwrap();
@@ -209,6 +260,12 @@ mod tests {
         assert_eq!((info.outstanding, info.in_flight), (10 * 1448, 6 * 1448));
         assert_eq!(info.min_rtt, Some(Duration::from_millis(39)));
         assert_eq!((info.bytes_sent, info.timeouts), (Some(5_000_000_000), Some(3)));
+        assert_eq!((info.lost, info.not_sent), (2 * 1448, Some(700)));
+        assert_eq!(info.delivery_rate, Some(250_000));
+        assert_eq!(info.busy, Some(Duration::from_secs(9)));
+        assert_eq!(info.limited_peer_window, Some(Duration::from_secs(2)));
+        assert_eq!(info.limited_send_buffer, Some(Duration::from_secs(1)));
+        assert_eq!((info.send_window, info.receive_window), (Some(65_000), Some(32_000)));
         assert_eq!(info.accurate_ecn, None);
         // tcpi_received_ce, then the bytes delivered and received: ECT(1), ECT(0), CE.
         let counts = (1..=7u32).flat_map(u32::to_ne_bytes);

@@ -38,6 +38,7 @@ mod acceptor;
 mod background;
 #[cfg(feature = "broker")]
 mod broker;
+mod census;
 pub mod clock;
 mod driver;
 mod driving;
@@ -65,10 +66,13 @@ mod stack;
 mod stream;
 mod sync;
 mod tasks;
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod telemetry;
 mod waiting;
 mod wake_event;
 
 pub use bytes::Bytes;
+pub use census::{ConnectionStatus, Request};
 pub use driver::{Driver, SocketReadiness};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
@@ -76,8 +80,10 @@ pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
-pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
+pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
 pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
 pub use transom_stack::listener::ListenConfig;
 pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};

@@ -11,8 +11,8 @@ use crate::stream::TcpStream;
 use crate::stream::file_memory::FileMemory;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 use transom_device::Device;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{OpenOptions, Opened, open};
@@ -41,6 +41,21 @@ pub struct Stack {
     shards: Arc<[Arc<Shared>]>,
     /// The shard that gets the next connection, modulo their number.
     pub(crate) turn: Arc<AtomicUsize>,
+}
+
+/// A handle that does not keep its host alive ([`Stack::downgrade`]).
+#[derive(Clone, Debug)]
+pub struct WeakStack {
+    shards: Vec<Weak<Shared>>,
+    turn: Arc<AtomicUsize>,
+}
+
+impl WeakStack {
+    /// The host, as long as any stream, listener or [`Stack`] keeps it alive.
+    pub fn upgrade(&self) -> Option<Stack> {
+        let shards = self.shards.iter().map(Weak::upgrade).collect::<Option<_>>()?;
+        Some(Stack { shards, turn: Arc::clone(&self.turn) })
+    }
 }
 
 /// State that all handles of one shard share.
@@ -191,6 +206,12 @@ impl Stack {
     pub fn shard(&self, index: usize) -> Option<Stack> {
         let shard = Arc::clone(self.shards.get(index)?);
         Some(Stack { shards: [shard].into(), turn: Arc::clone(&self.turn) })
+    }
+
+    /// A handle that does not keep the host alive, for one that only looks.
+    pub fn downgrade(&self) -> WeakStack {
+        let shards = self.shards.iter().map(Arc::downgrade).collect();
+        WeakStack { shards, turn: Arc::clone(&self.turn) }
     }
 
     /// Connects to the first of `addr`'s addresses that answers, as [`std::net::TcpStream::connect`] does.

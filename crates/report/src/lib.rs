@@ -40,6 +40,7 @@
 mod block;
 pub mod capture;
 pub mod connections;
+mod dash;
 mod data;
 mod decimate;
 mod drawing;
@@ -68,6 +69,7 @@ use std::io;
 use std::path::Path;
 
 pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use dash::dash_page;
 pub use data::{
     Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
     Style,

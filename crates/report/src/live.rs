@@ -11,7 +11,7 @@ use super::{encode, page};
 const SCRIPT: &str = include_str!("../assets/live.js");
 
 /// Requests only to where the page comes from.
-const POLICY: &str =
+pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
 
 /// A page without contents that listens for them at `events`, an address on the same server.

@@ -142,19 +142,24 @@ pub(super) fn below(data: &ReportData) -> String {
 
 /// The charts' data and the scripts, `more` last, and the end of the page.
 pub(super) fn scripts(page: &mut String, charts: &serde_json::Value, more: &str) {
-    // The first line of uPlot's file is a comment with its address; its licence says more.
-    let (_, uplot) = UPLOT_SCRIPT.split_once('\n').unwrap_or(("", UPLOT_SCRIPT));
     put!(
         page,
-        "<script type=\"application/json\" id=\"charts\">{}</script>\n\
-         <script>\n/*! uPlot\n\n{UPLOT_LICENCE}*/\n{uplot}</script>\n\
-         <script>\n{SCRIPT}</script>\n",
+        "<script type=\"application/json\" id=\"charts\">{}</script>\n",
         script_data(charts)
     );
+    uplot(page);
+    put!(page, "<script>\n{SCRIPT}</script>\n");
     if !more.is_empty() {
         put!(page, "<script>\n{more}</script>\n");
     }
     page.push_str("</body>\n</html>\n");
+}
+
+/// The library of charts.
+pub(super) fn uplot(page: &mut String) {
+    // The first line of uPlot's file is a comment with its address; its licence says more.
+    let (_, uplot) = UPLOT_SCRIPT.split_once('\n').unwrap_or(("", UPLOT_SCRIPT));
+    put!(page, "<script>\n/*! uPlot\n\n{UPLOT_LICENCE}*/\n{uplot}</script>\n");
 }
 
 /// JSON that cannot end the script element it is in. These characters occur only inside strings, where the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::live::Live;
 use crate::features::Feature;
-pub(super) use address::parse as parse_address;
+pub(crate) use address::parse as parse_address;
 
 /// A server that shows runs, of which there is none.
 pub(super) enum Watch {}

@@ -19,6 +19,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 
 use super::live::Live;
 use view::View;
+pub(crate) use view::draw_chart;
 
 /// Between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -19,7 +19,8 @@ use anyhow::{Context, anyhow};
 use tokio::sync::oneshot;
 
 use super::live::Live;
-pub(super) use address::parse as parse_address;
+pub(crate) use address::may_ask;
+pub(crate) use address::parse as parse_address;
 
 /// How long the server is there after all runs have ended, so that a page that has just been opened is filled.
 const LINGERS: Duration = Duration::from_secs(3);

@@ -1,10 +1,11 @@
-//! The observers of all connections: the file of `--log`, and the socket of `--extension-socket`.
+//! The observers of all connections: the file of `--log`, the socket of `--extension-socket`, and that of `--status`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use transom_live::{StatusSocket, place};
 use transom_net::{LogFormat, LogWriter, Stack, TcpStream};
 use transom_remote::ExtensionSocket;
 
@@ -16,6 +17,8 @@ pub(crate) struct Watching {
     /// One for each shard.
     logs: Vec<(PathBuf, LogWriter)>,
     extensions: Option<Arc<ExtensionSocket>>,
+    /// Shows the connections while this exists.
+    status: Option<StatusSocket>,
 }
 
 /// Offers connections to extensions of other processes.
@@ -66,7 +69,27 @@ impl Watching {
         let extensions = extensions.map(listen).transpose()?.map(Arc::new);
         let logs = log.map(|path| log_paths(path, stack.shard_count())).unwrap_or_default();
         let logs = logs.into_iter().enumerate().map(begin).collect::<anyhow::Result<_>>()?;
-        Ok(Watching { logs, extensions })
+        Ok(Watching { logs, extensions, status: None })
+    }
+
+    /// Shows the connections to this user, if that is asked for by the option or the environment. What only the environment asks for is no reason not to
+    /// start.
+    pub(super) fn with_status(mut self, stack: &Stack, asked: bool) -> anyhow::Result<Self> {
+        if !asked && !place::is_asked_for() {
+            return Ok(self);
+        }
+        match StatusSocket::open(stack) {
+            Ok(socket) => self.status = Some(socket),
+            Err(error) if asked => {
+                return Err(error).context("cannot show the connections (--status)");
+            }
+            Err(error) => {
+                note(format_args!(
+                    "transom: cannot show the connections (TRANSOM_STATUS): {error}"
+                ));
+            }
+        }
+        Ok(self)
     }
 
     /// Offers a connection to extensions of other processes.
@@ -84,6 +107,7 @@ impl Watching {
     /// Completes the log, and takes no more extensions. Says whether the log could be written.
     pub(super) fn finish(&mut self) -> bool {
         self.extensions = None;
+        self.status = None;
         let logs = std::mem::take(&mut self.logs).into_iter();
         // All of them, whatever becomes of one.
         logs.fold(true, |complete, (path, writer)| finish_log(&path, writer) && complete)

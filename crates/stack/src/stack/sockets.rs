@@ -41,6 +41,21 @@ impl Stack {
         Ok(result)
     }
 
+    /// Some of the connections: of the places from `from` on, at most `places`. Returns the place to go on from; nothing after the last. A connection
+    /// keeps its place, so that a caller who goes on later misses none that was there all the time.
+    pub fn connections_from(
+        &self,
+        from: u32,
+        places: u32,
+    ) -> (impl Iterator<Item = (ConnectionId, &Connection)>, Option<u32>) {
+        let end = from.saturating_add(places).min(self.slots.capacity());
+        let some = (from..end).filter_map(move |index| {
+            let slot = self.slots.get(index)?;
+            Some((self.id_of(index)?, &slot.connection))
+        });
+        (some, (end < self.slots.capacity()).then_some(end))
+    }
+
     /// Our address and port.
     pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         Some(self.slots.get(self.slot_index(id)?)?.key.local())

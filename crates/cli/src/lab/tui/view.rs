@@ -202,7 +202,8 @@ fn ends(curves: &[Curve<'_>]) -> (f64, f64) {
     (or_one(x), (y / step).ceil() * step)
 }
 
-fn draw_chart(chart: &report::Chart, frame: &mut Frame<'_>, area: Rect) {
+/// Draws a chart on the terminal.
+pub(crate) fn draw_chart(chart: &report::Chart, frame: &mut Frame<'_>, area: Rect) {
     let curves = curves(chart, area.width);
     let (x, y) = ends(&curves);
     let unit = &chart.axis.unit;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// An address to listen on: `ADDR:PORT`, `ADDR` for any port, or `PORT` on the loopback interface.
-pub(in crate::lab) fn parse(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);
@@ -21,7 +21,7 @@ pub(in crate::lab) fn parse(text: &str) -> Result<SocketAddr, String> {
 /// Whether a request with this Host field (RFC 9110, section 7.2) may be answered. A server on the loopback interface answers requests
 /// that name it by an address or as localhost. A server with another address answers requests by any name.
 #[cfg(any(test, feature = "web"))]
-pub(super) fn may_ask(server: SocketAddr, host: Option<&str>) -> bool {
+pub(crate) fn may_ask(server: SocketAddr, host: Option<&str>) -> bool {
     if !server.ip().is_loopback() {
         return true;
     }

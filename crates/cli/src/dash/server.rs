@@ -1,0 +1,191 @@
+//! The HTTP server of the page.
+//!
+//! A thread looks while anybody watches, and keeps the newest look. Each watcher gets what has changed since the last event that it took, so that a slow
+//! browser misses looks and costs no memory.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use axum::Router;
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{oneshot, watch};
+use transom_live::{Change, Changes, Collector, Filter, Snapshot};
+
+use crate::lab::may_ask;
+
+/// As many watchers at a time; each costs a fingerprint of every connection.
+const MOST_WATCHERS: usize = 32;
+/// How soon the first watcher is noticed.
+const NOTICE: Duration = Duration::from_millis(50);
+
+/// A look, and when it was.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    snapshot: Snapshot,
+    /// Seconds since 1970.
+    at: f64,
+}
+
+/// The newest look.
+pub(super) struct Looks {
+    newest: watch::Receiver<Arc<Look>>,
+    watchers: Arc<AtomicUsize>,
+}
+
+/// Looks from now on, while anybody watches.
+pub(super) fn looks(mut collector: Collector, interval: Duration) -> anyhow::Result<Looks> {
+    let (tell, newest) = watch::channel(Arc::new(Look::default()));
+    let watchers = Arc::new(AtomicUsize::new(0));
+    let count = watchers.clone();
+    let work = move || {
+        while !tell.is_closed() {
+            if count.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(NOTICE);
+                continue;
+            }
+            let snapshot = collector.look();
+            let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            tell.send_replace(Arc::new(Look { snapshot, at: at.as_secs_f64() }));
+            std::thread::sleep(interval);
+        }
+    };
+    std::thread::Builder::new()
+        .name("looks".into())
+        .spawn(work)
+        .context("cannot start a thread")?;
+    Ok(Looks { newest, watchers })
+}
+
+struct Server {
+    address: SocketAddr,
+    looks: Looks,
+}
+
+/// Serves until it is stopped.
+pub(super) async fn serve(
+    listener: TcpListener,
+    address: SocketAddr,
+    looks: Looks,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let server = Arc::new(Server { address, looks });
+    let router = Router::new()
+        .route("/", get(|| async { Html(transom_report::dash_page()) }))
+        .route("/check", get(check))
+        .route("/events", get(events))
+        .layer(from_fn_with_state(server.clone(), only_from_here))
+        .with_state(server);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    tokio::select! {
+        served = async { axum::serve(listener, router).await } => served,
+        _ = stopped => Ok(()),
+    }
+}
+
+async fn only_from_here(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    if !may_ask(server.address, host) {
+        let words = "this server is for the machine that it runs on\n";
+        return (StatusCode::FORBIDDEN, words).into_response();
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // No page of another site may show this one in a frame, or load it as something else.
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The filter in an address.
+#[derive(Deserialize)]
+struct Chosen {
+    #[serde(default)]
+    filter: String,
+}
+
+/// Says what is wrong with a filter; nothing if it is one.
+async fn check(Query(chosen): Query<Chosen>) -> String {
+    chosen.filter.parse::<Filter>().err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+/// An event: the news for one watcher.
+#[derive(Serialize)]
+struct News<'a> {
+    /// Whether the watcher is to forget what it knows.
+    all: bool,
+    at: f64,
+    troubles: &'a [String],
+    #[serde(flatten)]
+    change: Change<'a>,
+}
+
+/// Counts a watcher for as long as it exists.
+struct Watcher(Arc<AtomicUsize>);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// All that is kept for a watcher.
+struct Stream {
+    _watcher: Watcher,
+    newest: watch::Receiver<Arc<Look>>,
+    filter: Filter,
+    changes: Changes,
+    first: bool,
+}
+
+async fn events(State(server): State<Arc<Server>>, Query(chosen): Query<Chosen>) -> Response {
+    let filter = match chosen.filter.parse::<Filter>() {
+        Ok(filter) => filter,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    let watchers = server.looks.watchers.clone();
+    let before = watchers.fetch_add(1, Ordering::Relaxed);
+    let watcher = Watcher(watchers);
+    if before >= MOST_WATCHERS {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response();
+    }
+    let mut newest = server.looks.newest.clone();
+    newest.mark_unchanged();
+    let stream = Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true };
+    let events = futures_util::stream::unfold(stream, |mut stream| async move {
+        let text = stream.next().await?;
+        Some((Ok::<Event, Infallible>(Event::default().data(text)), stream))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+impl Stream {
+    /// The next event, after the next look.
+    async fn next(&mut self) -> Option<String> {
+        self.newest.changed().await.ok()?;
+        let look = self.newest.borrow_and_update().clone();
+        let chosen = look.snapshot.rows.iter().filter(|row| self.filter.chooses(row));
+        let change = self.changes.of(chosen);
+        let all = std::mem::take(&mut self.first);
+        let news = News { all, at: look.at, troubles: &look.snapshot.troubles, change };
+        serde_json::to_string(&news).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

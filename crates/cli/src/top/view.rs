@@ -1,0 +1,335 @@
+//! The view: the table, the filter, and the course of the chosen connection. Only lines in sight are made.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Drawn, Table};
+use transom_live::{Column, Course, Filter, Point, Row, Snapshot};
+use transom_report::{Chart, Hue, Style as Curve};
+
+use super::cells::{cell, details, is_number, title};
+
+/// The most points of a course: ten minutes at one look a second.
+const POINTS: usize = 600;
+/// The least height of the part that shows the chosen connection.
+const LOWEST: u16 = 12;
+
+/// A key that means something here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Character(char),
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Enter,
+    Escape,
+    Backspace,
+}
+
+/// The state of the view.
+#[derive(Debug)]
+pub(super) struct View {
+    snapshot: Snapshot,
+    /// The places of the connections that are shown, in their order.
+    order: Vec<usize>,
+    filter: Filter,
+    /// The filter as it was written.
+    text: String,
+    /// The filter that is being written, and why it is none, if it is none.
+    writing: Option<(String, Option<String>)>,
+    sort: Column,
+    reverse: bool,
+    /// The key of the chosen connection.
+    chosen: Option<String>,
+    /// The first line in sight.
+    first: usize,
+    /// How many lines were in sight last.
+    height: usize,
+    course: Option<Course>,
+    /// Lines of the table that were made so far.
+    pub(super) made: u64,
+}
+
+impl View {
+    pub(super) fn new(filter: Filter, text: &str, sort: Column, reverse: bool) -> View {
+        View {
+            snapshot: Snapshot::default(),
+            order: Vec::new(),
+            filter,
+            text: text.to_owned(),
+            writing: None,
+            sort,
+            reverse,
+            chosen: None,
+            first: 0,
+            height: 1,
+            course: None,
+            made: 0,
+        }
+    }
+
+    /// Takes a look in.
+    pub(super) fn take(&mut self, snapshot: Snapshot) {
+        self.snapshot = snapshot;
+        self.arrange();
+        if let Some(course) = &mut self.course
+            && let Some(row) = self.snapshot.rows.iter().find(|row| row.key == course.key())
+        {
+            course.add(row);
+        }
+    }
+
+    /// Puts the connections in order: once for each look, and not for each drawing.
+    fn arrange(&mut self) {
+        let rows = &self.snapshot.rows;
+        let mut chosen: Vec<&Row> = rows.iter().filter(|row| self.filter.chooses(row)).collect();
+        self.sort.sort(&mut chosen, self.reverse);
+        let place: std::collections::HashMap<&str, usize> =
+            rows.iter().enumerate().map(|(place, row)| (row.key.as_str(), place)).collect();
+        self.order = chosen.iter().filter_map(|row| place.get(row.key.as_str()).copied()).collect();
+    }
+
+    fn row(&self, line: usize) -> Option<&Row> {
+        self.snapshot.rows.get(*self.order.get(line)?)
+    }
+
+    /// The line of the chosen connection, if it is shown.
+    fn line(&self) -> Option<usize> {
+        let key = self.chosen.as_deref()?;
+        (0..self.order.len()).find(|line| self.row(*line).is_some_and(|row| row.key == key))
+    }
+
+    fn choose(&mut self, line: usize) {
+        let line = line.min(self.order.len().saturating_sub(1));
+        self.chosen = self.row(line).map(|row| row.key.clone());
+        self.first = self.first.clamp((line + 1).saturating_sub(self.height), line);
+        if self.course.is_some() {
+            self.open();
+        }
+    }
+
+    /// Begins the course of the chosen connection, unless it is there.
+    fn open(&mut self) {
+        let Some(key) = &self.chosen else { return };
+        if self.course.as_ref().is_some_and(|course| course.key() == key) {
+            return;
+        }
+        let mut course = Course::new(key, POINTS);
+        if let Some(row) = self.snapshot.rows.iter().find(|row| row.key == *key) {
+            course.add(row);
+        }
+        self.course = Some(course);
+    }
+
+    /// Answers a key. Returns false at the end.
+    pub(super) fn press(&mut self, key: Key) -> bool {
+        if let Some((text, why)) = &mut self.writing {
+            match key {
+                Key::Character(c) => text.push(c),
+                Key::Backspace => drop(text.pop()),
+                Key::Escape => self.writing = None,
+                Key::Enter => match text.parse::<Filter>() {
+                    Ok(filter) => {
+                        self.text = std::mem::take(text);
+                        self.filter = filter;
+                        self.writing = None;
+                        self.first = 0;
+                        self.arrange();
+                    }
+                    Err(error) => *why = Some(error.to_string()),
+                },
+                _ => {}
+            }
+            return true;
+        }
+        let line = self.line();
+        let (at, page) = (line.unwrap_or(self.first), self.height.max(1));
+        match key {
+            Key::Character('q') => return false,
+            Key::Escape if self.course.is_some() => self.course = None,
+            Key::Escape => return false,
+            Key::Down | Key::Character('j') => {
+                self.choose(line.map_or(self.first, |line| line + 1))
+            }
+            Key::Up | Key::Character('k') => self.choose(at.saturating_sub(1)),
+            Key::PageDown => self.choose(at.saturating_add(page)),
+            Key::PageUp => self.choose(at.saturating_sub(page)),
+            Key::Home => self.choose(0),
+            Key::End => self.choose(usize::MAX - 1),
+            Key::Enter if self.course.is_some() => self.course = None,
+            Key::Enter => {
+                if line.is_none() {
+                    self.choose(self.first);
+                }
+                self.open();
+            }
+            Key::Character('/') => self.writing = Some((self.text.clone(), None)),
+            Key::Character('r') => {
+                self.reverse = !self.reverse;
+                self.arrange();
+            }
+            Key::Character(step @ ('<' | '>')) => {
+                let all = Column::ALL;
+                let place = all.iter().position(|column| *column == self.sort).unwrap_or(0);
+                let next = if step == '>' { place + 1 } else { place + all.len() - 1 };
+                self.sort = all[next % all.len()];
+                self.arrange();
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Draws everything that is in sight.
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let lower = match self.course {
+            Some(_) => (area.height / 2).max(LOWEST).min(area.height.saturating_sub(5)),
+            None => 0,
+        };
+        let [top, table, below, bottom] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Min(2),
+            Constraint::Length(lower),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        self.draw_head(frame, top);
+        self.draw_table(frame, table);
+        if lower > 0 {
+            self.draw_chosen(frame, below);
+        }
+        self.draw_foot(frame, bottom);
+    }
+
+    fn draw_head(&self, frame: &mut Frame<'_>, area: Rect) {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let (shown, all) = (self.order.len(), self.snapshot.rows.len());
+        let mut line = vec![Span::styled(format!("{shown} of {all} connections"), bold)];
+        if !self.filter.is_empty() {
+            line.push(Span::raw(format!("   {}", self.text)));
+        }
+        if let Some(trouble) = self.snapshot.troubles.first() {
+            let more = match self.snapshot.troubles.len() {
+                1 => String::new(),
+                many => format!(" (and {} more)", many - 1),
+            };
+            let red = Style::new().fg(Color::Red);
+            line.push(Span::styled(format!("   {trouble}{more}"), red));
+        }
+        frame.render_widget(Paragraph::new(Line::from(line)), area);
+    }
+
+    fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        self.height = usize::from(area.height.saturating_sub(1)).max(1);
+        self.first = self.first.min(self.order.len().saturating_sub(self.height));
+        let end = (self.first + self.height).min(self.order.len());
+        let mut lines = Vec::with_capacity(self.height);
+        for line in self.first..end {
+            let Some(row) = self.row(line) else { continue };
+            let style = match self.chosen.as_deref() == Some(row.key.as_str()) {
+                true => Style::new().add_modifier(Modifier::REVERSED),
+                false => Style::new(),
+            };
+            let cells = Column::ALL.map(|column| {
+                let text = Line::from(cell(row, column));
+                Cell::from(if is_number(column) { text.right_aligned() } else { text })
+            });
+            lines.push(Drawn::new(cells).style(style));
+        }
+        self.made += lines.len() as u64;
+        let heads = Column::ALL.map(|column| {
+            let mark = match (column == self.sort, self.reverse) {
+                (false, _) => "",
+                (true, false) => " ▼",
+                (true, true) => " ▲",
+            };
+            let text = Line::from(format!("{}{mark}", title(column)));
+            Cell::from(if is_number(column) { text.right_aligned() } else { text })
+        });
+        let head = Drawn::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
+        let table = Table::new(lines, Column::ALL.map(width)).header(head).column_spacing(1);
+        frame.render_widget(table, area);
+    }
+
+    fn draw_chosen(&self, frame: &mut Frame<'_>, area: Rect) {
+        let Some(course) = &self.course else { return };
+        let [left, right] =
+            Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)])
+                .areas(area);
+        let row = self.snapshot.rows.iter().find(|row| row.key == course.key());
+        let text: Vec<Line<'_>> = match row {
+            Some(row) => details(row).into_iter().map(Line::from).collect(),
+            None => vec![Line::from("This connection is gone.")],
+        };
+        let block = Block::new().borders(Borders::TOP);
+        frame.render_widget(Paragraph::new(text).block(block), left);
+        let charts = Layout::vertical([Constraint::Fill(1); 2]).split(right);
+        for (chart, area) in charts_of(course).iter().zip(charts.iter()) {
+            crate::lab::draw_chart(chart, frame, *area);
+        }
+    }
+
+    fn draw_foot(&self, frame: &mut Frame<'_>, area: Rect) {
+        let grey = Style::new().fg(Color::DarkGray);
+        let line = match &self.writing {
+            Some((text, why)) => {
+                let mut line = vec![Span::raw(format!("Filter: {text}▏"))];
+                if let Some(why) = why {
+                    line.push(Span::styled(format!("  {why}"), Style::new().fg(Color::Red)));
+                }
+                Line::from(line)
+            }
+            None => Line::styled(
+                "q: end   ↑↓: choose   Enter: its course   /: filter   < >: sort by   r: reverse",
+                grey,
+            ),
+        };
+        frame.render_widget(Paragraph::new(line), area);
+    }
+}
+
+fn width(column: Column) -> Constraint {
+    match column {
+        Column::Process => Constraint::Length(18),
+        Column::Local | Column::Remote => Constraint::Length(22),
+        Column::State => Constraint::Length(12),
+        Column::Send | Column::Receive | Column::Cwnd => Constraint::Length(11),
+        Column::Rtt | Column::Retransmitted => Constraint::Length(9),
+        Column::Limit => Constraint::Length(12),
+        Column::Extensions => Constraint::Min(10),
+    }
+}
+
+/// The rates and the windows of a course.
+fn charts_of(course: &Course) -> [Chart; 2] {
+    let began = course.points().next().map_or(0.0, |point| point.at);
+    let curve = |value: fn(&Point) -> f64| -> Vec<(f64, f64)> {
+        course.points().map(|point| (point.at - began, value(point))).collect()
+    };
+    [
+        Chart::new("Rate", "rate", "MB/s")
+            .series("sent", Curve::Step, Hue::Blue, curve(|point| point.send_rate as f64 / 1e6))
+            .series(
+                "received",
+                Curve::Step,
+                Hue::Orange,
+                curve(|point| point.receive_rate as f64 / 1e6),
+            ),
+        Chart::new("Window", "window", "KiB")
+            .series("cwnd", Curve::Step, Hue::Blue, curve(|point| point.cwnd as f64 / 1024.0))
+            .series(
+                "in flight",
+                Curve::Step,
+                Hue::Green,
+                curve(|point| point.in_flight as f64 / 1024.0),
+            ),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

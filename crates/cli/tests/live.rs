@@ -1,0 +1,233 @@
+//! `transom top` and `transom dash`: connections of Transom and of the kernel.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{lab, run, transom, wait};
+
+/// The lines of JSON that a command has printed.
+fn rows(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+#[test]
+fn connections_of_the_kernel_are_chosen_by_a_filter() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(there).unwrap();
+    let here = stream.local_addr().unwrap();
+    let top = ["top", "--once", "--interval", "100ms", "--source", "kernel"];
+    let filter = format!("state established and ( sport = :{0} or dport = :{0} )", there.port());
+    let ended = run(top.into_iter().chain(["--json", &filter])).success();
+    let rows = rows(&ended.text());
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    let row = rows.iter().find(|row| row["local"] == here.to_string()).unwrap();
+    assert_eq!(
+        (row["remote"].as_str(), row["state"].as_str()),
+        (Some(&*there.to_string()), Some("established"))
+    );
+    assert_eq!(
+        (row["source"]["kind"].as_str(), row["send_rate"].as_u64()),
+        (Some("kernel"), Some(0))
+    );
+    assert!(row["at"].as_f64().unwrap() > 1e9 && row["cwnd"].as_u64().unwrap() > 0, "{row}");
+    // The words of a filter may be several arguments.
+    let port = format!(":{}", here.port());
+    let table = run(top.into_iter().chain(["sport", "=", &port])).success().text();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 2, "{table}");
+    assert!(lines[0].starts_with("Process") && lines[1].contains(&there.to_string()), "{table}");
+    let nobody = run(top.into_iter().chain(["transom"])).success().text();
+    assert_eq!(nobody, "no connections\n");
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    run(["top", "--once", "state", "open"]).fails_with(2, "there is no state `open`");
+    run(["top", "--sort", "speed"]).fails_with(2, "there is no such column");
+    run(["top", "--interval", "1ms"]).fails_with(2, "from 100ms to one hour");
+    run(["dash", "--address", "0.0.0.0:80"]).fails_with(2, "not a loopback address");
+    run(["dash", "--address", "192.0.2.1:80"]).fails_with(2, "not a loopback address");
+    if cfg!(feature = "tui") {
+        run(["top"]).fails_with(1, "--once prints a table");
+    } else {
+        run(["top"]).fails_with(1, "build with `--features tui`");
+    }
+    if !cfg!(feature = "web") {
+        run(["dash"]).fails_with(1, "build with `--features web`");
+    }
+}
+
+/// Both ends of one connection: Transom's in another process, and the kernel's.
+#[test]
+fn both_ends_of_a_connection_are_seen() {
+    if !lab() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "exec 3<>/dev/tcp/10.9.0.2/80; exec \"$0\" top --once --json --interval 200ms 'state established'";
+    let see = |options: &[&str], variable: &str| {
+        let mut command = Command::new(transom());
+        command.args(["serve", "."]).args(options).args(["--run", "bash", "-c", script]);
+        command.arg(transom()).env("XDG_RUNTIME_DIR", directory.path());
+        command.env("TRANSOM_STATUS", variable);
+        rows(&wait(&mut command).success().text())
+    };
+    for rows in [see(&["--status"], ""), see(&[], "1")] {
+        let of = |kind: &str| rows.iter().find(|row| row["source"]["kind"] == kind);
+        let (ours, theirs) =
+            (of("transom").expect("Transom's"), of("kernel").expect("the kernel's"));
+        assert_eq!((&ours["local"], &ours["remote"]), (&theirs["remote"], &theirs["local"]));
+        assert_eq!(ours["source"]["name"], "transom");
+        assert_eq!(rows.len(), 2, "{rows:?}");
+    }
+    // Nobody asked for it.
+    assert!(see(&[], "0").iter().all(|row| row["source"]["kind"] == "kernel"));
+}
+
+#[cfg(feature = "web")]
+mod page {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::{Child, Stdio};
+
+    use tempfile::TempDir;
+    use transom_device::memory::{MemoryConfig, pair};
+    use transom_live::StatusSocket;
+    use transom_net::{Profile, Stack, TcpStream};
+
+    use super::*;
+    use crate::browser::Browser;
+
+    /// `transom dash`, ended at the end.
+    struct Dash(Child);
+
+    impl Drop for Dash {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn dash(runtime: &TempDir) -> (Dash, String) {
+        let mut child = Command::new(transom())
+            .args(["dash", "--source", "transom", "--interval", "200ms"])
+            .env("XDG_RUNTIME_DIR", runtime.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let dash = Dash(child);
+        let url =
+            lines.find_map(|line| Some(line.strip_prefix("The connections are at ")?.to_owned()));
+        std::thread::spawn(move || lines.for_each(drop));
+        (dash, url.expect("it says where the page is"))
+    }
+
+    /// Two hosts of this process, the first with extensions and a status socket, and connections between them.
+    fn connections(runtime: &TempDir, count: usize) -> (StatusSocket, Vec<(TcpStream, TcpStream)>) {
+        let (left, right) = pair(&MemoryConfig::default()).unwrap();
+        let host = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
+        let extensions = transom_extensions::stack("rate-cap(rate=1MB)").unwrap();
+        let alice = host(1).profile(Profile { extensions, ..Profile::default() });
+        let (alice, bob) = (alice.start(left).unwrap(), host(2).start(right).unwrap());
+        let socket = StatusSocket::open_in(&runtime.path().join("transom"), &alice).unwrap();
+        let listener = bob.listen("10.0.0.2:7").unwrap();
+        let connect = |_| (alice.connect("10.0.0.2:7").unwrap(), listener.accept().unwrap().0);
+        (socket, (0..count).map(connect).collect())
+    }
+
+    /// The number of points drawn of each chart.
+    const DRAWN: &str = "[...document.querySelectorAll('#courses canvas')].map((canvas) => {
+        // A copy, which may be read.
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, 0, 0);
+        const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+        let drawn = 0;
+        for (let i = 3; i < pixels.length; i += 4) drawn += pixels[i] > 0;
+        return drawn;
+    })";
+
+    #[test]
+    fn ten_thousand_connections_in_a_browser() {
+        let Some(mut browser) = Browser::start() else { return };
+        let runtime = tempfile::tempdir().unwrap();
+        let (_socket, mut connections) = connections(&runtime, 10_000);
+        let (_dash, url) = dash(&runtime);
+        browser.open(&url);
+        browser.wait_for(
+            "document.getElementById('state').textContent.startsWith('10000 connections')",
+        );
+        // Fluent: only the lines in sight are there, wherever one looks.
+        let lines = "document.querySelectorAll('.line').length";
+        browser.wait_for(&format!("{lines} > 10"));
+        for place in ["0", "120000", "1e9"] {
+            browser
+                .evaluate(&format!("void (document.getElementById('table').scrollTop = {place})"));
+            browser.wait_for(
+                "[...document.querySelectorAll('.line')].some((line) => { \
+                const { top, bottom } = line.getBoundingClientRect(); \
+                const table = document.getElementById('table').getBoundingClientRect(); \
+                return top < table.bottom && bottom > table.top; })",
+            );
+            let there = browser.evaluate(lines).as_u64().unwrap();
+            assert!(there < 100, "{there} lines at {place}");
+        }
+        // A filter leaves one, which is chosen.
+        let (stream, peer) = &mut connections[4321];
+        let filter =
+            format!("sport = :{} and state established", stream.local_addr().unwrap().port());
+        browser.evaluate(&format!(
+            "document.getElementById('filter').value = '{filter}', document.getElementById('choice').requestSubmit()"
+        ));
+        browser
+            .wait_for("document.getElementById('state').textContent.startsWith('1 connections')");
+        browser.wait_for(&format!("{lines} === 1"));
+        browser.evaluate("document.querySelector('.line').click()");
+        let details = "document.getElementById('chosen').textContent";
+        browser.wait_for(&format!("{details}.includes('rate-cap')"));
+        // Asked, used, and who decided.
+        assert_eq!(browser.evaluate("document.querySelectorAll('#limits tr').length"), 2);
+        let limits = browser.evaluate("document.getElementById('limits').textContent");
+        assert!(limits.as_str().unwrap().contains("pacing_rate"), "{limits}");
+        let point = "document.querySelectorAll('#courses .uplot').length === 3";
+        browser.wait_for(point);
+        // Something happens, and is seen while it does.
+        for _ in 0..5 {
+            stream.write_all(&[1; 20_000]).unwrap();
+            peer.read_exact(&mut [0; 20_000]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(250));
+        }
+        browser.wait_for(&format!("{details}.includes('97.66 KiB sent')"));
+        let drawn = browser.evaluate(DRAWN);
+        for points in drawn.as_array().unwrap() {
+            assert!(points.as_u64().unwrap() > 500, "{drawn}");
+        }
+        browser.screenshot("dash-1280");
+        browser.prefer("dark");
+        browser.screenshot("dash-dark");
+        browser.prefer("light");
+        // Text that is no filter is said to be none, and changes nothing.
+        browser.evaluate(
+            "document.getElementById('filter').value = 'state open', document.getElementById('choice').requestSubmit()",
+        );
+        browser.wait_for("document.getElementById('why').textContent.includes('no state')");
+        assert_eq!(browser.evaluate(lines), 1);
+        browser.evaluate("document.getElementById('close').click()");
+        assert_eq!(browser.evaluate("document.getElementById('chosen').hidden"), true);
+        // A connection that ends leaves the page.
+        connections.swap_remove(4321);
+        browser.wait_for(&format!("{lines} === 0"));
+        // Sorting by another column.
+        browser.evaluate("document.querySelectorAll('#heads button')[7].click()");
+        assert_eq!(
+            browser.evaluate("document.querySelectorAll('#heads button')[7].textContent"),
+            "RTT ms ▼"
+        );
+        assert_eq!(browser.complaints, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,153 @@
+//! The kernel's connections, by `sock_diag`, and what extensions do to them.
+
+use crate::row::{Row, Source};
+use transom_device::diag::TcpSocket;
+use transom_device::kernel_tcp::KernelTcpInfo;
+use transom_tcp::time::Duration;
+
+/// A socket of the kernel's as a row.
+pub(crate) fn row(socket: &TcpSocket) -> Row {
+    let info = socket.info.as_ref();
+    let number = |value: fn(&KernelTcpInfo) -> u64| info.map_or(0, value);
+    let micros = |time: Duration| time.as_micros();
+    let state = socket.state.name();
+    Row {
+        key: format!("k{:x}", socket.cookie),
+        source: Source::Kernel { user: socket.user },
+        local: socket.local,
+        remote: socket.remote,
+        state: state.map_or_else(|| format!("state-{}", socket.state.0), str::to_owned),
+        congestion: socket.congestion.clone().unwrap_or_default(),
+        phase: String::new(),
+        mss: number(|info| info.mss),
+        cwnd: number(|info| info.cwnd),
+        ssthresh: info.and_then(|info| info.ssthresh),
+        send_window: info.and_then(|info| info.send_window),
+        receive_window: info.and_then(|info| info.receive_window),
+        in_flight: number(|info| info.in_flight),
+        rtt_us: info.map(|info| info.srtt.as_micros()).filter(|micros| *micros > 0),
+        min_rtt_us: info.and_then(|info| info.min_rtt).map(micros),
+        rto_us: number(|info| info.rto.as_micros()),
+        retransmitted: number(|info| info.retransmitted_segments),
+        lost: number(|info| info.lost),
+        timeouts: number(|info| info.timeouts.unwrap_or(0)),
+        sent: number(|info| info.bytes_sent.or(info.bytes_acked).unwrap_or(0)),
+        received: number(|info| info.bytes_received.unwrap_or(0)),
+        send_rate: None,
+        receive_rate: None,
+        delivery_rate: info.and_then(|info| info.delivery_rate).filter(|rate| *rate > 0),
+        limited_by: String::new(),
+        layers: Vec::new(),
+        departed: Vec::new(),
+        limits: Vec::new(),
+    }
+}
+
+/// The times that the kernel counts for a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    busy: Duration,
+    peer_window: Duration,
+    send_buffer: Duration,
+}
+
+impl Times {
+    pub(crate) fn of(info: &KernelTcpInfo) -> Times {
+        Times {
+            busy: info.busy.unwrap_or_default(),
+            peer_window: info.limited_peer_window.unwrap_or_default(),
+            send_buffer: info.limited_send_buffer.unwrap_or_default(),
+        }
+    }
+}
+
+/// The limit of a sender, which the kernel does not name. It is where most of the busy time between two looks was spent. The kernel counts that
+/// time for the peer's window and for the send buffer. The rest is the congestion window's, if that is full, and otherwise the application's.
+pub(crate) fn limited_by(info: &KernelTcpInfo, before: Times) -> &'static str {
+    let now = Times::of(info);
+    let spent = |now: Duration, before: Duration| now.as_nanos().saturating_sub(before.as_nanos());
+    let busy = spent(now.busy, before.busy);
+    if busy > 0 && spent(now.peer_window, before.peer_window) > busy / 2 {
+        "peer-window"
+    } else if busy > 0 && spent(now.send_buffer, before.send_buffer) > busy / 2 {
+        "send-buffer"
+    } else if info.outstanding > 0 && info.in_flight.saturating_add(info.mss) > info.cwnd {
+        "cwnd"
+    } else if info.not_sent.unwrap_or(0) > 0 && info.outstanding > 0 {
+        // There is something to send and room in the window: pacing, or a timer that is about to fire.
+        "pacing"
+    } else {
+        "application"
+    }
+}
+
+/// Adds what extensions of `transom kernel` ask of the kernel's sockets.
+#[cfg(feature = "kernel")]
+pub(crate) fn add_extensions(rows: &mut [Row]) {
+    use crate::row::Limit;
+    use std::collections::HashMap;
+    use std::path::Path;
+    use transom_kernel::status;
+
+    // Without the directory nothing is attached; what cannot be read is not this user's.
+    let Ok(reports) = status::all(Path::new(status::DIRECTORY)) else { return };
+    let attached = reports.into_iter().flat_map(|report| report.connections);
+    let mut attached: HashMap<String, _> =
+        attached.map(|connection| (format!("k{:x}", connection.cookie), connection)).collect();
+    if attached.is_empty() {
+        return;
+    }
+    for row in rows {
+        let Some(connection) = attached.remove(&row.key) else { continue };
+        row.congestion = connection.grows_by;
+        row.phase = connection.phase;
+        row.layers = connection.layers.into_iter().map(|layer| layer.name).collect();
+        row.departed = connection.departed;
+        let limits = connection.limits.into_iter().filter(|limit| limit.asked.is_some());
+        row.limits = limits
+            .map(|limit| Limit {
+                variable: limit.variable,
+                own: limit.own,
+                asked: limit.asked,
+                used: limit.used,
+                by: limit.by,
+            })
+            .collect();
+        row.clean();
+    }
+}
+
+#[cfg(not(feature = "kernel"))]
+pub(crate) fn add_extensions(_: &mut [Row]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `struct tcp_info` with these words.
+    fn info(words: &[(usize, u32)]) -> KernelTcpInfo {
+        let mut bytes = [0u8; 248];
+        for (at, value) in words {
+            bytes[*at..*at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        KernelTcpInfo::parse(&bytes).unwrap()
+    }
+
+    #[test]
+    fn the_limit_is_where_the_time_went() {
+        let (mss, window, busy) = ((16, 1000), (80, 10), (168, 100_000));
+        let limit = |more: &[(usize, u32)]| {
+            let words = [&[mss, window, busy][..], more].concat();
+            limited_by(&info(&words), Times::default())
+        };
+        assert_eq!(limit(&[(24, 10)]), "cwnd");
+        assert_eq!(limit(&[(24, 3)]), "application");
+        assert_eq!(limit(&[(24, 3), (144, 5000)]), "pacing");
+        assert_eq!(limit(&[(24, 10), (176, 60_000)]), "peer-window");
+        assert_eq!(limit(&[(24, 10), (184, 60_000)]), "send-buffer");
+        // Time of before the last look does not count.
+        let words = [mss, window, busy, (24, 10), (176, 60_000)];
+        let before = Times::of(&info(&words));
+        assert_eq!(limited_by(&info(&words), before), "cwnd");
+    }
+}

@@ -1,0 +1,104 @@
+//! The status socket of a host in this process.
+
+use crate::place;
+use crate::protocol::{
+    End, Head, LONGEST_QUESTION, MOST_ROWS, PATIENCE, QUESTION, Refusal, VERSION,
+};
+use crate::row::Row;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use serde::Serialize;
+use std::fs;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use transom_device::serving::{Deadline, UnixName, answer_all};
+use transom_net::{Stack, WeakStack};
+
+/// The host's socket in the directory of this user. It answers until it is dropped, and does not keep the host alive.
+///
+/// A client gets the host's connections, and can change nothing. Sixteen are answered at a time, each for two seconds at most; others wait.
+#[derive(Debug)]
+pub struct StatusSocket {
+    name: UnixName,
+}
+
+impl StatusSocket {
+    /// Answers for `stack` in the directory of this user ([`place::directory`]).
+    ///
+    /// # Errors
+    /// As [`StatusSocket::open_in`].
+    pub fn open(stack: &Stack) -> io::Result<StatusSocket> {
+        StatusSocket::open_in(&place::directory(), stack)
+    }
+
+    /// Answers for `stack` in this directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The system's; [`io::ErrorKind::PermissionDenied`] if the directory is another user's, or others can reach it.
+    pub fn open_in(directory: &Path, stack: &Stack) -> io::Result<StatusSocket> {
+        place::prepare(directory)?;
+        // A process can have several hosts.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("{}-{number}.sock", std::process::id()));
+        let name = UnixName::listen(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        let listener = name.listener().try_clone()?;
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        let stack = stack.downgrade();
+        answer_all("transom-status", accept, move |stream| answer(&stream, &stack, number))?;
+        Ok(StatusSocket { name })
+    }
+
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        self.name.path()
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
+        let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
+        self.name.remove();
+    }
+}
+
+fn answer(stream: &UnixStream, stack: &WeakStack, number: u32) -> io::Result<()> {
+    // The directory keeps others out already. Root may look at everything anyway.
+    let user = socket_peercred(stream)?.uid;
+    if user != geteuid() && !user.is_root() {
+        return Ok(());
+    }
+    let mut stream = Deadline::new(stream, PATIENCE);
+    let mut question = String::new();
+    BufReader::new((&mut stream).take(LONGEST_QUESTION)).read_line(&mut question)?;
+    let mut output = BufWriter::with_capacity(64 << 10, stream);
+    if question.trim_end() != QUESTION {
+        let error = format!("the question is unknown: write `{QUESTION}`");
+        put(&mut output, &Refusal { error })?;
+        return output.flush();
+    }
+    let Some(stack) = stack.upgrade() else { return Ok(()) };
+    put(&mut output, &Head { transom: VERSION, connections: stack.connection_count() })?;
+    let (mut rows, mut outcome) = (0, Ok(()));
+    stack.connections(|status| {
+        if outcome.is_ok() && rows < MOST_ROWS {
+            let mut row = Row::of(&status);
+            row.key = format!("{number}.{}", row.key);
+            outcome = put(&mut output, &row);
+            rows += 1;
+        }
+    });
+    outcome?;
+    put(&mut output, &End { end: rows })?;
+    output.flush()
+}
+
+fn put(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, value)?;
+    output.write_all(b"\n")
+}
