@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any, Optional, Union
 
 from ._transom import Plot, Results, Run, Scenario
@@ -74,6 +75,12 @@ def sweep(
     """
     scenario = load(source, form)
     seeds = scenario.seeds if seeds is None else list(seeds)
+    stopped = Event()
+
+    def look(_share: float) -> None:
+        if stopped.is_set():
+            raise CancelledError
+
     wanted = [(point, seed) for point in range(1, scenario.points + 1) for seed in seeds]
     if output is not None:
         if congestion or extensions:
@@ -81,12 +88,14 @@ def sweep(
         results = Results(Path(output), scenario, seeds)
 
         def one(point: int, seed: int) -> Run:
-            return results.run(point, seed)[0]
+            return results.run(point, seed, look)[0]
 
     else:
 
         def one(point: int, seed: int) -> Run:
-            return run(scenario, point=point, seed=seed, congestion=congestion, extensions=extensions)
+            return run(
+                scenario, point=point, seed=seed, congestion=congestion, extensions=extensions, progress=look
+            )
 
     with _shown(progress, len(wanted)) as show:
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
@@ -98,9 +107,12 @@ def sweep(
                     for task in ended:
                         task.result()
                     show(len(wanted) - len(left), len(wanted))
-            finally:
+            except BaseException:
+                # Runs in progress end at their next look.
+                stopped.set()
                 for task in left:
                     task.cancel()
+                raise
     return [task.result() for task in tasks]
 
 
