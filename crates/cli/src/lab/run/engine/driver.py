@@ -23,13 +23,18 @@ def fail(text):
     sys.exit(1)
 
 
+def short(error):
+    """An error without the trace that some modules add to it."""
+    return " ".join(str(error).split("Stack backtrace")[0].split())
+
+
 def hyperqueue(order):
     from hyperqueue import Client, Job
 
     try:
         client = Client(os.environ.get("HQ_SERVER_DIR") or None)
     except Exception as error:
-        fail(f"no HyperQueue server answers ({error}): start one with `hq server start`, and workers with `hq worker start`; "
+        fail(f"no HyperQueue server answers ({short(error)}): start one with `hq server start`, and workers with `hq worker start`; "
              "HQ_SERVER_DIR names the directory of another server")
     job = Job(default_workdir=order["directory"], max_fails=None, name=order["name"])
     for task in order["tasks"]:
@@ -39,7 +44,12 @@ def hyperqueue(order):
     def changed(jobs):
         tell(done=sum(one["finished"] + one.get("failed", 0) + one.get("canceled", 0) for one in jobs.values()))
 
-    client.connection.wait_for_jobs((submitted.id,), changed)
+    if client.connection.wait_for_jobs((submitted.id,), changed):
+        # A task that could not be started has said nothing itself.
+        for number, failed in client.get_failed_tasks(submitted).items():
+            with open(order["tasks"][number]["log"], "a") as log:
+                if log.tell() == 0:
+                    print(short(failed.error), file=log)
 
 
 def ray(order):
@@ -48,7 +58,7 @@ def ray(order):
     try:
         ray.init(address=os.environ.get("RAY_ADDRESS") or "auto", log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        fail(f"no Ray cluster answers ({error}): start one with `ray start --head`; RAY_ADDRESS names another")
+        fail(f"no Ray cluster answers ({short(error)}): start one with `ray start --head`; RAY_ADDRESS names another")
 
     @ray.remote(num_cpus=1, max_retries=2)
     def run(command, directory, log):
