@@ -209,8 +209,7 @@ impl PyExtension {
         let _inside = Inside::enter();
         let attached = Python::try_attach(|py| {
             let object = self.object.bind(py);
-            let view = View::of(view);
-            let now = limits_now(&view);
+            let (now, view) = (view.now().as_nanos(), View::of(view));
             let answer = match event {
                 Some(event) => object.call_method1("on_event", (Event::of(event), view)),
                 None => match object.getattr_opt("on_attach") {
@@ -233,11 +232,6 @@ impl PyExtension {
             limits.fail(Fault::Gone);
         }
     }
-}
-
-/// In nanoseconds.
-fn limits_now(view: &View) -> u64 {
-    (view.now * 1e9) as u64
 }
 
 impl Extension for PyExtension {

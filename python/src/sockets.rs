@@ -15,7 +15,6 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use transom_device::Device;
 use transom_device::memory::{self, MemoryConfig};
 use transom_net::{Profile, TcpListener, TcpStream};
 use transom_tcp::compose;
@@ -40,14 +39,35 @@ pub(crate) fn memory_devices() -> PyResult<(MemoryDevice, MemoryDevice)> {
 
 /// A host with its own TCP in this process.
 #[pyclass(frozen, module = "transom")]
-pub(crate) struct Stack(Mutex<Option<transom_net::Stack>>);
+pub(crate) struct Stack(Mutex<Option<Held<transom_net::Stack>>>);
 
-/// Drops what may take a stack's lock, without Python's.
-fn drop_detached<T: Send>(what: T) {
-    let mut what = Some(what);
-    let dropped = Python::try_attach(|py| py.detach(|| drop(what.take())));
-    if dropped.is_none() {
-        drop(what);
+/// Something whose end takes a stack's lock: it ends without Python's.
+struct Held<T: Send>(Option<T>);
+
+impl<T: Send + Clone> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Held(self.0.clone())
+    }
+}
+
+impl<T: Send> Held<T> {
+    fn new(held: T) -> Held<T> {
+        Held(Some(held))
+    }
+
+    /// Nothing only while it ends.
+    fn get(&self) -> PyResult<&T> {
+        self.0.as_ref().ok_or_else(closed)
+    }
+}
+
+impl<T: Send> Drop for Held<T> {
+    fn drop(&mut self) {
+        let mut held = self.0.take();
+        let dropped = Python::try_attach(|py| py.detach(|| drop(held.take())));
+        if dropped.is_none() {
+            drop(held);
+        }
     }
 }
 
@@ -90,12 +110,12 @@ impl Stack {
         let started = if let Ok(memory) = device.cast::<MemoryDevice>() {
             let taken = lock(&memory.get().0).take();
             let taken = taken.ok_or_else(|| value("the device has a stack already"))?;
-            py.detach(|| builder.start(Box::new(taken) as Box<dyn Device>))
+            py.detach(|| builder.start(taken))
         } else {
             let word: String = device.extract()?;
             py.detach(|| builder.device(&word))
         };
-        Ok(Stack(Mutex::new(Some(started.map_err(os)?))))
+        Ok(Stack(Mutex::new(Some(Held::new(started.map_err(os)?)))))
     }
 
     /// Connects to a host and a port. With a timeout in seconds it waits no longer.
@@ -108,9 +128,10 @@ impl Stack {
         timeout: Option<f64>,
     ) -> PyResult<Stream> {
         outside()?;
-        let (stack, remote) = (self.stack()?, resolve(host, port)?);
+        let (held, remote) = (self.stack()?, resolve(host, port)?);
+        let stack = held.get()?;
         let deadline = deadline(timeout)?;
-        let stream = py.detach(|| TcpStream::connect_nonblocking(&stack, remote)).map_err(os)?;
+        let stream = py.detach(|| TcpStream::connect_nonblocking(stack, remote)).map_err(os)?;
         let stream = Stream::new(stream, None);
         stream.wait_connected(py, deadline)?;
         Ok(stream)
@@ -119,21 +140,23 @@ impl Stack {
     /// Begins to connect, and does not wait. The stream can be written when it is connected.
     fn connect_nonblocking(&self, py: Python<'_>, host: &str, port: u16) -> PyResult<Stream> {
         outside()?;
-        let (stack, remote) = (self.stack()?, resolve(host, port)?);
-        let stream = py.detach(|| TcpStream::connect_nonblocking(&stack, remote)).map_err(os)?;
+        let (held, remote) = (self.stack()?, resolve(host, port)?);
+        let stack = held.get()?;
+        let stream = py.detach(|| TcpStream::connect_nonblocking(stack, remote)).map_err(os)?;
         Ok(Stream::new(stream, Some(Duration::ZERO)))
     }
 
     /// Listens on an address and a port; on port 0 a free one is chosen.
     fn listen(&self, py: Python<'_>, host: &str, port: u16) -> PyResult<Listener> {
         outside()?;
-        let (stack, local) = (self.stack()?, resolve(host, port)?);
+        let (held, local) = (self.stack()?, resolve(host, port)?);
+        let stack = held.get()?;
         let listener = py.detach(|| -> io::Result<_> {
             let listener = stack.listen(local)?;
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        let listener = Mutex::new(Some(Arc::new(listener.map_err(os)?)));
+        let listener = Mutex::new(Some(Held::new(Arc::new(listener.map_err(os)?))));
         Ok(Listener { listener, timeout: Mutex::new(None) })
     }
 
@@ -141,14 +164,15 @@ impl Stack {
     #[getter]
     fn connection_count(&self, py: Python<'_>) -> PyResult<usize> {
         outside()?;
-        let stack = self.stack()?;
+        let held = self.stack()?;
+        let stack = held.get()?;
         Ok(py.detach(|| stack.connection_count()))
     }
 
     /// Gives the host up. Its streams fail from then on, when they are closed too.
     fn close(&self) {
         let taken = lock(&self.0).take();
-        drop_detached(taken);
+        drop(taken);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -162,7 +186,7 @@ impl Stack {
 }
 
 impl Stack {
-    fn stack(&self) -> PyResult<transom_net::Stack> {
+    fn stack(&self) -> PyResult<Held<transom_net::Stack>> {
         lock(&self.0).clone().ok_or_else(closed)
     }
 }
@@ -250,7 +274,7 @@ fn wait_for(fd: rustix::fd::BorrowedFd<'_>, flags: PollFlags, span: Duration) ->
 /// A connection.
 #[pyclass(frozen, module = "transom")]
 pub(crate) struct Stream {
-    stream: Mutex<Option<Arc<TcpStream>>>,
+    stream: Mutex<Option<Held<Arc<TcpStream>>>>,
     /// How long a call waits: for ever if nothing is said, not at all if it is zero.
     timeout: Mutex<Option<Duration>>,
 }
@@ -258,16 +282,20 @@ pub(crate) struct Stream {
 impl Stream {
     /// The stream does not wait itself.
     fn new(stream: TcpStream, timeout: Option<Duration>) -> Stream {
-        Stream { stream: Mutex::new(Some(Arc::new(stream))), timeout: Mutex::new(timeout) }
+        Stream {
+            stream: Mutex::new(Some(Held::new(Arc::new(stream)))),
+            timeout: Mutex::new(timeout),
+        }
     }
 
-    fn stream(&self) -> PyResult<Arc<TcpStream>> {
+    fn stream(&self) -> PyResult<Held<Arc<TcpStream>>> {
         outside()?;
         lock(&self.stream).clone().ok_or_else(closed)
     }
 
     fn wait_connected(&self, py: Python<'_>, deadline: Option<Instant>) -> PyResult<()> {
-        let stream = self.stream()?;
+        let held = self.stream()?;
+        let stream = held.get()?;
         let timeout = deadline.map(|deadline| {
             deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1))
         });
@@ -283,7 +311,6 @@ impl Stream {
             },
             |span| wait_for(stream.try_as_fd()?, PollFlags::OUT, span),
         );
-        drop_detached(stream);
         result
     }
 }
@@ -291,7 +318,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let taken = lock(&self.stream).take();
-        drop_detached(taken);
+        drop(taken);
     }
 }
 
@@ -299,36 +326,38 @@ impl Drop for Stream {
 impl Stream {
     /// Receives up to ``size`` bytes; none at the end of the stream.
     fn recv<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let stream = self.stream()?;
+        let held = self.stream()?;
+        let stream = held.get()?;
         let mut buffer = vec![0; size.min(MOST)];
         let timeout = *lock(&self.timeout);
         let got = patiently(
             py,
             timeout,
-            || (&*stream).read(&mut buffer),
+            || (&**stream).read(&mut buffer),
             |span| wait_for(stream.try_as_fd()?, PollFlags::IN, span),
         );
-        drop_detached(stream);
-        Ok(PyBytes::new(py, buffer.get(..got?).unwrap_or_default()))
+        let got = got?;
+        Ok(PyBytes::new(py, buffer.get(..got).unwrap_or_default()))
     }
 
     /// Sends some of the bytes, and returns how many.
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let (stream, data) = (self.stream()?, bytes(data)?);
+        let (held, data) = (self.stream()?, bytes(data)?);
+        let stream = held.get()?;
         let timeout = *lock(&self.timeout);
         let sent = patiently(
             py,
             timeout,
-            || (&*stream).write(&data),
+            || (&**stream).write(&data),
             |span| wait_for(stream.try_as_fd()?, PollFlags::OUT, span),
         );
-        drop_detached(stream);
         sent
     }
 
     /// Sends all of the bytes.
     fn sendall(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (stream, data) = (self.stream()?, bytes(data)?);
+        let (held, data) = (self.stream()?, bytes(data)?);
+        let stream = held.get()?;
         let timeout = *lock(&self.timeout);
         let mut left: &[u8] = &data;
         let mut outcome = Ok(());
@@ -336,7 +365,7 @@ impl Stream {
             let sent = patiently(
                 py,
                 timeout,
-                || (&*stream).write(left),
+                || (&**stream).write(left),
                 |span| wait_for(stream.try_as_fd()?, PollFlags::OUT, span),
             );
             match sent {
@@ -347,26 +376,26 @@ impl Stream {
                 }
             }
         }
-        drop_detached(stream);
         outcome
     }
 
     /// Ends one way of the stream, or both: how is 0 for reading, 1 for writing and 2 for both, as in the module socket.
     fn shutdown(&self, py: Python<'_>, how: u8) -> PyResult<()> {
-        let stream = self.stream()?;
+        let held = self.stream()?;
+        let stream = held.get()?;
         let how = match how {
             0 => Shutdown::Read,
             1 => Shutdown::Write,
             2 => Shutdown::Both,
             _ => return Err(value("how is 0, 1 or 2")),
         };
-        py.detach(move || stream.shutdown(how)).map_err(os)
+        py.detach(|| stream.shutdown(how)).map_err(os)
     }
 
     /// Closes the connection in order; what was sent is still delivered.
     fn close(&self) {
         let taken = lock(&self.stream).take();
-        drop_detached(taken);
+        drop(taken);
     }
 
     /// How long calls wait, in seconds: None for as long as it takes, zero for not at all.
@@ -382,14 +411,16 @@ impl Stream {
 
     /// A descriptor that shows whether the stream can be read or written. It is only for waiting: select, poll, add_reader.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        let stream = self.stream()?;
-        py.detach(move || stream.try_as_fd().map(|fd| fd.as_raw_fd())).map_err(os)
+        let held = self.stream()?;
+        let stream = held.get()?;
+        py.detach(|| stream.try_as_fd().map(|fd| fd.as_raw_fd())).map_err(os)
     }
 
     /// Raises the error of a connection that could not be made or was lost, once.
     fn check_connected(&self, py: Python<'_>) -> PyResult<bool> {
-        let stream = self.stream()?;
-        let connected = py.detach(move || {
+        let held = self.stream()?;
+        let stream = held.get()?;
+        let connected = py.detach(|| {
             let waker = std::task::Waker::noop();
             match stream.poll_connected(&mut std::task::Context::from_waker(waker)) {
                 std::task::Poll::Ready(outcome) => outcome.map(|()| true),
@@ -401,27 +432,31 @@ impl Stream {
 
     /// The peer's address and port.
     fn getpeername(&self, py: Python<'_>) -> PyResult<(String, u16)> {
-        let stream = self.stream()?;
-        py.detach(move || stream.peer_addr()).map(shown).map_err(os)
+        let held = self.stream()?;
+        let stream = held.get()?;
+        py.detach(|| stream.peer_addr()).map(shown).map_err(os)
     }
 
     /// The own address and port.
     fn getsockname(&self, py: Python<'_>) -> PyResult<(String, u16)> {
-        let stream = self.stream()?;
-        py.detach(move || stream.local_addr()).map(shown).map_err(os)
+        let held = self.stream()?;
+        let stream = held.get()?;
+        py.detach(|| stream.local_addr()).map(shown).map_err(os)
     }
 
     /// Attaches an extension, and returns its number: an object with on_event(event, view).
     fn attach(&self, py: Python<'_>, extension: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let stream = self.stream()?;
+        let held = self.stream()?;
+        let stream = held.get()?;
         let extension = Box::new(PyExtension::new(extension, Errors::default())?);
-        py.detach(move || stream.attach(extension)).map(|layer| layer.get().into()).map_err(os)
+        py.detach(|| stream.attach(extension)).map(|layer| layer.get().into()).map_err(os)
     }
 
     /// Detaches an extension by its number. Returns whether it was there.
     fn detach(&self, py: Python<'_>, layer: u64) -> PyResult<bool> {
-        let stream = self.stream()?;
-        let gone = py.detach(move || {
+        let held = self.stream()?;
+        let stream = held.get()?;
+        let gone = py.detach(|| {
             let found = stream.with_connection(|connection, _| {
                 connection.layers().map(|one| one.id).find(|id| u64::from(id.get()) == layer)
             })?;
@@ -432,8 +467,9 @@ impl Stream {
 
     /// The extensions that were removed for a fault since the last call: each with the reason.
     fn departures(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let stream = self.stream()?;
-        let gone = py.detach(move || {
+        let held = self.stream()?;
+        let stream = held.get()?;
+        let gone = py.detach(|| {
             stream.with_connection(|connection, _| {
                 std::iter::from_fn(|| connection.poll_departure())
                     .map(|one| one.to_string())
@@ -445,8 +481,9 @@ impl Stream {
 
     /// The state of the connection. Sizes are in bytes, times in seconds.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stream = self.stream()?;
-        let info = py.detach(move || stream.info()).map_err(os)?;
+        let held = self.stream()?;
+        let stream = held.get()?;
+        let info = py.detach(|| stream.info()).map_err(os)?;
         let seconds = |time: Option<transom_tcp::time::Duration>| {
             time.map(|time| time.as_nanos() as f64 / 1e9)
         };
@@ -491,12 +528,12 @@ fn shown(address: SocketAddr) -> (String, u16) {
 /// A listening socket.
 #[pyclass(frozen, module = "transom")]
 pub(crate) struct Listener {
-    listener: Mutex<Option<Arc<TcpListener>>>,
+    listener: Mutex<Option<Held<Arc<TcpListener>>>>,
     timeout: Mutex<Option<Duration>>,
 }
 
 impl Listener {
-    fn listener(&self) -> PyResult<Arc<TcpListener>> {
+    fn listener(&self) -> PyResult<Held<Arc<TcpListener>>> {
         outside()?;
         lock(&self.listener).clone().ok_or_else(closed)
     }
@@ -512,7 +549,8 @@ impl Drop for Listener {
 impl Listener {
     /// Waits for a connection. Returns it with the peer's address and port.
     fn accept(&self, py: Python<'_>) -> PyResult<(Stream, (String, u16))> {
-        let listener = self.listener()?;
+        let held = self.listener()?;
+        let listener = held.get()?;
         let timeout = *lock(&self.timeout);
         let accepted = patiently(
             py,
@@ -524,7 +562,6 @@ impl Listener {
             },
             |span| wait_for(listener.try_as_fd()?, PollFlags::IN, span),
         );
-        drop_detached(listener);
         let (stream, peer) = accepted?;
         Ok((Stream::new(stream, None), shown(peer)))
     }
@@ -542,20 +579,22 @@ impl Listener {
 
     /// A descriptor that can be read when there is a connection. It is only for waiting.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        let listener = self.listener()?;
-        py.detach(move || listener.try_as_fd().map(|fd| fd.as_raw_fd())).map_err(os)
+        let held = self.listener()?;
+        let listener = held.get()?;
+        py.detach(|| listener.try_as_fd().map(|fd| fd.as_raw_fd())).map_err(os)
     }
 
     /// The address and the port.
     fn getsockname(&self, py: Python<'_>) -> PyResult<(String, u16)> {
-        let listener = self.listener()?;
-        py.detach(move || listener.local_addr()).map(shown).map_err(os)
+        let held = self.listener()?;
+        let listener = held.get()?;
+        py.detach(|| listener.local_addr()).map(shown).map_err(os)
     }
 
     /// Stops listening.
     fn close(&self) {
         let taken = lock(&self.listener).take();
-        drop_detached(taken);
+        drop(taken);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

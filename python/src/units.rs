@@ -26,18 +26,14 @@ impl Units {
         if let Some(make) = controller {
             units.congestion = Some(congestion::choice(make, errors.clone())?);
         }
-        for one in extensions
-            .into_iter()
-            .map(|all| all.try_iter())
-            .collect::<PyResult<Vec<_>>>()?
-            .into_iter()
-            .flatten()
-        {
+        let Some(extensions) = extensions else { return Ok(units) };
+        for one in extensions.try_iter()? {
             let one = one?;
             match one.extract::<String>() {
-                Ok(text) => units
-                    .extensions
-                    .extend(transom_extensions::catalogue::stack(&text).map_err(value)?),
+                Ok(text) => {
+                    let named = transom_extensions::catalogue::stack(&text).map_err(value)?;
+                    units.extensions.extend(named);
+                }
                 Err(_) => units.extensions.push(extension(&one, errors.clone())?),
             }
         }
