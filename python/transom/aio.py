@@ -18,7 +18,7 @@ _SIZE = 256 * 1024
 class _Transport(asyncio.Transport):
     """A stream as a transport."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stream: Stream, protocol: asyncio.BaseProtocol) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stream: Stream, protocol: asyncio.Protocol) -> None:
         super().__init__({
             "peername": stream.getpeername(),
             "sockname": stream.getsockname(),
@@ -174,13 +174,15 @@ class _Transport(asyncio.Transport):
     def abort(self) -> None:
         self._fail(None)
 
-    def get_protocol(self) -> asyncio.BaseProtocol:
+    def get_protocol(self) -> asyncio.Protocol:
         return self._protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        if not isinstance(protocol, asyncio.Protocol):
+            raise TypeError("the protocol of a stream is an asyncio.Protocol")
         self._protocol = protocol
 
-    def _fail(self, error: Optional[BaseException]) -> None:
+    def _fail(self, error: Optional[Exception]) -> None:
         self._closing = True
         self.pause_reading()
         if self._waiting:
@@ -189,7 +191,7 @@ class _Transport(asyncio.Transport):
             self._bytes = 0
         self._loop.call_soon(self._lose, error)
 
-    def _lose(self, error: Optional[BaseException]) -> None:
+    def _lose(self, error: Optional[Exception]) -> None:
         if self._lost:
             return
         self._lost = True
@@ -199,9 +201,14 @@ class _Transport(asyncio.Transport):
             self._stream.close()
 
 
+def _wake(ready: "asyncio.Future[None]") -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
 async def create_connection(
-    protocol_factory: Callable[[], asyncio.BaseProtocol], stack: Stack, host: str, port: int
-) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+    protocol_factory: Callable[[], asyncio.Protocol], stack: Stack, host: str, port: int
+) -> tuple[asyncio.Transport, asyncio.Protocol]:
     """Connects, and joins a transport with a protocol."""
     loop = asyncio.get_running_loop()
     stream = stack.connect_nonblocking(host, port)
@@ -209,7 +216,7 @@ async def create_connection(
     try:
         while not stream.check_connected():
             ready: asyncio.Future[None] = loop.create_future()
-            loop.add_writer(fd, lambda: ready.done() or ready.set_result(None))
+            loop.add_writer(fd, _wake, ready)
             try:
                 await ready
             finally:
@@ -225,7 +232,7 @@ class Server:
     """A listening server."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, listener: Listener, protocol_factory: Callable[[], asyncio.BaseProtocol]
+        self, loop: asyncio.AbstractEventLoop, listener: Listener, protocol_factory: Callable[[], asyncio.Protocol]
     ) -> None:
         self._loop = loop
         self._listener: Optional[Listener] = listener
@@ -286,7 +293,7 @@ class Server:
 
 
 async def create_server(
-    protocol_factory: Callable[[], asyncio.BaseProtocol], stack: Stack, host: str, port: int
+    protocol_factory: Callable[[], asyncio.Protocol], stack: Stack, host: str, port: int
 ) -> Server:
     """Listens, and joins each connection with a protocol."""
     return Server(asyncio.get_running_loop(), stack.listen(host, port), protocol_factory)

@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 from ._transom import Plot, Results, Run, Scenario
 
-Source = Union[Scenario, Mapping[str, Any], str, os.PathLike]
+Source = Union[Scenario, Mapping[str, Any], str, "os.PathLike[str]"]
 
 __all__ = ["Plot", "Results", "Run", "Scenario", "load", "run", "sweep"]
 
@@ -61,7 +61,7 @@ def sweep(
     *,
     seeds: Optional[Sequence[int]] = None,
     form: Optional[str] = None,
-    output: Union[str, os.PathLike, None] = None,
+    output: Union[str, "os.PathLike[str]", None] = None,
     progress: Union[bool, Callable[[int, int], Any], None] = None,
     jobs: Optional[int] = None,
     congestion: Optional[Mapping[str, Callable[[], Any]]] = None,
@@ -124,7 +124,7 @@ class _shown:
         self._call = progress if callable(progress) else None
         if progress is True:
             try:
-                from tqdm.auto import tqdm
+                from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 
                 self._bar = tqdm(total=runs, unit="run")
             except ImportError:
