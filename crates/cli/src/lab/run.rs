@@ -215,7 +215,7 @@ impl Job<'_> {
         progress.finish();
         finished?;
         finish::index(&store, png)?;
-        engine::clean(&store, &mut plan.own());
+        engine::clean(&store, plan.own());
         let hurry = || interruption.is_requested();
         if let Some(live) = &live {
             live.end();

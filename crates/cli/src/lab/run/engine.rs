@@ -144,7 +144,7 @@ pub(super) fn all(
 }
 
 /// Removes what engines needed, if all runs are there.
-pub(super) fn clean(store: &Store, runs: &mut dyn Iterator<Item = &PlannedRun>) {
+pub(super) fn clean<'a>(store: &Store, mut runs: impl Iterator<Item = &'a PlannedRun>) {
     let directory = store.directory().join(DIRECTORY);
     if directory.exists() && runs.all(|run| matches!(store.find(run), Found::Finished(_))) {
         // It is in nobody's way.
