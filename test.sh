@@ -109,6 +109,27 @@ if command -v cargo-deny >/dev/null; then
 else
     echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
 fi
+# The Python package, and the engines for sweeps, have a virtual environment below the target directory. The first run fills it.
+here=$(pwd)
+target=${CARGO_TARGET_DIR:-$here/target}
+venv=$target/python-venv
+make_venv() {
+    [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
+    timeout 600 "$venv/bin/pip" install --quiet --disable-pip-version-check \
+        hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel 'maturin>=1.7,<2'
+}
+can_python=
+if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (no python3 of version 3.10 with venv and pip)" | tee -a "$log"
+elif [ -n "${TRANSOM_NO_INSTALL:-}" ] && [ ! -x "$venv/bin/pytest" ]; then
+    echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (nothing may be installed into $venv)" | tee -a "$log"
+elif [ -z "${TRANSOM_NO_INSTALL:-}" ] && ! make_venv >"$log.apt" 2>&1; then
+    tail -n 5 "$log.apt"
+    echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (pip failed)" | tee -a "$log"
+else
+    can_python=1
+    export TRANSOM_PYTHON=$venv/bin/python
+fi
 # Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
@@ -154,6 +175,28 @@ fi
 # The commands that are different in a light build, and how it keeps results.
 step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::who features:: live:: watch::
+# As a user installs it, into an environment that has nothing else, and then with the packages that take its tables.
+python_package() {
+    set -o pipefail
+    local clean=$target/python-clean
+    # Quick to build; a wheel that is given away is built as a release.
+    export CARGO_TARGET_DIR=$target/python-build MATURIN_PEP517_ARGS="--profile dev"
+    python3 -m venv --clear "$clean" &&
+        "$clean/bin/pip" install --quiet --disable-pip-version-check ./python &&
+        "$clean/bin/python" -c 'import transom; print("transom for Python", transom.VERSION)' &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python &&
+        TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |
+            tee "$log.pytest" || return 1
+    # The counts below are of lines like this.
+    sed -nE 's/^([0-9]+) passed.*/test result: ok. \1 passed; 0 failed; 0 ignored/p' "$log.pytest"
+    rm -f "$log.pytest"
+}
+if [ -n "$can_python" ]; then
+    # The step before has built the light command.
+    light_command=$target/debug/transom
+    step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
+    step "tests, Python" python_package
+fi
 # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
 step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
 

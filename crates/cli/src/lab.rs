@@ -14,6 +14,7 @@ mod programs;
 mod report;
 pub(crate) mod run;
 mod schema;
+mod task;
 #[cfg(feature = "tui")]
 mod tui;
 #[cfg(not(feature = "tui"))]
@@ -71,6 +72,7 @@ enum Command {
     Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
+    Task(task::Args),
 }
 
 /// Runs the command.
@@ -84,6 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Report(args) => report::run(args),
         Command::Run(args) => run::run(args),
         Command::Schema(args) => schema::run(args),
+        Command::Task(args) => task::run(args),
     }
 }
 

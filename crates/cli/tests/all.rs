@@ -15,6 +15,7 @@ mod consent;
 mod demo;
 mod devices;
 mod emulate;
+mod engines;
 mod exec;
 mod full_disk;
 mod gallery;

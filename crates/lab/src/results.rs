@@ -22,6 +22,7 @@
 //! Observations come back as they were ([`StoredRun::observations`]), so that bands can be judged anew, comparisons between runs be made
 //! and pages be written without another run.
 
+mod arrays;
 mod column;
 mod csv;
 mod error;
@@ -38,6 +39,7 @@ mod store;
 mod stored;
 mod tables;
 
+pub use arrays::{Array, Arrays, Cells, arrays};
 pub use column::Column;
 pub use error::StoreError;
 pub use files::replace;

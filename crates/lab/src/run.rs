@@ -11,12 +11,13 @@ mod observations;
 mod unfinished;
 
 use crate::scenario::{Name, Resolved};
-use build::{KernelHosts, build};
+use build::{KernelHosts, build_with};
 use capture::Captures;
 use event_log::EventLogs;
 use std::path::{Path, PathBuf};
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
+use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, course, judge};
@@ -56,6 +57,9 @@ pub enum RunError {
     /// A trace cannot be read, or is another one than when the scenario was.
     #[error(transparent)]
     Trace(#[from] crate::scenario::TraceError),
+    /// A changed profile does not work; see [`simulate_with`].
+    #[error("flow {0}: {1}")]
+    Profile(Name, ProfileError),
     /// The network.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -92,10 +96,26 @@ pub fn simulate(
     scenario: &Resolved,
     seed: u64,
     options: SimulateOptions<'_>,
+    progress: impl FnMut(Progress<'_>) -> bool,
+) -> Result<Option<Observations>, RunError> {
+    simulate_with(scenario, seed, options, &|_, _| (), progress)
+}
+
+/// Like [`simulate`], with a change of profiles: for congestion controllers and extensions that a program brings and a scenario cannot name.
+/// `change` gets the name of each flow and the profile of those of its connections that send the flow's data: for requests, the server's. A run with a change
+/// is not the one that its scenario and seed identify.
+///
+/// # Errors
+/// Those of [`simulate`], and [`RunError::Profile`] if a changed profile does not work.
+pub fn simulate_with(
+    scenario: &Resolved,
+    seed: u64,
+    options: SimulateOptions<'_>,
+    change: &dyn Fn(&Name, &mut Profile),
     mut progress: impl FnMut(Progress<'_>) -> bool,
 ) -> Result<Option<Observations>, RunError> {
     let SimulateOptions { directory, captures } = options;
-    let mut built = build(scenario, seed, directory, KernelHosts::Refused)?;
+    let mut built = build_with(scenario, seed, directory, KernelHosts::Refused, change)?;
     let (captures, logs) = match captures {
         Some(directory) => (
             Captures::begin(scenario, &mut built, directory)?,

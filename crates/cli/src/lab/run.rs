@@ -7,6 +7,7 @@
 
 mod arguments;
 pub(super) mod emulated;
+pub(crate) mod engine;
 mod execute;
 mod progress;
 mod verdict;
@@ -29,12 +30,14 @@ use super::watch::Watch;
 use crate::features::Feature;
 use crate::output;
 pub(crate) use arguments::Args;
+use engine::{Ended, Engaged, Engine};
 pub(crate) use execute::Emulated;
 use execute::{Experiment, Outcome};
 use progress::Progress;
 
 /// Runs the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.check()?;
     let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
@@ -77,6 +80,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         tui: args.tui,
         json: args.json,
         quiet: args.quiet,
+        engaged: args.engaged(),
     };
     job.prepare()?;
     let interruption = Interruption::handle()?;
@@ -118,6 +122,8 @@ pub(crate) struct Job<'a> {
     pub(crate) tui: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// What makes the runs.
+    pub(crate) engaged: Engaged,
 }
 
 impl Job<'_> {
@@ -180,8 +186,19 @@ impl Job<'_> {
             live: live.as_deref(),
             emulation,
         };
-        let outcomes = pool.install(|| execute::all(&experiment, &runs, &progress));
-        let outcomes = outcomes.inspect_err(|_| progress.finish())?;
+        let ended = match self.engaged.engine {
+            Engine::Local => {
+                pool.install(|| execute::all(&experiment, &runs, &progress)).map(Ended::Outcomes)
+            }
+            _ => engine::all(&self.engaged, &experiment, &runs, &pool, &progress),
+        };
+        let outcomes = match ended.inspect_err(|_| progress.finish())? {
+            Ended::Outcomes(outcomes) => outcomes,
+            Ended::Written(script, missing) => {
+                progress.finish();
+                return written(&script, missing, runs.len(), self.json);
+            }
+        };
         let done: Vec<&PlannedRun> = runs
             .iter()
             .zip(&outcomes)
@@ -198,6 +215,7 @@ impl Job<'_> {
         progress.finish();
         finished?;
         finish::index(&store, png)?;
+        engine::clean(&store, plan.own());
         let hurry = || interruption.is_requested();
         if let Some(live) = &live {
             live.end();
@@ -229,12 +247,52 @@ impl Job<'_> {
                 "{incomplete} of {all} runs lack a capture or a log, and have all else; the same command again makes them anew"
             ));
         }
-        Ok(if all_hold && late == 0 && incomplete == 0 {
+        let failed = outcomes.contains(&Outcome::Failed);
+        Ok(if all_hold && late == 0 && incomplete == 0 && !failed {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         })
     }
+}
+
+/// Says how to go on with a script that was written.
+fn written(script: &Path, missing: usize, all: usize, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        output::json(&serde_json::json!({ "script": script, "missing": missing, "runs": all }))?;
+    } else {
+        let script = script.display();
+        output::line(format_args!("{missing} of {all} runs are missing. They are in {script}."))?;
+        output::line(format_args!("Submit it: sbatch '{script}'"))?;
+        output::line("When it has ended, the same command shows the results.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes some runs of a plan, one after the other, for a process that oversees many.
+pub(super) fn task(
+    scenario: &Scenario,
+    beside: &Path,
+    plan: &Plan,
+    store: &Store,
+    runs: &[&PlannedRun],
+    png: bool,
+    interruption: &Interruption,
+) -> anyhow::Result<()> {
+    let experiment = Experiment {
+        scenario,
+        beside,
+        plan,
+        store,
+        fresh: false,
+        interruption,
+        png,
+        live: None,
+        emulation: None,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let progress = Progress::new(runs.len(), true);
+    pool.install(|| execute::all(&experiment, runs, &progress)).map(|_| ())
 }
 
 /// The runs, for viewers.

@@ -10,6 +10,7 @@ use transom_papers::{Experiment, form};
 
 use super::{find, keep};
 use crate::lab::interruption::Interruption;
+use crate::lab::run::engine::Engaged;
 use crate::lab::run::{Emulated, Job, refuse_too_many};
 use crate::output;
 
@@ -124,5 +125,6 @@ fn job<'a>(
         tui: false,
         json: false,
         quiet: args.quiet,
+        engaged: Engaged::default(),
     }
 }

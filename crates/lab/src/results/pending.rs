@@ -58,9 +58,10 @@ impl Run<'_> {
 }
 
 impl Pending {
-    pub(super) fn new(store: &Path, name: &str) -> Result<Pending, StoreError> {
+    /// A run of this name for a results directory; it is made in `workshop`, which is in the same file system.
+    pub(super) fn new(store: &Path, workshop: &Path, name: &str) -> Result<Pending, StoreError> {
         let own = format!("{}{name}-{}", files::UNFINISHED, std::process::id());
-        let pending = Pending { unfinished: store.join(own), place: store.join(name) };
+        let pending = Pending { unfinished: workshop.join(own), place: store.join(name) };
         fs::create_dir(&pending.unfinished).map_err(StoreError::io("make", &pending.unfinished))?;
         Ok(pending)
     }

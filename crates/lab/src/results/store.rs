@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// Runs in the making are here.
+    workshop: PathBuf,
     /// Held while results are written.
     _lock: Option<File>,
 }
@@ -48,7 +50,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoResults`] if it has none.
     pub fn open(directory: &Path) -> Result<Store, StoreError> {
-        let store = Store { directory: directory.into(), _lock: None };
+        let store = Store { directory: directory.into(), workshop: directory.into(), _lock: None };
         let is_there = directory.join(plan::FILE).is_file()
             || (directory.is_dir() && !store.run_directories()?.is_empty());
         if is_there { Ok(store) } else { Err(StoreError::NoResults(directory.into())) }
@@ -67,7 +69,20 @@ impl Store {
             // Not every file system can do it. Then nobody knows whether what is unfinished is in the making, and it stays.
             Err(TryLockError::Error(_)) => {}
         }
-        Ok(Store { directory: directory.into(), _lock: Some(lock) })
+        Ok(Store { directory: directory.into(), workshop: directory.into(), _lock: Some(lock) })
+    }
+
+    /// Opens a directory for a task: one of many processes, perhaps on several machines, that each make some of the planned runs. Another
+    /// process oversees them and has the directory open for writing. Unfinished runs are in `workshop`, which is in the same file system.
+    ///
+    /// # Errors
+    /// [`StoreError::NoResults`] if there is no plan, and [`StoreError::Io`] if the workshop cannot be made.
+    pub fn join(directory: &Path, workshop: &Path) -> Result<Store, StoreError> {
+        if !directory.join(plan::FILE).is_file() {
+            return Err(StoreError::NoResults(directory.into()));
+        }
+        fs::create_dir_all(workshop).map_err(StoreError::io("make", workshop))?;
+        Ok(Store { directory: directory.into(), workshop: workshop.into(), _lock: None })
     }
 
     /// The directory.
@@ -97,7 +112,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin(&self, run: &PlannedRun) -> Result<Pending, StoreError> {
-        Pending::new(&self.directory, &run.directory)
+        Pending::new(&self.directory, &self.workshop, &run.directory)
     }
 
     /// Finds a run.

@@ -92,12 +92,26 @@ struct Place<'a> {
     outside: Option<usize>,
 }
 
-/// Builds the network. The order of hosts, routers, links and flows decides their random streams.
+/// A change of the profile of the connections that send a flow's data.
+pub(crate) type Change<'a> = dyn Fn(&Name, &mut Profile) + 'a;
+
+/// Builds the network of a scenario as it is.
 pub(crate) fn build(
     scenario: &Resolved,
     seed: u64,
     directory: &Path,
     kernel: KernelHosts,
+) -> Result<Built, RunError> {
+    build_with(scenario, seed, directory, kernel, &|_, _| ())
+}
+
+/// Builds the network. The order of hosts, routers, links and flows decides their random streams.
+pub(crate) fn build_with(
+    scenario: &Resolved,
+    seed: u64,
+    directory: &Path,
+    kernel: KernelHosts,
+    change: &Change<'_>,
 ) -> Result<Built, RunError> {
     check_features(scenario)?;
     let mut topology = Topology::new(seed);
@@ -146,7 +160,7 @@ pub(crate) fn build(
         let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
         let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
         let numbered = (number, start);
-        add(&mut topology, &mut applications, &mut places, flow, numbered, directory)?;
+        add(&mut topology, &mut applications, &mut places, flow, numbered, (directory, change))?;
     }
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
@@ -221,7 +235,7 @@ fn add(
     places: &mut BTreeMap<&Name, Place<'_>>,
     flow: &Flow,
     (number, start): (FlowId, Instant),
-    directory: &Path,
+    (directory, change): (&Path, &Change<'_>),
 ) -> Result<(), RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
     let to = places.get_mut(&flow.to).ok_or_else(|| unknown(&flow.to))?;
@@ -229,9 +243,15 @@ fn add(
         FIRST_PORT.checked_add(to.arriving).ok_or_else(|| RunError::Ports(flow.to.clone()))?;
     to.arriving += 1;
     let to = places.get(&flow.to).ok_or_else(|| unknown(&flow.to))?;
-    let (receiver, at_receiver) = (to.node, profile(&flow.profile.or(to.profile), &to.macroflows));
+    let receiver = to.node;
+    let mut at_receiver = profile(&flow.profile.or(to.profile), &to.macroflows);
     let from = places.get(&flow.from).ok_or_else(|| unknown(&flow.from))?;
-    let at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
+    let mut at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
+    let answers = matches!(flow.traffic, Traffic::RequestResponse(_) | Traffic::Web(_));
+    let sends_data = if answers { &mut at_receiver } else { &mut at_sender };
+    change(&flow.name, Arc::make_mut(sends_data));
+    // What a change makes of a profile is the caller's, and may not work together.
+    sends_data.validate().map_err(|error| RunError::Profile(flow.name.clone(), error))?;
     let remote = SocketAddrV4::new(topology.address(receiver)?, port);
     let stop = flow.stop.map(|stop| Instant::ZERO + stop.0);
     let end = stop.unwrap_or(Instant::FAR_FUTURE);

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use transom_lab::results::Shard;
 
 use super::super::programs::Consent;
 use super::super::watch::parse_address;
+use super::engine::{Engaged, Engine};
 
 /// Run a scenario, in the simulator or in real time
 ///
@@ -18,6 +20,9 @@ use super::super::watch::parse_address;
 /// With --emulate, the runs are made one after the other in real time, with the same links, queues and hosts. Hosts of kind "kernel" then use the
 /// kernel's TCP, each in a network namespace, and can run real programs. That needs root or user namespaces. A run fails if the emulator fell
 /// behind.
+///
+/// With --engine, HyperQueue, Ray or Slurm makes the missing runs, on all machines that it has. All machines must see the scenario, this program and the
+/// results directory under the same paths. Failed runs are named, and the same command again makes them. The results are the same, byte for byte.
 ///
 /// Programs run with your rights: a namespace isolates only their network. So before the first run of a scenario with programs, the command shows
 /// them and asks you. If it cannot ask, it fails unless --allow-programs is given. It asks again when a file has changed.
@@ -34,6 +39,10 @@ Examples:
       one run only
   transom lab run fairness.toml --shard 2/3 -o part2
       the second of three parts, on one of three machines; see `transom lab merge`
+  transom lab run fairness.toml --engine hyperqueue -o /shared/fairness
+      on all workers of a HyperQueue server; --engine ray does the same with Ray
+  transom lab run fairness.toml --engine slurm -o /shared/fairness
+      write a script for sbatch; --submit submits it and waits
   transom lab run fairness.toml --watch
       look at the runs in a browser while they go on
   transom lab run fairness.toml --tui
@@ -81,6 +90,18 @@ pub(crate) struct Args {
     /// Runs at a time; by default as many as there are processors
     #[arg(long, short, value_name = "N", value_parser = point, conflicts_with = "emulate")]
     jobs: Option<usize>,
+    /// What makes the runs. hyperqueue and ray need a Python with the module of that name: python3, or the one that the environment
+    /// variable TRANSOM_PYTHON names
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Engine::Local,
+        value_name = "ENGINE",
+    )]
+    engine: Engine,
+    /// Submit the script for Slurm, and wait until its runs are made
+    #[arg(long)]
+    submit: bool,
     /// The directory for results; by default results/NAME
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
@@ -122,6 +143,35 @@ impl Args {
             }
         }
         (!seeds.is_empty()).then_some(seeds)
+    }
+
+    /// What makes the runs.
+    pub(super) fn engaged(&self) -> Engaged {
+        let (engine, submit) = (self.engine, self.submit);
+        Engaged { engine, submit, file: self.file.clone(), form: self.form.clone() }
+    }
+
+    /// Refuses options that an engine cannot follow.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.submit && self.engine != Engine::Slurm {
+            bail!("--submit is for --engine slurm");
+        }
+        if self.engine == Engine::Local {
+            return Ok(());
+        }
+        let unfit = [
+            ("--emulate", self.emulate),
+            ("--watch", self.watch.is_some()),
+            ("--tui", self.tui),
+            ("--jobs", self.jobs.is_some()),
+        ];
+        match unfit.iter().find(|(_, given)| *given) {
+            Some(("--emulate", _)) => bail!(
+                "--emulate is for --engine local: runs in real time that share a machine disturb each other"
+            ),
+            Some((option, _)) => bail!("{option} is for --engine local"),
+            None => Ok(()),
+        }
     }
 
     /// The decision about programs.

@@ -58,6 +58,8 @@ pub(super) enum Outcome {
     Missing,
     /// The emulator fell behind, and it was not kept.
     Late,
+    /// Its task failed.
+    Failed,
 }
 
 impl Outcome {
@@ -94,7 +96,7 @@ fn one(
     planned: &PlannedRun,
     progress: &Progress,
 ) -> anyhow::Result<Outcome> {
-    let Experiment { scenario, beside, plan, store, fresh, interruption, png, live, emulation } =
+    let Experiment { scenario, beside, plan, store, interruption, png, live, emulation, .. } =
         *experiment;
     if interruption.is_requested() {
         return Ok(Outcome::Missing);
@@ -104,24 +106,11 @@ fn one(
         .point(planned.point - 1)
         .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
     let run = Run { plan, planned, variant: &variant };
-    if !fresh {
-        match store.renew(run)? {
-            // One that was kept only because that was asked for then.
-            Found::Finished(stored) if !is_acceptable(&stored, emulation)? => {}
-            // Or one of which a capture or a log could not be written then.
-            Found::Finished(stored) if !is_whole(&stored, &variant.resolved) => {}
-            Found::Finished(stored) => {
-                progress.skip();
-                if let Some(live) = live {
-                    live.done(number, stored.manifest().passed(), None);
-                }
-                return Ok(Outcome::There);
-            }
-            Found::Damaged(error) => {
-                progress.suspend(|| output::note(format_args!("{error}; it is run again")));
-            }
-            Found::Missing => {}
+    if let Some(stored) = there(experiment, run, progress)? {
+        if let Some(live) = live {
+            live.done(number, stored.manifest().passed(), None);
         }
+        return Ok(Outcome::There);
     }
     let pending = store.begin(planned)?;
     let duration = variant.resolved.scenario.duration.0;
@@ -198,6 +187,46 @@ fn one(
         live.done(number, passed, data);
     }
     Ok(if seen.lost.is_empty() { Outcome::Made } else { Outcome::Incomplete })
+}
+
+/// Whether a run is there, and need not be made.
+pub(super) fn is_there(
+    experiment: &Experiment<'_>,
+    planned: &PlannedRun,
+    progress: &Progress,
+) -> anyhow::Result<bool> {
+    let variant = experiment
+        .scenario
+        .point(planned.point - 1)
+        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
+    let run = Run { plan: experiment.plan, planned, variant: &variant };
+    Ok(there(experiment, run, progress)?.is_some())
+}
+
+/// The stored run, unless it is to be made.
+fn there(
+    experiment: &Experiment<'_>,
+    run: Run<'_>,
+    progress: &Progress,
+) -> anyhow::Result<Option<StoredRun>> {
+    if experiment.fresh {
+        return Ok(None);
+    }
+    match experiment.store.renew(run)? {
+        // One that was kept only because that was asked for then.
+        Found::Finished(stored) if !is_acceptable(&stored, experiment.emulation)? => Ok(None),
+        // Or one of which a capture or a log could not be written then.
+        Found::Finished(stored) if !is_whole(&stored, &run.variant.resolved) => Ok(None),
+        Found::Finished(stored) => {
+            progress.skip();
+            Ok(Some(stored))
+        }
+        Found::Damaged(error) => {
+            progress.suspend(|| output::note(format_args!("{error}; it is run again")));
+            Ok(None)
+        }
+        Found::Missing => Ok(None),
+    }
 }
 
 /// Whether a run has all captures and logs that its scenario asks for.

@@ -54,6 +54,11 @@ impl Progress {
         self.bar.inc(1);
     }
 
+    /// A run was made elsewhere.
+    pub(super) fn whole(&self) {
+        self.bar.inc(PARTS);
+    }
+
     pub(super) fn part(&self, duration: Duration) -> Part<'_> {
         Part { bar: &self.bar, duration, shown: 0 }
     }

@@ -1,0 +1,65 @@
+//! The tables of a run as arrays, a column each: for programs that compute with them.
+
+use super::column::Table;
+use super::tables::{Completions, Flows, Links};
+use crate::run::Observations;
+
+/// A table, column by column. All columns have the same length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrays {
+    /// Its name: `flows`, `completions` or `links`.
+    pub name: &'static str,
+    /// The columns.
+    pub columns: Vec<Array>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description, with the unit.
+    pub doc: &'static str,
+    /// Its cells.
+    pub cells: Cells,
+}
+
+/// The cells of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Texts, each as often as it is repeated in a row: the rows of an owner follow each other.
+    Texts(Vec<(String, usize)>),
+    /// Integers.
+    Integers(Vec<u64>),
+    /// Integers, some of which may be missing.
+    Maybe(Vec<Option<u64>>),
+}
+
+/// The tables of a run: flows, completions and links. Columns of bytes are left out: the columns computed from them are there.
+pub fn arrays(seen: &Observations) -> [Arrays; 3] {
+    [of::<Flows>(&seen.flows), of::<Completions>(&seen.flows), of::<Links>(&seen.links)]
+}
+
+fn of<T: Table>(owners: &[T::Owner]) -> Arrays {
+    let keys = T::KEYS.iter().enumerate().map(|(number, (name, doc))| {
+        let text = |owner: &T::Owner| {
+            let key = T::key(owner).get(number).map(|key| (*key).to_owned());
+            (key.unwrap_or_default(), T::rows(owner).len())
+        };
+        Array { name, doc, cells: Cells::Texts(owners.iter().map(text).collect()) }
+    });
+    let columns = T::columns().iter().filter(|column| !column.is_bytes()).map(|column| {
+        let cells = owners.iter().flat_map(|owner| {
+            let rows = T::rows(owner);
+            let before = std::iter::once(None).chain(rows.iter().map(Some));
+            rows.iter().zip(before).map(|(row, before)| column.integer(before, row))
+        });
+        let cells = match column.is_optional() {
+            true => Cells::Maybe(cells.collect()),
+            // Such a column has a cell in every row.
+            false => Cells::Integers(cells.map(Option::unwrap_or_default).collect()),
+        };
+        Array { name: column.name, doc: column.doc, cells }
+    });
+    Arrays { name: T::NAME, columns: keys.chain(columns).collect() }
+}
