@@ -10,19 +10,20 @@ use transom_live::{AskError, Collector, Row, Source, Sources, StatusSocket, ask}
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 
 /// Two hosts, and a directory of status sockets.
-pub struct Scene {
-    pub directory: TempDir,
-    pub alice: Stack,
-    pub bob: Stack,
-    pub listener: TcpListener,
+#[allow(dead_code)] // the other host is there for its listener
+pub(crate) struct Scene {
+    pub(crate) directory: TempDir,
+    pub(crate) alice: Stack,
+    pub(crate) bob: Stack,
+    pub(crate) listener: TcpListener,
 }
 
 impl Scene {
-    pub fn new() -> Scene {
+    pub(crate) fn new() -> Scene {
         Scene::with(Profile::default())
     }
 
-    pub fn with(profile: Profile) -> Scene {
+    pub(crate) fn with(profile: Profile) -> Scene {
         let (left, right) = pair(&MemoryConfig::default()).unwrap();
         let host = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
         let alice = host(1).profile(profile).start(left).unwrap();
@@ -31,21 +32,21 @@ impl Scene {
         Scene { directory: tempfile::tempdir().unwrap(), alice, bob, listener }
     }
 
-    pub fn connection(&self) -> (TcpStream, TcpStream) {
+    pub(crate) fn connection(&self) -> (TcpStream, TcpStream) {
         let stream = self.alice.connect("10.0.0.2:7").unwrap();
         (stream, self.listener.accept().unwrap().0)
     }
 
     /// Where the sockets are; it is not there yet.
-    pub fn place(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         self.directory.path().join("transom")
     }
 
-    pub fn open(&self) -> StatusSocket {
+    pub(crate) fn open(&self) -> StatusSocket {
         StatusSocket::open_in(&self.place(), &self.alice).unwrap()
     }
 
-    pub fn collector(&self) -> Collector {
+    pub(crate) fn collector(&self) -> Collector {
         Collector::in_directory(Sources::Transom, &self.place())
     }
 }
