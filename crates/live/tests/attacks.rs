@@ -118,6 +118,9 @@ fn fixed(path: &Path, text: String) {
     hostile(path, move |mut stream| drop(stream.write_all(text.as_bytes())));
 }
 
+/// Its name, the text, and whether that is the right error.
+type Answer = (&'static str, String, fn(&AskError) -> bool);
+
 #[test]
 fn no_answer_harms_whoever_asks() {
     let scene = Scene::new();
@@ -125,7 +128,7 @@ fn no_answer_harms_whoever_asks() {
     let _connection = scene.connection();
     let place = scene.place();
     let row = "{\"key\":\"\\u001b[2J\",\"local\":\"10.0.0.1:1\",\"remote\":\"10.0.0.2:2\",\"state\":\"\\u001b]0;x\\u0007\"}\n";
-    let answers: [(&str, String, fn(&AskError) -> bool); 8] = [
+    let answers: [Answer; 8] = [
         ("empty", String::new(), |e| matches!(e, AskError::CutOff)),
         ("garbage", "hello\n".into(), |e| matches!(e, AskError::Garbage)),
         ("zeros", "\0".repeat(100_000), |e| matches!(e, AskError::TooLong)),
