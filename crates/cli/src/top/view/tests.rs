@@ -13,7 +13,7 @@ fn snapshot(connections: u64) -> Snapshot {
             "source": { "kind": "transom", "pid": 7, "name": "program" },
             "local": format!("10.0.{}.{}:443", n / 250, n % 250 + 1),
             "remote": "192.0.2.1:50000",
-            "state": if n % 2 == 0 { "established" } else { "close-wait" },
+            "state": if n.is_multiple_of(2) { "established" } else { "close-wait" },
             "cwnd": 14_600,
             "send_rate": n,
             "limited_by": "cwnd",
