@@ -55,7 +55,9 @@ impl Spans {
             }
             What::Opened { .. } | What::Flow(..) | What::Request { .. } => {}
         }
-        if matches!(record.state, State::Closed | State::TimeWait) {
+        // Records of data that have this state too may come before the one that tells of it.
+        let is_change = matches!(record.what, What::State { .. });
+        if is_change && matches!(record.state, State::Closed | State::TimeWait) {
             self.0.remove(&(shard, connection));
         }
     }
