@@ -14,6 +14,8 @@
   const bytes = (value) => (value == null ? dash : scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]));
   const milliseconds = (micros) => (micros == null ? dash : (micros / 1000).toFixed(3));
   const process = ({ source }) => (source.kind === "transom" ? `${source.name}[${source.pid}]` : "kernel");
+  // The greatest value of a variable stands for none.
+  const amount = (value) => value >= 2 ** 63 ? "no limit" : String(value);
   const cwndLimit = (row) => row.limits.find((limit) => limit.variable === "cwnd");
   const window_ = (row) => (cwndLimit(row) || { used: row.cwnd }).used;
 
@@ -63,8 +65,9 @@
   }
 
   function drawNow() {
-    const first = Math.max(0, Math.floor(table.scrollTop / LINE) - 2);
-    const last = Math.min(order.length, Math.ceil((table.scrollTop + table.clientHeight) / LINE) + 2);
+    // A table that has just become shorter is scrolled beyond its end for a moment.
+    const first = Math.min(order.length, Math.max(0, Math.floor(table.scrollTop / LINE) - 2));
+    const last = Math.max(first, Math.min(order.length, Math.ceil((table.scrollTop + table.clientHeight) / LINE) + 2));
     while (lines.children.length > last - first) lines.lastChild.remove();
     while (lines.children.length < last - first) {
       const line = document.createElement("div");
@@ -142,7 +145,7 @@
     if (row.limits.length) {
       const head = ["Variable", "TCP's own", "Asked", "Used", "Decided by"];
       const made = grid([head, ...row.limits.map((limit) =>
-        [limit.variable, String(limit.own), limit.asked ?? dash, String(limit.used), limit.by])], head);
+        [limit.variable, amount(limit.own), limit.asked ?? dash, amount(limit.used), limit.by])], head);
       made.id = "limits";
       parts.push(made);
     }
