@@ -124,6 +124,11 @@ fn settings(variant: &Variant) -> BTreeMap<String, String> {
     variant.settings.iter().map(one).collect()
 }
 
+/// The name as it is in the scenario. Flows between groups of hosts have a number behind it, which counts the pairs.
+fn written(name: &str) -> &str {
+    name.trim_end_matches(|character: char| character.is_ascii_digit())
+}
+
 /// The units of each flow.
 fn units(
     resolved: &Resolved,
@@ -133,11 +138,16 @@ fn units(
 ) -> PyResult<BTreeMap<String, Units>> {
     let find = |dict: &Option<Bound<'_, PyDict>>, name: &str| -> PyResult<Option<Py<PyAny>>> {
         let Some(dict) = dict else { return Ok(None) };
-        Ok(dict.get_item(name)?.map(Bound::unbind))
+        let own = match dict.get_item(name)? {
+            Some(own) => Some(own),
+            None => dict.get_item(written(name))?,
+        };
+        Ok(own.map(Bound::unbind))
     };
     for key in [&congestion, &extensions].into_iter().flatten().flat_map(|dict| dict.keys()) {
         let key: String = key.extract()?;
-        if !resolved.flows.iter().any(|flow| flow.name.as_str() == key) {
+        let is_meant = |name: &str| name == key || written(name) == key;
+        if !resolved.flows.iter().any(|flow| is_meant(flow.name.as_str())) {
             return Err(PyKeyError::new_err(format!("there is no flow {key:?}")));
         }
     }

@@ -65,9 +65,9 @@ def returns(answer):
 )
 def test_a_hostile_answer_detaches_the_extension(answer):
     run = lab.run(SCENARIO, extensions={"bulk": [returns(answer)]})
-    assert len(run.departures["bulk"]) == 1
+    assert len(run.departures["bulk1"]) == 1
     # An impossible interval is a fault with its own reason, the others are exceptions.
-    assert ("impossible" in run.departures["bulk"][0]) or len(run.errors) == 1
+    assert ("impossible" in run.departures["bulk1"][0]) or len(run.errors) == 1
     assert run.packets == lab.run(SCENARIO).packets, "the flow goes on as plain TCP"
 
 
@@ -77,7 +77,7 @@ def test_an_exception_detaches_the_extension():
             raise ZeroDivisionError("no")
 
     run = lab.run(SCENARIO, extensions={"bulk": [Broken]})
-    assert run.departures["bulk"][0].startswith("Broken")
+    assert run.departures["bulk1"][0].startswith("Broken")
     assert isinstance(run.errors[0], ZeroDivisionError)
     with pytest.raises(TypeError, match="on_event"):
         lab.run(SCENARIO, extensions={"bulk": [object]})

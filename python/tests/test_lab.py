@@ -36,7 +36,7 @@ def test_tables_are_taken_without_a_copy():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(table)
     assert frame["delivered"].to_list() == one.column("delivered").to_pylist()
-    assert frame["flow"].unique().to_list() == ["bulk"]
+    assert frame["flow"].unique().to_list() == ["bulk1"]
     assert polars.DataFrame(run.links).filter(polars.col("direction") == "there").height > 0
     pandas = pytest.importorskip("pandas")
     if hasattr(pandas.DataFrame, "from_arrow"):
