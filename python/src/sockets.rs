@@ -299,7 +299,7 @@ impl Stream {
         let timeout = deadline.map(|deadline| {
             deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1))
         });
-        let result = patiently(
+        patiently(
             py,
             timeout,
             || {
@@ -310,8 +310,7 @@ impl Stream {
                 }
             },
             |span| wait_for(stream.try_as_fd()?, PollFlags::OUT, span),
-        );
-        result
+        )
     }
 }
 
@@ -345,13 +344,12 @@ impl Stream {
         let (held, data) = (self.stream()?, bytes(data)?);
         let stream = held.get()?;
         let timeout = *lock(&self.timeout);
-        let sent = patiently(
+        patiently(
             py,
             timeout,
             || (&**stream).write(&data),
             |span| wait_for(stream.try_as_fd()?, PollFlags::OUT, span),
-        );
-        sent
+        )
     }
 
     /// Sends all of the bytes.
