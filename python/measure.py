@@ -46,7 +46,7 @@ def once(extensions):
 
 
 def main():
-    kinds = {"none": None, "rust": {"bulk": ["rate-cap(rate=10Gbit/s)"]}, "python": {"bulk": [Nothing]}}
+    kinds = {"none": None, "rust": {"bulk1": ["rate-cap(rate=10Gbit/s)"]}, "python": {"bulk1": [Nothing]}}
     times = {kind: [] for kind in kinds}
     packets = set()
     for _ in range(5):

@@ -36,7 +36,7 @@ def test_tables_are_taken_without_a_copy():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(table)
     assert frame["delivered"].to_list() == one.column("delivered").to_pylist()
-    assert frame["flow"].unique().to_list() == ["bulk"]
+    assert frame["flow"].unique().to_list() == ["bulk1"]
     assert polars.DataFrame(run.links).filter(polars.col("direction") == "there").height > 0
     pandas = pytest.importorskip("pandas")
     if hasattr(pandas.DataFrame, "from_arrow"):
@@ -111,7 +111,7 @@ def test_errors_are_exceptions():
     with pytest.raises(KeyError, match="there is no flow"):
         lab.run(SCENARIO, extensions={"other": ["nice"]})
     with pytest.raises(ValueError, match="cannot be stored"):
-        lab.sweep(SCENARIO, output="nowhere", extensions={"bulk": ["nice"]})
+        lab.sweep(SCENARIO, output="nowhere", extensions={"bulk1": ["nice"]})
 
     def stop(share):
         if share > 0.5:
