@@ -46,7 +46,7 @@ def once(extensions):
 
 
 def main():
-    kinds = {"none": None, "rust": {"bulk1": ["rate-cap(rate=1GB)"]}, "python": {"bulk1": [Nothing]}}
+    kinds = {"none": None, "rust": {"bulk1": ["greedy(cwnd=4)"]}, "python": {"bulk1": [Nothing]}}
     times = {kind: [] for kind in kinds}
     packets = set()
     for _ in range(3):
