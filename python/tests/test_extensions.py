@@ -29,13 +29,13 @@ def greatest(run, column):
 
 def test_an_extension_limits_a_simulated_flow():
     free = lab.run(SCENARIO)
-    held = lab.run(SCENARIO, extensions={"bulk": [Four]})
+    held = lab.run(SCENARIO, extensions={"bulk1": [Four]})
     assert held.departures == {} and held.errors == []
     assert greatest(held, "in_flight") <= 4 * greatest(held, "mss") < greatest(free, "in_flight")
     # The same seed gives the same.
-    assert lab.run(SCENARIO, extensions={"bulk": [Four]}).packets == held.packets
+    assert lab.run(SCENARIO, extensions={"bulk1": [Four]}).packets == held.packets
     # Words of the catalogue go too, and together.
-    assert lab.run(SCENARIO, extensions={"bulk": [Four, "nice"]}).packets <= free.packets
+    assert lab.run(SCENARIO, extensions={"bulk1": [Four, "nice"]}).packets <= free.packets
 
 
 def returns(answer):
@@ -80,13 +80,13 @@ def test_an_exception_detaches_the_extension():
     assert run.departures["bulk1"][0].startswith("Broken")
     assert isinstance(run.errors[0], ZeroDivisionError)
     with pytest.raises(TypeError, match="on_event"):
-        lab.run(SCENARIO, extensions={"bulk": [object]})
+        lab.run(SCENARIO, extensions={"bulk1": [object]})
     with pytest.raises(ValueError, match="no event"):
-        lab.run(SCENARIO, extensions={"bulk": [type("Odd", (Four,), {"wake_on": ["never"]})]})
+        lab.run(SCENARIO, extensions={"bulk1": [type("Odd", (Four,), {"wake_on": ["never"]})]})
 
 
 def test_a_request_beyond_the_safe_range_changes_nothing():
-    run = lab.run(SCENARIO, extensions={"bulk": [returns({"cwnd": (2**40, None)})]})
+    run = lab.run(SCENARIO, extensions={"bulk1": [returns({"cwnd": (2**40, None)})]})
     assert run.departures == {}
     assert run.packets == lab.run(SCENARIO).packets
 
@@ -102,10 +102,10 @@ class Gentle(transom.CongestionControl):
 
 
 def test_a_controller_governs_a_simulated_flow():
-    run = lab.run(SCENARIO, congestion={"bulk": Gentle})
+    run = lab.run(SCENARIO, congestion={"bulk1": Gentle})
     assert run.errors == []
     assert run.packets != lab.run(SCENARIO).packets
-    assert run.packets == lab.run(SCENARIO, congestion={"bulk": Gentle}).packets
+    assert run.packets == lab.run(SCENARIO, congestion={"bulk1": Gentle}).packets
 
 
 @pytest.mark.parametrize("left", [0, -1, 2**70, "wide", None])
@@ -114,7 +114,7 @@ def test_an_impossible_window_is_refused(left):
         def on_ack(self, window, acked, ack):
             window.cwnd = left
 
-    run = lab.run(SCENARIO, congestion={"bulk": Hostile})
+    run = lab.run(SCENARIO, congestion={"bulk1": Hostile})
     assert len(run.errors) == 1
     assert run.passed, "it goes on as with Reno"
 
@@ -127,12 +127,12 @@ def test_a_controller_that_widens_after_a_loss_is_held():
         def ssthresh(self, window, flight):
             return 2**63
 
-    run = lab.run(SCENARIO, congestion={"bulk": Greedy})
+    run = lab.run(SCENARIO, congestion={"bulk1": Greedy})
     assert run.errors == []
     with pytest.raises(TypeError):
-        lab.run(SCENARIO, congestion={"bulk": 7})
+        lab.run(SCENARIO, congestion={"bulk1": 7})
     with pytest.raises(TypeError, match="on_ack"):
-        lab.run(SCENARIO, congestion={"bulk": object})
+        lab.run(SCENARIO, congestion={"bulk1": object})
 
 
 def transfer(stream, other, size):
