@@ -39,6 +39,8 @@ mod socket;
 mod stop;
 mod top;
 mod units;
+#[cfg(feature = "web")]
+mod web;
 
 use std::process::ExitCode;
 

@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use axum::Router;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::map_response;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 use transom_live::{Change, Changes, Collector, Filter, Snapshot};
 
-use crate::lab::may_ask;
+use crate::web;
 
 /// As many watchers at a time; each costs a fingerprint of every connection.
 const MOST_WATCHERS: usize = 32;
@@ -68,7 +68,6 @@ pub(super) fn looks(mut collector: Collector, interval: Duration) -> anyhow::Res
 }
 
 struct Server {
-    address: SocketAddr,
     looks: Looks,
 }
 
@@ -79,34 +78,19 @@ pub(super) async fn serve(
     looks: Looks,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let server = Arc::new(Server { address, looks });
+    let server = Arc::new(Server { looks });
     let router = Router::new()
         .route("/", get(|| async { Html(transom_report::dash_page()) }))
         .route("/check", get(check))
         .route("/events", get(events))
-        .layer(from_fn_with_state(server.clone(), only_from_here))
+        .layer(map_response(keep_to_itself))
         .with_state(server);
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    tokio::select! {
-        served = async { axum::serve(listener, router).await } => served,
-        _ = stopped => Ok(()),
-    }
+    web::serve(listener, address, router, stopped).await
 }
 
-async fn only_from_here(
-    State(server): State<Arc<Server>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if !may_ask(server.address, host) {
-        let words = "this server is for the machine that it runs on\n";
-        return (StatusCode::FORBIDDEN, words).into_response();
-    }
-    let mut response = next.run(request).await;
+/// No page of another site may show this one in a frame, or load it as something else.
+async fn keep_to_itself(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // No page of another site may show this one in a frame, or load it as something else.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

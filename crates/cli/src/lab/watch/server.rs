@@ -8,17 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::{oneshot, watch};
 use transom_report as report;
 
-use super::address::may_ask;
 use crate::lab::live::{Live, RunView, Stage};
+use crate::web;
 
 /// As many streams of events at a time; each may hold one page in memory.
 const MOST_VIEWERS: usize = 32;
@@ -26,7 +25,6 @@ const MOST_VIEWERS: usize = 32;
 const INTERVAL: Duration = Duration::from_millis(250);
 
 struct Server {
-    address: SocketAddr,
     live: Arc<Live>,
     viewers: AtomicUsize,
 }
@@ -38,35 +36,14 @@ pub(super) async fn serve(
     live: Arc<Live>,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let server = Arc::new(Server { address, live, viewers: AtomicUsize::new(0) });
+    let server = Arc::new(Server { live, viewers: AtomicUsize::new(0) });
     let router = Router::new()
         .route("/", get(front))
         .route("/events", get(overview_events))
         .route("/run/{number}", get(run_page))
         .route("/run/{number}/events", get(run_events))
-        .layer(from_fn_with_state(server.clone(), only_from_here))
         .with_state(server);
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    tokio::select! {
-        served = async { axum::serve(listener, router).await } => served,
-        _ = stopped => Ok(()),
-    }
-}
-
-async fn only_from_here(
-    State(server): State<Arc<Server>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if may_ask(server.address, host) {
-        let mut response = next.run(request).await;
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-        response
-    } else {
-        (StatusCode::FORBIDDEN, "this server is for the machine that it runs on\n").into_response()
-    }
+    web::serve(listener, address, router, stopped).await
 }
 
 /// The run, if there is only one, or the list of all.
