@@ -2,7 +2,8 @@
 # Runs every check: formatting, documents, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
 #
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
-# need them say SKIPPED. With rustup it adds the target that shows what does without std, and the source of std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
+# need them say SKIPPED. With rustup it adds the target that shows what does without std, and the source of std. The tests of Python and of the
+# engines have a virtual environment in the target directory, which pip fills. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -114,6 +115,7 @@ here=$(pwd)
 target=${CARGO_TARGET_DIR:-$here/target}
 venv=$target/python-venv
 make_venv() {
+    [ -x "$venv/bin/pytest" ] || echo "Installing with pip into $venv: packages that the tests of Python and of the engines need" >&2
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
     timeout 600 "$venv/bin/pip" install --quiet --disable-pip-version-check \
         hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel 'maturin>=1.7,<2'
@@ -123,7 +125,7 @@ if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip, venv, sys;
     echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (no python3 of version 3.10 with venv and pip)" | tee -a "$log"
 elif [ -n "${TRANSOM_NO_INSTALL:-}" ] && [ ! -x "$venv/bin/pytest" ]; then
     echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (nothing may be installed into $venv)" | tee -a "$log"
-elif [ -z "${TRANSOM_NO_INSTALL:-}" ] && ! make_venv >"$log.apt" 2>&1; then
+elif [ -z "${TRANSOM_NO_INSTALL:-}" ] && ! make_venv >"$log.apt"; then
     tail -n 5 "$log.apt"
     echo "SKIPPED: the Python package, and sweeps with HyperQueue and Ray (pip failed)" | tee -a "$log"
 else

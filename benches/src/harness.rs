@@ -88,6 +88,11 @@ const GRACE: Duration = Duration::from_secs(60);
 /// Takes one sample, which should last about as long as it is told.
 pub type Sampler = Box<dyn FnMut(Duration) -> anyhow::Result<f64>>;
 
+/// A name that is put together. It lasts as long as the program; there are some hundred.
+pub fn named(name: String) -> &'static str {
+    String::leak(name)
+}
+
 /// Something that is measured.
 pub struct Case {
     name: &'static str,

@@ -103,7 +103,7 @@ fn receive(
 }
 
 /// Sets the flag when it goes out of scope.
-struct StopOnDrop<'a>(&'a AtomicBool);
+pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

@@ -14,7 +14,7 @@
 
 use super::Settings;
 use crate::delayed::{Delayed, Feed, Path, Write, plain_feed};
-use crate::harness::{Bound, Case, Group, Unit};
+use crate::harness::{Bound, Case, Group, Unit, named};
 use crate::pair::fixed_buffers;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -125,11 +125,6 @@ fn wearing(
         delayed.sample(span)?;
         delayed.sample(span)
     })
-}
-
-/// A name that is put together. There are a hundred of them, once.
-fn named(name: String) -> &'static str {
-    String::leak(name)
 }
 
 /// Reno and the Vegases with eight connections on a slower path.

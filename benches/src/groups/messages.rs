@@ -9,7 +9,7 @@
 
 use super::Settings;
 use super::bulk::{self, LEAST_READ, SMOLTCP_BUFFER, into_kernel, smoltcp_receives, smoltcp_sends};
-use crate::harness::{Case, Group, Unit};
+use crate::harness::{Case, Group, Unit, named};
 use crate::netstack::NetstackPath;
 use crate::network::{PATIENCE, TransomPath, Veth, patient};
 use crate::smol::tun::{Help, SmolPath};
@@ -61,8 +61,10 @@ impl Measurement {
         let case = |(bytes, size): (usize, &str)| {
             let sample = sample.clone();
             let settings = Settings { chunk: bytes, ..self.settings };
-            let case = Case::new(named(who, size), move |span| sample.borrow_mut()(span, settings));
-            if who == KERNEL { case } else { case.against(named(KERNEL, size)) }
+            let case = Case::new(named(format!("{who}, {size}")), move |span| {
+                sample.borrow_mut()(span, settings)
+            });
+            if who == KERNEL { case } else { case.against(named(format!("{KERNEL}, {size}"))) }
         };
         SIZES.into_iter().map(case).collect()
     }
@@ -189,11 +191,6 @@ impl Measurement {
             }
         }
     }
-}
-
-/// The name of a case. There are a few dozen, and they last as long as the program.
-fn named(who: &str, size: &str) -> &'static str {
-    Box::leak(format!("{who}, {size}").into_boxed_str())
 }
 
 fn reads(settings: Settings) -> usize {

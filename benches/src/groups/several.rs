@@ -7,9 +7,9 @@
 //! 99.9th percentile of the round-trip time come from the same sample.
 
 use super::Settings;
-use super::bulk::LEAST_READ;
+use super::bulk::{LEAST_READ, StopOnDrop};
 use super::round_trip::{echo, stream_trip};
-use crate::harness::{Case, Group, Unit};
+use crate::harness::{Case, Group, Unit, named};
 use crate::network::{PATIENCE, TransomPath, Veth, patient};
 use crate::transfer::gigabits;
 use anyhow::{Context, bail, ensure};
@@ -81,15 +81,6 @@ impl Path {
     }
 }
 
-/// Sets the flag when it goes out of scope.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Starts a thread that sends until `stop` is set, and one that counts what arrives until the stream ends.
 fn flow<'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -157,11 +148,6 @@ fn bulk(
     })
 }
 
-/// The name of a case. There are a few, and they last as long as the program.
-fn named(who: &str, rest: &str) -> &'static str {
-    Box::leak(format!("{who}, {rest}").into_boxed_str())
-}
-
 const KERNEL: &str = "kernel";
 const TRANSOM: &str = "Transom";
 const PLAIN: &str = "Transom, no offload";
@@ -180,8 +166,12 @@ fn build(direction: Direction, settings: Settings) -> anyhow::Result<Group> {
         for count in COUNTS {
             let (path, rest) = (path.clone(), count.to_string());
             let sample = move |span| bulk(&path, direction, count, span, settings);
-            let case = Case::new(named(who, &rest), sample);
-            cases.push(if who == KERNEL { case } else { case.against(named(KERNEL, &rest)) });
+            let case = Case::new(named(format!("{who}, {rest}")), sample);
+            cases.push(if who == KERNEL {
+                case
+            } else {
+                case.against(named(format!("{KERNEL}, {rest}")))
+            });
         }
     }
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
@@ -263,7 +253,7 @@ pub fn build_loaded(settings: Settings) -> anyhow::Result<Group> {
             for (index, (percentile, _)) in PERCENTILES.into_iter().enumerate() {
                 let (path, pending) = (path.clone(), pending.clone());
                 let rest = format!("{word}, {percentile}");
-                let case = Case::new(named(who, &rest), move |span| {
+                let case = Case::new(named(format!("{who}, {rest}")), move |span| {
                     let pending = &mut *pending.borrow_mut();
                     let take =
                         |pending: &mut Pending| pending.get_mut(index).and_then(Option::take);
@@ -273,7 +263,11 @@ pub fn build_loaded(settings: Settings) -> anyhow::Result<Group> {
                     *pending = beside_bulk(&path, direction, span, settings)?;
                     take(pending).context("no such percentile")
                 });
-                cases.push(if who == KERNEL { case } else { case.against(named(KERNEL, &rest)) });
+                cases.push(if who == KERNEL {
+                    case
+                } else {
+                    case.against(named(format!("{KERNEL}, {rest}")))
+                });
             }
         }
     }

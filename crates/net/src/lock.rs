@@ -1,8 +1,8 @@
 //! The host's lock, and the threads to wake when it is free.
 //!
-//! A mutex of the standard library is not fair: a thread that lets go and asks again at once, as a busy writer does, is served before one that has to be
-//! woken. That keeps bulk transfer fast, and would keep others waiting for milliseconds. So a thread that has waited for [`TURN`] is next: whoever comes
-//! then waits behind it.
+//! A mutex of the standard library is not fair. A busy writer lets go and asks again at once, and is served before a thread that has to be woken. That
+//! keeps bulk transfer fast, and would keep others waiting for milliseconds. So a thread that has waited for [`TURN`] is next. All that come later wait
+//! behind it.
 //!
 //! A woken thread wants the lock at once. If it is woken while the lock is held, it has to sleep
 //! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
