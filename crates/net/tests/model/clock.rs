@@ -14,7 +14,10 @@ shuttle::lazy_static! {
 pub struct Clock;
 
 impl Clock {
+    /// Sets the time up before there is a second thread. All threads of shuttle are one of the standard library's, which panics or does not. If one
+    /// thread set the time up while another one unwinds, shuttle would take it for a panic in the middle of that.
     pub fn start() -> Self {
+        NOW.load(Ordering::SeqCst);
         Clock
     }
 
