@@ -114,27 +114,37 @@ fn kernel_in_flight(remote: SocketAddr, span: Duration) -> anyhow::Result<f64> {
     Ok(tally.rate())
 }
 
-/// Transom as a client with many connections under way, looking at them in turns.
+/// Transom as a client with many connections under way. The thread is the host's driver, and waits for events as the kernel's client does.
 fn transom_in_flight(
     path: &TransomPath,
     remote: SocketAddr,
     span: Duration,
 ) -> anyhow::Result<f64> {
-    let connect = || transom_net::TcpStream::connect_nonblocking(&path.stack, remote);
+    let mut driver = path.stack.driver().context("taking the lead")?;
+    let connect = |driver: &transom_net::Driver, token: usize| {
+        let stream = transom_net::TcpStream::connect_nonblocking(&path.stack, remote)?;
+        driver.watch(&stream, token as u64);
+        Ok::<_, io::Error>(stream)
+    };
     let mut streams = Vec::new();
-    for _ in 0..IN_FLIGHT {
-        streams.push(connect().context("connecting")?);
+    for token in 0..IN_FLIGHT {
+        streams.push(connect(&driver, token).context("connecting")?);
     }
     let mut tally = Tally::start(span);
     let mut last = tally.start;
+    let mut changes = Vec::new();
     while !tally.over() {
-        for stream in &mut streams {
+        driver.wait(Some(PATIENCE), &mut changes);
+        for change in changes.drain(..).filter(|change| change.readable) {
+            let token = usize::try_from(change.token).context("a number of a socket")?;
+            let Some(stream) = streams.get_mut(token) else { continue };
             match read_end(&*stream) {
                 Ok(()) => {
-                    *stream = connect().context("connecting")?;
+                    *stream = connect(&driver, token).context("connecting")?;
                     tally.count += 1;
                     last = Instant::now();
                 }
+                // The event was of the connection that had this place before.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -254,7 +264,7 @@ fn transom_server(
 }
 
 fn transom_client(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
-    let path = path(BUSY_POLL)?;
+    let path = path(Duration::ZERO)?;
     let listener = Arc::new(path.kernel.listen(PORT)?);
     let remote = path.kernel.at(PORT);
     Ok(Case::new(name, move |span| {

@@ -1,12 +1,16 @@
 //! `transom serve`: a directory over HTTP/1.1.
 //!
-//! One thread accepts, and one thread per connection answers; their number is bounded. The kernel resolves a request's
-//! path beneath the directory ([`files`]), so neither dots nor symbolic links lead out of it. A request that is not GET
+//! One thread answers all connections of a Transom host, and does the host's work as well ([`events`]). Connections with long responses get a thread
+//! each, as do all connections of the kernel, and those of a host with several shards ([`connection`]). Their number is bounded.
+//!
+//! The kernel resolves a request's path beneath the directory ([`files`]), so neither dots nor symbolic links lead out of it. A request that is not GET
 //! or HEAD, or is malformed, gets the status that RFC 9110 names for it.
 
 mod connection;
 mod date;
+mod events;
 mod files;
+mod heads;
 mod listing;
 mod media_type;
 mod range;
@@ -30,6 +34,8 @@ use crate::socket::{Listener, accept};
 use crate::stop::Stop;
 use crate::units::{BitRate, Bytes};
 use files::Root;
+use request::{Request, Status};
+use response::Response;
 
 /// Serve a directory over HTTP/1.1.
 #[derive(clap::Args)]
@@ -124,11 +130,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         cleanup: Arc::clone(&network.cleanup),
     });
     let started = Instant::now();
-    for listener in listeners {
-        let at = listener.local_addr()?;
-        note(format_args!("serving {} at {}", args.directory.display(), url(at)));
-        let server = Arc::clone(&server);
-        stop.on_failure_of(move || accept_all(&server, &listener))?;
+    for listener in &listeners {
+        note(format_args!(
+            "serving {} at {}",
+            args.directory.display(),
+            url(listener.local_addr()?)
+        ));
+    }
+    match events::Events::new(&network.host, listeners, &server)? {
+        Ok(events) => stop.on_failure_of(move || events.run())?,
+        Err(listeners) => {
+            for listener in listeners {
+                let server = Arc::clone(&server);
+                stop.on_failure_of(move || accept_all(&server, &listener))?;
+            }
+        }
     }
     note(format_args!("({}; interrupt to stop)", network.description));
     stop.start_program(&network)?;
@@ -195,6 +211,43 @@ fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
 }
 
 impl Server {
+    /// The response to a request, counted and logged.
+    fn respond(&self, request: Result<Request, Status>, peer: SocketAddr) -> Response {
+        let response = match request {
+            Ok(request) => response::respond(&self.root, request),
+            Err(status) => Response::error(status, true),
+        };
+        self.totals.requests.fetch_add(1, Ordering::Relaxed);
+        if response.status.is_error() {
+            self.totals.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        self.log(peer, &response);
+        response
+    }
+
+    fn count_bytes(&self, count: usize) {
+        self.totals.bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    fn log(&self, peer: SocketAddr, response: &Response) {
+        let (method, target) = (&response.method, &response.target);
+        let (status, length) = (response.status.code(), response.length);
+        let line = match self.log {
+            Log::Nothing => return,
+            Log::Text => format!("{} \"{method} {target}\" {status} {length}", peer),
+            Log::Json => serde_json::json!({
+                "peer": peer.to_string(),
+                "method": method,
+                "target": target,
+                "status": status,
+                "length": length,
+            })
+            .to_string(),
+        };
+        // A log that nobody reads is no reason to stop serving.
+        let _ = output::line(line);
+    }
+
     fn summarize(&self, span: Duration, json: bool) -> anyhow::Result<()> {
         let Totals { connections, requests, errors, bytes } = &self.totals;
         let [connections, requests, errors, bytes] =

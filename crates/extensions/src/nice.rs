@@ -39,6 +39,10 @@ pub const ENTRY: Entry = Entry {
         ("alpha", "2 segments in queues: with fewer, the window grows"),
         ("beta", "4 segments in queues: with more, it shrinks"),
         ("gamma", "1 segment in queues: with more, slow start ends"),
+        (
+            "noise",
+            "0ms: a delay up to this shows no queue, such as the scheduler's on paths of microseconds",
+        ),
         ("poll", "round, ack or send: when it takes a sample"),
     ],
     read: |arguments| {
@@ -59,7 +63,7 @@ struct Delays {
 }
 
 impl Delays {
-    fn add(&mut self, ack: &Ack, alone: bool, threshold: Fraction) {
+    fn add(&mut self, ack: &Ack, alone: bool, parameters: &Parameters) {
         let Some(rtt) = ack.rtt else { return };
         if !alone {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
@@ -67,7 +71,8 @@ impl Delays {
         }
         let least = self.min_rtt.unwrap_or(rtt);
         let span = self.max_rtt.max(least.times(2)) - least;
-        let late = least + Duration::from_nanos(threshold.of(span.as_nanos()));
+        let Parameters { vegas, threshold, .. } = parameters;
+        let late = least + Duration::from_nanos(threshold.of(span.as_nanos())) + vegas.noise;
         let bytes = (ack.acked + ack.sacked).max(1);
         self.acked += bytes;
         if rtt > late && !alone {
@@ -143,7 +148,7 @@ impl Nice {
 
     /// An acknowledgement, the first of a new round if the one before is `over`: it still counts in the judgement of that.
     fn on_ack(&mut self, ack: &Ack, over: Option<Option<Duration>>, view: &View<'_>) {
-        self.delays.add(ack, is_alone(ack, view), self.parameters.threshold);
+        self.delays.add(ack, is_alone(ack, view), &self.parameters);
         if let Some(rtt) = over {
             self.end_round(ack, rtt, view);
         }
@@ -203,7 +208,7 @@ impl Extension for Nice {
         let mut ended = false;
         if self.vegas.follow_down(view) {
             ended = rounds.pass(view, |ack| {
-                self.delays.add(ack, is_alone(ack, view), self.parameters.threshold);
+                self.delays.add(ack, is_alone(ack, view), &self.parameters);
             });
             (self.delays.acked, self.delays.delayed) = (0, 0);
         }

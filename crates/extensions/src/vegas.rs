@@ -65,6 +65,7 @@ pub const ENTRY: Entry = Entry {
         ("alpha", "2 segments in queues: with fewer, the window grows"),
         ("beta", "4 segments in queues: with more, it shrinks"),
         ("gamma", "1 segment in queues: with more, slow start ends"),
+        ("noise", "0ms: a delay up to this shows no queue"),
         ("poll", "round, ack or send: when it takes a sample"),
     ],
     read: |arguments| {
@@ -275,9 +276,10 @@ impl Core {
             return Verdict::Stay;
         }
         let window = self.window.min(view.cwnd());
-        let (late, rtt) = (u128::from((rtt - base).as_nanos()), u128::from(rtt.as_nanos().max(1)));
+        let Parameters { alpha, beta, gamma, noise } = self.parameters;
+        let late = u128::from((rtt - base - noise).as_nanos());
+        let rtt = u128::from(rtt.as_nanos().max(1));
         let queued = u64::try_from(u128::from(window) * late / rtt).unwrap_or(u64::MAX);
-        let Parameters { alpha, beta, gamma } = self.parameters;
         let segment = view.mss();
         if !self.linear {
             if !self.doubling && queued > gamma.of(segment) {

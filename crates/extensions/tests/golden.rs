@@ -113,6 +113,29 @@ fn native_nice_does_the_same() {
     assert_eq!(windows, NICE.map(|(_, window)| window));
 }
 
+/// All delays of `NICE` are within the noise: the windows are those of a path without delays, as the extension and as the native controller.
+#[test]
+fn delays_within_the_noise_change_nothing() {
+    let windows = |text: &str, native: bool, rtts: [u64; 8]| {
+        let native = native.then(|| compose(text).unwrap().congestion);
+        let is_native = native.is_some();
+        let setup = Setup::default().profile(|profile| {
+            profile.congestion = native.unwrap_or_else(|| profile.congestion.clone());
+        });
+        let mut peer = setup.active();
+        if !is_native {
+            attach(&mut peer, &format!("{}, poll=ack)", text.trim_end_matches(')')));
+        }
+        peer.write(250_000).drain();
+        rtts.map(|rtt| round(&mut peer, rtt))
+    };
+    for native in [false, true] {
+        let still = windows("nice(alpha=2)", native, [100; 8]);
+        assert_eq!(windows("nice(noise=60ms)", native, NICE.map(|(rtt, _)| rtt)), still);
+        assert!(still[7] > 20, "{still:?}");
+    }
+}
+
 /// After every acknowledgement of so many rounds, each of a round-trip time that is drawn: the window in use, and what left.
 fn each_acknowledgement(peer: &mut Peer, seed: u64, rounds: u32) -> Vec<(u64, Vec<(i64, i64)>)> {
     let mut random = Random::new(seed);

@@ -160,6 +160,7 @@ static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca
 		.gamma = constants.nice.gamma,
 		.fraction = constants.nice.fraction,
 		.threshold = constants.nice.threshold,
+		.noise = constants.nice.noise,
 	};
 	u64 before = flow->nice.closed_until;
 	u64 asked = nice_take(&flow->nice, &parameters, &event);

@@ -15,7 +15,7 @@
 // Windows are kept below this, so that products fit: four gigabytes.
 #define NICE_WIDEST 0xffffffffull
 
-// In millionths.
+// In millionths, and `noise` in nanoseconds.
 struct nice_parameters {
 	u64 on;
 	u64 alpha;
@@ -23,6 +23,8 @@ struct nice_parameters {
 	u64 gamma;
 	u64 fraction;
 	u64 threshold;
+	// A delay up to this shows no queue.
+	u64 noise;
 };
 
 // Sizes are in bytes, times in nanoseconds, positions count from the beginning.
@@ -203,7 +205,7 @@ static __always_inline void nice_count(struct nice *nice, const struct nice_para
 		nice->max_rtt = nice_max(nice->max_rtt, rtt);
 	}
 	u64 least = nice->min_rtt ? nice->min_rtt : rtt;
-	u64 late = least + nice_part(parameters->threshold, nice_max(nice->max_rtt, 2 * least) - least);
+	u64 late = least + nice_part(parameters->threshold, nice_max(nice->max_rtt, 2 * least) - least) + parameters->noise;
 	u64 bytes = nice_max(view->acked + view->sacked, 1);
 	nice->acked += bytes;
 	if (rtt > late && !alone)
@@ -249,8 +251,9 @@ static __always_inline void nice_end_round(struct nice *nice, const struct nice_
 	u64 window = nice_min(nice->window, view->cwnd), mss = view->mss;
 	int grows = 0, shrinks = 0;
 	if (rtt && view->base && !repairs) {
-		// Both are whole microseconds.
-		u64 late = rtt > view->base ? (rtt - view->base) / 1000 : 0;
+		// All are whole microseconds.
+		u64 base = view->base + parameters->noise;
+		u64 late = rtt > base ? (rtt - base) / 1000 : 0;
 		u64 queued = nice_min(window, NICE_WIDEST) * late / (rtt / 1000);
 		if (!nice->linear) {
 			if (!nice->doubling && queued > nice_part(parameters->gamma, mss))

@@ -100,7 +100,7 @@ pub(crate) const COUNTS: [&str; 7] =
     ["no_slot", "lost_records", "garbage", "refused", "sockets", "kicks", "events"];
 
 /// Bytes of the constants.
-const CONSTANTS: usize = 80;
+const CONSTANTS: usize = 32 + NICE_PARAMETERS;
 
 /// The constants of the program, that are set before it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,12 +132,16 @@ impl Constants {
     }
 }
 
-/// Nice's parameters (`struct nice_parameters`), in millionths.
-pub(crate) fn nice_bytes(nice: &Nice) -> [u8; 48] {
-    let mut out = [0; 48];
-    let Vegas { alpha, beta, gamma } = nice.vegas;
+/// The bytes of `struct nice_parameters`.
+pub(crate) const NICE_PARAMETERS: usize = 56;
+
+/// Nice's parameters (`struct nice_parameters`): shares in millionths, and a time in nanoseconds.
+pub(crate) fn nice_bytes(nice: &Nice) -> [u8; NICE_PARAMETERS] {
+    let mut out = [0; NICE_PARAMETERS];
+    let Vegas { alpha, beta, gamma, noise } = nice.vegas;
     let shares = [alpha, beta, gamma, nice.fraction, nice.threshold].map(Fraction::millionths);
-    for (place, word) in out.chunks_exact_mut(8).zip([1].into_iter().chain(shares)) {
+    let words = [1].into_iter().chain(shares).chain([noise.as_nanos()]);
+    for (place, word) in out.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_ne_bytes());
     }
     out

@@ -8,6 +8,7 @@ use crate::driving::Driving;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
+use crate::wake_event::sleep_for_any;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
 use std::io;
@@ -112,6 +113,12 @@ impl Driver {
         runtime.lock().watched.streams.insert(id, token);
     }
 
+    /// Ends that. Events that are noted already are still reported.
+    pub fn unwatch(&self, stream: &TcpStream) {
+        let (runtime, id) = stream.place();
+        runtime.lock().watched.forget(id);
+    }
+
     /// The same for a listener: it is reported when there is a connection to accept.
     pub fn watch_listener(&self, listener: &TcpListener, token: u64) {
         for (runtime, id) in listener.places() {
@@ -135,6 +142,24 @@ impl Driver {
     /// [`Driver::work`] sends, and reports the news.
     pub fn take_in(&mut self) {
         self.driving.take_in();
+    }
+
+    /// Sleeps until something has happened, for `limit` at most, and then does what there is to do: for a loop that waits for nothing else. Appends what
+    /// happened to the sockets. May return for no reason.
+    ///
+    /// A loop with descriptors of its own waits for all of them together, and calls [`Driver::work`].
+    pub fn wait(&mut self, limit: Option<Duration>, changes: &mut Vec<SocketReadiness>) {
+        let rest = self.rest();
+        let busy = rest == Some(Duration::ZERO);
+        if !busy {
+            let span = rest.into_iter().chain(limit).min();
+            let runtimes = self.driving.runtimes().iter();
+            let pairs: Vec<_> =
+                runtimes.map(|runtime| (runtime.wake_leader(), runtime.telling_fd())).collect();
+            sleep_for_any(&pairs, span.map(Into::into));
+        }
+        self.wake();
+        self.work(!busy, changes);
     }
 
     /// For how long the thread may sleep now: `None` is for ever. After a lot has arrived, it is not to sleep for a moment, as long as that pays: to be

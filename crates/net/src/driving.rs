@@ -8,6 +8,7 @@ use crate::roles::Leader;
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::waiting::{Awake, LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
+use crate::wake_event::DeviceFd;
 use std::io;
 use transom_tcp::time::{Duration, Instant};
 
@@ -159,6 +160,11 @@ impl Drop for Driving {
 }
 
 impl Runtime {
+    /// The descriptor that says so.
+    pub(crate) fn telling_fd(&self) -> Option<&DeviceFd> {
+        self.device_fd().filter(|_| !self.lock().has_failed())
+    }
+
     /// Whether a descriptor says that packets are there.
     fn tells(&self, inner: &Inner) -> bool {
         self.device_fd().is_some() && !inner.has_failed()

@@ -26,10 +26,7 @@ impl WakeEvent {
 
     /// Sleeps until a signal, or `device` has something, or `span` has passed. Returns whether a Unix signal interrupted the sleep.
     pub(crate) fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
-        let timeout = span.map(|span| Timespec {
-            tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
-        });
+        let timeout = span.map(timespec);
         let event = PollFd::new(&self.0, PollFlags::IN);
         let (outcome, signalled) = match device {
             Some(device) => {
@@ -47,6 +44,31 @@ impl WakeEvent {
             self.0.reset();
         }
         outcome == Err(Errno::INTR)
+    }
+}
+
+/// The same with several events and their devices.
+pub(crate) fn sleep_for_any(pairs: &[(&WakeEvent, Option<&DeviceFd>)], span: Option<Duration>) {
+    if let [(event, device)] = pairs {
+        event.sleep(*device, span);
+        return;
+    }
+    let events = pairs.iter().map(|(event, _)| PollFd::new(&event.0, PollFlags::IN));
+    let devices = pairs.iter().filter_map(|(_, device)| *device);
+    let mut fds: Vec<_> =
+        events.chain(devices.map(|device| PollFd::new(device, PollFlags::IN))).collect();
+    let _ = poll(&mut fds, span.map(timespec).as_ref());
+    for ((event, _), fd) in pairs.iter().zip(&fds) {
+        if fd.revents().contains(PollFlags::IN) {
+            event.0.reset();
+        }
+    }
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
     }
 }
 

@@ -1,32 +1,29 @@
-//! One connection: requests in, responses out, one after the other.
+//! One connection with a thread of its own: requests in, responses out, one after the other.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use transom_device::serving::Deadline;
 
-use super::request::{self, Request, Status};
-use super::response::{self, Body, Response};
-use super::{Log, Server};
+use super::Server;
+use super::heads::Heads;
+use super::request::{Request, Status};
+use super::response::{Body, Response};
 use crate::hash::read_some;
-use crate::output;
 use crate::socket::Socket;
 
-/// The longest request head that is read, in bytes.
-const MAX_HEAD: usize = 16 * 1024;
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
 /// A client that does not take a head, or a piece of a body, in this time is given up.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection that we close lingers for what the client still sends.
-const LINGER: Duration = Duration::from_secs(1);
+pub(super) const LINGER: Duration = Duration::from_secs(1);
 
 /// Answers the requests of one connection. Its errors are the client's business: they end the connection.
 pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
     let mut connection =
-        Connection { server, socket, peer, received: Vec::new(), piece: Vec::new() };
+        Connection { server, socket, peer, heads: Heads::default(), piece: Vec::new() };
     // Every response leaves in as few writes as it has pieces; there is nothing to be gathered.
     if socket.set_nodelay(true).is_ok() {
         // The client has gone, or is too slow: either way there is nobody to tell.
@@ -34,45 +31,56 @@ pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
     }
 }
 
+/// Goes on with a connection that the event loop has served until now: with this response, and the requests behind it.
+pub(super) fn go_on(
+    server: &Server,
+    socket: &Socket,
+    peer: SocketAddr,
+    heads: Heads,
+    response: Response,
+) {
+    let mut connection = Connection { server, socket, peer, heads, piece: Vec::new() };
+    // As above.
+    let _ = connection
+        .answer(response)
+        .and_then(|goes_on| if goes_on { connection.run() } else { Ok(()) });
+}
+
 struct Connection<'a> {
     server: &'a Server,
     socket: &'a Socket,
     peer: SocketAddr,
-    /// Bytes received after the last request.
-    received: Vec<u8>,
+    heads: Heads,
     piece: Vec<u8>,
 }
 
 impl Connection<'_> {
     fn run(&mut self) -> io::Result<()> {
         loop {
-            let response = match self.read_head()? {
-                None => return self.close(),
-                Some(Ok(request)) => response::respond(&self.server.root, request),
-                Some(Err(status)) => Response::error(status, true),
-            };
-            let keep_alive = response.keep_alive;
-            self.send(response)?;
-            if !keep_alive {
-                return self.close();
+            let Some(request) = self.read_head()? else { return self.close() };
+            let response = self.server.respond(request, self.peer);
+            if !self.answer(response)? {
+                return Ok(());
             }
         }
+    }
+
+    /// Sends a response. Returns whether the connection persists; otherwise it is closed.
+    fn answer(&mut self, response: Response) -> io::Result<bool> {
+        let keep_alive = response.keep_alive;
+        self.send(response)?;
+        if !keep_alive {
+            self.close()?;
+        }
+        Ok(keep_alive)
     }
 
     /// The next request; `None` when the client has no more, or takes too long.
     fn read_head(&mut self) -> io::Result<Option<Result<Request, Status>>> {
         let deadline = Instant::now() + self.server.idle_timeout;
         loop {
-            match request::parse(&self.received) {
-                Ok(Some((request, length))) => {
-                    self.received.drain(..length);
-                    return Ok(Some(Ok(request)));
-                }
-                Ok(None) if self.received.len() >= MAX_HEAD => {
-                    return Ok(Some(Err(Status::HeadTooLarge)));
-                }
-                Ok(None) => {}
-                Err(status) => return Ok(Some(Err(status))),
+            if let Some(request) = self.heads.next() {
+                return Ok(Some(request));
             }
             // One deadline for the whole head, or a byte now and then would keep the thread for ever.
             let left = deadline.saturating_duration_since(Instant::now());
@@ -81,11 +89,11 @@ impl Connection<'_> {
             }
             self.socket.set_read_timeout(Some(left))?;
             let mut piece = [0; 4096];
-            let room = piece.len().min(MAX_HEAD - self.received.len());
+            let room = piece.len().min(self.heads.room());
             let mut socket = self.socket;
             match read_some(&mut socket, &mut piece[..room]) {
                 Ok(0) => return Ok(None),
-                Ok(length) => self.received.extend_from_slice(&piece[..length]),
+                Ok(length) => self.heads.add(&piece[..length]),
                 Err(error) if timed_out(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -93,19 +101,13 @@ impl Connection<'_> {
     }
 
     fn send(&mut self, response: Response) -> io::Result<()> {
-        let totals = &self.server.totals;
-        totals.requests.fetch_add(1, Ordering::Relaxed);
-        if response.status.is_error() {
-            totals.errors.fetch_add(1, Ordering::Relaxed);
-        }
-        self.log(&response);
         // One deadline for each piece, however few bytes a client takes at a time.
         let write = |piece: &[u8]| Deadline::new(self.socket, WRITE_TIMEOUT).write_all(piece);
         let mut head = response.head();
         match response.body {
             Body::None => write(&head),
             Body::Bytes(bytes) => {
-                totals.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                self.server.count_bytes(bytes.len());
                 head.extend_from_slice(&bytes);
                 head.chunks(PIECE).try_for_each(write)
             }
@@ -121,7 +123,7 @@ impl Connection<'_> {
                     let place = self.piece.get_mut(start..).unwrap_or_default();
                     file.read_exact(place)?;
                     write(&self.piece)?;
-                    totals.bytes.fetch_add(wanted as u64, Ordering::Relaxed);
+                    self.server.count_bytes(wanted);
                     left -= wanted as u64;
                     start = 0;
                     if left == 0 {
@@ -130,25 +132,6 @@ impl Connection<'_> {
                 }
             }
         }
-    }
-
-    fn log(&self, response: &Response) {
-        let (method, target) = (&response.method, &response.target);
-        let (status, length) = (response.status.code(), response.length);
-        let line = match self.server.log {
-            Log::Nothing => return,
-            Log::Text => format!("{} \"{method} {target}\" {status} {length}", self.peer),
-            Log::Json => serde_json::json!({
-                "peer": self.peer.to_string(),
-                "method": method,
-                "target": target,
-                "status": status,
-                "length": length,
-            })
-            .to_string(),
-        };
-        // A log that nobody reads is no reason to stop serving.
-        let _ = output::line(line);
     }
 
     /// Ends our direction and takes what the client has still to say. To close at once would reset the connection if
@@ -174,6 +157,6 @@ impl Connection<'_> {
     }
 }
 
-fn timed_out(error: &io::Error) -> bool {
+pub(super) fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

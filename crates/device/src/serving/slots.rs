@@ -29,6 +29,13 @@ impl Slots {
         *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
         Slot(self.clone())
     }
+
+    /// Takes a place, if there is one.
+    pub fn try_take(&self) -> Option<Slot> {
+        let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.checked_sub(1)?;
+        Some(Slot(self.clone()))
+    }
 }
 
 impl Drop for Slot {

@@ -5,13 +5,13 @@ use std::path::Path;
 use transom_tcp::extension::{ExtensionChoice, ObservedLayers, Variable};
 
 use super::*;
-use crate::layout::{NO_SLOT, Opening, RECORD, RawEvent, nice_bytes};
+use crate::layout::{NICE_PARAMETERS, NO_SLOT, Opening, RECORD, RawEvent, nice_bytes};
 use crate::state::Known;
 
 /// Bytes of `struct nice`, and where the members of `struct trial` are.
 const NICE: usize = 144;
 const PARAMETERS: usize = NICE;
-const EVENT: usize = PARAMETERS + 48;
+const EVENT: usize = PARAMETERS + NICE_PARAMETERS;
 const ASKED: usize = EVENT + RECORD;
 const BEGINS: usize = ASKED + 8;
 const TRIAL: usize = BEGINS + 8;
@@ -232,7 +232,7 @@ fn the_kernel_program_decides_as_the_extension_does() {
         let (text, nice) = match seed % 3 {
             0 => ("nice(poll=ack)", Nice::default()),
             _ => {
-                let text = "nice(fraction=0.25, threshold=0.2, alpha=1, beta=3, gamma=2, poll=ack)";
+                let text = "nice(fraction=0.25, threshold=0.2, alpha=1, beta=3, gamma=2, noise=5ms, poll=ack)";
                 let mut arguments = transom_tcp::compose::Arguments::read(text).unwrap();
                 (text, Nice::read(&mut arguments).unwrap())
             }

@@ -137,7 +137,8 @@ impl Controller {
         }
         let min = self.min_rtt.unwrap_or(rtt);
         let span = (self.max_rtt.max(min.times(2)) - min).as_nanos();
-        let late = min + Duration::from_nanos(self.parameters.threshold.of(span));
+        let Nice { vegas, threshold, .. } = self.parameters;
+        let late = min + Duration::from_nanos(threshold.of(span)) + vegas.noise;
         let bytes = ack.acked.saturating_add(ack.sacked).max(1);
         self.acked = self.acked.saturating_add(bytes);
         if rtt > late && known {

@@ -12,6 +12,7 @@
 //!   sample changes nothing.
 //! - BaseRTT is the least round-trip time of the connection.
 //! - Vegas's retransmission mechanism belongs to loss recovery, and is not here. A loss halves the window, as RFC 5681 has it.
+//! - `noise` is subtracted from each delay, and is none by default. On paths of microseconds a scheduler delays packets by more than any queue.
 //! - The window grows only when it was what held the sender back, and never shrinks below two segments.
 
 use super::arithmetic::mul_div;
@@ -36,12 +37,14 @@ pub struct Vegas {
     pub beta: Fraction,
     /// With more, slow start ends.
     pub gamma: Fraction,
+    /// A delay up to this shows no queue. Whole microseconds, a second at most.
+    pub noise: Duration,
 }
 
 impl Default for Vegas {
     fn default() -> Self {
         let segments = |n: u64| Fraction::from_millionths(n * 1_000_000);
-        Vegas { alpha: segments(2), beta: segments(4), gamma: segments(1) }
+        Vegas { alpha: segments(2), beta: segments(4), gamma: segments(1), noise: Duration::ZERO }
     }
 }
 
@@ -57,17 +60,22 @@ impl Vegas {
     /// Takes the parameters.
     ///
     /// # Errors
-    /// [`ArgumentError`] for what is no number, and for an alpha above beta.
+    /// [`ArgumentError`] for what is no number, for an alpha above beta, and for a noise of more than a second or of parts of a microsecond.
     pub fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
         let default = Vegas::default();
         let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
         let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
         let gamma = arguments.fraction("gamma")?.unwrap_or(default.gamma);
+        let noise = arguments.duration("noise")?.unwrap_or(default.noise);
         if alpha > beta {
             let reason = format_args!("alpha is at most beta, not {alpha} with beta = {beta}");
             return Err(arguments.impossible(reason));
         }
-        Ok(Vegas { alpha, beta, gamma })
+        if noise > Duration::from_secs(1) || !noise.as_nanos().is_multiple_of(1000) {
+            let reason = format_args!("noise is whole microseconds, a second at most, not {noise}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(Vegas { alpha, beta, gamma, noise })
     }
 
     /// Writes those that differ.
@@ -76,6 +84,7 @@ impl Vegas {
         text.parameter("alpha", self.alpha, self.alpha == default.alpha)
             .parameter("beta", self.beta, self.beta == default.beta)
             .parameter("gamma", self.gamma, self.gamma == default.gamma)
+            .parameter("noise", self.noise, self.noise == default.noise)
     }
 }
 
@@ -132,8 +141,9 @@ impl Controller {
         if ack.recovering {
             return Verdict::Stay;
         }
-        let queued = mul_div(window.cwnd, (rtt - base).as_nanos(), rtt.as_nanos());
-        let Vegas { alpha, beta, gamma } = self.parameters;
+        let Vegas { alpha, beta, gamma, noise } = self.parameters;
+        let late = rtt - base - noise;
+        let queued = mul_div(window.cwnd, late.as_nanos(), rtt.as_nanos());
         let segment = window.segment();
         if !self.linear {
             if !self.doubling && queued > gamma.of(segment) {

@@ -45,6 +45,23 @@ fn the_threshold() {
     assert_eq!(trace.window.cwnd, 11_000);
 }
 
+/// With 10 ms of noise 120 ms are no delay, and 121 are. At 120 ms 21 segments keep 21·10/120 = 1.75 in queues, and Vegas lets the window grow.
+#[test]
+fn noise_is_no_delay() {
+    for (rtt, after) in [(120, 22_000), (121, 10_500)] {
+        let vegas = Vegas { noise: ms(10), ..Vegas::default() };
+        let mut trace =
+            Trace::avoiding(&CongestionChoice::new(Nice { vegas, ..Nice::default() }), 42);
+        trace.ack(1, ms(100), false);
+        trace.ack(1, ms(200), false);
+        trace.loss();
+        for i in 0..10 {
+            trace.ack(1000, ms(rtt), i == 9);
+        }
+        assert_eq!(trace.window.cwnd, after, "{rtt} ms");
+    }
+}
+
 /// From four segments, with all that can be seen delayed: 2, 1. Then two are tried, and one segment takes 2, 4, 8, 16, 32, 48, 48 round trips of 200
 /// ms: 1000 bytes in 0.4 s are 2500 bytes per second. Then back, without queues.
 #[test]

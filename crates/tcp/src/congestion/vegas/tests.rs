@@ -94,7 +94,7 @@ fn losses() {
     let windows = trace.rounds(9, ms(100));
     assert_eq!(windows, [1000, 2000, 2000, 4000, 4000, 8000, 8000, 10_000, 11_000]);
     let one = Fraction::from_millionths(1_000_000);
-    let strict = Vegas { alpha: one, beta: one, gamma: one };
+    let strict = Vegas { alpha: one, beta: one, gamma: one, noise: Duration::ZERO };
     let mut trace = Trace::avoiding(&CongestionChoice::new(strict), 8);
     trace.ack(1, ms(100), false);
     trace.loss();
@@ -115,8 +115,34 @@ fn an_undo_resumes_slow_start() {
     assert_eq!(trace.rounds(2, ms(100)), [20_000, 40_000]);
 }
 
+/// 25 ms of each delay are noise, with 40 segments. At 125 ms nothing is left: one more. At 130 ms 40·5/130 = 1.538: one more. At 135 ms 40·10/135 =
+/// 2.963: stay. At 140 ms 40·15/140 = 4.286: one less.
+#[test]
+fn noise_is_no_queue() {
+    for (rtt, after) in [(125, 41_000), (130, 41_000), (135, 40_000), (140, 39_000)] {
+        let vegas = Vegas { noise: ms(25), ..Vegas::default() };
+        let mut trace = Trace::avoiding(&CongestionChoice::new(vegas), 80);
+        trace.ack(1, ms(100), false);
+        trace.loss();
+        trace.round(ms(rtt));
+        assert_eq!(trace.window.cwnd, after, "{rtt} ms");
+    }
+}
+
+#[test]
+fn noise_has_bounds() {
+    let read = |text| Vegas::read(&mut Arguments::read(text).unwrap());
+    assert_eq!(read("vegas(noise=200us)").unwrap().noise, Duration::from_micros(200));
+    for text in ["vegas(noise=1001ms)", "vegas(noise=1500ns)", "vegas(noise=x)"] {
+        let error = read(text).map(|read| read.to_string()).unwrap_err().to_string();
+        assert!(error.contains("noise"), "{text}: {error}");
+    }
+}
+
 #[test]
 fn texts() {
+    let noise = Duration::from_micros(200);
+    assert_eq!(Vegas { noise, ..Vegas::default() }.to_string(), "vegas(noise=200us)");
     assert_eq!(Vegas::default().to_string(), "vegas");
     let alpha = Fraction::from_millionths(1_500_000);
     assert_eq!(Vegas { alpha, ..Vegas::default() }.to_string(), "vegas(alpha=1.5)");
