@@ -216,8 +216,21 @@ pub fn routed_tun(veth: &Veth, offload: TunOffload) -> anyhow::Result<Tun> {
 /// # Errors
 /// When the system refuses namespaces or there is no TUN.
 pub fn tun(offload: TunOffload, mtu: u16) -> anyhow::Result<(KernelEnd, Tun)> {
+    tun_with_queues(1, offload, mtu)
+}
+
+/// The same with so many queues.
+///
+/// # Errors
+/// As [`tun`].
+pub fn tun_with_queues(
+    queues: usize,
+    offload: TunOffload,
+    mtu: u16,
+) -> anyhow::Result<(KernelEnd, Tun)> {
     let namespace = namespace()?;
-    let builder = Tun::builder().offload(offload).mtu(mtu).address("192.0.2.1/24".parse()?);
+    let builder = Tun::builder().queues(queues).offload(offload).mtu(mtu);
+    let builder = builder.address("192.0.2.1/24".parse()?);
     let tun = namespace.run(|| builder.open())?.context("opening a TUN device")?;
     Ok((KernelEnd { namespace, address: KERNEL }, tun))
 }
@@ -237,7 +250,20 @@ impl TransomPath {
     /// # Errors
     /// As [`tun`], and when the runtime does not start.
     pub fn new(offload: TunOffload, profile: Profile, busy_poll: Duration) -> anyhow::Result<Self> {
-        let (kernel, tun) = tun(offload, 1500)?;
+        Self::with_shards(1, offload, profile, busy_poll)
+    }
+
+    /// The same with several shards, each with a queue of the device.
+    ///
+    /// # Errors
+    /// As [`TransomPath::new`].
+    pub fn with_shards(
+        shards: usize,
+        offload: TunOffload,
+        profile: Profile,
+        busy_poll: Duration,
+    ) -> anyhow::Result<Self> {
+        let (kernel, tun) = tun_with_queues(shards, offload, 1500)?;
         let stack = Stack::builder()
             .profile(profile)
             .busy_poll(busy_poll)

@@ -60,8 +60,8 @@ impl Path {
         Ok(Path { connect: Box::new(connect), listener })
     }
 
-    fn transom(offload: TunOffload) -> anyhow::Result<Self> {
-        let path = TransomPath::new(offload, Profile::classic(), Duration::ZERO)?;
+    fn transom(shards: usize, offload: TunOffload) -> anyhow::Result<Self> {
+        let path = TransomPath::with_shards(shards, offload, Profile::classic(), Duration::ZERO)?;
         let listener = path.kernel.listen(PORT)?;
         let connect = move || {
             let stream = path.connect(path.kernel.at(PORT))?;
@@ -150,13 +150,15 @@ fn bulk(
 
 const KERNEL: &str = "kernel";
 const TRANSOM: &str = "Transom";
+const SHARDS: &str = "Transom, two shards";
 const PLAIN: &str = "Transom, no offload";
 
-fn paths() -> anyhow::Result<[(&'static str, Rc<Path>); 3]> {
+fn paths() -> anyhow::Result<[(&'static str, Rc<Path>); 4]> {
     Ok([
         (KERNEL, Rc::new(Path::kernel()?)),
-        (TRANSOM, Rc::new(Path::transom(TunOffload::Segmentation)?)),
-        (PLAIN, Rc::new(Path::transom(TunOffload::None)?)),
+        (TRANSOM, Rc::new(Path::transom(1, TunOffload::Segmentation)?)),
+        (SHARDS, Rc::new(Path::transom(2, TunOffload::Segmentation)?)),
+        (PLAIN, Rc::new(Path::transom(1, TunOffload::None)?)),
     ])
 }
 

@@ -72,7 +72,8 @@ impl Vegas {
             return Err(arguments.impossible(reason));
         }
         if noise > Duration::from_secs(1) || !noise.as_nanos().is_multiple_of(1000) {
-            let reason = format_args!("noise is whole microseconds, a second at most, not {noise}");
+            let reason =
+                format_args!("noise is whole microseconds, a second at most, not {noise:?}");
             return Err(arguments.impossible(reason));
         }
         Ok(Vegas { alpha, beta, gamma, noise })
@@ -81,10 +82,11 @@ impl Vegas {
     /// Writes those that differ.
     pub(super) fn write<'a, 'f>(&self, text: ChoiceText<'a, 'f>) -> ChoiceText<'a, 'f> {
         let default = Vegas::default();
+        let noise = format_args!("{}us", self.noise.as_nanos() / 1000);
         text.parameter("alpha", self.alpha, self.alpha == default.alpha)
             .parameter("beta", self.beta, self.beta == default.beta)
             .parameter("gamma", self.gamma, self.gamma == default.gamma)
-            .parameter("noise", self.noise, self.noise == default.noise)
+            .parameter("noise", noise, self.noise == default.noise)
     }
 }
 
