@@ -65,7 +65,12 @@ pub(super) fn details(row: &Row) -> Vec<String> {
     let time = |value: Option<u64>| value.map_or_else(|| "-".into(), milliseconds);
     let mut lines = vec![
         format!("{}, {}  {} → {}", row.source.name(), row.source.tcp(), row.local, row.remote),
-        format!("{} {}, {}", row.state, row.phase, row.congestion),
+        [&row.state, &row.phase, &row.congestion]
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
         format!(
             "cwnd {}, ssthresh {}, in flight {}",
             Bytes(row.cwnd),
@@ -98,9 +103,14 @@ pub(super) fn details(row: &Row) -> Vec<String> {
     }
     for limit in &row.limits {
         let asked = limit.asked.as_deref().unwrap_or("nothing");
+        // The greatest value of a variable stands for none.
+        let [own, used] = [limit.own, limit.used].map(|value| match value >> 63 {
+            0 => value.to_string(),
+            _ => "no limit".to_owned(),
+        });
         lines.push(format!(
-            "  {}: own {}, asked {asked}, used {}, decided by {}",
-            limit.variable, limit.own, limit.used, limit.by
+            "  {}: own {own}, asked {asked}, used {used}, decided by {}",
+            limit.variable, limit.by
         ));
     }
     lines.extend(row.departed.iter().map(|departed| format!("  not attached: {departed}")));
