@@ -4,6 +4,7 @@
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
 # need them say SKIPPED. With rustup it adds the target that shows what does without std, and the source of std. The tests of Python and of the
 # engines have a virtual environment in the target directory, which pip fills. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
+# shellcheck disable=SC2317 # `step` calls functions by their names
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -12,7 +13,7 @@ install_packages() {
     local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
         valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
         redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static
-        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl"
+        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl shellcheck:shellcheck"
     for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
@@ -60,26 +61,38 @@ listed() {
         echo "$file is in no test program: list it in $crate/tests/all.rs"
         status=1
     done
-    return $status
+    return "$status"
 }
 step "test programs" listed
 step "formatting" cargo fmt --all --check
+shell_scripts() {
+    local file scripts=()
+    for file in test.sh .ci/* crates/*/bpf/*.sh packaging/*; do
+        head -n 1 "$file" | grep -qE '^#!.*\b(ba)?sh$' && scripts+=("$file")
+    done
+    shellcheck "${scripts[@]}"
+}
+if command -v shellcheck >/dev/null; then
+    step "shell scripts" shell_scripts
+else
+    echo "SKIPPED: the checks of shell scripts (shellcheck is not installed)" | tee -a "$log"
+fi
 if command -v python3 >/dev/null; then
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
 else
     echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"
 fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
-full=(--features transom/full,transom-net/metrics,transom-net/tracing)
+full=(--features "transom/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
 # The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-kernel]=bpf [transom-net]=bpf,broker,metrics,tracing,xdp)
+declare -A alone=([transom-broker]=daemon [transom-device]="bpf,xdp" [transom-kernel]=bpf [transom-net]="bpf,broker,metrics,tracing,xdp")
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
-    full=(--features transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing)
+    full=(--features "transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing")
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)
-    alone=([transom-net]=broker,metrics,tracing)
+    alone=([transom-net]="broker,metrics,tracing")
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
@@ -115,10 +128,10 @@ here=$(pwd)
 target=${CARGO_TARGET_DIR:-$here/target}
 venv=$target/python-venv
 make_venv() {
-    [ -x "$venv/bin/pytest" ] || echo "Installing with pip into $venv: packages that the tests of Python and of the engines need" >&2
+    [ -x "$venv/bin/mypy" ] || echo "Installing with pip into $venv: packages that the tests of Python and of the engines need" >&2
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
     timeout 600 "$venv/bin/pip" install --quiet --disable-pip-version-check \
-        hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel 'maturin>=1.7,<2'
+        hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel mypy 'maturin>=1.7,<2'
 }
 can_python=
 if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
@@ -132,6 +145,20 @@ else
     can_python=1
     export TRANSOM_PYTHON=$venv/bin/python
 fi
+# As a user installs it, into an environment that has nothing else, and then with the packages that take its tables.
+python_package() {
+    local clean=$target/python-clean
+    # Quick to build; a wheel that is given away is built as a release.
+    export CARGO_TARGET_DIR=$target/python-build MATURIN_PEP517_ARGS="--profile dev"
+    python3 -m venv --clear "$clean" &&
+        "$clean/bin/pip" install --quiet --disable-pip-version-check ./python &&
+        "$clean/bin/python" -c 'import transom; print("transom for Python", transom.VERSION)' &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python
+}
+if [ -n "$can_python" ]; then
+    step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
+    step "package, Python" python_package
+fi
 # Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
@@ -143,6 +170,7 @@ tests() {
     # Programs in C link libtransom as it is installed, without what the features of other crates need: see "tests, C".
     cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads" 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
+    # shellcheck disable=SC2016 # the backquotes are cargo's
     mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
     if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
         status=0
@@ -177,27 +205,28 @@ fi
 # The commands that are different in a light build, and how it keeps results.
 step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::who features:: live:: watch::
-# As a user installs it, into an environment that has nothing else, and then with the packages that take its tables.
-python_package() {
+python_tests() {
     set -o pipefail
-    local clean=$target/python-clean
-    # Quick to build; a wheel that is given away is built as a release.
-    export CARGO_TARGET_DIR=$target/python-build MATURIN_PEP517_ARGS="--profile dev"
-    python3 -m venv --clear "$clean" &&
-        "$clean/bin/pip" install --quiet --disable-pip-version-check ./python &&
-        "$clean/bin/python" -c 'import transom; print("transom for Python", transom.VERSION)' &&
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python &&
-        TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |
-            tee "$log.pytest" || return 1
+    TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |
+        tee "$log.pytest" || return 1
     # The counts below are of lines like this.
     sed -nE 's/^([0-9]+) passed.*/test result: ok. \1 passed; 0 failed; 0 ignored/p' "$log.pytest"
     rm -f "$log.pytest"
 }
+# The stubs and the code of the package, and whether the stubs say what the native part has.
+python_types() {
+    "$venv/bin/mypy" --strict --cache-dir "$target/mypy" python/transom &&
+        "$venv/bin/stubtest" --concise transom._transom
+}
 if [ -n "$can_python" ]; then
     # The step before has built the light command.
     light_command=$target/debug/transom
-    step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
-    step "tests, Python" python_package
+    step "tests, Python" python_tests
+    if [ -x "$venv/bin/stubtest" ]; then
+        step "types, Python" python_types
+    else
+        echo "SKIPPED: the types of the Python package (mypy is not in $venv)" | tee -a "$log"
+    fi
 fi
 # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
 step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"

@@ -3,6 +3,9 @@
 //! A stored run is not repeated by the program that made it. The version in the manifest does not change with every change of the code,
 //! and whoever changes the protocol to see what happens must not be shown what happened before. So the identity of the program is the
 //! hash of the sources that runs are made of, and of the versions of the libraries. It is the same wherever the same sources are built.
+//!
+//! A package that was published is built without the workspace: beside it are packages of anybody. Nobody changes it to see what happens, so there it is
+//! the hash of this package alone, which names the versions of the others.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -15,18 +18,26 @@ fn main() -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let crates = own.join("..");
     let mut roots = Vec::new();
-    for entry in sorted(&crates)? {
+    // A published package has a directory that is named after its version.
+    let is_workspace = own.ends_with("crates/lab") && crates.join("tcp/Cargo.toml").is_file();
+    let (base, entries) = match is_workspace {
+        true => (&crates, sorted(&crates)?),
+        false => (&own, vec![own.clone()]),
+    };
+    for entry in entries {
         let apart = entry.file_name().is_some_and(|name| APART.iter().any(|apart| name == *apart));
         if entry.join("Cargo.toml").is_file() && !apart {
             roots.push(entry.join("src"));
             roots.push(entry.join("Cargo.toml"));
         }
     }
-    roots.push(crates.join("../Cargo.lock"));
+    if is_workspace {
+        roots.push(crates.join("../Cargo.lock"));
+    }
     let mut hasher = Sha256::new();
     for root in roots {
         println!("cargo::rerun-if-changed={}", root.display());
-        add(&root, &crates, &mut hasher)?;
+        add(&root, base, &mut hasher)?;
     }
     println!("cargo::rerun-if-changed=build.rs");
     let digest: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -70,6 +70,11 @@ def test_errors_are_those_of_sockets(hosts):
         transom.Stack(transom.memory_devices()[0], "10.0.0.1")
     with pytest.raises(ValueError):
         transom.Stack("no:such")
+    # Whatever is missing is named, with what helps.
+    with pytest.raises(OSError, match="the broker"):
+        transom.Stack("shared:/nonexistent/socket")
+    with pytest.raises(OSError, match="lo.*--features xdp|AF_XDP"):
+        transom.Stack("xdp:lo", "192.0.2.1/24")
     with pytest.raises(ValueError):
         transom.Stack(transom.memory_devices()[0], "10.0.0.1/24", tcp="no-such-unit")
     listener = far.listen(FAR, 7)

@@ -3,15 +3,36 @@
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, final
+
+__all__ = [
+    "Ack",
+    "Event",
+    "Listener",
+    "MemoryDevice",
+    "Plot",
+    "Results",
+    "Run",
+    "Scenario",
+    "Stack",
+    "Stream",
+    "Table",
+    "VERSION",
+    "View",
+    "Window",
+    "__version__",
+    "memory_devices",
+]
 
 __version__: str
 VERSION: str
 
+@final
 class MemoryDevice: ...
 
 def memory_devices() -> tuple[MemoryDevice, MemoryDevice]: ...
 
+@final
 class Stack:
     def __new__(
         cls,
@@ -33,6 +54,7 @@ class Stack:
         self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None: ...
 
+@final
 class Stream:
     def recv(self, size: int) -> bytes: ...
     def send(self, data: Union[bytes, bytearray, memoryview]) -> int: ...
@@ -54,6 +76,7 @@ class Stream:
         self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None: ...
 
+@final
 class Listener:
     def accept(self) -> tuple[Stream, tuple[str, int]]: ...
     def settimeout(self, seconds: Optional[float]) -> None: ...
@@ -66,6 +89,7 @@ class Listener:
         self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None: ...
 
+@final
 class Event:
     now: float
     kinds: list[str]
@@ -74,6 +98,7 @@ class Event:
     rtt: Optional[float]
     ecn_echo: bool
 
+@final
 class View:
     now: float
     mss: int
@@ -95,6 +120,7 @@ class View:
     lost: int
     delivery_rate: Optional[int]
 
+@final
 class Window:
     cwnd: int
     cwnd_cnt: int
@@ -102,6 +128,7 @@ class Window:
     mss: int
     def additive_increase(self, acked: int, per_segment: int) -> None: ...
 
+@final
 class Ack:
     now: float
     acked: int
@@ -115,6 +142,7 @@ class Ack:
     in_flight: int
     ecn_echo: bool
 
+@final
 class Table:
     @property
     def name(self) -> str: ...
@@ -125,6 +153,7 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
 
+@final
 class Scenario:
     @staticmethod
     def load(path: Union[str, os.PathLike[str]], form: Optional[str] = None) -> Scenario: ...
@@ -149,6 +178,7 @@ class Scenario:
         progress: Optional[Callable[[float], Any]] = None,
     ) -> Run: ...
 
+@final
 class Run:
     @property
     def point(self) -> int: ...
@@ -177,11 +207,13 @@ class Run:
     def to_html(self) -> str: ...
     def _repr_html_(self) -> str: ...
 
+@final
 class Plot:
     title: str
     svg: str
     def _repr_svg_(self) -> str: ...
 
+@final
 class Results:
     def __new__(
         cls, directory: Union[str, os.PathLike[str]], scenario: Scenario, seeds: Optional[Sequence[int]] = None

@@ -149,7 +149,10 @@ pub(crate) fn remove(fd: i32) -> Option<Arc<Entry>> {
 /// Closes all sockets and waits until what was written has arrived.
 fn at_exit() {
     let Some(registry) = write().take() else { return };
+    registry.stacks.values().for_each(|stack| stack.hide());
     for entry in registry.entries.into_values().filter(|entry| entry.is_ours()) {
+        // Its stack may be closed, and then lives as long as the socket.
+        entry.stack.hide();
         entry.descriptor.give_back();
         let _ = Driven(&entry.stack).close_at_once(entry.key);
         // Calls of other threads may still have it; they find that it is closed.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_device::interface::IpPrefix;
+use transom_live::{StatusSocket, place};
 use transom_net::Stack;
 use transom_net::raw::{HeldPort, HostEvent, HostWait, RawHost};
 use transom_sockets::errno::{EINVAL, Errno, Result};
@@ -22,6 +23,8 @@ use transom_tcp::time::{Duration, Instant};
 pub(crate) struct OpenStack {
     pub(crate) raw: RawHost,
     pub(crate) books: Arc<Books>,
+    /// Where `transom top` asks for its connections, if the environment asks for that.
+    status: Mutex<Option<StatusSocket>>,
 }
 
 /// What is known of a stack's sockets. Its locks are taken in this order, and after the host's.
@@ -60,6 +63,7 @@ impl OpenStack {
         }
         let stack = signals::without_signals(|| builder.device(wish.device))
             .map_err(|error| explained(&error))?;
+        let status = place::is_asked_for().then(|| show(&stack)).flatten();
         let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
         let watch = Watch::new().map_err(|error| explained(&error))?;
         let books = Books {
@@ -67,7 +71,12 @@ impl OpenStack {
             table: Mutex::default(),
             watched: AtomicBool::new(false),
         };
-        Ok(Arc::new(OpenStack { raw, books: Arc::new(books) }))
+        Ok(Arc::new(OpenStack { raw, books: Arc::new(books), status: Mutex::new(status) }))
+    }
+
+    /// Shows its connections to nobody any more.
+    pub(crate) fn hide(&self) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -102,6 +111,14 @@ impl Books {
         let mut nothing = |_: &mut Host| ();
         call(&mut Sockets::new(host, &mut self.table(), now, &mut nothing))
     }
+}
+
+/// Shows the connections to this user. That it cannot is no reason not to start.
+fn show(stack: &Stack) -> Option<StatusSocket> {
+    let opened = signals::without_signals(|| StatusSocket::open(stack));
+    opened
+        .map_err(|error| explain(format!("cannot show the connections (TRANSOM_STATUS): {error}")))
+        .ok()
 }
 
 fn prefix_of(word: &str) -> Option<IpPrefix> {

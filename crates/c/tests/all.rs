@@ -5,4 +5,5 @@ mod c_programs;
 mod header;
 mod install;
 mod ported;
+mod status;
 mod support;

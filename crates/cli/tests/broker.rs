@@ -152,6 +152,54 @@ wait $serving; cat said
     assert_eq!(said, "whole\nlistening\nserved\n");
 }
 
+/// The package for Python, as `./test.sh` has installed it for `TRANSOM_PYTHON`.
+#[test]
+fn a_python_program_on_the_hosts_address() {
+    let python = std::env::var_os("TRANSOM_PYTHON").unwrap_or_default();
+    let find = "import pathlib, transom; print(pathlib.Path(transom.__file__).parent)";
+    let found = Command::new(&python).args(["-c", find]).output();
+    let Some(found) = found.ok().filter(|found| found.status.success()) else {
+        eprintln!("SKIPPED: `shared` under Python takes TRANSOM_PYTHON, with the package transom");
+        return;
+    };
+    let package = String::from_utf8(found.stdout).unwrap();
+    let Some(said) = script(&format!(
+        r#"
+# Where an ordinary user can read it.
+mkdir lib && cp -r {} lib/ && chmod -R a+rX lib && mkdir -m 777 open
+P3="$U env PYTHONPATH=$PWD/lib PYTHONDONTWRITEBYTECODE=1 {} -c"
+$P python3 -m http.server -d www 80 >/dev/null 2>&1 & background="$background $!"
+until curl -s -m 5 -o /dev/null http://192.0.2.2/; do sleep 0.05; done
+$P3 '
+import transom
+with transom.Stack("shared:socket") as stack, stack.connect("192.0.2.2", 80, timeout=60) as stream:
+    stream.settimeout(60)
+    stream.sendall(b"GET /file HTTP/1.0\r\n\r\n")
+    got = bytearray()
+    while data := stream.recv(1 << 16):
+        got += data
+    open("open/copy", "wb").write(got.split(b"\r\n\r\n", 1)[1])
+    print("from", stream.getsockname()[0])
+'
+cmp open/copy www/file && echo whole
+# The policy is the broker's.
+$P3 '
+import transom
+with transom.Stack("shared:socket") as stack:
+    try:
+        stack.listen("192.0.2.1", 9000)
+    except PermissionError as error:
+        print("refused:", error.errno)
+'
+"#,
+        package.trim(),
+        python.to_string_lossy()
+    )) else {
+        return;
+    };
+    assert!(said.starts_with("from 192.0.2.1\nwhole\nrefused"), "{said}");
+}
+
 #[test]
 fn without_a_broker_the_reason_is_given() {
     let directory = tempfile::tempdir().unwrap();

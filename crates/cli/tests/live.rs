@@ -34,6 +34,12 @@ fn connections_of_the_kernel_are_chosen_by_a_filter() {
         (row["source"]["kind"].as_str(), row["send_rate"].as_u64()),
         (Some("kernel"), Some(0))
     );
+    // One is this process'; nobody has accepted the other.
+    assert_eq!(row["source"]["processes"][0]["pid"], std::process::id());
+    let mine = format!("process {} and sport = :{}", std::process::id(), here.port());
+    let table = run(top.into_iter().chain([&*mine])).success().text();
+    assert!(table.contains(&format!("[{}]", std::process::id())), "{table}");
+    assert!(table.contains("  kernel  "), "{table}");
     assert!(row["at"].as_f64().unwrap() > 1e9 && row["cwnd"].as_u64().unwrap() > 0, "{row}");
     // The words of a filter may be several arguments.
     let port = format!(":{}", here.port());
@@ -89,6 +95,26 @@ fn both_ends_of_a_connection_are_seen() {
     assert!(see(&[], "0").iter().all(|row| row["source"]["kind"] == "kernel"));
 }
 
+/// The connection of a program that knows nothing of Transom. At the other end is the kernel's, of another program.
+#[test]
+fn the_connections_of_an_unmodified_program_are_seen() {
+    if !crate::exec::available(&["bash", "python3"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"
+        mkdir -m 700 run; export XDG_RUNTIME_DIR=$PWD/run TRANSOM_STATUS=1
+        python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 & listening 8000
+        $T bash -c 'exec 3<>/dev/tcp/10.9.0.1/8000
+            exec "$TRANSOM" top --once --json --interval 200ms "state established"'"#;
+    let rows = rows(&crate::exec::inside(directory.path(), script).success().text());
+    let of = |kind: &str| rows.iter().find(|row| row["source"]["kind"] == kind);
+    let (ours, theirs) = (of("transom").expect("Transom's"), of("kernel").expect("the kernel's"));
+    assert_eq!(ours["source"]["name"], "transom");
+    assert_eq!(ours["remote"], "10.9.0.1:8000");
+    assert_eq!(theirs["source"]["processes"][0]["name"], "python3");
+}
+
 #[cfg(feature = "web")]
 mod page {
     use std::io::{BufRead, BufReader, Read, Write};
@@ -96,11 +122,13 @@ mod page {
 
     use tempfile::TempDir;
     use transom_device::memory::{MemoryConfig, pair};
+    use transom_device::namespace::Namespace;
     use transom_live::StatusSocket;
     use transom_net::{Profile, Stack, TcpStream};
 
     use super::*;
     use crate::browser::Browser;
+    use crate::support::{finish, installed};
 
     /// `transom dash`, ended at the end.
     struct Dash(Child);
@@ -112,9 +140,9 @@ mod page {
         }
     }
 
-    fn dash(runtime: &TempDir) -> (Dash, String) {
+    fn dash(runtime: &TempDir, source: &str) -> (Dash, String) {
         let mut child = Command::new(transom())
-            .args(["dash", "--source", "transom", "--interval", "200ms"])
+            .args(["dash", "--source", source, "--interval", "200ms"])
             .env("XDG_RUNTIME_DIR", runtime.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -152,12 +180,83 @@ mod page {
         return drawn;
     })";
 
+    /// Servers and clients, of Transom and of the kernel, in this directory and network, until the input ends.
+    const TRAFFIC: &str = r#"
+        export XDG_RUNTIME_DIR=$PWD TRANSOM_STATUS=1
+        ip address add 192.0.2.10/32 dev lo; mkdir www; truncate -s 4G www/big
+        python3 -m http.server 80 --directory www --bind 192.0.2.10 >/dev/null 2>&1 &
+        $1 exec --extension 'rate-cap(rate=1500kB)' -- python3 -m http.server 80 --directory www >/dev/null 2>&1 &
+        until curl -s -m 5 -o /dev/null http://192.0.2.10/ && curl -s -m 5 -o /dev/null http://10.9.0.2/; do sleep 0.1; done
+        # A long way, where the kernel can do that.
+        tc qdisc add dev transom0 root netem delay 20ms 4ms 2>/dev/null
+        for rate in 200k 1M 5M; do curl -s -o /dev/null --limit-rate $rate http://192.0.2.10/big & done
+        for rate in 300k 700k 9M 9M; do curl -s -o /dev/null --limit-rate $rate http://10.9.0.2/big & done
+        echo begun
+        read -r _
+        kill $(jobs -p)
+        wait"#;
+
+    /// Both kinds of connections with their processes, and one of them chosen.
+    #[test]
+    fn connections_of_transom_and_of_the_kernel_in_a_browser() {
+        if !lab() || !["bash", "curl", "ip", "python3"].iter().all(|name| installed(name)) {
+            return;
+        }
+        let Ok(namespace) = Namespace::new() else {
+            eprintln!("SKIPPED: no network of our own here");
+            return;
+        };
+        let Some(mut browser) = namespace.run(Browser::start).unwrap() else { return };
+        let runtime = tempfile::tempdir().unwrap();
+        let mut traffic = Command::new("bash");
+        traffic.args(["-c", TRAFFIC, "bash"]).arg(transom()).current_dir(runtime.path());
+        traffic.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut traffic = namespace.spawn(&mut traffic).unwrap();
+        let mut begun = String::new();
+        let output = traffic.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut begun).unwrap();
+        assert_eq!(begun, "begun\n");
+        let (_dash, url) = namespace.run(|| dash(&runtime, "all")).unwrap();
+        browser.resize(1400, 860);
+        browser.open(&url);
+        // All but the page's own.
+        browser.evaluate(
+            "document.getElementById('filter').value = 'state established and not src 127.0.0.0/8', \
+             document.getElementById('choice').requestSubmit()",
+        );
+        let line = |parts: &str| {
+            format!(
+                "[...document.querySelectorAll('.line')].find((line) => \
+                 [{parts}].every((part) => line.textContent.includes(part)))"
+            )
+        };
+        for parts in
+            ["'python3[', 'kernel'", "'curl[', 'kernel'", "'transom[', 'Transom', 'rate-cap'"]
+        {
+            browser.wait_for(&format!("Boolean({})", line(parts)));
+        }
+        browser
+            .wait_for("document.getElementById('state').textContent.startsWith('14 connections')");
+        browser.evaluate(&format!("{}.click()", line("'Transom', 'rate-cap'")));
+        browser.wait_for("document.getElementById('details').textContent.includes('pacing_rate')");
+        let seconds = if std::env::var_os("TRANSOM_SCREENSHOTS").is_some() { 20 } else { 1 };
+        std::thread::sleep(std::time::Duration::from_secs(seconds));
+        let drawn = browser.evaluate(DRAWN);
+        assert_eq!(drawn.as_array().unwrap().len(), 3);
+        browser.screenshot("dash-1400");
+        browser.prefer("dark");
+        browser.screenshot("dash-dark");
+        assert_eq!(browser.complaints, Vec::<String>::new());
+        drop(traffic.stdin.take());
+        finish(traffic);
+    }
+
     #[test]
     fn ten_thousand_connections_in_a_browser() {
         let Some(mut browser) = Browser::start() else { return };
         let runtime = tempfile::tempdir().unwrap();
         let (_socket, mut connections) = connections(&runtime, 10_000);
-        let (_dash, url) = dash(&runtime);
+        let (_dash, url) = dash(&runtime, "transom");
         browser.open(&url);
         browser.wait_for(
             "document.getElementById('state').textContent.startsWith('10000 connections')",
@@ -207,10 +306,7 @@ mod page {
         for points in drawn.as_array().unwrap() {
             assert!(points.as_u64().unwrap() > 500, "{drawn}");
         }
-        browser.screenshot("dash-1280");
-        browser.prefer("dark");
-        browser.screenshot("dash-dark");
-        browser.prefer("light");
+        browser.screenshot("dash-many");
         // Text that is no filter is said to be none, and changes nothing.
         browser.evaluate(
             "document.getElementById('filter').value = 'state open', document.getElementById('choice').requestSubmit()",
@@ -223,9 +319,9 @@ mod page {
         connections.swap_remove(4321);
         browser.wait_for(&format!("{lines} === 0"));
         // Sorting by another column.
-        browser.evaluate("document.querySelectorAll('#heads button')[7].click()");
+        browser.evaluate("document.querySelectorAll('#heads button')[8].click()");
         assert_eq!(
-            browser.evaluate("document.querySelectorAll('#heads button')[7].textContent"),
+            browser.evaluate("document.querySelectorAll('#heads button')[8].textContent"),
             "RTT ms ▼"
         );
         assert_eq!(browser.complaints, Vec::<String>::new());

@@ -35,6 +35,8 @@ pub struct TcpSocket {
     pub cookie: u64,
     /// The user who has it; 0 in TIME-WAIT, when nobody has it any more.
     pub user: u32,
+    /// The inode by which `/proc/PID/fd` names it; 0 if no process has it, not yet or not any more.
+    pub inode: u32,
     /// Whether it is for IPv6 only; known of sockets without a connection.
     pub only_v6: bool,
     /// The TCP state.
@@ -160,7 +162,7 @@ impl ClosedSockets {
 
 /// A `struct inet_diag_msg` and its attributes.
 fn parse(message: &[u8]) -> Option<TcpSocket> {
-    let InetResponseHeader { state, socket_id, uid, .. } =
+    let InetResponseHeader { state, socket_id, uid, inode, .. } =
         InetResponseHeader::parse(message).ok()?;
     let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
     let mut socket = TcpSocket {
@@ -168,6 +170,7 @@ fn parse(message: &[u8]) -> Option<TcpSocket> {
         remote: address(socket_id.destination_address, socket_id.destination_port),
         cookie: u64::from_ne_bytes(socket_id.cookie),
         user: uid,
+        inode,
         only_v6: false,
         state: KernelTcpState(state),
         congestion: None,

@@ -1,5 +1,6 @@
 //! Asking at a status socket. The process behind it may be broken or hostile.
 
+use crate::owners::name_of;
 use crate::protocol::{
     End, Head, LONGEST_ANSWER, LONGEST_LINE, MOST_ROWS, PATIENCE, QUESTION, Refusal, VERSION,
 };
@@ -7,7 +8,6 @@ use crate::row::{Row, Source, clean};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
-use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -58,10 +58,7 @@ pub fn ask(path: &Path) -> Result<Vec<Row>, AskError> {
     }
     let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or_default();
     // The name that the kernel gives, and not one that the process claims.
-    let mut name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.truncate(name.trim_end().len());
-    clean(&mut name);
-    let source = Source::Transom { pid, name };
+    let source = Source::Transom { pid, name: name_of(Path::new("/proc"), pid) };
     let mut stream = Deadline::new(&stream, PATIENCE);
     stream.write_all(format!("{QUESTION}\n").as_bytes())?;
     let mut lines =

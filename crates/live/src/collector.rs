@@ -2,6 +2,7 @@
 
 use crate::client::{AskError, ask};
 use crate::kernel::{self, Times};
+use crate::owners::Owners;
 use crate::place;
 use crate::row::Row;
 use std::collections::HashMap;
@@ -52,6 +53,7 @@ pub struct Collector {
     sources: Sources,
     directory: PathBuf,
     diag: Option<Diag>,
+    owners: Owners,
     before: HashMap<String, Before>,
     looked: Option<Instant>,
     look: u64,
@@ -71,6 +73,7 @@ impl Collector {
             sources,
             directory: directory.to_owned(),
             diag: None,
+            owners: Owners::new(Path::new("/proc")),
             before: HashMap::new(),
             looked: None,
             look: 0,
@@ -149,9 +152,10 @@ impl Collector {
                 return snapshot.troubles.push(format!("the kernel: {error}"));
             }
         };
+        self.owners.refresh(sockets.iter().map(|socket| socket.inode), Instant::now());
         let first = snapshot.rows.len();
         for socket in &sockets {
-            let mut row = kernel::row(socket);
+            let mut row = kernel::row(socket, self.owners.of(socket.inode));
             if let Some(info) = &socket.info {
                 let before = self.before.get(&row.key).map_or(Times::default(), |seen| seen.times);
                 kernel::limited_by(info, before).clone_into(&mut row.limited_by);
@@ -249,7 +253,11 @@ mod tests {
         assert_eq!(snapshot.troubles, Vec::<String>::new());
         let rows = snapshot.rows;
         let found = rows.iter().find(|row| row.local == here && row.remote == there).unwrap();
-        assert_eq!((found.state.as_str(), found.source.name().as_str()), ("established", "kernel"));
+        assert_eq!((found.state.as_str(), found.source.tcp()), ("established", "kernel"));
+        // The peer is of this process, too; nobody has accepted it, so that no process has it yet.
+        let peer = rows.iter().find(|row| row.local == there && row.remote == here).unwrap();
+        assert!(found.source.is_of(&std::process::id().to_string()), "{:?}", found.source);
+        assert_eq!(peer.source.name(), "-");
         assert!(found.cwnd > 0 && found.mss > 0 && !found.congestion.is_empty(), "{found:?}");
         assert_eq!(found.limited_by, "application");
         let again = collector.look().rows;

@@ -6,8 +6,10 @@ use std::cmp::{Ordering, Reverse};
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// The process, or the kernel.
+    /// The process.
     Process,
+    /// The TCP: Transom's or the kernel's.
+    Tcp,
     /// The own end.
     Local,
     /// The other end.
@@ -32,8 +34,9 @@ pub enum Column {
 
 impl Column {
     /// All of them, from the left to the right.
-    pub const ALL: [Column; 11] = [
+    pub const ALL: [Column; 12] = [
         Column::Process,
+        Column::Tcp,
         Column::Local,
         Column::Remote,
         Column::State,
@@ -50,6 +53,7 @@ impl Column {
     pub const fn name(self) -> &'static str {
         match self {
             Column::Process => "process",
+            Column::Tcp => "tcp",
             Column::Local => "local",
             Column::Remote => "remote",
             Column::State => "state",
@@ -73,6 +77,7 @@ impl Column {
         let window = |row: &Row| row.cwnd_limit().map_or(row.cwnd, |limit| limit.used);
         match self {
             Column::Process => a.source.name().cmp(&b.source.name()),
+            Column::Tcp => a.source.tcp().cmp(b.source.tcp()),
             Column::Local => a.local.cmp(&b.local),
             Column::Remote => a.remote.cmp(&b.remote),
             Column::State => a.state.cmp(&b.state),

@@ -184,10 +184,7 @@ impl Node {
             Node::State(states) => states.contains(&row.state.as_str()),
             Node::Port(end, operator, port) => operator.holds(end.of(row).port(), *port),
             Node::Host(end, equal, host) => host.is(end.of(row)) == *equal,
-            Node::Process(wanted) => match &row.source {
-                Source::Transom { pid, name } => name == wanted || pid.to_string() == *wanted,
-                Source::Kernel { .. } => false,
-            },
+            Node::Process(wanted) => row.source.is_of(wanted),
             Node::Limit(wanted) => row.limited_by == *wanted,
             Node::Extension(None) => !row.layers.is_empty(),
             Node::Extension(Some(wanted)) => row.layers.iter().any(|layer| layer == wanted),

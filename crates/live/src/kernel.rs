@@ -1,19 +1,19 @@
 //! The kernel's connections, by `sock_diag`, and what extensions do to them.
 
-use crate::row::{Row, Source};
+use crate::row::{Process, Row, Source};
 use transom_device::diag::TcpSocket;
 use transom_device::kernel_tcp::KernelTcpInfo;
 use transom_tcp::time::Duration;
 
-/// A socket of the kernel's as a row.
-pub(crate) fn row(socket: &TcpSocket) -> Row {
+/// A socket of the kernel's, which these processes have, as a row.
+pub(crate) fn row(socket: &TcpSocket, processes: &[Process]) -> Row {
     let info = socket.info.as_ref();
     let number = |value: fn(&KernelTcpInfo) -> u64| info.map_or(0, value);
     let micros = |time: Duration| time.as_micros();
     let state = socket.state.name();
     Row {
         key: format!("k{:x}", socket.cookie),
-        source: Source::Kernel { user: socket.user },
+        source: Source::Kernel { user: socket.user, processes: processes.to_vec() },
         local: socket.local,
         remote: socket.remote,
         state: state.map_or_else(|| format!("state-{}", socket.state.0), str::to_owned),

@@ -24,7 +24,19 @@ pub enum Source {
     Kernel {
         /// The user who has the socket.
         user: u32,
+        /// The processes that have it, by their numbers: as many as this user may see, and no more than sixteen.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        processes: Vec<Process>,
     },
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel has it.
+    pub name: String,
 }
 
 /// A connection at one moment. Sizes are in bytes, and rates in bytes per second.
@@ -129,15 +141,38 @@ pub struct Limit {
 }
 
 fn nowhere() -> Source {
-    Source::Kernel { user: 0 }
+    Source::Kernel { user: 0, processes: Vec::new() }
 }
 
 impl Source {
-    /// In one word.
+    /// The TCP in one word.
+    pub const fn tcp(&self) -> &'static str {
+        match self {
+            Source::Transom { .. } => "Transom",
+            Source::Kernel { .. } => "kernel",
+        }
+    }
+
+    /// The process in one word: `name[pid]`, with `+N` if N others have the socket too; `-` if it is not known.
     pub fn name(&self) -> String {
         match self {
             Source::Transom { pid, name } => format!("{name}[{pid}]"),
-            Source::Kernel { .. } => "kernel".to_owned(),
+            Source::Kernel { processes, .. } => match processes.as_slice() {
+                [] => "-".to_owned(),
+                [Process { pid, name }] => format!("{name}[{pid}]"),
+                [Process { pid, name }, others @ ..] => format!("{name}[{pid}]+{}", others.len()),
+            },
+        }
+    }
+
+    /// Whether a process with this name or number has the connection.
+    pub fn is_of(&self, wanted: &str) -> bool {
+        let is = |pid: u32, name: &str| name == wanted || wanted.parse() == Ok(pid);
+        match self {
+            Source::Transom { pid, name } => is(*pid, name),
+            Source::Kernel { processes, .. } => {
+                processes.iter().any(|process| is(process.pid, &process.name))
+            }
         }
     }
 }

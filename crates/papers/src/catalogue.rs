@@ -22,7 +22,7 @@ macro_rules! experiments {
         &[$(Experiment {
             id: $id,
             file: concat!("papers/", $id, ".toml"),
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/", $id, ".toml")),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/papers/", $id, ".toml")),
         }),*]
     };
 }

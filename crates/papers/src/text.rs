@@ -288,7 +288,7 @@ macro_rules! pages {
         &[$((
             concat!($paper, "/", $figure),
             include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"), "/../../papers/pages/", $paper, "-", $figure, ".toml"
+                env!("CARGO_MANIFEST_DIR"), "/papers/pages/", $paper, "-", $figure, ".toml"
             )),
         )),*]
     };

@@ -13,7 +13,11 @@
   };
   const bytes = (value) => (value == null ? dash : scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]));
   const milliseconds = (micros) => (micros == null ? dash : (micros / 1000).toFixed(3));
-  const process = ({ source }) => (source.kind === "transom" ? `${source.name}[${source.pid}]` : "kernel");
+  const tcp = ({ source }) => (source.kind === "transom" ? "Transom" : "kernel");
+  const process = ({ source }) => {
+    const [first, ...others] = source.kind === "transom" ? [source] : source.processes ?? [];
+    return first ? `${first.name}[${first.pid}]${others.length ? `+${others.length}` : ""}` : dash;
+  };
   // The greatest value of a variable stands for none.
   const amount = (value) => value >= 2 ** 63 ? "no limit" : String(value);
   const cwndLimit = (row) => row.limits.find((limit) => limit.variable === "cwnd");
@@ -22,6 +26,7 @@
   // Each column: its name, the text of a cell, the value that it is sorted by, and whether it is a number.
   const COLUMNS = [
     ["Process", process, process],
+    ["TCP", tcp, tcp],
     ["Local", (row) => row.local, (row) => row.local],
     ["Remote", (row) => row.remote, (row) => row.remote],
     ["State", (row) => row.state, (row) => row.state],
@@ -36,7 +41,7 @@
 
   const rows = new Map();
   let order = [];
-  let sort = 4, reverse = false;
+  let sort = 5, reverse = false;
   let chosen = null, course = null, plots = [];
   let events = null, drawn = false;
   // How many lines were made, for whoever wants to know whether only those in sight are.
@@ -135,7 +140,7 @@
     const row = rows.get(chosen);
     const place = byId("details");
     if (!row) { place.replaceChildren(element("p", "This connection is gone, or the filter leaves it out.")); return; }
-    const parts = [element("h3", `${process(row)}  ${row.local} → ${row.remote}`)];
+    const parts = [element("h3", `${process(row)}, ${tcp(row)}  ${row.local} → ${row.remote}`)];
     parts.push(grid([
       ["State", [row.state, row.phase, row.congestion].filter(Boolean).join(", "), "RTT", `${milliseconds(row.rtt_us)} ms, least ${milliseconds(row.min_rtt_us)} ms, timeout ${milliseconds(row.rto_us)} ms`],
       ["cwnd", `${bytes(row.cwnd)}, ssthresh ${bytes(row.ssthresh)}, in flight ${bytes(row.in_flight)}`, "Losses", `${row.retransmitted} sent again, ${bytes(row.lost)} lost, ${row.timeouts} timeouts`],

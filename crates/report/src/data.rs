@@ -24,6 +24,8 @@ pub struct ReportData {
     pub blocks: Vec<Block>,
     /// The charts, in groups that share a time axis.
     pub sections: Vec<Section>,
+    /// The parts after the charts.
+    pub after: Vec<Block>,
     /// Notes for the reader, as free text.
     pub notes: Vec<String>,
     /// The command that produces this run again.

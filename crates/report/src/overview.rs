@@ -77,7 +77,6 @@ impl Overview {
         blocks.extend(self.failed().map(Block::Table));
         blocks.push(Block::Table(self.all()));
         blocks.extend(heat::maps(self, &measured).into_iter().map(Block::Drawing));
-        blocks.extend(measured.iter().map(|one| Block::Table(self.numbers(one))));
         let (done, planned, seeds) = (self.runs.len(), self.planned, self.seeds.len());
         let counted = |count: usize, what: &str| {
             format!("{count} {what}{}", if count == 1 { "" } else { "s" })
@@ -100,6 +99,8 @@ impl Overview {
             verdict: self.verdict(),
             blocks,
             sections: charts::sections(self, &measured),
+            // The charts show what these tables have exactly.
+            after: measured.iter().map(|one| Block::Table(self.numbers(one))).collect(),
             command: self.command.clone(),
             command_note: format!("With transom {}.", self.version),
             ..ReportData::default()
@@ -209,8 +210,10 @@ impl Overview {
         let mut table = Table::new(title, &["point#"]);
         let settings = self.points.first().map(|point| point.settings.as_slice());
         let paths = settings.unwrap_or_default().iter().map(|setting| setting.path.as_str());
-        let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#", "band", ""];
-        for text in paths.chain(head) {
+        let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#"];
+        let banded = measured.points.values().any(|here| !here.bounds.is_empty());
+        let bands = ["band", ""].into_iter().filter(|_| banded);
+        for text in paths.chain(head).chain(bands) {
             let (text, number) = match text.strip_suffix('#') {
                 Some(text) => (text, true),
                 None => (text, false),
@@ -228,15 +231,17 @@ impl Overview {
             let half_width = summary.half_width;
             row.push(half_width.map_or("–".into(), |half| short_as(half, summary.mean)).into());
             row.extend([summary.min, summary.median, summary.max].map(|one| short(one).into()));
-            row.push(here.bounds.clone().into());
-            row.push(match here.passed {
-                _ if here.bounds.is_empty() => Cell::default(),
-                passed if passed == here.judged => Cell::default().verdict(true),
-                passed => {
-                    let failed = here.judged - passed;
-                    Cell::from(format!("{failed} of {}", here.judged)).verdict(false)
-                }
-            });
+            if banded {
+                row.push(here.bounds.clone().into());
+                row.push(match here.passed {
+                    _ if here.bounds.is_empty() => Cell::default(),
+                    passed if passed == here.judged => Cell::default().verdict(true),
+                    passed => {
+                        let failed = here.judged - passed;
+                        Cell::from(format!("{failed} of {}", here.judged)).verdict(false)
+                    }
+                });
+            }
             table.rows.push(row);
         }
         table

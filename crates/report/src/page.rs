@@ -63,13 +63,15 @@ pub(super) fn above(data: &ReportData) -> String {
         put!(page, "<p class=\"verdict {class}\">{}</p>\n", escape(&verdict.text));
     }
     table::summary(&mut page, data);
-    for block in &data.blocks {
-        match block {
-            Block::Drawing(drawing) => draw(&mut page, drawing),
-            Block::Table(table) => table::table(&mut page, table),
-        }
-    }
+    data.blocks.iter().for_each(|block| put_block(&mut page, block));
     page
+}
+
+fn put_block(page: &mut String, block: &Block) {
+    match block {
+        Block::Drawing(drawing) => draw(page, drawing),
+        Block::Table(table) => table::table(page, table),
+    }
 }
 
 fn draw(page: &mut String, drawing: &Drawing) {
@@ -124,6 +126,7 @@ fn put_section(page: &mut String, number: usize, section: &Section) {
 /// The part below the charts.
 pub(super) fn below(data: &ReportData) -> String {
     let mut page = String::new();
+    data.after.iter().for_each(|block| put_block(&mut page, block));
     if !data.notes.is_empty() {
         page.push_str("<h2>Notes</h2>\n<ul>\n");
         for note in &data.notes {

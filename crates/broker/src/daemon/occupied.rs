@@ -57,6 +57,7 @@ mod tests {
             remote: "0.0.0.0:0".parse().unwrap(),
             cookie,
             user,
+            inode: 0,
             only_v6: false,
             state,
             congestion: None,

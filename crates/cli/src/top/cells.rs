@@ -8,6 +8,7 @@ use crate::units::Bytes;
 pub(super) const fn title(column: Column) -> &'static str {
     match column {
         Column::Process => "Process",
+        Column::Tcp => "TCP",
         Column::Local => "Local",
         Column::Remote => "Remote",
         Column::State => "State",
@@ -34,6 +35,7 @@ pub(super) fn cell(row: &Row, column: Column) -> String {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     match column {
         Column::Process => row.source.name(),
+        Column::Tcp => row.source.tcp().to_owned(),
         Column::Local => row.local.to_string(),
         Column::Remote => row.remote.to_string(),
         Column::State => row.state.clone(),
@@ -62,8 +64,13 @@ pub(super) fn details(row: &Row) -> Vec<String> {
     let bytes = |value: Option<u64>| value.map_or_else(|| "-".into(), |n| Bytes(n).to_string());
     let time = |value: Option<u64>| value.map_or_else(|| "-".into(), milliseconds);
     let mut lines = vec![
-        format!("{}  {} → {}", row.source.name(), row.local, row.remote),
-        format!("{} {}, {}", row.state, row.phase, row.congestion),
+        format!("{}, {}  {} → {}", row.source.name(), row.source.tcp(), row.local, row.remote),
+        [&row.state, &row.phase, &row.congestion]
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
         format!(
             "cwnd {}, ssthresh {}, in flight {}",
             Bytes(row.cwnd),
@@ -96,9 +103,14 @@ pub(super) fn details(row: &Row) -> Vec<String> {
     }
     for limit in &row.limits {
         let asked = limit.asked.as_deref().unwrap_or("nothing");
+        // The greatest value of a variable stands for none.
+        let [own, used] = [limit.own, limit.used].map(|value| match value >> 63 {
+            0 => value.to_string(),
+            _ => "no limit".to_owned(),
+        });
         lines.push(format!(
-            "  {}: own {}, asked {asked}, used {}, decided by {}",
-            limit.variable, limit.own, limit.used, limit.by
+            "  {}: own {own}, asked {asked}, used {used}, decided by {}",
+            limit.variable, limit.by
         ));
     }
     lines.extend(row.departed.iter().map(|departed| format!("  not attached: {departed}")));

@@ -296,6 +296,7 @@ impl View {
 fn width(column: Column) -> Constraint {
     match column {
         Column::Process => Constraint::Length(18),
+        Column::Tcp => Constraint::Length(7),
         Column::Local | Column::Remote => Constraint::Length(22),
         Column::State => Constraint::Length(12),
         Column::Send | Column::Receive | Column::Cwnd => Constraint::Length(11),

@@ -33,7 +33,7 @@ end() { kill "$1"; wait "$1"; }
 const BOTH: [&str; 2] = ["", "T=\"$TRANSOM exec --extension nice --\"\n"];
 
 /// Whether a network of one's own can be had, and these programs are there.
-fn available(programs: &[&str]) -> bool {
+pub(crate) fn available(programs: &[&str]) -> bool {
     let tools = ["ip", "ss", "unshare", "curl"];
     if !tools.iter().chain(programs).all(|program| installed(program)) {
         return false;
@@ -51,7 +51,7 @@ fn available(programs: &[&str]) -> bool {
 
 /// Runs a script in a network of its own. All that it starts ends with it.
 #[track_caller]
-fn inside(directory: &Path, script: &str) -> Ended {
+pub(crate) fn inside(directory: &Path, script: &str) -> Ended {
     let child = Command::new("unshare")
         .args(["-rnpf", "--kill-child", "--mount-proc", "sh", "-c"])
         .arg(format!("{PROLOGUE}{script}"))

@@ -18,8 +18,10 @@ use transom_sim::measure::{FlowSample, LinkSample, SenderSample, SentSample, Win
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 
+mod arrays;
 mod merging;
 mod round_trip;
+mod tasks;
 
 const SHARED: &str = r#"
 [scenario]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::row::Process;
 use crate::row::tests::row;
 
 fn chooses(filter: &str, row: &Row) -> bool {
@@ -59,6 +60,14 @@ fn connections_are_chosen_as_ss_does() {
     ] {
         assert!(!chooses(filter, &web), "{filter}");
     }
+    let processes = [(3, "sshd"), (7, "sh")];
+    let processes = processes.map(|(pid, name)| Process { pid, name: name.into() }).to_vec();
+    web.source = Source::Kernel { user: 0, processes };
+    assert_eq!(web.source.name(), "sshd[3]+1");
+    for filter in ["process sshd", "process sh and kernel", "process 7", "process = 3"] {
+        assert!(chooses(filter, &web), "{filter}");
+    }
+    assert!(!chooses("process 33 or process ssh", &web));
     let six = row(7, 1, "[2001:db8::1]:22", "[::ffff:10.0.0.1]:9");
     for filter in [
         "src 2001:db8::/32",

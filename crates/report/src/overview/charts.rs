@@ -55,6 +55,11 @@ fn named<'a>(group: &[&'a Measured]) -> (String, Vec<(&'a Measured, String)>) {
     }
 }
 
+/// The label of the vertical axis, and its unit.
+fn vertical<'a>(group: &[&'a Measured]) -> (&'a str, &'a str) {
+    group.first().map_or(("", ""), |one| (&one.measure, one.unit))
+}
+
 /// A curve, before it has a colour.
 struct Curve {
     name: String,
@@ -100,9 +105,9 @@ fn over_seeds(overview: &Overview, group: &[&Measured]) -> Vec<Chart> {
             links: values.iter().map(|(point, seed, _)| page(*point, *seed)).collect(),
         }
     };
-    let unit = group.first().map_or("", |one| one.unit);
+    let (label, unit) = vertical(group);
     split(&title, named.iter().map(curve).collect(), |title| {
-        Chart::new(title, "value", unit).caption("A point for each run; a click on it leads there.")
+        Chart::new(title, label, unit).caption("A point for each run; a click on it leads there.")
     })
 }
 
@@ -134,14 +139,14 @@ fn over_sweep(overview: &Overview, axis: &Axis, group: &[&Measured]) -> Vec<Char
             links: curve.points.into_iter().map(|(.., page)| page.unwrap_or_default()).collect(),
         }
     };
-    let unit = group.first().map_or("", |one| one.unit);
+    let (label, unit) = vertical(group);
     split(&title, curves.into_iter().map(series).collect(), |title| {
         if has_intervals {
-            Chart::new(title, "mean over the seeds", unit).caption(
-                "The band around a curve is the mean's 95 % confidence interval over the seeds (Student's t). A click on a point leads to its first run.",
+            Chart::new(title, label, unit).caption(
+                "Means over the seeds. The band around a curve is the mean's 95 % confidence interval over the seeds (Student's t). A click on a point leads to its first run.",
             )
         } else {
-            Chart::new(title, "value", unit).caption("A click on a point leads to its run.")
+            Chart::new(title, label, unit).caption("A click on a point leads to its run.")
         }
     })
 }

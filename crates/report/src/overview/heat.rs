@@ -13,9 +13,9 @@ const LEAST: usize = 3;
 const MOST: usize = 30;
 /// As many measures have maps.
 const MOST_MAPS: usize = 12;
-/// The size of a field, and the room above the fields.
+/// The size of a field, and the room above the fields: for the title, and for what the rows are.
 const FIELD: (f64, f64) = (66.0, 34.0);
-const TOP: f64 = 44.0;
+const TOP: f64 = 60.0;
 /// How dark the least and the greatest value are.
 const SHADES: (f64, f64) = (0.06, 0.62);
 
@@ -81,7 +81,7 @@ fn map(
         return None;
     }
     let widest = rows.iter().map(|place| text_width(&place.text, 11.0)).fold(0.0, f64::max);
-    let left = 44.0 + widest.min(220.0);
+    let left = 28.0 + widest.min(220.0);
     let (width, height) = (columns.len() as f64 * FIELD.0, rows.len() as f64 * FIELD.1);
     let mut svg = Svg::new((left + width + 16.0).max(320.0), TOP + height + 48.0);
     let unit =
@@ -120,7 +120,8 @@ fn map(
     }
     let middle = left + width / 2.0;
     svg.text("small muted", (middle, TOP + height + 34.0), Anchor::Middle, label(across));
-    svg.upright("small muted", (20.0, TOP + height / 2.0), label(up));
+    // Upright beside a few rows it would be longer than they are high.
+    svg.text("small muted", (16.0, TOP - 12.0), Anchor::Start, label(up));
     let (low, high) = (short(least), short(most));
     let about = format!("{} over {} and {}", measured.label, label(across), label(up));
     Some(Drawing {

@@ -17,6 +17,8 @@ const MOST_EACH: usize = 4;
 pub(super) struct Measured {
     /// What it is and of what: "goodput (sum) of bulk1, bulk2: ltcp".
     pub(super) label: String,
+    /// What it is, for an axis: "goodput (sum)".
+    pub(super) measure: String,
     /// What it is; measures of flows with the same text share a chart.
     pub(super) chart: String,
     /// Of what, as the name of a curve; empty if the chart is about nothing else.
@@ -47,12 +49,12 @@ impl Measured {
         for run in runs {
             for judgement in &run.judgements {
                 for (part, value) in parts(judgement, &run.profiles) {
-                    let Part { label, chart, curve } = part;
+                    let Part { label, measure, chart, curve } = part;
                     let (factor, unit) = scale(judgement.band.unit());
                     let found = all.iter().position(|one| one.label == label && one.unit == unit);
                     let number = found.unwrap_or_else(|| {
                         let points = BTreeMap::new();
-                        all.push(Measured { label, chart, curve, unit, points });
+                        all.push(Measured { label, measure, chart, curve, unit, points });
                         all.len() - 1
                     });
                     let Some(measured) = all.get_mut(number) else { continue };
@@ -72,13 +74,15 @@ impl Measured {
 /// What a value is; see [`Measured`].
 struct Part {
     label: String,
+    measure: String,
     chart: String,
     curve: String,
 }
 
 impl Part {
     fn of(band: &Band, profiles: &BTreeMap<Name, String>) -> Part {
-        let (mut chart, mut curve) = (labels::measure(band), labels::subject(band));
+        let measure = labels::measure(band);
+        let (mut chart, mut curve) = (measure.clone(), labels::subject(band));
         let mut known = band.quantity.flows.iter().map(|flow| profiles.get(flow));
         if let Some(Some(first)) = known.next()
             && known.all(|one| one == Some(first))
@@ -87,14 +91,15 @@ impl Part {
         }
         if band.quantity.link.is_some() {
             chart += &format!(" of {}", std::mem::take(&mut curve));
-            return Part { label: chart.clone(), chart, curve };
+            return Part { label: chart.clone(), measure, chart, curve };
         }
-        Part { label: format!("{chart} of {curve}"), chart, curve }
+        Part { label: format!("{chart} of {curve}"), measure, chart, curve }
     }
 
     fn relative(self, to: &str) -> Part {
-        let Part { label, chart, curve } = self;
-        Part { label: label + to, chart: chart + to, curve }
+        let Part { label, measure, chart, curve } = self;
+        let measure = format!("{measure}, relative");
+        Part { label: label + to, measure, chart: chart + to, curve }
     }
 }
 
@@ -127,9 +132,10 @@ fn parts(judgement: &Judgement, profiles: &BTreeMap<Name, String>) -> Vec<(Part,
         }
         _ => {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            let Part { label, chart, curve } = part(band);
-            let (label, chart) = (format!("mean {label}"), format!("mean {chart}"));
-            vec![(Part { label, chart, curve }, mean)]
+            let Part { label, measure, chart, curve } = part(band);
+            let [label, measure, chart] =
+                [label, measure, chart].map(|text| format!("mean {text}"));
+            vec![(Part { label, measure, chart, curve }, mean)]
         }
     }
 }

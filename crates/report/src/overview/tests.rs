@@ -74,8 +74,8 @@ fn overview(points: Vec<Point>, runs: Vec<RunOfSweep>) -> Overview {
 }
 
 fn tables(data: &ReportData) -> Vec<&Table> {
-    data.blocks
-        .iter()
+    let blocks = data.blocks.iter().chain(&data.after);
+    blocks
         .filter_map(|block| match block {
             Block::Table(table) => Some(table),
             Block::Drawing(_) => None,
@@ -136,6 +136,12 @@ fn points_have_means_and_how_sure_they_are() {
         section.across,
         HorizontalAxis::Number { label: "link.delay (ms)".into(), logarithmic: false }
     );
+    let axis = &section.charts[0].axis;
+    assert_eq!((axis.label.as_str(), axis.unit.as_str()), ("goodput (sum)", "Mbit/s"));
+    // Charts come before the tables of numbers.
+    let page = crate::render(&data);
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place("<h2>Over link.delay</h2>") < place("<h2>timeouts of bulk1</h2>"));
     let series = &section.charts[0].series[0];
     assert_eq!(series.points, [(10.0, 7.0), (20.0, 7.5)]);
     assert!((series.spread[0].0 - (7.0 - 2.4842)).abs() < 1e-3, "{:?}", series.spread[0]);
@@ -267,6 +273,9 @@ fn two_swept_values_are_a_map_whose_fields_lead_to_runs() {
     let (first, last) = (place("href=\"1-1/report.html\""), place("href=\"9-1/report.html\""));
     assert!(first.0 < last.0 && first.1 > last.1, "{first:?} {last:?}");
     assert_eq!((first.2, last.2), (0.06, 0.62));
+    // The names of the axes, with their units; the vertical one is no longer than there is room for.
+    assert!(svg.contains(">delay (ms)</text>") && svg.contains(">rate (Mbit/s)</text>"), "{svg}");
+    assert!(!svg.contains("rotate("), "{svg}");
     // Two values are better seen as curves.
     let points = two_settings(&["1ms", "5ms", "9ms"], &["1Mbit/s", "2Mbit/s"]);
     let runs = (1..=6).map(|point| run(point, 1, point as f64)).collect();

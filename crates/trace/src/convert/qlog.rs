@@ -13,13 +13,15 @@ const SEPARATOR: u8 = 0x1e;
 /// The names of our events; docs/formats.md lists them. A URI of one's own must not look like one of the registry.
 const EVENTS: &str = "urn:x-transom:qlog:events:tcp:1";
 const NAMESPACE: &str = "tcp:";
+/// What the schema had before `file_schema`, up to version 0.4. qvis refuses a file without these, or with another version.
+const OLDER: [(&str, &str); 2] = [("qlog_version", "0.3"), ("qlog_format", "JSON-SEQ")];
 
 pub(super) fn write(log: &Log) -> Vec<u8> {
     let mut reference = json!({ "clock_type": "monotonic", "epoch": "unknown" });
     if let (true, Some(object)) = (log.origin > 0, reference.as_object_mut()) {
         object.insert("wall_clock_time".into(), rfc3339(log.origin).into());
     }
-    let head = json!({
+    let mut head = json!({
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",
         "title": "An event log of Transom",
@@ -33,6 +35,9 @@ pub(super) fn write(log: &Log) -> Vec<u8> {
             },
         },
     });
+    if let Some(head) = head.as_object_mut() {
+        head.extend(OLDER.map(|(key, value)| (key.to_owned(), value.into())));
+    }
     let mut bytes = Vec::new();
     let mut text = |value: String| {
         bytes.push(SEPARATOR);

@@ -218,7 +218,18 @@ fn lines_and_qlog_are_as_documented() {
     let head: serde_json::Value = serde_json::from_str(texts[1]).unwrap();
     assert_eq!(head["file_schema"], "urn:ietf:params:qlog:file:sequential");
     assert_eq!(head["serialization_format"], "application/qlog+json-seq");
+    // The schema wants these at the beginning, in the first 256 bytes, and qvis the older two.
+    for key in ["file_schema", "serialization_format", "qlog_version", "qlog_format"] {
+        assert!(text.find(key).is_some_and(|place| place < 256), "{key}");
+    }
+    assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
+    assert_eq!(head["trace"]["vantage_point"]["type"], "unknown");
     let reference = &head["trace"]["common_fields"]["reference_time"];
+    // Of a monotonic clock the schema takes no other epoch.
+    assert_eq!(
+        (&reference["clock_type"], &reference["epoch"]),
+        (&"monotonic".into(), &"unknown".into())
+    );
     assert_eq!(reference["wall_clock_time"], "1970-01-01T00:00:10.000000000Z");
     let event: serde_json::Value = serde_json::from_str(texts[4]).unwrap();
     assert_eq!((&event["time"], &event["name"]), (&30.0.into(), &"tcp:sent".into()));
