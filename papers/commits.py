@@ -67,14 +67,17 @@ def main():
     programs = {name: known[name] for name in wanted() if name in known}
     missing = wanted() - set(programs)
     commits = git("rev-list", "HEAD").decode().split()
-    # Most commits change only documents, and have the sources of the one before.
+    # Many commits change only documents, and have the sources of the one before.
     seen = {}
     for index, commit in enumerate(commits):
         if not missing:
             break
-        print(f"\r{index + 1} of {len(commits)} commits, {len(missing)} programs left ", end="", file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{index + 1} of {len(commits)} commits, {len(missing)} programs left ", end="", file=sys.stderr)
         lines = git("ls-tree", "-r", commit, "crates/", "Cargo.lock").splitlines()
         trees = tuple(line for line in lines if re.search(rb"/src/|Cargo|build\.rs", line))
+        if not any(line.endswith(b"crates/lab/build.rs") for line in trees):
+            continue
         if trees not in seen:
             with tempfile.TemporaryDirectory() as directory:
                 archive = subprocess.Popen(
@@ -88,7 +91,8 @@ def main():
         if name in missing:
             programs[name] = commit
             missing.discard(name)
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     OUTPUT.write_text(json.dumps(dict(sorted(programs.items())), indent=1) + "\n")
     for name in sorted(missing):
         print(f"no commit has the sources of {name}", file=sys.stderr)

@@ -21,6 +21,7 @@
 mod bench;
 mod catalogue;
 mod chosen;
+mod commits;
 mod error;
 mod figure;
 mod found;

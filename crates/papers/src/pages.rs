@@ -14,7 +14,7 @@ use crate::found::{Found, FoundBand, Verdict};
 use crate::raw::{self, escaped};
 use crate::summary::Freshness;
 use crate::text::{BenchClaim, Number, PageText, Word, texts};
-use crate::{EXPERIMENTS, Error, matrix};
+use crate::{EXPERIMENTS, Error, commits, matrix};
 
 /// Which claims of a page's scenarios count for its verdict.
 #[derive(Clone, Copy, Debug)]
@@ -382,6 +382,7 @@ impl Page {
             self.found.iter().flat_map(|found| &found.versions).map(String::as_str).collect();
         versions.dedup();
         if !versions.is_empty() {
+            let versions: Vec<_> = versions.into_iter().map(commits::named).collect();
             let _ = write!(text, "\nThe values are of Transom {}.", versions.join(", "));
             let _ = match self.freshness() {
                 Some(Freshness::Stale) => match &self.text.stale {
