@@ -1,6 +1,6 @@
 //! HTTP: `transom serve` over TUN beside nginx with the kernel's TCP over veth. wrk asks, with the kernel's TCP, on kept connections.
 //!
-//! Small files have 1 KB, for 64 connections at once; large ones 10 MB, for eight. nginx has two workers and `sendfile`. `transom serve` is the command that lies beside this
+//! Small files have 1 KB, for 64 connections at once; large ones 10 MB, for eight. nginx has two workers and `sendfile`. `transom serve` has one thread, or one for each of two shards. `transom serve` is the command that lies beside this
 //! program, of the same profile.
 
 use super::Settings;
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 const NGINX: &str = "nginx, the kernel over veth";
 const TRANSOM: &str = "transom serve, over TUN";
+const SHARDS: &str = "transom serve --shards 2, over TUN";
 const PORT: u16 = 80;
 
 /// What wrk asks for.
@@ -107,11 +108,12 @@ fn program() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn transom() -> anyhow::Result<Site> {
+fn transom(shards: &'static str) -> anyhow::Result<Site> {
     let program = program()?;
     let start = move |site: &Site| {
         let mut command = Command::new(&program);
         command.args(["serve", "--addr", "192.0.2.2/24", "--peer-addr", "192.0.2.1/24"]);
+        command.args(["--shards", shards]);
         command.arg(site.directory.path());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = site.asker.run(|| command.spawn())??;
@@ -134,7 +136,8 @@ fn build(load: Load, unit: Unit, bound: Bound, value: fn(Found) -> f64) -> anyho
     installed(&["nginx", "wrk"])?;
     let cases = vec![
         case(NGINX, nginx()?, load, value),
-        case(TRANSOM, transom()?, load, value).figure(NGINX, bound),
+        case(TRANSOM, transom("1")?, load, value).figure(NGINX, bound),
+        case(SHARDS, transom("2")?, load, value).figure(NGINX, bound),
     ];
     Ok(Group::new(unit, cases))
 }

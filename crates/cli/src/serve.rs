@@ -1,7 +1,7 @@
 //! `transom serve`: a directory over HTTP/1.1.
 //!
-//! One thread answers all connections of a Transom host, and does the host's work as well ([`events`]). Connections with long responses get a thread
-//! each, as do all connections of the kernel, and those of a host with several shards ([`connection`]). Their number is bounded.
+//! One thread answers all connections of a Transom host, and does the host's work as well; with several shards, one of each ([`events`]). Connections of the
+//! kernel get a thread each ([`connection`]). Their number is bounded.
 //!
 //! The kernel resolves a request's path beneath the directory ([`files`]), so neither dots nor symbolic links lead out of it. A request that is not GET
 //! or HEAD, or is malformed, gets the status that RFC 9110 names for it.
@@ -137,8 +137,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             url(listener.local_addr()?)
         ));
     }
-    match events::Events::new(&network.host, listeners, &server)? {
-        Ok(events) => stop.on_failure_of(move || events.run())?,
+    match events::Events::of_each_shard(&network.host, listeners, &server)? {
+        Ok(loops) => {
+            loops.into_iter().try_for_each(|events| stop.on_failure_of(move || events.run()))?;
+        }
         Err(listeners) => {
             for listener in listeners {
                 let server = Arc::clone(&server);

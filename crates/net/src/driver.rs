@@ -113,12 +113,6 @@ impl Driver {
         runtime.lock().watched.streams.insert(id, token);
     }
 
-    /// Ends that. Events that are noted already are still reported.
-    pub fn unwatch(&self, stream: &TcpStream) {
-        let (runtime, id) = stream.place();
-        runtime.lock().watched.forget(id);
-    }
-
     /// The same for a listener: it is reported when there is a connection to accept.
     pub fn watch_listener(&self, listener: &TcpListener, token: u64) {
         for (runtime, id) in listener.places() {

@@ -235,6 +235,17 @@ impl TcpListener {
         Ok(self.stream(part, accepted.unwrap_or_else(|| Err(would_block()))?))
     }
 
+    /// Accepts a connection of one shard, if one is there. With a thread and a [driver](crate::Driver) for each shard, each can answer the connections of
+    /// its own shard.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] if there is no such shard, and as [`TcpListener::accept`].
+    pub fn try_accept_in(&self, shard: usize) -> io::Result<(TcpStream, SocketAddr)> {
+        let part = self.socket.parts.get(shard).ok_or(io::ErrorKind::InvalidInput)?;
+        let accepted = part.accept(false).unwrap_or_else(|| Err(would_block()))?;
+        Ok(self.stream(part, accepted))
+    }
+
     fn stream(&self, part: &Part, accepted: Accepted) -> (TcpStream, SocketAddr) {
         let (connection, remote) = accepted;
         let shared = Arc::clone(&part.shared);

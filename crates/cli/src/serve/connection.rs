@@ -31,21 +31,6 @@ pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
     }
 }
 
-/// Goes on with a connection that the event loop has served until now: with this response, and the requests behind it.
-pub(super) fn go_on(
-    server: &Server,
-    socket: &Socket,
-    peer: SocketAddr,
-    heads: Heads,
-    response: Response,
-) {
-    let mut connection = Connection { server, socket, peer, heads, piece: Vec::new() };
-    // As above.
-    let _ = connection
-        .answer(response)
-        .and_then(|goes_on| if goes_on { connection.run() } else { Ok(()) });
-}
-
 struct Connection<'a> {
     server: &'a Server,
     socket: &'a Socket,

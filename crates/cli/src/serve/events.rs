@@ -1,31 +1,33 @@
-//! The event loop: one thread answers all connections of a Transom host.
+//! The event loop: one thread answers all connections of a shard.
 //!
 //! With a thread for each connection, each request wakes a thread, and often on another CPU. Here the thread that takes a packet from the device answers
-//! the request in it: it has the host's [`Driver`]. A connection that asks for more than [`LONGEST`] gets a thread, where the rest of its requests are
-//! answered too: to send a large file takes long, and reading it may wait for a disk.
+//! the request in it: it has the [`Driver`]. A host with several shards has a loop for each, which answers the connections of its shard.
+//!
+//! Files are read in the loop. While one is read from a disk, the other connections of the shard wait.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use transom_device::serving::{AfterAccept, Slot, after_accept};
 use transom_net::{Driver, SocketReadiness, TcpListener};
 
-use super::connection::{self, LINGER, WRITE_TIMEOUT};
+use super::Server;
+use super::connection::{LINGER, WRITE_TIMEOUT, timed_out};
 use super::heads::Heads;
 use super::response::{Body, Response};
-use super::{Server, connection::timed_out};
 use crate::hash::read_some;
-use crate::output::note;
 use crate::socket::{Host, Listener, Socket};
 
-/// The longest body that the loop sends by itself, in bytes.
-const LONGEST: u64 = 64 * 1024;
+/// So much of a file leaves together with the head, in bytes.
+const FIRST: u64 = 64 * 1024;
+/// So much of a file is sent before others have their turn.
+const PIECE: u64 = 1 << 20;
 /// So many requests of one connection are answered before others have their turn.
 const TURN: usize = 16;
 /// Listeners have the numbers from here on.
@@ -37,7 +39,9 @@ const LOOK_FOR_PLACES: Duration = Duration::from_millis(50);
 pub(super) struct Events {
     server: Arc<Server>,
     driver: Driver,
-    listeners: Vec<TcpListener>,
+    shard: usize,
+    /// Of all shards.
+    listeners: Arc<Vec<TcpListener>>,
     connections: HashMap<u64, Connection>,
     serial: u64,
     /// Connections that had no time for all of their requests.
@@ -54,16 +58,23 @@ struct Connection {
     heads: Heads,
     doing: Doing,
     deadline: Instant,
-    place: Slot,
+    _place: Slot,
 }
 
 enum Doing {
     /// Reading a request.
     Reading,
-    /// Sending a response, of which this much has left.
-    Sending { bytes: Vec<u8>, sent: usize, keep_alive: bool },
+    /// Sending a response: bytes, of which so many have left, and the rest of a file.
+    Sending { bytes: Vec<u8>, sent: usize, file: Option<Rest>, keep_alive: bool },
     /// Closed on this side; waits for the other.
     Lingering,
+}
+
+/// What is left of a file.
+struct Rest {
+    file: File,
+    offset: u64,
+    left: u64,
 }
 
 /// The state of a connection after its turn.
@@ -71,43 +82,51 @@ enum After {
     Waits,
     HasMore,
     Over,
-    /// A thread is to send this, and to go on.
-    Thread(Response),
 }
 
 impl Events {
-    /// Makes the loop for the listeners of a host. Gives them back if they are to have threads: those of the kernel, of a host with several shards, and of
-    /// one where another thread does the work.
-    pub(super) fn new(
+    /// Makes a loop for each shard of a host. Gives the listeners back if they are to have threads: those of the kernel, and of a host where another thread
+    /// does the work.
+    pub(super) fn of_each_shard(
         host: &Host,
         listeners: Vec<Listener>,
         server: &Arc<Server>,
-    ) -> anyhow::Result<Result<Events, Vec<Listener>>> {
+    ) -> anyhow::Result<Result<Vec<Events>, Vec<Listener>>> {
         let Host::Transom(stack) = host else { return Ok(Err(listeners)) };
-        if stack.shard_count() != 1 || listeners.iter().any(|l| matches!(l, Listener::Kernel(_))) {
+        let drivers =
+            (0..stack.shard_count()).filter_map(|shard| stack.shard(shard)?.driver().ok());
+        let drivers: Vec<_> = drivers.collect();
+        let all_are_transoms = listeners.iter().all(|l| matches!(l, Listener::Transom(_)));
+        if drivers.len() != stack.shard_count() || !all_are_transoms {
             return Ok(Err(listeners));
         }
-        let Ok(driver) = stack.driver() else { return Ok(Err(listeners)) };
         let transoms = |listener| match listener {
             Listener::Transom(listener) => Some(listener),
             Listener::Kernel(_) => None,
         };
         let listeners: Vec<_> = listeners.into_iter().filter_map(transoms).collect();
-        for (listener, token) in listeners.iter().zip(LISTENERS..) {
+        for listener in &listeners {
             listener.set_nonblocking(true).context("making a listener non-blocking")?;
-            driver.watch_listener(listener, token);
         }
+        let listeners = Arc::new(listeners);
         let now = Instant::now();
-        Ok(Ok(Events {
-            server: Arc::clone(server),
-            driver,
-            listeners,
-            connections: HashMap::new(),
-            serial: 0,
-            busy: Vec::new(),
-            accept_at: Some(now),
-            look_at: now,
-        }))
+        let events = |(shard, driver): (usize, Driver)| {
+            for (listener, token) in listeners.iter().zip(LISTENERS..) {
+                driver.watch_listener(listener, token);
+            }
+            Events {
+                server: Arc::clone(server),
+                driver,
+                shard,
+                listeners: Arc::clone(&listeners),
+                connections: HashMap::new(),
+                serial: 0,
+                busy: Vec::new(),
+                accept_at: Some(now),
+                look_at: now,
+            }
+        };
+        Ok(Ok(drivers.into_iter().enumerate().map(events).collect()))
     }
 
     /// Serves; ends only with an error.
@@ -154,10 +173,8 @@ impl Events {
                     self.accept_at = Some(Instant::now() + LOOK_FOR_PLACES);
                     return Ok(());
                 };
-                let Some(accepted) = self.listeners.get(index).map(TcpListener::accept) else {
-                    break;
-                };
-                match accepted {
+                let Some(listener) = self.listeners.get(index) else { break };
+                match listener.try_accept_in(self.shard) {
                     Ok((stream, peer)) => self.begin(stream, peer, place),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => match after_accept(&error) {
@@ -195,7 +212,7 @@ impl Events {
             heads: Heads::default(),
             doing: Doing::Reading,
             deadline,
-            place,
+            _place: place,
         };
         self.connections.insert(token, connection);
         // The request may be there already.
@@ -211,29 +228,6 @@ impl Events {
             After::Waits => {}
             After::HasMore => self.busy.push(token),
             After::Over => drop(self.connections.remove(&token)),
-            After::Thread(response) => {
-                if let Some(connection) = self.connections.remove(&token) {
-                    self.start_thread(connection, response);
-                }
-            }
-        }
-    }
-
-    fn start_thread(&self, connection: Connection, response: Response) {
-        let Connection { socket, peer, heads, place, .. } = connection;
-        if let Socket::Transom(stream) = &*socket {
-            self.driver.unwatch(stream);
-            if stream.set_nonblocking(false).is_err() {
-                return;
-            }
-        }
-        let server = Arc::clone(&self.server);
-        let work = move || {
-            let _place = place;
-            connection::go_on(&server, &socket, peer, heads, response);
-        };
-        if let Err(error) = thread::Builder::new().name("connection".into()).spawn(work) {
-            note(format_args!("transom: cannot start a thread for {peer}: {error}"));
         }
     }
 
@@ -260,11 +254,7 @@ impl Connection {
             match &mut self.doing {
                 Doing::Reading => {
                     if let Some(request) = self.heads.next() {
-                        let response = server.respond(request, self.peer);
-                        if matches!(response.body, Body::File { length, .. } if length > LONGEST) {
-                            return Ok(After::Thread(response));
-                        }
-                        self.begin_sending(response, server)?;
+                        self.begin_sending(server.respond(request, self.peer), server)?;
                         continue;
                     }
                     let room = piece.len().min(self.heads.room());
@@ -275,7 +265,7 @@ impl Connection {
                         Err(error) => return Err(error),
                     }
                 }
-                Doing::Sending { bytes, sent, keep_alive } => {
+                Doing::Sending { bytes, sent, file, keep_alive } => {
                     let left = bytes.get(*sent..).unwrap_or_default();
                     if !left.is_empty() {
                         match socket.write(left) {
@@ -286,6 +276,18 @@ impl Connection {
                             Err(error) => return Err(error),
                         }
                         continue;
+                    }
+                    if let Some(rest) = file.as_mut().filter(|rest| rest.left > 0) {
+                        match rest.send(&self.socket) {
+                            Ok(sent) => server.count_bytes(sent),
+                            Err(error) if timed_out(&error) => return Ok(After::Waits),
+                            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                            Err(error) => return Err(error),
+                        }
+                        self.deadline = Instant::now() + WRITE_TIMEOUT;
+                        if rest.left > 0 {
+                            return Ok(After::HasMore);
+                        }
                     }
                     if !*keep_alive {
                         self.close()?;
@@ -308,20 +310,26 @@ impl Connection {
         }
     }
 
-    /// Head and body leave together.
+    /// Head and body leave together, but for the rest of a long file.
     fn begin_sending(&mut self, response: Response, server: &Server) -> io::Result<()> {
         let mut bytes = response.head();
         let head = bytes.len();
+        let mut rest = None;
         match response.body {
             Body::None => {}
             Body::Bytes(body) => bytes.extend_from_slice(&body),
             Body::File { mut file, length } => {
-                bytes.resize(head + usize::try_from(length).unwrap_or(0), 0);
+                let first = length.min(FIRST);
+                bytes.resize(head + usize::try_from(first).unwrap_or(0), 0);
                 file.read_exact(bytes.get_mut(head..).unwrap_or_default())?;
+                if length > first {
+                    let offset = file.stream_position()?;
+                    rest = Some(Rest { file, offset, left: length - first });
+                }
             }
         }
         server.count_bytes(bytes.len() - head);
-        self.doing = Doing::Sending { bytes, sent: 0, keep_alive: response.keep_alive };
+        self.doing = Doing::Sending { bytes, sent: 0, file: rest, keep_alive: response.keep_alive };
         self.deadline = Instant::now() + WRITE_TIMEOUT;
         Ok(())
     }
@@ -338,5 +346,20 @@ impl Connection {
     /// Its deadline has passed. Returns whether it still lingers for a while.
     fn give_up(&mut self, now: Instant) -> bool {
         matches!(self.doing, Doing::Reading) && self.close().is_ok() && self.deadline > now
+    }
+}
+
+impl Rest {
+    /// Sends a piece, or as much as there is room for. Returns how much.
+    fn send(&mut self, socket: &Socket) -> io::Result<usize> {
+        let Socket::Transom(stream) = socket else { return Err(io::ErrorKind::Unsupported.into()) };
+        let sent = stream.send_file(&self.file, self.offset, self.left.min(PIECE))?;
+        if sent == 0 {
+            // The file has become shorter.
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.offset += sent;
+        self.left -= sent;
+        Ok(usize::try_from(sent).unwrap_or(usize::MAX))
     }
 }
