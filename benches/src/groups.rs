@@ -317,7 +317,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "kernel-many",
-        about: "Bulk transfer by the kernel's TCP with extensions on it, 100 and 10,000 connections.",
+        about: "Bulk transfer by the kernel's TCP with extensions on it, 100 and 9,500 connections.",
         single_threaded: false,
         build: brokered::kernel_many,
     },
