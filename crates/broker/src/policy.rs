@@ -166,11 +166,11 @@ enum NameOrNumber {
 }
 
 impl NameOrNumber {
-    fn text(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| NameOrNumber::Name(text.to_owned()), NameOrNumber::Number)
     }
 
-    fn user(&self) -> Result<u32, PolicyError> {
+    fn user_id(&self) -> Result<u32, PolicyError> {
         match self {
             NameOrNumber::Number(number) => Ok(*number),
             NameOrNumber::Name(name) => match User::from_name(name) {
@@ -180,7 +180,7 @@ impl NameOrNumber {
         }
     }
 
-    fn group(&self) -> Result<u32, PolicyError> {
+    fn group_id(&self) -> Result<u32, PolicyError> {
         match self {
             NameOrNumber::Number(number) => Ok(*number),
             NameOrNumber::Name(name) => match Group::from_name(name) {
@@ -205,10 +205,10 @@ fn parse_prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
 }
 
 impl Allow {
-    fn rule(&self) -> Result<Rule, PolicyError> {
+    fn to_rule(&self) -> Result<Rule, PolicyError> {
         let subject = match (&self.user, &self.group, self.everybody) {
-            (Some(user), None, false) => Subject::User(user.user()?),
-            (None, Some(group), false) => Subject::Group(group.group()?),
+            (Some(user), None, false) => Subject::User(user.user_id()?),
+            (None, Some(group), false) => Subject::Group(group.group_id()?),
             (None, None, true) => Subject::Everybody,
             _ => {
                 return Err(invalid_value(
@@ -247,8 +247,8 @@ impl Rule {
                     .map_err(|_| invalid_value(format!("`{part}`: {value} is no number")))
             };
             match key {
-                "user" => allow.user = Some(NameOrNumber::text(value)),
-                "group" => allow.group = Some(NameOrNumber::text(value)),
+                "user" => allow.user = Some(NameOrNumber::parse(value)),
+                "group" => allow.group = Some(NameOrNumber::parse(value)),
                 "everybody" if value.is_empty() => allow.everybody = true,
                 "ports" => allow.ports = value.replace('+', ","),
                 "ephemeral" => match value {
@@ -271,7 +271,7 @@ impl Rule {
                 }
             }
         }
-        allow.rule()
+        allow.to_rule()
     }
 
     /// Whether the caller may hold ports of this address.
@@ -338,7 +338,7 @@ impl Policy {
         let file: File =
             toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
         let rule = |(at, allow): (usize, &Allow)| {
-            allow.rule().map_err(|error| invalid_value(format!("rule {}: {error}", at + 1)))
+            allow.to_rule().map_err(|error| invalid_value(format!("rule {}: {error}", at + 1)))
         };
         Ok(Policy {
             uplinks: file.uplinks,

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{pread, pwrite};
 use transom_device::intercept::{Answer, Call, Notifier};
 
-const WORD: usize = size_of::<u64>();
+const ENTRY_LEN: usize = size_of::<u64>();
 /// How many numbers behind the last one are tried. Each of them, but one, is a call that was withdrawn before it was received.
 const MAX_UNRECORDED: u64 = 1 << 16;
 
@@ -40,14 +40,14 @@ impl Ledger {
     }
 
     fn write(&self, place: u64, word: u64) -> io::Result<()> {
-        pwrite(&self.file, &word.to_ne_bytes(), place * WORD as u64)?;
+        pwrite(&self.file, &word.to_ne_bytes(), place * ENTRY_LEN as u64)?;
         Ok(())
     }
 
     /// All words that are not 0.
-    fn words(&self) -> io::Result<Vec<u64>> {
+    fn entries(&self) -> io::Result<Vec<u64>> {
         let mut words = Vec::new();
-        let mut block = [0; 512 * WORD];
+        let mut block = [0; 512 * ENTRY_LEN];
         let mut at = 0;
         loop {
             let n = pread(&self.file, &mut block[..], at)?;
@@ -62,7 +62,7 @@ impl Ledger {
 
     /// Answers each call that somebody else had received, with this error. `false` if none was ever noted, so that no call's number is known.
     pub(crate) fn answer_all(&self, notifier: &Notifier, error: i32) -> io::Result<bool> {
-        let words = self.words()?;
+        let words = self.entries()?;
         let Some(&last) = words.first() else { return Ok(false) };
         let next = (1..=MAX_UNRECORDED).map(|ahead| last.wrapping_add(ahead));
         for id in words.into_iter().chain(next) {
@@ -234,10 +234,10 @@ mod tests {
         for round in 0..3 {
             (1..=1000).for_each(|id| calls.record_pending(id).unwrap());
             calls.ledger.write(0, 4711).unwrap();
-            let words = calls.ledger.words().unwrap();
+            let words = calls.ledger.entries().unwrap();
             assert_eq!((words.len(), words[0]), (1001, 4711), "{round}");
             (1..=1000).for_each(|id| assert!(!calls.is_valid(id)));
-            assert_eq!(calls.ledger.words().unwrap(), [4711]);
+            assert_eq!(calls.ledger.entries().unwrap(), [4711]);
         }
         drop(calls);
         assert!(ends(child));

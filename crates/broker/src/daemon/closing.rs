@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most threads that close at the same time, each for one user.
-const THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 /// The broker does not serve a user with so many descriptors in the queue.
 const MAX_QUEUED: usize = 512;
 /// How long an answer waits until the request's descriptors are closed. Then the port is mostly free again when the answer comes.
@@ -17,28 +17,28 @@ const MAX_CLOSE_WAIT: Duration = Duration::from_millis(20);
 
 /// Descriptors that wait to be closed.
 #[derive(Debug, Default)]
-struct Waiting {
-    lines: BTreeMap<u32, VecDeque<OwnedFd>>,
-    /// The users for whom a thread is at work, and since when with the present descriptor.
+struct CloseQueues {
+    queues: BTreeMap<u32, VecDeque<OwnedFd>>,
+    /// The users for whom a thread closes, and the time at which it began with the present descriptor.
     busy: BTreeMap<u32, Instant>,
 }
 
 /// Takes descriptors, and closes them in threads that end when there is nothing to do.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Closer(Arc<(Mutex<Waiting>, Condvar)>);
+pub(super) struct Closer(Arc<(Mutex<CloseQueues>, Condvar)>);
 
 impl Closer {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, CloseQueues> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether many descriptors of a user wait.
     pub(super) fn has_backlog(&self, user: u32) -> bool {
-        self.waiting().lines.get(&user).is_some_and(|line| line.len() >= MAX_QUEUED)
+        self.waiting().queues.get(&user).is_some_and(|queue| queue.len() >= MAX_QUEUED)
     }
 
     /// Waits a moment for the end of a user's closes; not at all when one of them takes long.
-    pub(super) fn settle(&self, user: u32) {
+    pub(super) fn wait_for_closes(&self, user: u32) {
         let start = Instant::now();
         let mut waiting = self.waiting();
         while let Some(since) = waiting.busy.get(&user)
@@ -52,23 +52,23 @@ impl Closer {
 
     fn close(&self, user: u32, descriptor: OwnedFd) {
         let mut waiting = self.waiting();
-        waiting.lines.entry(user).or_default().push_back(descriptor);
-        if waiting.busy.len() >= THREADS || waiting.busy.contains_key(&user) {
+        waiting.queues.entry(user).or_default().push_back(descriptor);
+        if waiting.busy.len() >= MAX_THREADS || waiting.busy.contains_key(&user) {
             return;
         }
         waiting.busy.insert(user, Instant::now());
         let closer = self.clone();
         let thread = std::thread::Builder::new().name("close".into());
-        if thread.spawn(move || closer.work(user)).is_err() {
+        if thread.spawn(move || closer.close_queued(user)).is_err() {
             // They wait until the next one comes.
             waiting.busy.remove(&user);
         }
     }
 
-    fn work(&self, mut user: u32) {
+    fn close_queued(&self, mut user: u32) {
         loop {
             let mut waiting = self.waiting();
-            let next = waiting.lines.get_mut(&user).and_then(VecDeque::pop_front);
+            let next = waiting.queues.get_mut(&user).and_then(VecDeque::pop_front);
             match next {
                 Some(descriptor) => {
                     waiting.busy.insert(user, Instant::now());
@@ -78,10 +78,10 @@ impl Closer {
                     drop(descriptor);
                 }
                 None => {
-                    waiting.lines.remove(&user);
+                    waiting.queues.remove(&user);
                     waiting.busy.remove(&user);
                     self.0.1.notify_all();
-                    let other = waiting.lines.keys().find(|user| !waiting.busy.contains_key(user));
+                    let other = waiting.queues.keys().find(|user| !waiting.busy.contains_key(user));
                     let Some(other) = other.copied() else { return };
                     waiting.busy.insert(other, Instant::now());
                     user = other;

@@ -221,7 +221,7 @@ impl Daemon {
                 (Err(refused), Vec::new())
             }
         };
-        self.closer.settle(user);
+        self.closer.wait_for_closes(user);
         let stopping = matches!(outcome, Ok(Reply::Stopping {}));
         if stopping {
             self.end_all_leases("the broker was stopped");

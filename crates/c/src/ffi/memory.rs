@@ -46,7 +46,7 @@ pub(super) unsafe fn room<'a>(at: *mut c_void, len: usize) -> Result<&'a mut [u8
 ///
 /// # Safety
 /// As the module says: a string that ends with a zero byte.
-pub(super) unsafe fn text<'a>(at: *const c_char) -> Result<&'a str> {
+pub(super) unsafe fn c_str<'a>(at: *const c_char) -> Result<&'a str> {
     if at.is_null() {
         return Ok("");
     }

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn transom_stack_open(
     c_result(|| {
         // SAFETY: what the caller promises.
         let (device, addresses, tcp) =
-            unsafe { (memory::text(device)?, memory::text(addresses)?, memory::text(tcp)?) };
+            unsafe { (memory::c_str(device)?, memory::c_str(addresses)?, memory::c_str(tcp)?) };
         if device.is_empty() {
             set_message("no device is named");
             return Err(Errno(EINVAL));
