@@ -220,7 +220,7 @@ impl Lease {
     /// As [`Lease::connect`].
     pub fn with(path: impl AsRef<Path>, wish: &Wish) -> Result<Self, BrokerError> {
         let path = path.as_ref().to_owned();
-        let connection = reach(&path)?;
+        let connection = connect_to_broker(&path)?;
         let mut name = wish.name.clone();
         while name.len() > protocol::LONGEST_NAME {
             name.pop();
@@ -251,7 +251,7 @@ impl Lease {
     /// # Errors
     /// When the broker is gone, or the lease has ended.
     pub fn host(&mut self) -> Result<Host, BrokerError> {
-        match self.ask(&Request::Host, None)? {
+        match self.request_with_retry(&Request::Host, None)? {
             Reply::Host(host) => {
                 self.opened.host = host.clone();
                 Ok(host)
@@ -266,7 +266,7 @@ impl Lease {
     /// The broker's refusal: [`ErrorKind::Denied`], [`ErrorKind::InUse`], [`ErrorKind::NotLocal`], [`ErrorKind::Limit`].
     pub fn add_port(&mut self, socket: &BoundSocket) -> Result<Port, BrokerError> {
         let copy = socket.socket.try_clone()?;
-        match self.ask(&Request::AddPort, Some(socket.as_fd()))? {
+        match self.request_with_retry(&Request::AddPort, Some(socket.as_fd()))? {
             Reply::Added(port) => {
                 self.ports.push((port.clone(), copy));
                 Ok(port)
@@ -284,7 +284,7 @@ impl Lease {
         // A port keeps the number under which this side knows it, also at a new broker.
         let at = self.ports.iter().position(|(port, _)| port.id == id);
         let held = at.map(|at| self.ports.remove(at));
-        match self.ask(&Request::RemovePort { id }, None) {
+        match self.request_with_retry(&Request::RemovePort { id }, None) {
             Ok(Reply::Removed {}) => Ok(()),
             Ok(_) => Err(BrokerError::Unexpected),
             // A new broker was not shown the port any more.
@@ -294,7 +294,7 @@ impl Lease {
     }
 
     /// Asks, and once more at a new broker if the connection has failed.
-    fn ask(
+    fn request_with_retry(
         &mut self,
         request: &Request,
         descriptor: Option<BorrowedFd<'_>>,
@@ -309,7 +309,7 @@ impl Lease {
 
     /// Finds a broker that was started anew, and shows it the ports again.
     fn resume(&mut self) -> Result<(), BrokerError> {
-        let connection = reach(&self.path)?;
+        let connection = connect_to_broker(&self.path)?;
         let resume = Request::Resume { token: self.opened.token.clone() };
         match exchange(&connection, &resume, None)?.0 {
             Reply::Opened(opened) => self.opened = opened,
@@ -328,7 +328,7 @@ impl Lease {
 /// # Errors
 /// When nobody answers, or not with that.
 pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
-    let connection = reach(path.as_ref())?;
+    let connection = connect_to_broker(path.as_ref())?;
     let (mut leases, mut after) = (Vec::new(), 0);
     loop {
         let Reply::Leases(page) = exchange(&connection, &Request::List { after }, None)?.0 else {
@@ -350,7 +350,7 @@ pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
 /// # Errors
 /// When nobody answers, or the user is not root.
 pub fn stop(path: impl AsRef<Path>) -> Result<(), BrokerError> {
-    let connection = reach(path.as_ref())?;
+    let connection = connect_to_broker(path.as_ref())?;
     match exchange(&connection, &Request::Stop, None)?.0 {
         // It closes the connection when everything has gone.
         Reply::Stopping {} => wire::receive(&connection).map(drop).map_err(BrokerError::Io),
@@ -358,7 +358,7 @@ pub fn stop(path: impl AsRef<Path>) -> Result<(), BrokerError> {
     }
 }
 
-fn reach(path: &Path) -> Result<OwnedFd, BrokerError> {
+fn connect_to_broker(path: &Path) -> Result<OwnedFd, BrokerError> {
     wire::connect(path).map_err(|source| BrokerError::NotRunning { path: path.to_owned(), source })
 }
 

@@ -6,11 +6,12 @@
 //!
 //! - `kernel`: the programs, and the contents of their maps.
 //! - `requests`: the requests of clients.
-//! - `tending`: the work without a request, and the state that a new broker finds.
+//! - `maintenance`: takes over an earlier broker's state, and follows changes of the host.
 //! - `serve`: the loop.
-//! - `closing`: the ends of descriptors from others.
-//! - `crowds`: how often something may be asked for.
-//! - `sweep`: the end of a broker that does not run any more.
+//! - `closing`: closes descriptors that clients have sent.
+//! - `rate_limit`: limits how often devices are opened and refusals logged.
+//! - `peer_probe`: resets the connections of processes that were killed.
+//! - `sweep`: removes the state of a broker that does not run any more.
 //! - `occupied`: ports where the kernel has other sockets.
 
 use std::collections::BTreeMap;
@@ -31,19 +32,19 @@ use crate::wire;
 
 mod audit;
 mod closing;
-mod crowds;
 mod error;
-mod farewell;
 mod host;
 mod kernel;
 mod layout;
 mod leases;
+mod maintenance;
 mod occupied;
+mod peer_probe;
 mod process;
+mod rate_limit;
 mod requests;
 mod serve;
 mod sweep;
-mod tending;
 
 pub use error::DaemonError;
 pub use serve::Stopper;
@@ -51,11 +52,11 @@ pub use sweep::sweep;
 
 use audit::{Audit, Event};
 use closing::Closer;
-use crowds::Pace;
-use farewell::{Farewell, Farewells};
-use host::View;
+use host::HostState;
 use kernel::Kernel;
 use leases::Leases;
+use peer_probe::{PendingProbes, ProbeSockets};
+use rate_limit::RateLimiter;
 use serve::Connection;
 
 /// The directory of pins, by default.
@@ -99,29 +100,29 @@ pub struct Daemon {
     interfaces: Interfaces,
     changes: Changes,
     diag: Diag,
-    view: View,
+    host_state: HostState,
     leases: Leases,
     closer: Closer,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
-    /// Nobody is let in before.
+    /// No connection is accepted before this time.
     paused_until: Option<std::time::Instant>,
-    /// How often devices are made.
-    pace: Pace,
-    /// So many sockets of ports are kept at most.
-    most_sockets: usize,
+    /// Limits how often devices are opened.
+    open_rate: RateLimiter,
+    /// The most sockets that are kept for ports.
+    max_port_sockets: usize,
     namespace: u64,
-    farewell: Farewell,
-    farewells: Farewells,
+    probe_sockets: ProbeSockets,
+    pending_probes: PendingProbes,
     audit: Audit,
     counters: Counters,
-    /// The number before that of the first list of peers.
-    lists: u32,
-    /// How many ports the programs had given back to the kernel at the last look.
-    taken: u64,
+    /// The number of a rule's list of peers is this, plus the rule's place, counted from 1.
+    peer_list_base: u32,
+    /// How many ports the programs had given back to the kernel when their counter was last read.
+    taken_ports: u64,
     /// How often refusals are written into the log, and how many were left out.
-    refusals: (Pace, u64),
+    refusals: (RateLimiter, u64),
     socket: PathBuf,
     stop: (OwnedFd, OwnedFd),
     /// Last, so that nobody else starts before everything else is over.
@@ -165,23 +166,23 @@ impl Daemon {
             changes: Changes::of_addresses()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             diag: Diag::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
-            view: View::default(),
+            host_state: HostState::default(),
             leases: Leases::new(),
             closer: Closer::default(),
             listener: listen(&socket)?,
             connections: BTreeMap::new(),
             next_connection: 0,
             paused_until: None,
-            pace: Pace::default(),
-            most_sockets: raise_descriptors(),
-            namespace: own_namespace()
+            open_rate: RateLimiter::default(),
+            max_port_sockets: raise_descriptor_limit(),
+            namespace: own_network_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
-            lists: 0,
-            taken: 0,
-            refusals: (Pace::default(), 0),
-            farewell: Farewell::open(),
-            farewells: Farewells::default(),
+            peer_list_base: 0,
+            taken_ports: 0,
+            refusals: (RateLimiter::default(), 0),
+            probe_sockets: ProbeSockets::open(),
+            pending_probes: PendingProbes::default(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,
@@ -194,24 +195,24 @@ impl Daemon {
     }
 
     /// The file with the earlier setting of the loopback interface, beside the socket until the end.
-    fn note_path(&self) -> PathBuf {
-        beside(&self.socket, ".lo")
+    fn loopback_setting_path(&self) -> PathBuf {
+        path_beside(&self.socket, ".lo")
     }
 }
 
-fn beside(socket: &Path, suffix: &str) -> PathBuf {
+fn path_beside(socket: &Path, suffix: &str) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Its holder is the only broker at this socket.
+/// Locks a socket's name. The holder of the lock is the only broker at this socket.
 fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
     let failed = || DaemonError::io(format!("cannot use {}", socket.display()));
     if let Some(directory) = socket.parent().filter(|path| !path.as_os_str().is_empty()) {
         std::fs::create_dir_all(directory).map_err(failed())?;
     }
-    let path = beside(socket, ".lock");
+    let path = path_beside(socket, ".lock");
     loop {
         let file = std::fs::File::create(&path).map_err(failed())?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -220,13 +221,13 @@ fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
             Err(errno) => return Err(failed()(errno.into())),
         }
         // A broker that stopped at this moment has taken the name away, and others may lock another file.
-        if is_named(&file, &path) {
+        if is_file_at(&file, &path) {
             return Ok(file);
         }
     }
 }
 
-fn is_named(file: &std::fs::File, path: &Path) -> bool {
+fn is_file_at(file: &std::fs::File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let number = |found: std::fs::Metadata| (found.dev(), found.ino());
     match (file.metadata(), std::fs::metadata(path)) {
@@ -237,11 +238,11 @@ fn is_named(file: &std::fs::File, path: &Path) -> bool {
 
 /// Gives the lock up, and takes its file away before.
 fn unlock(lock: std::fs::File, socket: &Path) {
-    let _ = std::fs::remove_file(beside(socket, ".lock"));
+    let _ = std::fs::remove_file(path_beside(socket, ".lock"));
     drop(lock);
 }
 
-/// Everybody may ask; the policy says who gets something.
+/// Opens the broker's socket. Every user may connect; the policy decides about requests.
 fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     let failed = || DaemonError::io(format!("cannot listen at {}", path.display()));
@@ -257,8 +258,8 @@ fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
     Ok(socket)
 }
 
-/// Each port costs a descriptor, and so does much else: the number for ports.
-fn raise_descriptors() -> usize {
+/// Raises the limit on descriptors. Returns how many of them may be used for ports.
+fn raise_descriptor_limit() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -266,11 +267,11 @@ fn raise_descriptors() -> usize {
     let _ = setrlimit(Resource::Nofile, limit);
     let all = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     // A connection has two, and a lease one.
-    let others = 2 * (serve::MOST + serve::RESERVED) + 4096;
+    let others = 2 * (serve::MAX_CONNECTIONS + serve::RESERVED_FOR_ROOT) + 4096;
     all.saturating_sub(others).max(all / 2)
 }
 
-fn own_namespace() -> io::Result<u64> {
+fn own_network_namespace() -> io::Result<u64> {
     namespace_of(std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| {
         // A namespace whose loopback interface is down.
         std::net::UdpSocket::bind("0.0.0.0:0")

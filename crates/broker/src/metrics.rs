@@ -5,30 +5,48 @@ use std::fmt::Write as _;
 use crate::protocol::{Count, LeaseStatus, Status};
 
 /// A metric of each lease: its name, its meaning, and where it stands.
-type Column = (&'static str, &'static str, fn(&LeaseStatus) -> u64);
+type LeaseMetric = (&'static str, &'static str, fn(&LeaseStatus) -> u64);
 
 /// All metrics of a status.
 pub fn text(status: &Status) -> String {
     let mut text = String::new();
     let attached = status.uplinks.iter().filter(|uplink| uplink.attached).count();
-    one(&mut text, "uplinks", "gauge", "Interfaces where packets are looked at.", attached as u64);
-    one(&mut text, "leases", "gauge", "Devices that are lent.", status.leases.len() as u64);
-    many(
+    write_metric(
+        &mut text,
+        "uplinks",
+        "gauge",
+        "Interfaces where packets are looked at.",
+        attached as u64,
+    );
+    write_metric(
+        &mut text,
+        "leases",
+        "gauge",
+        "Devices that are lent.",
+        status.leases.len() as u64,
+    );
+    write_counters(
         &mut text,
         "requests_total",
         "Requests to the broker, by outcome.",
         "event",
         &status.broker,
     );
-    many(&mut text, "demux_total", "Packets for lent ports, by outcome.", "event", &status.demux);
-    many(
+    write_counters(
+        &mut text,
+        "demux_total",
+        "Packets for lent ports, by outcome.",
+        "event",
+        &status.demux,
+    );
+    write_counters(
         &mut text,
         "guard_drops_total",
         "Packets from processes that the guard dropped, by reason.",
         "reason",
         &status.guard,
     );
-    let columns: [Column; 5] = [
+    let columns: [LeaseMetric; 5] = [
         ("lease_received_packets", "Packets handed to the process.", |lease| {
             lease.received_packets
         }),
@@ -40,7 +58,7 @@ pub fn text(status: &Status) -> String {
         }),
     ];
     for (name, help, value) in columns {
-        header(&mut text, name, "gauge", help);
+        write_header(&mut text, name, "gauge", help);
         for lease in &status.leases {
             let LeaseStatus { device, user, .. } = lease;
             let value = value(lease);
@@ -54,18 +72,18 @@ pub fn text(status: &Status) -> String {
     text
 }
 
-fn header(text: &mut String, name: &str, kind: &str, help: &str) {
+fn write_header(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ =
         writeln!(text, "# HELP transom_broker_{name} {help}\n# TYPE transom_broker_{name} {kind}");
 }
 
-fn one(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
-    header(text, name, kind, help);
+fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+    write_header(text, name, kind, help);
     let _ = writeln!(text, "transom_broker_{name} {value}");
 }
 
-fn many(text: &mut String, name: &str, help: &str, label: &str, counts: &[Count]) {
-    header(text, name, "counter", help);
+fn write_counters(text: &mut String, name: &str, help: &str, label: &str, counts: &[Count]) {
+    write_header(text, name, "counter", help);
     for Count { name: value, count } in counts {
         let _ = writeln!(text, "transom_broker_{name}{{{label}=\"{value}\"}} {count}");
     }

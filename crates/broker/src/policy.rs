@@ -123,7 +123,7 @@ pub enum PolicyError {
     Value(String),
 }
 
-fn wrong(message: impl Into<String>) -> PolicyError {
+fn invalid_value(message: impl Into<String>) -> PolicyError {
     PolicyError::Value(message.into())
 }
 
@@ -166,32 +166,32 @@ enum NameOrNumber {
 }
 
 impl NameOrNumber {
-    fn text(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| NameOrNumber::Name(text.to_owned()), NameOrNumber::Number)
     }
 
-    fn user(&self) -> Result<u32, PolicyError> {
+    fn user_id(&self) -> Result<u32, PolicyError> {
         match self {
             NameOrNumber::Number(number) => Ok(*number),
             NameOrNumber::Name(name) => match User::from_name(name) {
                 Ok(Some(user)) => Ok(user.uid.as_raw()),
-                _ => Err(wrong(format!("there is no user called {name}"))),
+                _ => Err(invalid_value(format!("there is no user called {name}"))),
             },
         }
     }
 
-    fn group(&self) -> Result<u32, PolicyError> {
+    fn group_id(&self) -> Result<u32, PolicyError> {
         match self {
             NameOrNumber::Number(number) => Ok(*number),
             NameOrNumber::Name(name) => match Group::from_name(name) {
                 Ok(Some(group)) => Ok(group.gid.as_raw()),
-                _ => Err(wrong(format!("there is no group called {name}"))),
+                _ => Err(invalid_value(format!("there is no group called {name}"))),
             },
         }
     }
 }
 
-fn prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
+fn parse_prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
     let parse = |text: &String| {
         // An address alone is a network of one.
         let whole = match text.parse::<IpAddr>() {
@@ -199,30 +199,32 @@ fn prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
             Ok(IpAddr::V6(_)) => format!("{text}/128"),
             Err(_) => text.clone(),
         };
-        whole.parse().map_err(|error| wrong(format!("{text} is no network: {error}")))
+        whole.parse().map_err(|error| invalid_value(format!("{text} is no network: {error}")))
     };
     texts.iter().map(parse).collect()
 }
 
 impl Allow {
-    fn rule(&self) -> Result<Rule, PolicyError> {
+    fn to_rule(&self) -> Result<Rule, PolicyError> {
         let subject = match (&self.user, &self.group, self.everybody) {
-            (Some(user), None, false) => Subject::User(user.user()?),
-            (None, Some(group), false) => Subject::Group(group.group()?),
+            (Some(user), None, false) => Subject::User(user.user_id()?),
+            (None, Some(group), false) => Subject::Group(group.group_id()?),
             (None, None, true) => Subject::Everybody,
             _ => {
-                return Err(wrong("each rule needs one of `user`, `group` and `everybody = true`"));
+                return Err(invalid_value(
+                    "each rule needs one of `user`, `group` and `everybody = true`",
+                ));
             }
         };
         if self.packets_per_second == Some(0) {
-            return Err(wrong("`packets-per-second` is at least 1"));
+            return Err(invalid_value("`packets-per-second` is at least 1"));
         }
         Ok(Rule {
             subject,
             ports: self.ports.parse()?,
             ephemeral: self.ephemeral.unwrap_or(true),
-            addresses: prefixes(&self.addresses)?,
-            peers: prefixes(&self.peers)?,
+            addresses: parse_prefixes(&self.addresses)?,
+            peers: parse_prefixes(&self.peers)?,
             devices: self.devices.unwrap_or(DEVICES),
             most_ports: self.most_ports.unwrap_or(PORTS),
             packets_per_second: self.packets_per_second,
@@ -240,43 +242,45 @@ impl Rule {
         for part in text.split(',') {
             let (key, value) = part.split_once(':').unwrap_or((part, ""));
             let number = || {
-                value.parse::<u32>().map_err(|_| wrong(format!("`{part}`: {value} is no number")))
+                value
+                    .parse::<u32>()
+                    .map_err(|_| invalid_value(format!("`{part}`: {value} is no number")))
             };
             match key {
-                "user" => allow.user = Some(NameOrNumber::text(value)),
-                "group" => allow.group = Some(NameOrNumber::text(value)),
+                "user" => allow.user = Some(NameOrNumber::parse(value)),
+                "group" => allow.group = Some(NameOrNumber::parse(value)),
                 "everybody" if value.is_empty() => allow.everybody = true,
                 "ports" => allow.ports = value.replace('+', ","),
                 "ephemeral" => match value {
                     "yes" => allow.ephemeral = Some(true),
                     "no" => allow.ephemeral = Some(false),
-                    _ => return Err(wrong(format!("`{part}`: say `yes` or `no`"))),
+                    _ => return Err(invalid_value(format!("`{part}`: say `yes` or `no`"))),
                 },
                 // Addresses of IPv6 have colons: only the first one parts.
                 "address" => allow.addresses.push(value.to_owned()),
                 "peer" => allow.peers.push(value.to_owned()),
                 "devices" => {
                     let few = u16::try_from(number()?);
-                    allow.devices = Some(few.map_err(|_| wrong("too many devices"))?);
+                    allow.devices = Some(few.map_err(|_| invalid_value("too many devices"))?);
                 }
                 "rate" => allow.packets_per_second = Some(number()?),
                 _ => {
-                    return Err(wrong(format!(
+                    return Err(invalid_value(format!(
                         "`{part}`: there are user, group, everybody, ports, ephemeral, address, peer, devices and rate"
                     )));
                 }
             }
         }
-        allow.rule()
+        allow.to_rule()
     }
 
     /// Whether the caller may hold ports of this address.
     pub fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
         let here = |network: &IpPrefix| contains(network, address);
-        self.applies(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
+        self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
 
-    fn applies(&self, caller: &Caller) -> bool {
+    fn applies_to(&self, caller: &Caller) -> bool {
         match self.subject {
             Subject::User(user) => user == caller.user,
             Subject::Group(group) => caller.groups.contains(&group),
@@ -334,7 +338,7 @@ impl Policy {
         let file: File =
             toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
         let rule = |(at, allow): (usize, &Allow)| {
-            allow.rule().map_err(|error| wrong(format!("rule {}: {error}", at + 1)))
+            allow.to_rule().map_err(|error| invalid_value(format!("rule {}: {error}", at + 1)))
         };
         Ok(Policy {
             uplinks: file.uplinks,
@@ -347,7 +351,7 @@ impl Policy {
 
     /// The rule that decides about a caller's devices; `None` if there is no rule at all.
     pub fn first(&self, caller: &Caller) -> Option<&Rule> {
-        self.rules.iter().find(|rule| rule.applies(caller))
+        self.rules.iter().find(|rule| rule.applies_to(caller))
     }
 
     /// The place of the rule that lets a caller hold a port of an address.

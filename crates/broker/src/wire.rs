@@ -14,9 +14,9 @@ use rustix::net::{
 use crate::protocol::{LONGEST, MAX_QUEUES};
 
 /// As many descriptors come with a packet at most.
-const MOST: usize = MAX_QUEUES as usize;
+const MAX_DESCRIPTORS: usize = MAX_QUEUES as usize;
 /// As many as the kernel lets anybody send with one (`SCM_MAX_FD`). With less room the kernel itself would close the rest, and that may wait.
-const MOST_OF_KERNEL: usize = 253;
+const SCM_MAX_FD: usize = 253;
 
 /// Opens a socket and connects it.
 ///
@@ -42,10 +42,10 @@ pub fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 /// # Errors
 /// The system's; the packet is sent as a whole or not at all.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fits = descriptors.is_empty()
-        || (descriptors.len() <= MOST
+        || (descriptors.len() <= MAX_DESCRIPTORS
             && control.push(SendAncillaryMessage::ScmRights(descriptors)));
     if !fits {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
@@ -79,7 +79,7 @@ pub fn receive_into(
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_OF_KERNEL))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SCM_MAX_FD))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut parts = [IoSliceMut::new(&mut bytes)];
@@ -96,7 +96,7 @@ pub fn receive_into(
         }
     }
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
-        || descriptors.len() > MOST
+        || descriptors.len() > MAX_DESCRIPTORS
     {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
     }
@@ -137,7 +137,7 @@ mod tests {
         send(&near, b"next", &[]).unwrap();
         assert_eq!(receive(&far).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(receive(&far).unwrap().unwrap().0, b"next");
-        let many: Vec<_> = std::iter::repeat_n(near.as_fd(), MOST + 1).collect();
+        let many: Vec<_> = std::iter::repeat_n(near.as_fd(), MAX_DESCRIPTORS + 1).collect();
         assert!(send(&near, b"many", &many).is_err());
     }
 }

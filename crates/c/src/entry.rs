@@ -1,10 +1,10 @@
 //! A descriptor of the process that stands for a socket of a stack.
 //!
 //! The kernel gives the number, so that it is nobody else's. At first nothing is behind it that a call of the C library could use (`O_PATH`): one
-//! that was given the wrong descriptor fails with `EBADF`. Made pollable, it is the end of a pair of sockets that shows what holds.
+//! that was given the wrong descriptor fails with `EBADF`. Made pollable, it is the end of a pair of sockets that shows the socket's readiness.
 
 use crate::registry;
-use crate::stack::{Driven, OpenStack};
+use crate::stack::{DrivenStack, OpenStack};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -15,65 +15,67 @@ use transom_sockets::SocketCalls;
 use transom_sockets::errno::Result;
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
 
-/// What is behind a number.
+/// The state of a descriptor.
 #[derive(Debug)]
-enum Shown {
-    /// Nothing that shows anything.
-    Nothing(OwnedFd),
-    /// What holds of the socket.
-    Readiness(ShownReadiness),
+enum DescriptorState {
+    /// The number is reserved (`O_PATH`). It shows no readiness.
+    Reserved(OwnedFd),
+    /// The number is an end of a pair of sockets, which shows the socket's readiness.
+    Pollable(ShownReadiness),
     /// The number is given back.
-    Gone,
+    Released,
 }
 
 /// A number that the kernel has given for a socket.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     number: i32,
-    shown: Mutex<Shown>,
+    state: Mutex<DescriptorState>,
 }
 
-/// What every number stands for at first.
-static PLACE: OnceLock<OwnedFd> = OnceLock::new();
+/// The open file that every number refers to at first (`O_PATH`).
+static PATH_DESCRIPTOR: OnceLock<OwnedFd> = OnceLock::new();
 
-fn place() -> io::Result<&'static OwnedFd> {
-    if let Some(place) = PLACE.get() {
-        return Ok(place);
+fn path_descriptor() -> io::Result<&'static OwnedFd> {
+    if let Some(descriptor) = PATH_DESCRIPTOR.get() {
+        return Ok(descriptor);
     }
-    let place = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(PLACE.get_or_init(|| place))
+    let descriptor = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(PATH_DESCRIPTOR.get_or_init(|| descriptor))
 }
 
 impl Descriptor {
     /// A new number.
     pub(crate) fn new() -> io::Result<Self> {
-        let fd = rustix::io::fcntl_dupfd_cloexec(place()?, 0)?;
-        Ok(Descriptor { number: fd.as_raw_fd(), shown: Mutex::new(Shown::Nothing(fd)) })
+        let fd = rustix::io::fcntl_dupfd_cloexec(path_descriptor()?, 0)?;
+        Ok(Descriptor { number: fd.as_raw_fd(), state: Mutex::new(DescriptorState::Reserved(fd)) })
     }
 
     pub(crate) fn number(&self) -> i32 {
         self.number
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, DescriptorState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the number one that poll(2) and its like can wait for. Whether it was not yet.
+    /// Makes the number one that poll(2) and its like can wait for. Returns `false` if it was one already.
     pub(crate) fn make_pollable(&self) -> io::Result<bool> {
-        let mut shown = self.shown();
-        let Shown::Nothing(number) = &mut *shown else { return Ok(false) };
+        let mut state = self.state();
+        let DescriptorState::Reserved(number) = &mut *state else { return Ok(false) };
         let readiness = ShownReadiness::new()?;
         rustix::io::dup3(readiness.fd(), number, rustix::io::DupFlags::CLOEXEC)?;
-        if let Shown::Nothing(number) = std::mem::replace(&mut *shown, Shown::Gone) {
-            *shown = Shown::Readiness(readiness.at(number));
+        if let DescriptorState::Reserved(number) =
+            std::mem::replace(&mut *state, DescriptorState::Released)
+        {
+            *state = DescriptorState::Pollable(readiness.at(number));
         }
         Ok(true)
     }
 
-    /// Shows what holds, in poll's flags.
-    pub(crate) fn show(&self, ready: i16) {
-        if let Shown::Readiness(readiness) = &mut *self.shown() {
+    /// Shows the socket's readiness, in poll's flags.
+    pub(crate) fn show_readiness(&self, ready: i16) {
+        if let DescriptorState::Pollable(readiness) = &mut *self.state() {
             let readable = ready & (POLLIN | POLLHUP | POLLERR | POLLRDHUP) != 0;
             let writable = ready & (POLLOUT | POLLHUP | POLLERR) != 0;
             // The descriptor is only a signal; if the kernel refuses it there is nobody to tell.
@@ -82,16 +84,16 @@ impl Descriptor {
     }
 
     /// Gives the number back.
-    pub(crate) fn give_back(&self) {
-        *self.shown() = Shown::Gone;
+    pub(crate) fn release_number(&self) {
+        *self.state() = DescriptorState::Released;
     }
 
-    /// The same where something else has the number already: the program has closed it with close(2).
-    pub(crate) fn lose(&self) {
-        match std::mem::replace(&mut *self.shown(), Shown::Gone) {
-            Shown::Nothing(number) => std::mem::forget(number),
-            Shown::Readiness(readiness) => std::mem::forget(readiness.into_fd()),
-            Shown::Gone => {}
+    /// Drops the number without a close: the program has closed it with close(2), and something else may have it now.
+    pub(crate) fn forget_number(&self) {
+        match std::mem::replace(&mut *self.state(), DescriptorState::Released) {
+            DescriptorState::Reserved(number) => std::mem::forget(number),
+            DescriptorState::Pollable(readiness) => std::mem::forget(readiness.into_fd()),
+            DescriptorState::Released => {}
         }
     }
 }
@@ -123,8 +125,8 @@ impl Entry {
         self.generation == registry::generation()
     }
 
-    pub(crate) fn driven(&self) -> Driven<'_> {
-        Driven(&self.stack)
+    pub(crate) fn driven(&self) -> DrivenStack<'_> {
+        DrivenStack(&self.stack)
     }
 
     /// Closes the socket, with the time that it may take, for the last who has it.
@@ -132,7 +134,7 @@ impl Entry {
         if self.closed.swap(true, Ordering::Relaxed) || !self.is_ours() {
             return Ok(());
         }
-        self.stack.forget(self.key);
+        self.stack.unwatch(self.key);
         self.driven().close(self.key)
     }
 }
@@ -140,7 +142,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if !*self.closed.get_mut() && self.is_ours() {
-            self.stack.forget(self.key);
+            self.stack.unwatch(self.key);
             let _ = self.driven().close_at_once(self.key);
         }
     }

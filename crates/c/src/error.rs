@@ -9,17 +9,17 @@ thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps the reason of a failure for the thread's program to ask for.
-pub(crate) fn explain(why: impl Into<String>) {
+/// Sets this thread's message: why its last call failed.
+pub(crate) fn set_message(why: impl Into<String>) {
     MESSAGE.set(why.into());
 }
 
-/// What was kept last.
-pub(crate) fn explanation() -> String {
+/// This thread's last message.
+pub(crate) fn last_message() -> String {
     MESSAGE.with_borrow(String::clone)
 }
 
-/// An error by its number. What has none is told by its kind.
+/// The number of an error. An error without a number gets one by its kind.
 pub(crate) fn errno_of(error: &io::Error) -> Errno {
     let number = error.raw_os_error().unwrap_or_else(|| match error.kind() {
         io::ErrorKind::NotFound => libc::ENODEV,
@@ -37,8 +37,8 @@ pub(crate) fn errno_of(error: &io::Error) -> Errno {
     Errno(number)
 }
 
-/// The same, with the reason kept.
-pub(crate) fn explained(error: &io::Error) -> Errno {
-    explain(error.to_string());
+/// The number of an error, whose text becomes this thread's message.
+pub(crate) fn errno_with_message(error: &io::Error) -> Errno {
+    set_message(error.to_string());
     errno_of(error)
 }

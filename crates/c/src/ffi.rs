@@ -17,7 +17,7 @@ pub use transfer::*;
 pub use waiting::*;
 
 use crate::entry::Entry;
-use crate::error::explain;
+use crate::error::set_message;
 use crate::registry;
 use std::any::Any;
 use std::ffi::c_int;
@@ -35,32 +35,32 @@ fn errno() -> Errno {
     Errno(unsafe { *libc::__errno_location() })
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// What `call` gives, or -1 and `errno`. A call that succeeds leaves `errno` alone.
-fn outcome<T: From<i8>>(call: impl FnOnce() -> Result<T>) -> T {
+/// Makes a call, and turns its result into C's: the value, or -1 with `errno` set. A call that succeeds leaves `errno` alone.
+fn c_result<T: From<i8>>(call: impl FnOnce() -> Result<T>) -> T {
     let before = errno();
-    // What a panic may leave behind is as whole as after any error: locks are given up, and sockets are numbers.
+    // State after a panic is as consistent as after an error: locks are released, and sockets are numbers.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        explain(panic_text(&*panic));
+        set_message(panic_text(&*panic));
         Err(Errno(EIO))
     });
     set_errno(result.as_ref().err().copied().unwrap_or(before));
     result.unwrap_or(T::from(-1))
 }
 
-/// What a function of the C library has returned.
-fn kernels<T: From<i8> + PartialEq>(returned: T) -> Result<T> {
+/// The result of a function of the C library: -1 is the error in `errno`.
+fn libc_result<T: From<i8> + PartialEq>(returned: T) -> Result<T> {
     if returned == T::from(-1) { Err(errno()) } else { Ok(returned) }
 }
 
-/// A count for C.
-fn count(count: usize) -> libc::ssize_t {
+/// A count as C's `ssize_t`.
+fn to_ssize(count: usize) -> libc::ssize_t {
     libc::ssize_t::try_from(count).unwrap_or(libc::ssize_t::MAX)
 }
 
@@ -74,9 +74,9 @@ fn socket(fd: c_int) -> Result<Option<Arc<Entry>>> {
     }
 }
 
-/// Makes a call on a socket of this library, and tells who waits for what it has changed.
-fn on<T>(entry: &Entry, call: impl FnOnce(&Entry) -> Result<T>) -> Result<T> {
+/// Makes a call on a socket of this library. Then notifies the waiters of its new readiness.
+fn call_and_notify<T>(entry: &Entry, call: impl FnOnce(&Entry) -> Result<T>) -> Result<T> {
     let result = call(entry);
-    entry.stack.changed(entry.key);
+    entry.stack.notify_change(entry.key);
     result
 }

@@ -1,7 +1,7 @@
 //! `poll` over sockets of this library, descriptors of the kernel's, or both.
 //!
-//! What holds of this library's sockets is known here; of the others the kernel is asked. A call that has to wait lets the kernel wait for the
-//! others and for an eventfd, which the stacks signal.
+//! The library knows the readiness of its own sockets, and asks the kernel about other descriptors. A call that has to wait waits in the kernel,
+//! for the other descriptors and for an eventfd. The stacks signal that eventfd.
 
 use crate::entry::Entry;
 use crate::error::errno_of;
@@ -17,22 +17,23 @@ use transom_device::event_fd::EventFd;
 use transom_sockets::errno::{EINTR, Errno, Result};
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL, PollFd};
 
-/// Asks the kernel: the descriptors, and how long to wait; `None` is for ever.
-pub(crate) type AskKernel<'a> = &'a mut dyn FnMut(&mut [PollFd], Option<Timespec>) -> Result<usize>;
+/// Calls the kernel's `ppoll` with descriptors and a timeout; `None` waits for ever.
+pub(crate) type PollKernel<'a> =
+    &'a mut dyn FnMut(&mut [PollFd], Option<Timespec>) -> Result<usize>;
 
-/// What a call is about: places in the caller's list.
-struct Parts {
-    ours: Vec<(usize, Arc<Entry>)>,
-    kernels: Vec<usize>,
+/// The descriptors of one call: the indices in the caller's list of this library's sockets, and of all others.
+struct PolledSockets {
+    own: Vec<(usize, Arc<Entry>)>,
+    kernel_places: Vec<usize>,
 }
 
-impl Parts {
+impl PolledSockets {
     fn of(fds: &[PollFd]) -> Self {
-        let mut parts = Parts { ours: Vec::new(), kernels: Vec::new() };
+        let mut parts = PolledSockets { own: Vec::new(), kernel_places: Vec::new() };
         for (place, asked) in fds.iter().enumerate() {
             match registry::entry(asked.fd) {
-                Some(entry) if entry.is_ours() => parts.ours.push((place, entry)),
-                _ => parts.kernels.push(place),
+                Some(entry) if entry.is_ours() => parts.own.push((place, entry)),
+                _ => parts.kernel_places.push(place),
             }
         }
         parts
@@ -41,7 +42,7 @@ impl Parts {
     /// The stacks that have a part, each once, with their sockets.
     fn stacks(&self) -> Vec<(&Arc<OpenStack>, HashSet<i32>)> {
         let mut stacks: Vec<(&Arc<OpenStack>, HashSet<i32>)> = Vec::new();
-        for (_, entry) in &self.ours {
+        for (_, entry) in &self.own {
             match stacks.iter_mut().find(|(stack, _)| Arc::ptr_eq(stack, &entry.stack)) {
                 Some((_, keys)) => drop(keys.insert(entry.key)),
                 None => stacks.push((&entry.stack, HashSet::from([entry.key]))),
@@ -50,15 +51,15 @@ impl Parts {
         stacks
     }
 
-    /// Fills in what holds of our sockets, and counts those with anything. With `look` also what lies at the devices counts.
-    fn fill(&self, fds: &mut [PollFd], look: bool) -> usize {
+    /// Fills in the events of this library's sockets, and counts the sockets with any. With `look` the devices are read first.
+    fn fill_own(&self, fds: &mut [PollFd], look: bool) -> usize {
         for (stack, _) in self.stacks() {
             let mut fill = |host: &mut _, now| {
                 let mut any = false;
-                for (place, entry) in &self.ours {
+                for (place, entry) in &self.own {
                     let Some(asked) = fds.get_mut(*place) else { continue };
                     if Arc::ptr_eq(stack, &entry.stack) {
-                        let ready = stack.books.readiness(host, now, entry.key);
+                        let ready = stack.tables.readiness(host, now, entry.key);
                         asked.revents = ready & (asked.events | POLLERR | POLLHUP | POLLNVAL);
                         any |= asked.revents != 0;
                     }
@@ -69,32 +70,32 @@ impl Parts {
                 stack.raw.with(|host, now| fill(host, now));
             } else if stack.raw.attempt(&mut fill).is_err() {
                 // Every call ends at once.
-                for (place, _) in &self.ours {
+                for (place, _) in &self.own {
                     fds.get_mut(*place).into_iter().for_each(|asked| asked.revents = POLLERR);
                 }
             }
         }
         let ready = |place: &usize| fds.get(*place).is_some_and(|asked| asked.revents != 0);
-        self.ours.iter().filter(|(place, _)| ready(place)).count()
+        self.own.iter().filter(|(place, _)| ready(place)).count()
     }
 
-    /// Asks the kernel about the others, and `event_fd`. Also returns whether that was signalled.
-    fn ask(
+    /// Asks the kernel about the other descriptors and `event_fd`. Also returns whether `event_fd` was signalled.
+    fn ask_kernel(
         &self,
         fds: &mut [PollFd],
         event_fd: Option<&EventFd>,
         timeout: Option<Timespec>,
-        kernel: AskKernel<'_>,
+        kernel: PollKernel<'_>,
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
         let mut asked: Vec<PollFd> =
-            self.kernels.iter().filter_map(|&place| fds.get(place).copied()).collect();
+            self.kernel_places.iter().filter_map(|&place| fds.get(place).copied()).collect();
         let event_fd = event_fd.map(|event_fd| event_fd.as_fd().as_raw_fd());
         asked.extend(event_fd.map(|fd| PollFd { fd, events: 1, revents: 0 }));
         kernel(&mut asked, timeout)?;
         let signalled =
             event_fd.is_some() && asked.pop().is_some_and(|event_fd| event_fd.revents != 0);
-        for (answer, &place) in asked.iter().zip(&self.kernels) {
+        for (answer, &place) in asked.iter().zip(&self.kernel_places) {
             fds.get_mut(place).into_iter().for_each(|asked| asked.revents = answer.revents);
         }
         Ok((asked.iter().filter(|answer| answer.revents != 0).count(), signalled))
@@ -105,16 +106,16 @@ impl Parts {
 pub(crate) fn poll(
     fds: &mut [PollFd],
     timeout: Option<Duration>,
-    kernel: AskKernel<'_>,
+    kernel: PollKernel<'_>,
 ) -> Result<usize> {
-    let parts = Parts::of(fds);
+    let parts = PolledSockets::of(fds);
     let none = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
-    if parts.ours.is_empty() {
-        return Ok(parts.ask(fds, None, timeout.map(timespec), kernel)?.0);
+    if parts.own.is_empty() {
+        return Ok(parts.ask_kernel(fds, None, timeout.map(timespec), kernel)?.0);
     }
-    let mut ready = parts.fill(fds, true);
+    let mut ready = parts.fill_own(fds, true);
     if ready > 0 || timeout == Some(Duration::ZERO) {
-        return Ok(ready + parts.ask(fds, None, none, kernel)?.0);
+        return Ok(ready + parts.ask_kernel(fds, None, none, kernel)?.0);
     }
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let event_fd = Arc::new(EventFd::new().map_err(|error| errno_of(&error))?);
@@ -125,26 +126,26 @@ pub(crate) fn poll(
         .collect();
     pollers.iter().for_each(|(stack, poller)| stack.add_poller(poller));
     let outcome = loop {
-        ready = parts.fill(fds, false);
+        ready = parts.fill_own(fds, false);
         let left = match (ready, deadline) {
             (1.., _) => none,
             (0, None) => None,
             (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
         };
         let waits = ready == 0;
-        match parts.ask(fds, waits.then_some(&*event_fd), left, kernel) {
+        match parts.ask_kernel(fds, waits.then_some(&*event_fd), left, kernel) {
             Err(Errno(EINTR)) if !waits => {}
             Err(error) => break Err(error),
             Ok((others, signalled)) if ready + others > 0 || !waits => {
                 if signalled {
-                    ready = parts.fill(fds, false);
+                    ready = parts.fill_own(fds, false);
                 }
                 break Ok(ready + others);
             }
             Ok((_, true)) => event_fd.reset(),
             Ok((_, false)) => {
                 if deadline.is_some_and(|at| at <= Instant::now()) {
-                    break Ok(parts.fill(fds, false));
+                    break Ok(parts.fill_own(fds, false));
                 }
             }
         }

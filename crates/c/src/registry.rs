@@ -4,8 +4,8 @@
 //! open stacks of its own. When the program exits, open sockets are closed, and what was written gets two seconds to arrive.
 
 use crate::entry::{Descriptor, Entry};
-use crate::error::{errno_of, explain};
-use crate::stack::{Driven, OpenStack, Wish};
+use crate::error::{errno_of, set_message};
+use crate::stack::{DrivenStack, OpenStack, StackSettings};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -33,7 +33,7 @@ static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 /// Counts up in each child.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Held while the default stack is opened, so that it is opened once.
-static OPENING: Mutex<()> = Mutex::new(());
+static DEFAULT_STACK_OPENING: Mutex<()> = Mutex::new(());
 
 /// Which process this is, counted along its ancestors.
 pub(crate) fn generation() -> u32 {
@@ -49,10 +49,10 @@ fn write() -> RwLockWriteGuard<'static, Option<Registry>> {
 }
 
 /// Opens a stack and gives its number.
-pub(crate) fn open(wish: Wish<'_>) -> Result<i32> {
+pub(crate) fn open(settings: StackSettings<'_>) -> Result<i32> {
     static HOOKS: Once = Once::new();
     HOOKS.call_once(hooks::install);
-    let stack = OpenStack::open(wish)?;
+    let stack = OpenStack::open(settings)?;
     let mut registry = write();
     let registry = registry.get_or_insert_default();
     registry.last += 1;
@@ -63,29 +63,29 @@ pub(crate) fn open(wish: Wish<'_>) -> Result<i32> {
 
 /// A stack by its number; 0 is the default one, which is opened when it is first wanted.
 pub(crate) fn stack(number: i32) -> Result<Arc<OpenStack>> {
-    if let Some(stack) = known(number) {
+    if let Some(stack) = find_stack(number) {
         return Ok(stack);
     }
     if number != 0 {
         return Err(Errno(EBADF));
     }
-    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(stack) = known(0) {
+    let _opening = DEFAULT_STACK_OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stack) = find_stack(0) {
         return Ok(stack);
     }
     let word = |name| std::env::var(name).unwrap_or_default();
     let device = word("TRANSOM_DEVICE");
     if device.is_empty() {
-        explain("no stack is open, and TRANSOM_DEVICE names no device, such as tun:transom0");
+        set_message("no stack is open, and TRANSOM_DEVICE names no device, such as tun:transom0");
         return Err(Errno(libc::ENODEV));
     }
     let (addresses, tcp) = (word("TRANSOM_ADDRESS"), word("TRANSOM_TCP"));
-    let opened = open(Wish { device: &device, addresses: &addresses, tcp: &tcp })?;
+    let opened = open(StackSettings { device: &device, addresses: &addresses, tcp: &tcp })?;
     make_default(opened)?;
-    known(opened).ok_or(Errno(EBADF))
+    find_stack(opened).ok_or(Errno(EBADF))
 }
 
-fn known(number: i32) -> Option<Arc<OpenStack>> {
+fn find_stack(number: i32) -> Option<Arc<OpenStack>> {
     let registry = read();
     let registry = registry.as_ref()?;
     let number = if number == 0 { registry.default? } else { number };
@@ -125,7 +125,7 @@ pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
 /// Gives a socket of `stack` a descriptor.
 pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
     let descriptor = Descriptor::new().map_err(|error| {
-        let _ = Driven(stack).close_at_once(key);
+        let _ = DrivenStack(stack).close_at_once(key);
         errno_of(&error)
     })?;
     let number = descriptor.number();
@@ -133,7 +133,7 @@ pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
     let lost = write().get_or_insert_default().entries.insert(number, entry);
     // The kernel would not give a number twice: the program has closed it behind our back.
     if let Some(lost) = lost {
-        lost.descriptor.lose();
+        lost.descriptor.forget_number();
     }
     Ok(number)
 }
@@ -142,7 +142,7 @@ pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
 pub(crate) fn remove(fd: i32) -> Option<Arc<Entry>> {
     let entry = write().as_mut()?.entries.remove(&fd)?;
     // From now on another thread may be given this number.
-    entry.descriptor.give_back();
+    entry.descriptor.release_number();
     Some(entry)
 }
 
@@ -153,8 +153,8 @@ fn at_exit() {
     for entry in registry.entries.into_values().filter(|entry| entry.is_ours()) {
         // Its stack may be closed, and then lives as long as the socket.
         entry.stack.hide();
-        entry.descriptor.give_back();
-        let _ = Driven(&entry.stack).close_at_once(entry.key);
+        entry.descriptor.release_number();
+        let _ = DrivenStack(&entry.stack).close_at_once(entry.key);
         // Calls of other threads may still have it; they find that it is closed.
         std::mem::forget(entry);
     }

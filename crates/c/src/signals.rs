@@ -11,7 +11,7 @@ use std::ptr;
 const LAST_SIGNAL: i32 = 64;
 
 /// Whether a handler exists that ends calls.
-pub(crate) fn some_handler_ends_calls() -> bool {
+pub(crate) fn any_handler_without_restart() -> bool {
     (1..=LAST_SIGNAL).any(|signal| {
         let mut action = MaybeUninit::<libc::sigaction>::uninit();
         // SAFETY: without a new action nothing changes; the old one is written to memory of its size.
@@ -26,7 +26,7 @@ pub(crate) fn some_handler_ends_calls() -> bool {
 }
 
 /// Calls `start` with all signals blocked in this thread, and so in the threads that it starts: handlers run in the program's own threads.
-pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+pub(crate) fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the first call fills the set that the second one reads; both sets live until it returns.
@@ -43,7 +43,7 @@ pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// The signal of a write that nobody reads, to this thread.
-pub(crate) fn broken_pipe() {
+pub(crate) fn raise_sigpipe() {
     // SAFETY: no memory is passed. The program chose what the signal does.
     unsafe { libc::raise(libc::SIGPIPE) };
 }

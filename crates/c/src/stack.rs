@@ -1,6 +1,6 @@
 //! Stacks: opened by the word of a device, and driven for the calls of programs.
 
-use crate::error::{errno_of, explain, explained};
+use crate::error::{errno_of, errno_with_message, set_message};
 use crate::signals;
 use crate::watch::Watch;
 use std::net::{IpAddr, SocketAddr};
@@ -22,22 +22,22 @@ use transom_tcp::time::{Duration, Instant};
 /// A running stack with its sockets.
 pub(crate) struct OpenStack {
     pub(crate) raw: RawHost,
-    pub(crate) books: Arc<Books>,
+    pub(crate) tables: Arc<SocketTables>,
     /// Where `transom top` asks for its connections, if the environment asks for that.
     status: Mutex<Option<StatusSocket>>,
 }
 
-/// What is known of a stack's sockets. Its locks are taken in this order, and after the host's.
-pub(crate) struct Books {
+/// The tables of a stack's sockets. Their locks are taken in this order, and after the host's.
+pub(crate) struct SocketTables {
     watch: Mutex<Watch>,
     table: Mutex<Table>,
-    /// Somebody is, or was, to be told of what happens.
+    /// Whether the host reports its events.
     pub(crate) watched: AtomicBool,
 }
 
-/// What a stack is opened with, in words.
+/// The settings with which a stack is opened, as text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct StackSettings<'a> {
     pub(crate) device: &'a str,
     /// Addresses with their prefixes, separated by commas or spaces.
     pub(crate) addresses: &'a str,
@@ -47,31 +47,31 @@ pub(crate) struct Wish<'a> {
 
 impl OpenStack {
     /// Opens the device and starts a stack on it.
-    pub(crate) fn open(wish: Wish<'_>) -> Result<Arc<OpenStack>> {
+    pub(crate) fn open(settings: StackSettings<'_>) -> Result<Arc<OpenStack>> {
         let refuse = |why: String| {
-            explain(why);
+            set_message(why);
             Errno(EINVAL)
         };
-        let profile = compose(wish.tcp).map_err(|error| refuse(format!("tcp: {error}")))?;
+        let profile = compose(settings.tcp).map_err(|error| refuse(format!("tcp: {error}")))?;
         profile.carries_a_stream().map_err(|error| refuse(format!("tcp: {error}")))?;
         // Calls that wait want the stack's one lock; several cores are for several stacks.
         let mut builder = Stack::builder().profile(profile).shards(1);
-        for word in wish.addresses.split([',', ' ']).filter(|word| !word.is_empty()) {
-            let prefix = prefix_of(word)
+        for word in settings.addresses.split([',', ' ']).filter(|word| !word.is_empty()) {
+            let prefix = parse_prefix(word)
                 .ok_or_else(|| refuse(format!("`{word}` is no address, such as 192.0.2.1/24")))?;
             builder = builder.address(prefix.address(), prefix.prefix_len());
         }
-        let stack = signals::without_signals(|| builder.device(wish.device))
-            .map_err(|error| explained(&error))?;
+        let stack = signals::with_signals_blocked(|| builder.device(settings.device))
+            .map_err(|error| errno_with_message(&error))?;
         let status = place::is_asked_for().then(|| show(&stack)).flatten();
         let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
-        let watch = Watch::new().map_err(|error| explained(&error))?;
-        let books = Books {
+        let watch = Watch::new().map_err(|error| errno_with_message(&error))?;
+        let tables = SocketTables {
             watch: Mutex::new(watch),
             table: Mutex::default(),
             watched: AtomicBool::new(false),
         };
-        Ok(Arc::new(OpenStack { raw, books: Arc::new(books), status: Mutex::new(status) }))
+        Ok(Arc::new(OpenStack { raw, tables: Arc::new(tables), status: Mutex::new(status) }))
     }
 
     /// Shows its connections to nobody any more.
@@ -80,7 +80,7 @@ impl OpenStack {
     }
 }
 
-impl Books {
+impl SocketTables {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +89,7 @@ impl Books {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What holds of a socket, in poll's flags. Of what does not hold the stack will tell.
+    /// A socket's readiness, in poll's flags. If it is not writable, the stack will report when it is.
     pub(crate) fn readiness(&self, host: &mut Host, now: Instant, key: i32) -> i16 {
         self.sockets(host, now, |sockets| {
             let ready = sockets.readiness(key);
@@ -115,13 +115,15 @@ impl Books {
 
 /// Shows the connections to this user. That it cannot is no reason not to start.
 fn show(stack: &Stack) -> Option<StatusSocket> {
-    let opened = signals::without_signals(|| StatusSocket::open(stack));
+    let opened = signals::with_signals_blocked(|| StatusSocket::open(stack));
     opened
-        .map_err(|error| explain(format!("cannot show the connections (TRANSOM_STATUS): {error}")))
+        .map_err(|error| {
+            set_message(format!("cannot show the connections (TRANSOM_STATUS): {error}"))
+        })
         .ok()
 }
 
-fn prefix_of(word: &str) -> Option<IpPrefix> {
+fn parse_prefix(word: &str) -> Option<IpPrefix> {
     let (address, length) = match word.split_once('/') {
         Some((address, length)) => (address.parse().ok()?, length.parse().ok()?),
         None => {
@@ -134,7 +136,7 @@ fn prefix_of(word: &str) -> Option<IpPrefix> {
 
 /// A stack at work for one call.
 #[derive(Clone, Copy)]
-pub(crate) struct Driven<'a>(pub(crate) &'a OpenStack);
+pub(crate) struct DrivenStack<'a>(pub(crate) &'a OpenStack);
 
 fn event(awaited: Awaited) -> HostEvent {
     match awaited {
@@ -148,13 +150,13 @@ fn port(held: Option<HeldPort>) -> Option<Port> {
     held.map(|held| Port { address: held.address, reservation: Box::new(held) })
 }
 
-impl Drive for Driven<'_> {
+impl Drive for DrivenStack<'_> {
     fn with<T>(&mut self, call: impl FnOnce(&mut Sockets<'_>) -> T) -> T {
-        self.0.raw.with(|host, now| self.0.books.sockets(host, now, call))
+        self.0.raw.with(|host, now| self.0.tables.sockets(host, now, call))
     }
 
     fn attempt<T>(&mut self, mut attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>) -> Waited<T> {
-        let attempt = |host: &mut Host, now| self.0.books.sockets(host, now, &mut attempt);
+        let attempt = |host: &mut Host, now| self.0.tables.sockets(host, now, &mut attempt);
         match self.0.raw.attempt(attempt) {
             Ok(Some(value)) => Waited::Done(value),
             Ok(None) => Waited::TimedOut,
@@ -169,14 +171,14 @@ impl Drive for Driven<'_> {
         mut attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
     ) -> Waited<T> {
         loop {
-            let attempt = |host: &mut Host, now| self.0.books.sockets(host, now, &mut attempt);
+            let attempt = |host: &mut Host, now| self.0.tables.sockets(host, now, &mut attempt);
             match self.0.raw.wait(event(awaited), timeout, attempt) {
                 HostWait::Done(value) => return Waited::Done(value),
                 HostWait::TimedOut => return Waited::TimedOut,
                 HostWait::Failed(error) => return Waited::Failed(errno_of(&error)),
                 // As on Linux a call with a timeout is never restarted.
                 HostWait::Interrupted
-                    if timeout.is_some() || signals::some_handler_ends_calls() =>
+                    if timeout.is_some() || signals::any_handler_without_restart() =>
                 {
                     return Waited::Interrupted;
                 }

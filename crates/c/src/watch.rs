@@ -1,10 +1,10 @@
 //! Notifications of sockets' events: pollable descriptors, calls of `poll`, and the stack's own descriptor.
 //!
-//! The host's lock is held while they are told. So nothing here waits, and nothing here keeps a stack or a socket alive: the end of one wants that
-//! lock.
+//! Notifications are sent with the host's lock held. So nothing here waits. Nothing here keeps a stack or a socket alive either, because closing one
+//! takes that lock.
 
 use crate::entry::Descriptor;
-use crate::stack::{Books, OpenStack};
+use crate::stack::{OpenStack, SocketTables};
 use rustix::fd::AsFd;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) struct Poller {
     pub(crate) keys: HashSet<i32>,
 }
 
-/// Everybody who is told, by the sockets' numbers in the stack.
+/// The receivers of notifications, by the sockets' numbers in the stack.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pollable: HashMap<i32, Arc<Descriptor>>,
@@ -56,17 +56,18 @@ impl Watch {
             || self.pollers.iter().any(|poller| poller.keys.contains(&key))
     }
 
-    /// Tells everybody that `key` is `ready` in poll's flags.
-    fn tell(&mut self, key: i32, ready: i16) {
+    /// Notifies all receivers that `key` is `ready`, in poll's flags.
+    fn notify(&mut self, key: i32, ready: i16) {
         if let Some(descriptor) = self.pollable.get(&key) {
-            descriptor.show(ready);
+            descriptor.show_readiness(ready);
         }
         if ready == 0 {
             return;
         }
         let pollers = self.pollers.iter().filter(|poller| poller.keys.contains(&key));
         pollers.for_each(|poller| poller.event_fd.signal());
-        if self.interest.get(&key).is_some_and(|(_, events)| ready & asked(*events) != 0) {
+        if self.interest.get(&key).is_some_and(|(_, events)| ready & reported_events(*events) != 0)
+        {
             self.candidates.insert(key);
             self.signal();
         }
@@ -79,74 +80,74 @@ impl Watch {
     }
 }
 
-/// What is told of whatever is asked for.
-fn asked(events: i16) -> i16 {
+/// The events that are reported when `events` are asked for: errors always are.
+fn reported_events(events: i16) -> i16 {
     events | POLLERR | POLLHUP | POLLNVAL
 }
 
-/// Passes on what happens in a host.
-struct Teller(Arc<Books>);
+/// Forwards a host's events to the receivers.
+struct EventForwarder(Arc<SocketTables>);
 
-impl HostWatcher for Teller {
+impl HostWatcher for EventForwarder {
     fn connection(&self, host: &mut Host, now: Instant, id: ConnectionId) {
         let key = self.0.table().stream_of(id);
-        key.into_iter().for_each(|key| self.0.tell(host, now, key));
+        key.into_iter().for_each(|key| self.0.notify(host, now, key));
     }
 
     fn listener(&self, host: &mut Host, now: Instant, id: ListenerId) {
         let key = self.0.table().listener_of(id);
-        key.into_iter().for_each(|key| self.0.tell(host, now, key));
+        key.into_iter().for_each(|key| self.0.notify(host, now, key));
     }
 
     fn failed(&self) {
         let mut watch = self.0.watch();
         let keys: HashSet<i32> =
             watch.pollable.keys().chain(watch.interest.keys()).copied().collect();
-        keys.into_iter().for_each(|key| watch.tell(key, i16::MAX));
+        keys.into_iter().for_each(|key| watch.notify(key, i16::MAX));
         watch.pollers.iter().for_each(|poller| poller.event_fd.signal());
     }
 }
 
-impl Books {
-    /// Tells whoever is to be told of a socket.
-    fn tell(&self, host: &mut Host, now: Instant, key: i32) {
+impl SocketTables {
+    /// Notifies the receivers of a socket's readiness.
+    fn notify(&self, host: &mut Host, now: Instant, key: i32) {
         let mut watch = self.watch();
         if watch.is_watched(key) {
             let ready = self.readiness(host, now, key);
-            watch.tell(key, ready);
+            watch.notify(key, ready);
         }
     }
 }
 
 impl OpenStack {
-    /// Somebody wants to be told from now on.
-    fn begin_to_watch(&self) {
-        if !self.books.watched.swap(true, Ordering::AcqRel) {
-            self.raw.watch(Arc::new(Teller(Arc::clone(&self.books))));
+    /// Has the host report its events from now on.
+    fn install_watcher(&self) {
+        if !self.tables.watched.swap(true, Ordering::AcqRel) {
+            self.raw.watch(Arc::new(EventForwarder(Arc::clone(&self.tables))));
         }
     }
 
-    /// Tells what a call has changed.
-    pub(crate) fn changed(&self, key: i32) {
-        if self.books.watched.load(Ordering::Acquire) {
-            self.raw.with(|host, now| self.books.tell(host, now, key));
+    /// Notifies the receivers after a call that may have changed a socket.
+    pub(crate) fn notify_change(&self, key: i32) {
+        if self.tables.watched.load(Ordering::Acquire) {
+            self.raw.with(|host, now| self.tables.notify(host, now, key));
         }
     }
 
-    /// Has a descriptor show what holds.
+    /// Has a descriptor show its socket's readiness.
     pub(crate) fn make_pollable(&self, key: i32, descriptor: &Arc<Descriptor>) -> io::Result<()> {
-        self.begin_to_watch();
+        self.install_watcher();
         if descriptor.make_pollable()? {
-            self.books.watch().pollable.insert(key, Arc::clone(descriptor));
-            self.changed(key);
+            self.tables.watch().pollable.insert(key, Arc::clone(descriptor));
+            self.notify_change(key);
         }
         Ok(())
     }
 
     /// Has the stack's descriptor tell of a socket; without events not any more.
     pub(crate) fn set_interest(&self, key: i32, fd: i32, events: i16) {
-        self.begin_to_watch();
-        let mut watch = self.books.watch();
+        self.install_watcher();
+        let mut watch = self.tables.watch();
         if events == 0 {
             watch.interest.remove(&key);
             watch.candidates.remove(&key);
@@ -154,21 +155,21 @@ impl OpenStack {
         }
         watch.interest.insert(key, (fd, events));
         drop(watch);
-        self.changed(key);
+        self.notify_change(key);
     }
 
     /// The number of the stack's own descriptor.
     pub(crate) fn event_fd(&self) -> i32 {
         use rustix::fd::AsRawFd;
-        self.begin_to_watch();
-        self.books.watch().event_fd.as_fd().as_raw_fd()
+        self.install_watcher();
+        self.tables.watch().event_fd.as_fd().as_raw_fd()
     }
 
     /// The sockets that are ready for what is waited for, at most so many: descriptors and flags. If there are more, the stack's descriptor stays
     /// readable, and so it does until nobody of them is ready.
     pub(crate) fn ready(&self, room: usize) -> Vec<(i32, i16)> {
         self.raw.with(|host, now| {
-            let mut watch = self.books.watch();
+            let mut watch = self.tables.watch();
             let mut found = Vec::new();
             let mut turn = std::mem::take(&mut watch.candidates).into_iter();
             let mut later = BTreeSet::new();
@@ -176,8 +177,8 @@ impl OpenStack {
                 && let Some(key) = turn.next()
             {
                 let Some(&(fd, events)) = watch.interest.get(&key) else { continue };
-                let ready = self.books.readiness(host, now, key);
-                let ready = ready & asked(events);
+                let ready = self.tables.readiness(host, now, key);
+                let ready = ready & reported_events(events);
                 if ready != 0 {
                     found.push((fd, ready));
                     later.insert(key);
@@ -197,17 +198,17 @@ impl OpenStack {
 
     /// A call of `poll` is to be told of some sockets.
     pub(crate) fn add_poller(&self, poller: &Arc<Poller>) {
-        self.begin_to_watch();
-        self.books.watch().pollers.push(Arc::clone(poller));
+        self.install_watcher();
+        self.tables.watch().pollers.push(Arc::clone(poller));
     }
 
     pub(crate) fn remove_poller(&self, poller: &Arc<Poller>) {
-        self.books.watch().pollers.retain(|other| !Arc::ptr_eq(other, poller));
+        self.tables.watch().pollers.retain(|other| !Arc::ptr_eq(other, poller));
     }
 
-    /// Nobody is told of a socket any more: it is closed.
-    pub(crate) fn forget(&self, key: i32) {
-        let mut watch = self.books.watch();
+    /// Removes a socket from all receivers: it is closed.
+    pub(crate) fn unwatch(&self, key: i32) {
+        let mut watch = self.tables.watch();
         watch.pollable.remove(&key);
         watch.interest.remove(&key);
         watch.candidates.remove(&key);

@@ -73,7 +73,7 @@ impl Supervisor {
         if !told && call.kind == Kind::Connect && answer == Answer::Value(0) {
             // It will be asked again.
             if let Some(socket) = self.socket_of(&call) {
-                socket.untold = true;
+                socket.connect_unreported = true;
             }
         }
         Ok(())
@@ -87,12 +87,12 @@ impl Supervisor {
             Kind::Listen => self.listen(call),
             Kind::Accept => self.accept(call, 0),
             Kind::Accept4 => self.accept(call, call.int(3)),
-            Kind::SocketName => self.name(call),
+            Kind::SocketName => self.socket_name(call),
             Kind::PeerName => self.peer_name(call),
             Kind::GetOption => self.get_option(call),
             Kind::SetOption => self.set_option(call),
             // The pair would take the byte, and nobody would ever see it.
-            Kind::SendUrgent => self.target(call).and_then(|_| fail(libc::EOPNOTSUPP)),
+            Kind::SendUrgent => self.target_inode(call).and_then(|_| fail(libc::EOPNOTSUPP)),
         }
     }
 
@@ -101,12 +101,12 @@ impl Supervisor {
         let descriptor = call.int(0);
         let inode = program::inode_of(call.thread, descriptor)?;
         let socket = self.sockets.get_mut(&inode)?;
-        socket.seen = (call.thread, descriptor);
+        socket.last_used_as = (call.thread, descriptor);
         Some(socket)
     }
 
     /// The same for calls about nothing else; the number was the thread's own if the call is still valid.
-    pub(crate) fn target(&mut self, call: &Call) -> Result<u64, Refusal> {
+    pub(crate) fn target_inode(&mut self, call: &Call) -> Result<u64, Refusal> {
         let inode = self.socket_of(call).map(|socket| socket.inode);
         if self.calls.is_valid(call.id) {
             inode.ok_or(Refusal::NotOurs)
@@ -116,11 +116,11 @@ impl Supervisor {
     }
 
     /// For a call whose descriptor means another socket by now than it did a moment ago, or that is gone.
-    fn stale(&mut self, call: &Call) -> Outcome {
+    fn descriptor_changed(&mut self, call: &Call) -> Outcome {
         if self.calls.is_valid(call.id) { fail(libc::EBADF) } else { Err(Refusal::Later) }
     }
 
-    pub(crate) fn known(&mut self, inode: u64) -> Result<&mut Socket, Refusal> {
+    pub(crate) fn socket_with_inode(&mut self, inode: u64) -> Result<&mut Socket, Refusal> {
         self.sockets.get_mut(&inode).ok_or(Refusal::Error(libc::EBADF))
     }
 
@@ -150,7 +150,7 @@ impl Supervisor {
         let Pair { ours, theirs, inode } = self.take_pair(kind & libc::SOCK_NONBLOCK != 0)?;
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
         let serial = self.next_serial();
-        self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::Fresh));
+        self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::New));
         match self.calls.answer_with_descriptor(call.id, theirs.as_fd(), close_on_exec) {
             // If its thread was interrupted, our end finds the other closed.
             Ok(_) => Err(Refusal::Later),

@@ -16,9 +16,9 @@ use crate::ledger::Ledger;
 use crate::program::process_of;
 
 /// The end of all calls.
-const GONE: i32 = libc::ENETDOWN;
+const SUPERVISOR_GONE: i32 = libc::ENETDOWN;
 /// So many calls a process may make to end in order, such as those that close a socket. With the next one it is killed.
-const LAST_CALLS: u32 = 16;
+const MAX_CALLS_AFTER_END: u32 = 16;
 
 /// Waits until `supervisor`, of which it holds the other end, hangs up. Then has the calls in `ledger` and all later ones fail with `ENETDOWN`, and kills each
 /// process that goes on calling, until the last has gone. The caller lets go of the notifier then: if no call was ever noted, this returns at once.
@@ -30,25 +30,25 @@ pub fn guard(
     ledger: &Ledger,
     supervisor: impl std::os::fd::AsFd,
 ) -> io::Result<()> {
-    wait(&mut [PollFd::new(&supervisor, PollFlags::IN)])?;
+    poll_until_event(&mut [PollFd::new(&supervisor, PollFlags::IN)])?;
     // If the very first call was in its hands, nobody knows that call's number. No program has a socket yet, and without the notifier each call fails.
-    if !ledger.answer_all(notifier, GONE)? {
+    if !ledger.answer_all(notifier, SUPERVISOR_GONE)? {
         return Ok(());
     }
     let mut calls = HashMap::new();
     loop {
         let mut fds = [PollFd::new(notifier, PollFlags::IN)];
-        wait(&mut fds)?;
+        poll_until_event(&mut fds)?;
         if !fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
             return Ok(());
         }
         if let Some(call) = notifier.receive()? {
-            refuse(notifier, &call, &mut calls)?;
+            fail_call(notifier, &call, &mut calls)?;
         }
     }
 }
 
-fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
+fn poll_until_event(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     loop {
         match poll(fds, None) {
             Ok(_) => return Ok(()),
@@ -59,17 +59,18 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
 }
 
 /// Has a call fail. `calls` has how many each process has made.
-fn refuse(notifier: &Notifier, call: &Call, calls: &mut HashMap<Pid, u32>) -> io::Result<()> {
+fn fail_call(notifier: &Notifier, call: &Call, calls: &mut HashMap<Pid, u32>) -> io::Result<()> {
     let process = process_of(call.thread).ok().and_then(|number| i32::try_from(number).ok());
     if let Some(pid) = process.and_then(Pid::from_raw) {
         let made = calls.entry(pid).or_default();
         *made += 1;
-        let process = pidfd_open(pid, PidfdFlags::empty()).ok().filter(|_| *made > LAST_CALLS);
+        let process =
+            pidfd_open(pid, PidfdFlags::empty()).ok().filter(|_| *made > MAX_CALLS_AFTER_END);
         // The number was the program's if its call still waits.
         if let Some(process) = process.filter(|_| notifier.is_valid(call.id)) {
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
-    notifier.answer(call.id, Answer::Error(GONE))?;
+    notifier.answer(call.id, Answer::Error(SUPERVISOR_GONE))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which calls wait for an answer, noted where a second process can read it.
+//! A record of the calls that wait for an answer, in a file that a second process can read.
 //!
 //! The kernel hands each call out once. If the supervisor is killed with a call in its hands, nobody else is given that call, and its thread would wait for
 //! ever. So the supervisor notes calls in a file in memory. The guard reads it afterwards and answers them.
@@ -15,9 +15,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{pread, pwrite};
 use transom_device::intercept::{Answer, Call, Notifier};
 
-const WORD: usize = size_of::<u64>();
+const ENTRY_LEN: usize = size_of::<u64>();
 /// How many numbers behind the last one are tried. Each of them, but one, is a call that was withdrawn before it was received.
-const AHEAD: u64 = 1 << 16;
+const MAX_UNRECORDED: u64 = 1 << 16;
 
 /// The file. The supervisor and the guard have it in common.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl Ledger {
     }
 
     fn write(&self, place: u64, word: u64) -> io::Result<()> {
-        pwrite(&self.file, &word.to_ne_bytes(), place * WORD as u64)?;
+        pwrite(&self.file, &word.to_ne_bytes(), place * ENTRY_LEN as u64)?;
         Ok(())
     }
 
     /// All words that are not 0.
-    fn words(&self) -> io::Result<Vec<u64>> {
+    fn entries(&self) -> io::Result<Vec<u64>> {
         let mut words = Vec::new();
-        let mut block = [0; 512 * WORD];
+        let mut block = [0; 512 * ENTRY_LEN];
         let mut at = 0;
         loop {
             let n = pread(&self.file, &mut block[..], at)?;
@@ -62,9 +62,9 @@ impl Ledger {
 
     /// Answers each call that somebody else had received, with this error. `false` if none was ever noted, so that no call's number is known.
     pub(crate) fn answer_all(&self, notifier: &Notifier, error: i32) -> io::Result<bool> {
-        let words = self.words()?;
+        let words = self.entries()?;
         let Some(&last) = words.first() else { return Ok(false) };
-        let next = (1..=AHEAD).map(|ahead| last.wrapping_add(ahead));
+        let next = (1..=MAX_UNRECORDED).map(|ahead| last.wrapping_add(ahead));
         for id in words.into_iter().chain(next) {
             if notifier.is_valid(id) {
                 notifier.answer(id, Answer::Error(error))?;
@@ -80,14 +80,14 @@ impl AsFd for Ledger {
     }
 }
 
-/// Whether it is time to look which of so many waiting calls are gone. Signals interrupt calls, and then they are made again: the old ones would pile up.
-pub(crate) fn is_crowded(len: usize) -> bool {
+/// Whether a list of waiting calls of this length should be purged of calls that are gone. Signals interrupt calls, and then they are made again: the old ones would pile up.
+pub(crate) fn is_time_to_purge(len: usize) -> bool {
     len >= 16 && len.is_power_of_two()
 }
 
 /// A notifier whose calls are noted.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct RecordedCalls {
     pub(crate) notifier: Notifier,
     ledger: Ledger,
     /// Where each call that waits is noted.
@@ -96,9 +96,9 @@ pub(crate) struct Calls {
     free: Vec<u64>,
 }
 
-impl Calls {
-    pub(crate) fn new(notifier: Notifier, ledger: Ledger) -> Calls {
-        Calls { notifier, ledger, places: HashMap::new(), free: Vec::new() }
+impl RecordedCalls {
+    pub(crate) fn new(notifier: Notifier, ledger: Ledger) -> RecordedCalls {
+        RecordedCalls { notifier, ledger, places: HashMap::new(), free: Vec::new() }
     }
 
     /// Takes the next call. See [`Notifier::receive`]. It has to be answered, or kept, before the next one is taken.
@@ -110,15 +110,15 @@ impl Calls {
         Ok(call)
     }
 
-    /// The call will be answered later.
-    pub(crate) fn keep(&mut self, id: u64) -> io::Result<()> {
+    /// Records a call that will be answered later.
+    pub(crate) fn record_pending(&mut self, id: u64) -> io::Result<()> {
         let place = self.free.pop().unwrap_or(self.places.len() as u64 + 1);
         self.places.insert(id, place);
         self.ledger.write(place, id)
     }
 
-    /// The call was answered, or is gone.
-    fn strike(&mut self, id: u64) {
+    /// Erases a call that was answered or is gone.
+    fn erase(&mut self, id: u64) {
         let Some(place) = self.places.remove(&id) else { return };
         // If its number stays there, it names nothing.
         let _ = self.ledger.write(place, 0);
@@ -129,7 +129,7 @@ impl Calls {
     pub(crate) fn is_valid(&mut self, id: u64) -> bool {
         let valid = self.notifier.is_valid(id);
         if !valid {
-            self.strike(id);
+            self.erase(id);
         }
         valid
     }
@@ -137,7 +137,7 @@ impl Calls {
     /// See [`Notifier::answer`].
     pub(crate) fn answer(&mut self, id: u64, answer: Answer) -> io::Result<bool> {
         let told = self.notifier.answer(id, answer);
-        self.strike(id);
+        self.erase(id);
         told
     }
 
@@ -149,7 +149,7 @@ impl Calls {
         close_on_exec: bool,
     ) -> io::Result<bool> {
         let told = self.notifier.answer_with_descriptor(id, descriptor, close_on_exec)?;
-        self.strike(id);
+        self.erase(id);
         Ok(told)
     }
 }
@@ -198,12 +198,12 @@ mod tests {
             let (child, notifier) = program();
             let ledger = Ledger::new().unwrap();
             let copied = Ledger::from_descriptor(ledger.file.try_clone().unwrap());
-            let mut calls = Calls::new(copy(&notifier), copied);
+            let mut calls = RecordedCalls::new(copy(&notifier), copied);
             let call = calls.receive().unwrap().unwrap();
             if kept {
-                calls.keep(call.id).unwrap();
+                calls.record_pending(call.id).unwrap();
                 // Others came since.
-                calls.ledger.write(0, call.id.wrapping_add(AHEAD)).unwrap();
+                calls.ledger.write(0, call.id.wrapping_add(MAX_UNRECORDED)).unwrap();
             }
             drop(calls);
             guard(notifier, &ledger);
@@ -230,14 +230,14 @@ mod tests {
     #[test]
     fn places_are_used_again() {
         let (child, notifier) = program();
-        let mut calls = Calls::new(notifier, Ledger::new().unwrap());
+        let mut calls = RecordedCalls::new(notifier, Ledger::new().unwrap());
         for round in 0..3 {
-            (1..=1000).for_each(|id| calls.keep(id).unwrap());
+            (1..=1000).for_each(|id| calls.record_pending(id).unwrap());
             calls.ledger.write(0, 4711).unwrap();
-            let words = calls.ledger.words().unwrap();
+            let words = calls.ledger.entries().unwrap();
             assert_eq!((words.len(), words[0]), (1001, 4711), "{round}");
             (1..=1000).for_each(|id| assert!(!calls.is_valid(id)));
-            assert_eq!(calls.ledger.words().unwrap(), [4711]);
+            assert_eq!(calls.ledger.entries().unwrap(), [4711]);
         }
         drop(calls);
         assert!(ends(child));

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use transom_net::TcpListener;
 
-use crate::outer::{Outer, kernel_socket};
+use crate::outer::{OuterConnection, kernel_socket};
 
 /// A call that waits for a connection.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Listening {
     pub(crate) local: SocketAddr,
     pub(crate) sources: Vec<Source>,
     /// Connections that wait. For each of them a token lies in the pair.
-    pub(crate) queue: VecDeque<Outer>,
+    pub(crate) queue: VecDeque<OuterConnection>,
     pub(crate) waiting: VecDeque<Waiting>,
     pub(crate) backlog: usize,
 }
@@ -40,17 +40,17 @@ pub(crate) enum Source {
 
 impl Source {
     /// The next connection, if there is one.
-    pub(crate) fn accept(&self) -> Option<Outer> {
+    pub(crate) fn accept(&self) -> Option<OuterConnection> {
         match self {
             Source::Transom(listener) => {
                 let (stream, _) = listener.accept().ok()?;
                 stream.set_nonblocking(true).ok()?;
-                Some(Outer::Transom(stream))
+                Some(OuterConnection::Transom(stream))
             }
             Source::Kernel(listener) => {
                 let (stream, _) = listener.accept().ok()?;
                 stream.set_nonblocking(true).ok()?;
-                Some(Outer::Kernel(stream))
+                Some(OuterConnection::Kernel(stream))
             }
         }
     }

@@ -12,19 +12,19 @@ use transom_net::{KeepAlive, TcpStream};
 
 use crate::calls::{Arguments, Outcome, Refusal, fail};
 use crate::listening::Source;
-use crate::outer::Outer;
+use crate::outer::OuterConnection;
 use crate::program;
 use crate::pump::Pump;
-use crate::socket::{Bound, Connecting, Hold, Socket, State};
+use crate::socket::{AddressHolder, Bound, Connecting, Socket, State};
 use crate::supervisor::Supervisor;
 use crate::tcp_info;
 
 /// The longest value that is looked at.
-const LONGEST: usize = 64;
+const MAX_VALUE_LEN: usize = 64;
 /// More than the kernel's longest one, `TCP_INFO`.
-const LONGEST_SHOWN: usize = 1024;
+const MAX_KERNEL_VALUE_LEN: usize = 1024;
 /// Names of congestion controllers (`TCP_CA_NAME_MAX`).
-const NAME: usize = 16;
+const CA_NAME_MAX: usize = 16;
 /// The numbers of `linux/in.h` and `linux/tcp.h` that the C library's names do not have everywhere.
 const IP_BIND_ADDRESS_NO_PORT: c_int = 24;
 const IP_LOCAL_PORT_RANGE: c_int = 51;
@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 }
 
 /// Options that are numbers, and what they are at first.
-const NUMBERS: &[(Key, c_int)] = &[
+const INTEGER_OPTIONS: &[(Key, c_int)] = &[
     ((libc::SOL_SOCKET, libc::SO_REUSEADDR), 0),
     ((libc::SOL_SOCKET, libc::SO_REUSEPORT), 0),
     ((libc::SOL_SOCKET, libc::SO_KEEPALIVE), 0),
@@ -82,8 +82,9 @@ const NUMBERS: &[(Key, c_int)] = &[
 
 impl Settings {
     fn number(&self, level: c_int, name: c_int) -> c_int {
-        let first =
-            || NUMBERS.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value);
+        let first = || {
+            INTEGER_OPTIONS.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value)
+        };
         self.numbers.get(&(level, name)).copied().or_else(first).unwrap_or(0)
     }
 
@@ -108,17 +109,17 @@ impl Settings {
     fn keep_alive(&self) -> Option<KeepAlive> {
         let on = self.number(libc::SOL_SOCKET, libc::SO_KEEPALIVE) != 0;
         let seconds =
-            |name| transom_tcp::time::Duration::from_secs(positive(self.tcp(name)).into());
+            |name| transom_tcp::time::Duration::from_secs(at_least_one(self.tcp(name)).into());
         on.then(|| KeepAlive {
             idle: seconds(libc::TCP_KEEPIDLE),
             interval: seconds(libc::TCP_KEEPINTVL),
-            probes: positive(self.tcp(libc::TCP_KEEPCNT)),
+            probes: at_least_one(self.tcp(libc::TCP_KEEPCNT)),
         })
     }
 
     /// Does what was set so far to a connection.
-    pub(crate) fn apply(&self, outer: &Outer) {
-        if let Outer::Kernel(stream) = outer {
+    pub(crate) fn apply(&self, outer: &OuterConnection) {
+        if let OuterConnection::Kernel(stream) = outer {
             return self.apply_to_kernel(stream);
         }
         if let Some(name) = &self.congestion {
@@ -134,11 +135,11 @@ impl Settings {
     }
 
     /// Sets one option of a connection. If the connection refuses it, or is over, the program is not told.
-    fn apply_one(&self, outer: &Outer, level: c_int, name: c_int) {
+    fn apply_one(&self, outer: &OuterConnection, level: c_int, name: c_int) {
         let value = self.number(level, name);
         match outer {
-            Outer::Transom(stream) => self.apply_to_transom(stream, level, name, value),
-            Outer::Kernel(stream) => self.apply_one_to_kernel(stream, level, name),
+            OuterConnection::Transom(stream) => self.apply_to_transom(stream, level, name, value),
+            OuterConnection::Kernel(stream) => self.apply_one_to_kernel(stream, level, name),
         }
     }
 
@@ -186,34 +187,34 @@ impl Settings {
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS)
                 if value > 0 =>
             {
-                stream.set_ttl(positive(value))
+                stream.set_ttl(at_least_one(value))
             }
             _ => Ok(()),
         };
     }
 }
 
-fn positive(value: c_int) -> u32 {
+fn at_least_one(value: c_int) -> u32 {
     u32::try_from(value).unwrap_or(0).max(1)
 }
 
 /// Exchanges the congestion controller by its name. Whether there is one of that name.
-fn set_congestion(outer: &Outer, name: &str) -> bool {
+fn set_congestion(outer: &OuterConnection, name: &str) -> bool {
     match outer {
-        Outer::Transom(stream) => stream.recompose(name).is_ok(),
-        Outer::Kernel(_) => true,
+        OuterConnection::Transom(stream) => stream.recompose(name).is_ok(),
+        OuterConnection::Kernel(_) => true,
     }
 }
 
 /// Whether a name is that of a congestion controller of Transom's.
-fn is_congestion(name: &str) -> bool {
+fn is_congestion_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         && transom_tcp::congestion::ALGORITHMS.iter().any(|entry| entry.name == name)
 }
 
 /// Whether an option is a number that is kept.
-fn is_number(level: c_int, name: c_int) -> bool {
-    NUMBERS.iter().any(|(key, _)| *key == (level, name))
+fn is_integer_option(level: c_int, name: c_int) -> bool {
+    INTEGER_OPTIONS.iter().any(|(key, _)| *key == (level, name))
 }
 
 /// A number as Linux shows it after it was set.
@@ -227,7 +228,7 @@ fn shown(level: c_int, name: c_int, value: c_int) -> c_int {
 }
 
 /// The values that `setsockopt` takes for options with a range.
-fn is_possible(level: c_int, name: c_int, value: c_int) -> bool {
+fn is_valid_value(level: c_int, name: c_int, value: c_int) -> bool {
     match (level, name) {
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL) => {
             (1..=32_767).contains(&value)
@@ -242,19 +243,19 @@ fn is_possible(level: c_int, name: c_int, value: c_int) -> bool {
 
 impl Supervisor {
     pub(crate) fn set_option(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
+        let inode = self.target_inode(call)?;
         let (level, name) = (call.int(1), call.int(2));
         let len = usize::try_from(call.int(4)).map_err(|_| Refusal::Error(libc::EINVAL))?;
-        let value = program::read(call.thread, call.word(3), len.min(LONGEST));
+        let value = program::read(call.thread, call.word(3), len.min(MAX_VALUE_LEN));
         if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
         let value = value.ok_or(Refusal::Error(libc::EFAULT))?;
-        self.known(inode)?.set(level, name, &value)
+        self.socket_with_inode(inode)?.set(level, name, &value)
     }
 
     pub(crate) fn get_option(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
+        let inode = self.target_inode(call)?;
         let (level, name) = (call.int(1), call.int(2));
         let room = program::read_exact::<4>(call.thread, call.word(4));
         if !self.calls.is_valid(call.id) {
@@ -262,7 +263,7 @@ impl Supervisor {
         }
         let room = room.map(i32::from_ne_bytes).ok_or(Refusal::Error(libc::EFAULT))?;
         let room = usize::try_from(room).map_err(|_| Refusal::Error(libc::EINVAL))?;
-        let value = self.known(inode)?.get(level, name)?;
+        let value = self.socket_with_inode(inode)?.get(level, name)?;
         let len = value.len().min(room);
         let shown = value.get(..len).unwrap_or_default();
         let len = i32::try_from(len).unwrap_or(i32::MAX).to_ne_bytes();
@@ -280,9 +281,11 @@ impl Socket {
     /// The socket of the kernel's that stands behind this one, if there is exactly one.
     fn kernel(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Bound(Bound { hold: Hold::Kernel(socket), .. }) => Some(socket.as_fd()),
-            State::Connecting(Connecting { outer: Outer::Kernel(stream), .. })
-            | State::Connected(Pump { outer: Outer::Kernel(stream), .. }) => Some(stream.as_fd()),
+            State::Bound(Bound { hold: AddressHolder::Kernel(socket), .. }) => Some(socket.as_fd()),
+            State::Connecting(Connecting { outer: OuterConnection::Kernel(stream), .. })
+            | State::Connected(Pump { outer: OuterConnection::Kernel(stream), .. }) => {
+                Some(stream.as_fd())
+            }
             State::Listening(listening) => match listening.sources.as_slice() {
                 [Source::Kernel(listener)] => Some(listener.as_fd()),
                 _ => None,
@@ -301,7 +304,7 @@ impl Socket {
         if (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
             let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
             self.settings.congestion = std::str::from_utf8(name).ok().map(str::to_owned);
-        } else if is_number(level, name) {
+        } else if is_integer_option(level, name) {
             let value = match value {
                 [byte] => c_int::from(*byte),
                 _ => int(value).unwrap_or(0),
@@ -313,7 +316,7 @@ impl Socket {
 
     fn get_from_kernel(&self, level: c_int, name: c_int) -> Option<Result<Vec<u8>, Refusal>> {
         let kernel = self.kernel().filter(|_| is_plain_option(level, name))?;
-        let mut value = vec![0; LONGEST_SHOWN];
+        let mut value = vec![0; MAX_KERNEL_VALUE_LEN];
         let got = get_option(kernel, level, name, &mut value).map_err(Refusal::from);
         Some(got.map(|n| {
             value.truncate(n);
@@ -335,7 +338,7 @@ impl Socket {
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
                 let name = std::str::from_utf8(name).map_err(|_| Refusal::Error(libc::ENOENT))?;
-                if name.len() >= NAME || !is_congestion(name) {
+                if name.len() >= CA_NAME_MAX || !is_congestion_name(name) {
                     return fail(libc::ENOENT);
                 }
                 if self.outer().is_some_and(|outer| !set_congestion(outer, name)) {
@@ -348,7 +351,7 @@ impl Socket {
             (libc::IPPROTO_TCP, libc::TCP_ULP) => return fail(libc::ENOENT),
             _ => {}
         }
-        if !is_number(level, name) {
+        if !is_integer_option(level, name) {
             return fail(libc::ENOPROTOOPT);
         }
         // At the level of IP a byte will do.
@@ -356,11 +359,11 @@ impl Socket {
             [byte] if level == libc::IPPROTO_IP => c_int::from(*byte),
             _ => int(value)?,
         };
-        if !is_possible(level, name, value) {
+        if !is_valid_value(level, name, value) {
             return fail(libc::EINVAL);
         }
         if (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)
-            && !matches!(self.state, State::Fresh)
+            && !matches!(self.state, State::New)
         {
             return fail(libc::EINVAL);
         }
@@ -390,7 +393,7 @@ impl Socket {
                 let seconds = self.settings.linger.unwrap_or(0);
                 Ok([on.to_ne_bytes(), seconds.to_ne_bytes()].concat())
             }
-            (libc::IPPROTO_TCP, libc::TCP_INFO) => Ok(tcp_info::of(self)),
+            (libc::IPPROTO_TCP, libc::TCP_INFO) => Ok(tcp_info::bytes_of(self)),
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Ok(self.congestion()),
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
                 let info = self.info();
@@ -403,7 +406,7 @@ impl Socket {
                 }
             }
             (libc::IPPROTO_IP, libc::IP_OPTIONS) => Ok(Vec::new()),
-            _ if is_number(level, name) => number(self.settings.number(level, name)),
+            _ if is_integer_option(level, name) => number(self.settings.number(level, name)),
             _ => fail(libc::ENOPROTOOPT),
         }
     }
@@ -411,8 +414,8 @@ impl Socket {
     /// The state of the connection, from Transom.
     pub(crate) fn info(&self) -> Option<transom_net::Info> {
         match self.outer()? {
-            Outer::Transom(stream) => stream.info().ok(),
-            Outer::Kernel(_) => None,
+            OuterConnection::Transom(stream) => stream.info().ok(),
+            OuterConnection::Kernel(_) => None,
         }
     }
 
@@ -423,7 +426,7 @@ impl Socket {
             (None, None) => "cubic".into(),
         };
         let mut bytes = name.into_bytes();
-        bytes.resize(NAME, 0);
+        bytes.resize(CA_NAME_MAX, 0);
         bytes
     }
 }

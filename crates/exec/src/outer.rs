@@ -1,4 +1,4 @@
-//! The outer side of a connection: Transom's, or the kernel's.
+//! The connection to the peer, behind a program's socket: Transom's, or the kernel's.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write};
@@ -14,48 +14,48 @@ use transom_net::{Chunk, Stack, TcpStream};
 use transom_tcp::connection::{Connection, ConnectionError, ReadError, State, WriteError};
 use transom_tcp::time::Instant;
 
-/// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
-const WORTH_LENDING: usize = 8 * 1024;
+/// The kernel takes received data of this size or more from where it lies. Smaller data is copied together first: a copy costs less than a call.
+const MIN_LENT_PIECE: usize = 8 * 1024;
 
-/// A connection.
+/// The connection to the peer.
 #[derive(Debug)]
-pub(crate) enum Outer {
+pub(crate) enum OuterConnection {
     Transom(TcpStream),
     Kernel(net::TcpStream),
 }
 
-/// How far a connection has come.
+/// How far an attempt to connect has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    Going,
-    Done,
+pub(crate) enum ConnectProgress {
+    InProgress,
+    Connected,
     Failed(c_int),
 }
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum ReadOutcome {
     /// So many bytes, and whether there is more at once: data, the end or an error.
     Bytes(usize, bool),
     End,
-    Later,
+    WouldBlock,
     Failed(c_int),
 }
 
 /// The result of moving the program's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum MoveOutcome {
     Bytes(usize),
-    /// The program has written nothing more.
-    Later,
-    /// It never will.
+    /// The program has written nothing more yet.
+    NoData,
+    /// The program will write no more.
     End,
-    /// It has closed its end and left something unread.
-    Broken,
-    /// There is no room.
-    Full,
-    /// It has to be done in the ordinary way.
-    NotHere,
+    /// The program has closed its end with unread data in it.
+    Reset,
+    /// The send buffer is full.
+    NoRoom,
+    /// This connection cannot do it: read the data and write it instead.
+    Unsupported,
 }
 
 /// The number of an error, also where only its kind is known.
@@ -78,8 +78,8 @@ pub(crate) fn errno_of(error: &io::Error) -> c_int {
     }
 }
 
-/// The number Linux gives for a connection that ended so.
-fn errno(error: ConnectionError) -> c_int {
+/// The error number of Linux for a connection that ended with this error.
+fn connection_errno(error: ConnectionError) -> c_int {
     match error {
         ConnectionError::Refused => libc::ECONNREFUSED,
         ConnectionError::Reset => libc::ECONNRESET,
@@ -116,87 +116,92 @@ fn receive(ours: &OwnedFd, end: &mut Vec<u8>, room: usize) -> Result<usize, Errn
     }
 }
 
-impl Outer {
+impl OuterConnection {
     /// Begins to connect by Transom.
     pub(crate) fn by_transom(
         stack: &Stack,
         local: Option<SocketAddr>,
         remote: SocketAddr,
-    ) -> io::Result<Outer> {
-        TcpStream::connect_nonblocking_with(stack, local, remote, None).map(Outer::Transom)
+    ) -> io::Result<OuterConnection> {
+        TcpStream::connect_nonblocking_with(stack, local, remote, None)
+            .map(OuterConnection::Transom)
     }
 
     /// Begins to connect by a socket of the kernel's.
-    pub(crate) fn by_kernel(socket: OwnedFd, remote: SocketAddr) -> io::Result<Outer> {
+    pub(crate) fn by_kernel(socket: OwnedFd, remote: SocketAddr) -> io::Result<OuterConnection> {
         match rustix::net::connect(&socket, &remote) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Outer::Kernel(socket.into())),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(OuterConnection::Kernel(socket.into())),
             Err(error) => Err(error.into()),
         }
     }
 
     /// How far connecting has come.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn connect_progress(&self) -> ConnectProgress {
         match self {
-            Outer::Transom(stream) => {
+            OuterConnection::Transom(stream) => {
                 match stream
                     .with_connection(|connection, _| (connection.state(), connection.error()))
                 {
-                    Ok((_, Some(error))) => Opening::Failed(errno(error)),
-                    Ok((State::SynSent | State::SynReceived, None)) => Opening::Going,
-                    Ok(_) => Opening::Done,
-                    Err(error) => Opening::Failed(errno_of(&error)),
+                    Ok((_, Some(error))) => ConnectProgress::Failed(connection_errno(error)),
+                    Ok((State::SynSent | State::SynReceived, None)) => ConnectProgress::InProgress,
+                    Ok(_) => ConnectProgress::Connected,
+                    Err(error) => ConnectProgress::Failed(errno_of(&error)),
                 }
             }
-            Outer::Kernel(stream) => match stream.take_error() {
-                Ok(Some(error)) | Err(error) => Opening::Failed(errno_of(&error)),
-                Ok(None) if stream.peer_addr().is_ok() => Opening::Done,
-                Ok(None) => Opening::Going,
+            OuterConnection::Kernel(stream) => match stream.take_error() {
+                Ok(Some(error)) | Err(error) => ConnectProgress::Failed(errno_of(&error)),
+                Ok(None) if stream.peer_addr().is_ok() => ConnectProgress::Connected,
+                Ok(None) => ConnectProgress::InProgress,
             },
         }
     }
 
-    pub(crate) fn local(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
-            Outer::Transom(stream) => stream.local_addr(),
-            Outer::Kernel(stream) => stream.local_addr(),
+            OuterConnection::Transom(stream) => stream.local_addr(),
+            OuterConnection::Kernel(stream) => stream.local_addr(),
         }
     }
 
-    pub(crate) fn peer(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
-            Outer::Transom(stream) => stream.peer_addr(),
-            Outer::Kernel(stream) => stream.peer_addr(),
+            OuterConnection::Transom(stream) => stream.peer_addr(),
+            OuterConnection::Kernel(stream) => stream.peer_addr(),
         }
     }
 
     /// Reads the data that is there.
-    pub(crate) fn read(&self, into: &mut [u8]) -> Read {
+    pub(crate) fn read(&self, into: &mut [u8]) -> ReadOutcome {
         match self {
-            Outer::Transom(stream) => {
+            OuterConnection::Transom(stream) => {
                 let read = |connection: &mut Connection, now: Instant| {
                     let result = connection.read(now, into);
                     (result, connection.is_readable())
                 };
                 match stream.with_connection(read) {
-                    Ok((Ok(0), _)) => Read::End,
-                    Ok((Ok(n), more)) => Read::Bytes(n, more),
-                    Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => Read::Later,
-                    Ok((Err(ReadError::Failed(error)), _)) => Read::Failed(errno(error)),
+                    Ok((Ok(0), _)) => ReadOutcome::End,
+                    Ok((Ok(n), more)) => ReadOutcome::Bytes(n, more),
+                    Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => {
+                        ReadOutcome::WouldBlock
+                    }
+                    Ok((Err(ReadError::Failed(error)), _)) => {
+                        ReadOutcome::Failed(connection_errno(error))
+                    }
                     // Data that has holes is not a stream any more.
                     Ok((Err(ReadError::Hole | ReadError::Delivery(_)), _)) => {
-                        Read::Failed(libc::EIO)
+                        ReadOutcome::Failed(libc::EIO)
                     }
-                    Err(error) => Read::Failed(errno_of(&error)),
+                    Err(error) => ReadOutcome::Failed(errno_of(&error)),
                 }
             }
-            Outer::Kernel(stream) => loop {
+            OuterConnection::Kernel(stream) => loop {
                 return match (&mut &*stream).read(into) {
-                    Ok(0) => Read::End,
-                    Ok(n) => Read::Bytes(n, true),
+                    Ok(0) => ReadOutcome::End,
+                    Ok(n) => ReadOutcome::Bytes(n, true),
                     Err(error) => match error.kind() {
                         io::ErrorKind::Interrupted => continue,
-                        io::ErrorKind::WouldBlock => Read::Later,
-                        _ => Read::Failed(errno_of(&error)),
+                        io::ErrorKind::WouldBlock => ReadOutcome::WouldBlock,
+                        _ => ReadOutcome::Failed(errno_of(&error)),
                     },
                 };
             },
@@ -205,36 +210,36 @@ impl Outer {
 
     /// Takes large pieces of what has arrived, with the memory in which they lie.
     pub(crate) fn take_pieces(&self, pieces: &mut VecDeque<Chunk>, most: usize) {
-        if let Outer::Transom(stream) = self {
-            stream.take_chunks(WORTH_LENDING, most, pieces);
+        if let OuterConnection::Transom(stream) = self {
+            stream.take_chunks(MIN_LENT_PIECE, most, pieces);
         }
     }
 
     /// Moves the program's data into the send buffer, without a copy of our own.
-    pub(crate) fn take_from(&self, ours: &OwnedFd) -> Moved {
-        let Outer::Transom(stream) = self else { return Moved::NotHere };
-        let mut moved = Moved::Full;
+    pub(crate) fn move_from_pair(&self, ours: &OwnedFd) -> MoveOutcome {
+        let OuterConnection::Transom(stream) = self else { return MoveOutcome::Unsupported };
+        let mut moved = MoveOutcome::NoRoom;
         let receive = |end: &mut Vec<u8>, room: usize| {
             moved = match receive(ours, end, room) {
-                Ok(0) => Moved::End,
-                Ok(n) => Moved::Bytes(n),
-                Err(Errno::AGAIN) => Moved::Later,
-                Err(_) => Moved::Broken,
+                Ok(0) => MoveOutcome::End,
+                Ok(n) => MoveOutcome::Bytes(n),
+                Err(Errno::AGAIN) => MoveOutcome::NoData,
+                Err(_) => MoveOutcome::Reset,
             }
         };
         match stream.with_connection(|connection, now| connection.write_by(now, receive)) {
             Ok(Ok(_)) => moved,
-            Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => Moved::Full,
-            // The ordinary way finds the error.
-            Ok(Err(_)) | Err(_) => Moved::NotHere,
+            Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => MoveOutcome::NoRoom,
+            // An ordinary write finds the error.
+            Ok(Err(_)) | Err(_) => MoveOutcome::Unsupported,
         }
     }
 
     /// Writes as much as there is room for: `Ok(0)` if there is none.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, c_int> {
         let result = match self {
-            Outer::Transom(stream) => (&mut &*stream).write(bytes),
-            Outer::Kernel(stream) => (&mut &*stream).write(bytes),
+            OuterConnection::Transom(stream) => (&mut &*stream).write(bytes),
+            OuterConnection::Kernel(stream) => (&mut &*stream).write(bytes),
         };
         match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
@@ -244,22 +249,22 @@ impl Outer {
         }
     }
 
-    /// Says that no more will be written.
-    pub(crate) fn finish(&self) {
-        // If the connection is over, this is too.
+    /// Ends the direction to the peer: the connection sends a FIN after the data.
+    pub(crate) fn shut_down_writes(&self) {
+        // This fails only for a connection that has ended.
         let _ = match self {
-            Outer::Transom(stream) => stream.shutdown(Shutdown::Write),
-            Outer::Kernel(stream) => stream.shutdown(Shutdown::Write),
+            OuterConnection::Transom(stream) => stream.shutdown(Shutdown::Write),
+            OuterConnection::Kernel(stream) => stream.shutdown(Shutdown::Write),
         };
     }
 
     /// Resets the connection.
     pub(crate) fn abort(self) {
         match self {
-            Outer::Transom(stream) => {
+            OuterConnection::Transom(stream) => {
                 let _ = stream.set_linger(Some(Duration::ZERO));
             }
-            Outer::Kernel(stream) => {
+            OuterConnection::Kernel(stream) => {
                 let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
             }
         }

@@ -13,11 +13,11 @@ use transom_device::intercept::{read_memory, write_memory};
 /// `PIDFD_THREAD` of `linux/pidfd.h` (Linux 6.9): the descriptor stands for a thread, not for its process.
 const PIDFD_THREAD: u32 = rustix::fs::OFlags::EXCL.bits();
 
-/// So many descriptors are being closed at once at most.
-const MOST_CLOSING: usize = 64;
+/// The most descriptors that are being closed at once.
+const MAX_CLOSING: usize = 64;
 
 /// How many descriptors of a thread are looked at in search of one.
-const MOST_DESCRIPTORS: usize = 4096;
+const MAX_SEARCHED_DESCRIPTORS: usize = 4096;
 
 /// The inode of the socket that a thread knows by this number, if it is one.
 pub(crate) fn inode_of(thread: u32, descriptor: i32) -> Option<u64> {
@@ -31,10 +31,10 @@ fn linked_inode(link: &str) -> Option<u64> {
 }
 
 /// The number by which a thread knows a socket, if it does.
-pub(crate) fn find(thread: u32, inode: u64) -> Option<i32> {
+pub(crate) fn find_descriptor(thread: u32, inode: u64) -> Option<i32> {
     let entries = fs::read_dir(format!("/proc/{thread}/fd")).ok()?;
     let numbers = entries
-        .take(MOST_DESCRIPTORS)
+        .take(MAX_SEARCHED_DESCRIPTORS)
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.into_iter().find(|&number| inode_of(thread, number) == Some(inode))
 }
@@ -69,13 +69,13 @@ pub(crate) fn socket_of(thread: u32, descriptor: i32, inode: u64) -> io::Result<
     if linked_inode(&format!("/proc/self/fd/{}", copy.as_raw_fd())) == Some(inode) {
         return Ok(Some(copy));
     }
-    close_elsewhere(copy);
+    close_in_other_thread(copy);
     Ok(None)
 }
 
-fn close_elsewhere(copy: OwnedFd) {
+fn close_in_other_thread(copy: OwnedFd) {
     static CLOSING: AtomicUsize = AtomicUsize::new(0);
-    if CLOSING.fetch_add(1, Ordering::Relaxed) >= MOST_CLOSING {
+    if CLOSING.fetch_add(1, Ordering::Relaxed) >= MAX_CLOSING {
         // They hang, and so would this one: it stays open.
         CLOSING.fetch_sub(1, Ordering::Relaxed);
         std::mem::forget(copy);

@@ -1,7 +1,7 @@
-//! Bytes between our end of a pair and the outer connection.
+//! Carries bytes between our end of a pair and the outer connection.
 //!
-//! Each of the four places where bytes come from or go to is remembered as ready until it says "not now"; then an event says when it is again.
-//! Data that was taken and cannot be passed on waits in a buffer. The buffer holds one piece, so that the sender is held back.
+//! Each side can be readable and writable: four flags ([`Ready`]). A call that would block clears a flag, and an event sets it again.
+//! Bytes that one side gave and the other does not take yet wait in a buffer. While it holds bytes, nothing more is read, so the sender has to wait.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -12,40 +12,40 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use transom_net::Chunk;
 
-use crate::outer::{Moved, Outer, Read};
+use crate::outer::{MoveOutcome, OuterConnection, ReadOutcome};
 use crate::pair;
 
-/// The most bytes, each way, before other sockets have their turn. The device is asked for acknowledgements then, too.
-const TURN: usize = 512 * 1024;
-/// Pieces of this size are moved to where they are sent from without a copy. For smaller ones that would take too much memory.
-const BULK: usize = 16 * 1024;
-/// So many pieces are given at once at most.
+/// The most bytes that one socket carries in a turn, each way. Between turns other sockets run, and the device is read.
+const MAX_BYTES_PER_TURN: usize = 512 * 1024;
+/// After a read of this size, data goes from the pair into the send buffer without a copy. For smaller reads that would take too much memory.
+const MIN_UNCOPIED: usize = 16 * 1024;
+/// The most pieces in one `sendmsg`.
 const MOST_PIECES: usize = 64;
 /// The size of the memory that bytes pass through.
 pub(crate) const SCRATCH: usize = 256 * 1024;
 
-/// Data taken from one side and not yet given to the other.
+/// Bytes that were read from one side, and that the other side has not taken yet.
 #[derive(Debug, Default)]
-struct Rest {
+struct UnsentBytes {
     bytes: Vec<u8>,
     given: usize,
 }
 
-impl Rest {
-    fn left(&self) -> &[u8] {
+impl UnsentBytes {
+    fn unsent(&self) -> &[u8] {
         self.bytes.get(self.given..).unwrap_or_default()
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn store(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.given = 0;
     }
 
-    fn give(&mut self, count: usize) {
+    fn mark_sent(&mut self, count: usize) {
         self.given += count;
         if self.given >= self.bytes.len() {
-            *self = Rest::default();
+            *self = UnsentBytes::default();
         }
     }
 }
@@ -53,31 +53,31 @@ impl Rest {
 /// A connection that carries data.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    pub(crate) outer: Outer,
+    pub(crate) outer: OuterConnection,
     /// From the program to the peer.
-    up: Rest,
+    to_peer: UnsentBytes,
     /// From the peer to the program.
-    down: Rest,
-    /// The same, of large pieces: they lie where they arrived, and come before it.
+    to_program: UnsentBytes,
+    /// Large pieces from the peer, in the buffers in which they arrived. The program gets them before `to_program`.
     pieces: VecDeque<Chunk>,
     pub(crate) ready: Ready,
-    /// The program's end is closed.
+    /// The program has closed its end.
     pub(crate) hung_up: bool,
-    /// All that the program wrote was passed on, and its end too.
-    up_finished: bool,
-    /// The program has written all it will.
-    up_ended: bool,
-    /// The peer's end was passed on.
-    down_finished: bool,
-    /// The program does not read any more: what comes is dropped, as TCP does.
-    deaf: bool,
-    /// The program has closed its end and left something unread. The kernel says so once, to whichever call is the first.
-    abandoned: bool,
-    /// The program has written a lot at once.
-    bulk: bool,
+    /// The peer was sent all that the program wrote, and the end.
+    outer_shut_down: bool,
+    /// The program will write no more.
+    program_ended: bool,
+    /// The program was shown the end of the peer's data.
+    peer_end_relayed: bool,
+    /// The program does not read any more. Later data from the peer is dropped, as TCP does.
+    program_stopped_reading: bool,
+    /// The program has closed its end with unread data in it. The kernel reports that once, to the first call.
+    program_reset: bool,
+    /// The last read was large: the next data goes into the send buffer without a copy.
+    move_without_copy: bool,
 }
 
-/// Which of the four has not yet said "not now".
+/// The directions in which a call may succeed: none has reported that it would block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) program_readable: bool,
@@ -86,14 +86,14 @@ pub(crate) struct Ready {
     pub(crate) outer_writable: bool,
 }
 
-/// How things stand after a turn.
+/// The state of the connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// There is nothing to do before an event.
+    /// Nothing can be carried before the next event.
     Idle,
-    /// There is more to do.
+    /// More can be carried at once.
     More,
-    /// Both are done with each other.
+    /// Both sides have ended.
     Closed,
     /// The program closed and left something unread: TCP resets the connection then.
     Abandoned,
@@ -102,7 +102,7 @@ pub(crate) enum Turn {
 }
 
 impl Pump {
-    pub(crate) fn new(outer: Outer) -> Self {
+    pub(crate) fn new(outer: OuterConnection) -> Self {
         let ready = Ready {
             program_readable: true,
             program_writable: true,
@@ -111,83 +111,83 @@ impl Pump {
         };
         Pump {
             outer,
-            up: Rest::default(),
-            down: Rest::default(),
+            to_peer: UnsentBytes::default(),
+            to_program: UnsentBytes::default(),
             pieces: VecDeque::new(),
             ready,
             hung_up: false,
-            up_finished: false,
-            up_ended: false,
-            down_finished: false,
-            deaf: false,
-            abandoned: false,
-            bulk: false,
+            outer_shut_down: false,
+            program_ended: false,
+            peer_end_relayed: false,
+            program_stopped_reading: false,
+            program_reset: false,
+            move_without_copy: false,
         }
     }
 
     /// Whether the program has to read before there is anything to do.
-    pub(crate) fn waits_for_room(&self) -> bool {
-        !self.ready.program_writable && !self.deaf && !self.hung_up
+    pub(crate) fn waits_for_program_to_read(&self) -> bool {
+        !self.ready.program_writable && !self.program_stopped_reading && !self.hung_up
     }
 
     /// Carries as much as possible now.
     pub(crate) fn turn(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Turn {
-        let down = if self.hung_up { Ok(false) } else { self.turn_down(ours, scratch) };
-        let up = self.turn_up(ours, scratch);
+        let down = if self.hung_up { Ok(false) } else { self.carry_to_program(ours, scratch) };
+        let up = self.carry_to_peer(ours, scratch);
         match (up, down) {
             (Err(turn), _) | (_, Err(turn)) => turn,
-            _ if self.hung_up && self.up_finished => Turn::Closed,
+            _ if self.hung_up && self.outer_shut_down => Turn::Closed,
             (Ok(up), Ok(down)) if up || down => Turn::More,
             _ => Turn::Idle,
         }
     }
 
     /// Whether there is more to do.
-    fn turn_up(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
+    fn carry_to_peer(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
         let mut carried = 0;
-        while !self.up_finished && carried < TURN {
-            if !self.up.left().is_empty() {
+        while !self.outer_shut_down && carried < MAX_BYTES_PER_TURN {
+            if !self.to_peer.unsent().is_empty() {
                 if !self.ready.outer_writable {
                     return Ok(false);
                 }
-                let written = self.outer.write(self.up.left()).map_err(Turn::Failed)?;
+                let written = self.outer.write(self.to_peer.unsent()).map_err(Turn::Failed)?;
                 self.ready.outer_writable = written > 0;
-                self.up.give(written);
+                self.to_peer.mark_sent(written);
                 carried += written;
                 continue;
             }
-            if self.up_ended && self.abandoned {
+            if self.program_ended && self.program_reset {
                 return Err(Turn::Abandoned);
             }
-            if self.up_ended {
-                self.outer.finish();
-                self.up_finished = true;
+            if self.program_ended {
+                self.outer.shut_down_writes();
+                self.outer_shut_down = true;
                 return Ok(false);
             }
             if !self.ready.program_readable || !self.ready.outer_writable {
                 return Ok(false);
             }
-            if self.bulk {
-                match self.outer.take_from(ours) {
-                    Moved::Bytes(n) => {
+            if self.move_without_copy {
+                match self.outer.move_from_pair(ours) {
+                    MoveOutcome::Bytes(n) => {
                         carried += n;
                         continue;
                     }
-                    Moved::Full => {
+                    MoveOutcome::NoRoom => {
                         self.ready.outer_writable = false;
                         continue;
                     }
-                    Moved::Later => self.ready.program_readable = false,
-                    Moved::Broken => self.abandoned = true,
-                    // The ordinary way finds the same.
-                    Moved::End | Moved::NotHere => {}
+                    MoveOutcome::NoData => self.ready.program_readable = false,
+                    MoveOutcome::Reset => self.program_reset = true,
+                    // The ordinary read below handles these.
+                    MoveOutcome::End | MoveOutcome::Unsupported => {}
                 }
-                self.bulk = false;
+                self.move_without_copy = false;
                 continue;
             }
             let room = match &self.outer {
-                Outer::Transom(_) => scratch.len().min(BULK),
-                Outer::Kernel(_) => scratch.len(),
+                OuterConnection::Transom(_) => scratch.len().min(MIN_UNCOPIED),
+                OuterConnection::Kernel(_) => scratch.len(),
             };
             let small = scratch.get_mut(..room).unwrap_or_default();
             match recv(ours, small, RecvFlags::DONTWAIT) {
@@ -196,15 +196,16 @@ impl Pump {
                     self.hung_up = true;
                     return Ok(true);
                 }
-                Ok((0, _)) => self.up_ended = true,
+                Ok((0, _)) => self.program_ended = true,
                 Ok((n, _)) => {
-                    self.bulk = n == room && matches!(self.outer, Outer::Transom(_));
+                    self.move_without_copy =
+                        n == room && matches!(self.outer, OuterConnection::Transom(_));
                     let bytes = scratch.get(..n).unwrap_or_default();
                     let written = self.outer.write(bytes).map_err(Turn::Failed)?;
                     carried += written;
                     if written < n {
                         self.ready.outer_writable = written > 0;
-                        self.up.keep(bytes.get(written..).unwrap_or_default());
+                        self.to_peer.store(bytes.get(written..).unwrap_or_default());
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -212,58 +213,60 @@ impl Pump {
                 Err(_) => return Err(Turn::Abandoned),
             }
         }
-        Ok(!self.up_finished)
+        Ok(!self.outer_shut_down)
     }
 
-    fn turn_down(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
+    fn carry_to_program(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
         let mut carried = 0;
-        while !self.down_finished && carried < TURN {
+        while !self.peer_end_relayed && carried < MAX_BYTES_PER_TURN {
             if !self.pieces.is_empty() {
-                if !self.ready.program_writable && !self.deaf {
+                if !self.ready.program_writable && !self.program_stopped_reading {
                     return Ok(false);
                 }
-                carried += self.give_pieces(ours);
+                carried += self.send_pieces(ours);
                 continue;
             }
-            if !self.down.left().is_empty() {
+            if !self.to_program.unsent().is_empty() {
                 if !self.ready.program_writable {
                     return Ok(false);
                 }
-                let given = self.give(ours, None);
+                let given = self.send_to_program(ours, None);
                 carried += given;
                 continue;
             }
-            if !self.ready.outer_readable || !(self.ready.program_writable || self.deaf) {
+            if !self.ready.outer_readable
+                || !(self.ready.program_writable || self.program_stopped_reading)
+            {
                 return Ok(false);
             }
-            if !self.deaf {
-                self.outer.take_pieces(&mut self.pieces, TURN);
+            if !self.program_stopped_reading {
+                self.outer.take_pieces(&mut self.pieces, MAX_BYTES_PER_TURN);
                 if !self.pieces.is_empty() {
                     continue;
                 }
             }
             match self.outer.read(scratch) {
-                Read::Bytes(n, more) => {
+                ReadOutcome::Bytes(n, more) => {
                     self.ready.outer_readable = more;
                     let bytes = scratch.get(..n).unwrap_or_default();
-                    carried += self.give(ours, Some(bytes));
+                    carried += self.send_to_program(ours, Some(bytes));
                 }
-                Read::Later => self.ready.outer_readable = false,
-                Read::End => {
+                ReadOutcome::WouldBlock => self.ready.outer_readable = false,
+                ReadOutcome::End => {
                     // The program finds the end behind what lies in the pair.
                     let _ = rustix::net::shutdown(ours, rustix::net::Shutdown::Write);
-                    self.down_finished = true;
+                    self.peer_end_relayed = true;
                 }
-                Read::Failed(error) => return Err(Turn::Failed(error)),
+                ReadOutcome::Failed(error) => return Err(Turn::Failed(error)),
             }
         }
-        Ok(!self.down_finished)
+        Ok(!self.peer_end_relayed)
     }
 
     /// Gives the program its pieces where they lie, and all at once, as each call wakes the program. Returns the number of bytes given.
-    fn give_pieces(&mut self, ours: &OwnedFd) -> usize {
+    fn send_pieces(&mut self, ours: &OwnedFd) -> usize {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        if self.deaf {
+        if self.program_stopped_reading {
             return self.pieces.drain(..).map(|piece| piece.len()).sum();
         }
         let slices: Vec<IoSlice<'_>> =
@@ -274,7 +277,7 @@ impl Pump {
             Err(Errno::INTR) => return 0,
             Err(Errno::AGAIN) => 0,
             Err(error) => {
-                self.refuse(error);
+                self.note_send_error(error);
                 return 0;
             }
         };
@@ -292,31 +295,33 @@ impl Pump {
     }
 
     /// The program's end takes no more.
-    fn refuse(&mut self, error: Errno) {
-        self.deaf = true;
-        self.abandoned |= error == Errno::CONNRESET;
+    fn note_send_error(&mut self, error: Errno) {
+        self.program_stopped_reading = true;
+        self.program_reset |= error == Errno::CONNRESET;
     }
 
     /// Gives the program `fresh` bytes, or those that waited for it. Returns the number of bytes given.
-    fn give(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
-        let all = fresh.unwrap_or(self.down.left()).len();
+    fn send_to_program(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
+        let all = fresh.unwrap_or(self.to_program.unsent()).len();
         let given = loop {
-            if self.deaf {
+            if self.program_stopped_reading {
                 break all;
             }
-            let bytes = fresh.unwrap_or(self.down.left());
+            let bytes = fresh.unwrap_or(self.to_program.unsent());
             match send(ours, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(n) => break n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break 0,
-                Err(error) => self.refuse(error),
+                Err(error) => self.note_send_error(error),
             }
         };
         self.ready.program_writable = given == all;
         match fresh {
-            Some(bytes) if given < all => self.down.keep(bytes.get(given..).unwrap_or_default()),
+            Some(bytes) if given < all => {
+                self.to_program.store(bytes.get(given..).unwrap_or_default())
+            }
             Some(_) => {}
-            None => self.down.give(given),
+            None => self.to_program.mark_sent(given),
         }
         given
     }
@@ -335,7 +340,7 @@ mod tests {
         outer.set_nonblocking(true).unwrap();
         let (peer, _) = listener.accept().unwrap();
         let (ours, theirs) = pair::new(100_000).unwrap();
-        (Pump::new(Outer::Kernel(outer)), ours, theirs, peer)
+        (Pump::new(OuterConnection::Kernel(outer)), ours, theirs, peer)
     }
 
     /// Turns until nothing changes.
@@ -358,7 +363,7 @@ mod tests {
         {
             let (mut pump, ours, theirs, mut peer) = pump();
             assert_eq!(send(&theirs, b"last words", SendFlags::empty()), Ok(10));
-            pump.refuse(heard);
+            pump.note_send_error(heard);
             drop(theirs);
             assert_eq!(turns(&mut pump, &ours), expected);
             // Data written before is passed on all the same.

@@ -8,7 +8,7 @@ use transom_net::TcpListener;
 
 use crate::listening::Listening;
 use crate::options::Settings;
-use crate::outer::Outer;
+use crate::outer::OuterConnection;
 use crate::pair;
 use crate::pump::Pump;
 use crate::supervisor::Watcher;
@@ -29,17 +29,17 @@ pub(crate) struct Socket {
     pub(crate) settings: Settings,
     /// The error for `SO_ERROR`, which tells it once.
     pub(crate) error: Option<c_int>,
-    /// The connection was made, and no call has said so yet.
-    pub(crate) untold: bool,
+    /// The connection is established, and no call of `connect` has returned 0 for it yet.
+    pub(crate) connect_unreported: bool,
     /// The thread and the descriptor by which it was last used.
-    pub(crate) seen: (u32, i32),
+    pub(crate) last_used_as: (u32, i32),
 }
 
 /// The state of a socket.
 #[derive(Debug)]
 pub(crate) enum State {
     /// New: no call has changed it.
-    Fresh,
+    New,
     /// It has an address.
     Bound(Bound),
     Connecting(Connecting),
@@ -51,12 +51,12 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) local: SocketAddr,
-    pub(crate) hold: Hold,
+    pub(crate) hold: AddressHolder,
 }
 
 /// The holder of an address.
 #[derive(Debug)]
-pub(crate) enum Hold {
+pub(crate) enum AddressHolder {
     /// A listener that takes nothing.
     Transom(#[expect(dead_code, reason = "it is held")] TcpListener),
     Kernel(OwnedFd),
@@ -65,11 +65,11 @@ pub(crate) enum Hold {
 /// A connection that is on its way.
 #[derive(Debug)]
 pub(crate) struct Connecting {
-    pub(crate) outer: Outer,
+    pub(crate) outer: OuterConnection,
     /// The program's end, for as long as it is needed to make it writable. Meanwhile our end does not hear that the program closes its own: then the
     /// attempt goes on until it has come to an end.
     pub(crate) theirs: OwnedFd,
-    /// How many bytes lie in it so that it is not.
+    /// How many bytes fill it, so that it is not writable.
     pub(crate) filled: usize,
     /// The calls that wait for it.
     pub(crate) waiting: Vec<u64>,
@@ -86,40 +86,42 @@ impl Socket {
             state,
             settings: Settings::default(),
             error: None,
-            untold: false,
-            seen: (0, -1),
+            connect_unreported: false,
+            last_used_as: (0, -1),
         }
     }
 
     /// The connection was made: data may flow.
-    pub(crate) fn open(&mut self, outer: Outer) {
+    pub(crate) fn open(&mut self, outer: OuterConnection) {
         // A socket of the kernel's was told before.
-        if matches!(outer, Outer::Transom(_)) {
+        if matches!(outer, OuterConnection::Transom(_)) {
             self.settings.apply(&outer);
         }
         self.state = State::Connected(Pump::new(outer));
     }
 
-    /// Tells a watcher of the connection, if it carries data by Transom.
-    pub(crate) fn tell(&self, watcher: &mut dyn Watcher, last: bool) {
+    /// Gives a watcher a sample of the connection, if it is Transom's.
+    pub(crate) fn sample_for_watcher(&self, watcher: &mut dyn Watcher, last: bool) {
         let State::Connected(pump) = &self.state else { return };
         let outer = &pump.outer;
-        if let (Ok(local), Ok(peer), Some(info)) = (outer.local(), outer.peer(), self.info()) {
+        if let (Ok(local), Ok(peer), Some(info)) =
+            (outer.local_addr(), outer.peer_addr(), self.info())
+        {
             watcher.sample(self.serial, [local, peer], &info, last);
         }
     }
 
-    /// Whether the program has shut a listener down for what comes in.
-    pub(crate) fn is_shut(&self) -> bool {
+    /// Whether the program has shut down a listener for reading.
+    pub(crate) fn is_listener_shut_down(&self) -> bool {
         matches!(self.state, State::Listening(_)) && !pair::takes_bytes(&self.ours)
     }
 
     /// The outer connection, if there is one.
-    pub(crate) fn outer(&self) -> Option<&Outer> {
+    pub(crate) fn outer(&self) -> Option<&OuterConnection> {
         match &self.state {
             State::Connecting(connecting) => Some(&connecting.outer),
             State::Connected(pump) => Some(&pump.outer),
-            State::Fresh | State::Bound(_) | State::Listening(_) => None,
+            State::New | State::Bound(_) | State::Listening(_) => None,
         }
     }
 }

@@ -13,26 +13,26 @@ use transom_device::intercept::{Answer, Notifier};
 use transom_net::{Driver, Info, SocketReadiness, Stack, TcpStream};
 
 use crate::destinations::Destinations;
-use crate::ledger::{Calls, Ledger};
+use crate::ledger::{Ledger, RecordedCalls};
 use crate::listening::Source;
-use crate::outer::{Opening, Outer};
+use crate::outer::{ConnectProgress, OuterConnection};
 use crate::pair;
 use crate::program;
 use crate::pump::{SCRATCH, Turn};
 use crate::socket::{Connecting, Socket, State};
 
-/// So many pairs lie ready for programs that ask for sockets: to make one takes six calls of the kernel's, for which no program has to wait then.
-const SPARE: usize = 8;
+/// How many pairs are kept ready for programs that ask for sockets. A new pair takes six system calls, and no program has to wait for them.
+const SPARE_PAIRS: usize = 8;
 /// Events that are taken at once.
 const EVENTS: usize = 256;
-/// The event of the notifier; sockets' events have their inode and [`Part`].
-const CALLS: u64 = u64::MAX;
+/// The event of the notifier; sockets' events have their inode and [`EventSource`].
+const NOTIFIER_TOKEN: u64 = u64::MAX;
 /// The event of Transom's device, or of other threads.
-const DEVICE: u64 = u64::MAX - 1;
-/// How much lies in a pair at most, for throughput. Most systems allow 416 KB (`net.core.wmem_max`); with more, program and supervisor wake each other less.
-const PAIR: usize = 2 << 20;
-/// The same where a connection shall yield to others: what lies in the pair is beyond its control.
-const SMALL_PAIR: usize = 32 * 1024;
+const STACK_TOKEN: u64 = u64::MAX - 1;
+/// The capacity of a pair, for throughput. Most systems allow 416 KB (`net.core.wmem_max`); with more, program and supervisor wake each other less.
+const PAIR_SIZE: usize = 2 << 20;
+/// The capacity of a pair in the background: a connection has no control over the data in its pair.
+const BACKGROUND_PAIR_SIZE: usize = 32 * 1024;
 
 /// The settings of [`supervise`].
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub trait Watcher: std::fmt::Debug {
 }
 
 /// How long after each other a [`Watcher`] is told.
-const LOOK_AFTER: Duration = Duration::from_millis(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,12 +75,12 @@ pub struct Counts {
     pub by_kernel: u64,
 }
 
-/// When the programs have gone, their last data may take this long to be sent.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the supervisor sends the last data of programs that have ended.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(60);
 
 /// Which end an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum EventSource {
     /// Our end of the pair.
     Pair,
     /// The outer connection, or a source of a listener's connections.
@@ -89,21 +89,21 @@ pub(crate) enum Part {
 
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pub(crate) calls: Calls,
+    pub(crate) calls: RecordedCalls,
     pub(crate) setup: Setup,
     pub(crate) sockets: HashMap<u64, Socket>,
     pub(crate) counts: Counts,
     /// Transom's work is done here too.
     driver: Option<Driver>,
     /// When the watcher is told next.
-    look_at: Instant,
+    next_sample_at: Instant,
     serial: u64,
     changes: Vec<SocketReadiness>,
     epoll: OwnedFd,
-    /// Sockets that have more to do than they had time for.
-    busy: Vec<u64>,
+    /// Sockets whose turn ended before their work.
+    runnable: Vec<u64>,
     scratch: Vec<u8>,
-    /// Pairs that nobody has yet.
+    /// Pairs that no program has yet.
     spare: Vec<Pair>,
 }
 
@@ -122,24 +122,29 @@ pub(crate) struct Pair {
 /// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
 pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
+    epoll::add(
+        &epoll,
+        &notifier,
+        epoll::EventData::new_u64(NOTIFIER_TOKEN),
+        epoll::EventFlags::IN,
+    )?;
     notifier.wake_here();
     let driver = setup.stack.as_ref().map(Stack::driver).transpose()?;
     for descriptor in driver.iter().flat_map(Driver::descriptors) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&epoll, descriptor, epoll::EventData::new_u64(DEVICE), flags)?;
+        epoll::add(&epoll, descriptor, epoll::EventData::new_u64(STACK_TOKEN), flags)?;
     }
     let mut supervisor = Supervisor {
         driver,
-        look_at: Instant::now(),
+        next_sample_at: Instant::now(),
         serial: 0,
         changes: Vec::new(),
-        calls: Calls::new(notifier, ledger),
+        calls: RecordedCalls::new(notifier, ledger),
         setup,
         sockets: HashMap::new(),
         counts: Counts::default(),
         epoll,
-        busy: Vec::new(),
+        runnable: Vec::new(),
         scratch: vec![0; SCRATCH],
         spare: Vec::new(),
     };
@@ -148,8 +153,8 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
 }
 
 /// The number of an event.
-fn token(inode: u64, part: Part) -> u64 {
-    inode << 1 | u64::from(part == Part::Outer)
+fn token(inode: u64, part: EventSource) -> u64 {
+    inode << 1 | u64::from(part == EventSource::Outer)
 }
 
 /// What is reported of our end of a pair.
@@ -164,9 +169,9 @@ impl Supervisor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         let mut programs = true;
-        let mut patience = None;
+        let mut drain_deadline = None;
         while programs
-            || (!self.sockets.is_empty() && patience.is_none_or(|end| Instant::now() < end))
+            || (!self.sockets.is_empty() && drain_deadline.is_none_or(|end| Instant::now() < end))
         {
             let timeout = self.timeout(programs);
             events.clear();
@@ -183,38 +188,41 @@ impl Supervisor {
                 let flags = event.flags;
                 match event.data.u64() {
                     // First, since a thread waits for it.
-                    CALLS if flags.contains(epoll::EventFlags::IN) => self.answer_call()?,
-                    CALLS => {
+                    NOTIFIER_TOKEN if flags.contains(epoll::EventFlags::IN) => {
+                        self.answer_call()?
+                    }
+                    NOTIFIER_TOKEN => {
                         // The last program has gone; nobody will call any more.
                         programs = false;
-                        patience = Some(Instant::now() + PATIENCE);
+                        drain_deadline = Some(Instant::now() + MAX_DRAIN_TIME);
                         // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
                         self.sockets
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
                         epoll::delete(&self.epoll, &self.calls.notifier)?;
                     }
-                    DEVICE => device = true,
+                    STACK_TOKEN => device = true,
                     token => {
-                        let part = if token & 1 == 0 { Part::Pair } else { Part::Outer };
-                        if self.note(token >> 1, part, flags) {
+                        let part =
+                            if token & 1 == 0 { EventSource::Pair } else { EventSource::Outer };
+                        if self.record_event(token >> 1, part, flags) {
                             work.insert(token >> 1);
                         }
                     }
                 }
             }
             // The peer may have answered at once.
-            self.drive(device || !self.busy.is_empty());
-            work.extend(self.busy.drain(..));
+            self.drive_stack(device || !self.runnable.is_empty());
+            work.extend(self.runnable.drain(..));
             for SocketReadiness { token, readable, writable } in std::mem::take(&mut self.changes) {
                 let mut flags = epoll::EventFlags::empty();
                 flags.set(epoll::EventFlags::IN, readable);
                 flags.set(epoll::EventFlags::OUT, writable);
-                if self.note(token, Part::Outer, flags) {
+                if self.record_event(token, EventSource::Outer, flags) {
                     work.insert(token);
                 }
             }
-            work.into_iter().for_each(|inode| self.advance(inode));
-            self.tell_watcher();
+            work.into_iter().for_each(|inode| self.run_socket(inode));
+            self.notify_watcher();
             if programs {
                 self.prepare_pairs();
             }
@@ -225,9 +233,11 @@ impl Supervisor {
     /// For how long to sleep at most.
     fn timeout(&mut self, programs: bool) -> Option<Timespec> {
         let rest = self.driver.as_mut().and_then(Driver::rest);
-        let look = self.watches().then(|| self.look_at.saturating_duration_since(Instant::now()));
+        let look = self
+            .has_watched_connection()
+            .then(|| self.next_sample_at.saturating_duration_since(Instant::now()));
         let rest = look.into_iter().chain(rest).min();
-        let timeout = match (self.busy.is_empty() && self.changes.is_empty(), programs) {
+        let timeout = match (self.runnable.is_empty() && self.changes.is_empty(), programs) {
             (false, _) => Some(Duration::ZERO),
             (true, false) => Some(rest.unwrap_or(Duration::MAX).min(Duration::from_secs(1))),
             (true, true) => rest,
@@ -239,26 +249,26 @@ impl Supervisor {
     }
 
     /// Whether a watcher has a connection to look at.
-    fn watches(&self) -> bool {
-        let carries = |socket: &Socket| matches!(socket.outer(), Some(Outer::Transom(_)));
+    fn has_watched_connection(&self) -> bool {
+        let carries = |socket: &Socket| matches!(socket.outer(), Some(OuterConnection::Transom(_)));
         self.setup.watcher.is_some() && self.sockets.values().any(carries)
     }
 
-    fn tell_watcher(&mut self) {
+    fn notify_watcher(&mut self) {
         let now = Instant::now();
-        if self.setup.watcher.is_none() || now < self.look_at {
+        if self.setup.watcher.is_none() || now < self.next_sample_at {
             return;
         }
-        self.look_at = now + LOOK_AFTER;
+        self.next_sample_at = now + SAMPLE_INTERVAL;
         let Some(watcher) = &mut self.setup.watcher else { return };
-        self.sockets.values().for_each(|socket| socket.tell(&mut **watcher, false));
+        self.sockets.values().for_each(|socket| socket.sample_for_watcher(&mut **watcher, false));
     }
 
     /// Forgets a socket.
     fn remove(&mut self, inode: u64) -> Option<Socket> {
         let socket = self.sockets.remove(&inode)?;
         if let Some(watcher) = &mut self.setup.watcher {
-            socket.tell(&mut **watcher, true);
+            socket.sample_for_watcher(&mut **watcher, true);
         }
         Some(socket)
     }
@@ -269,58 +279,58 @@ impl Supervisor {
         self.serial
     }
 
-    /// Does Transom's work: with `look` also what has arrived.
-    pub(crate) fn drive(&mut self, look: bool) {
+    /// Does the stack's work: with `look` also for packets that have arrived.
+    pub(crate) fn drive_stack(&mut self, look: bool) {
         if let Some(driver) = &mut self.driver {
             driver.work(look, &mut self.changes);
         }
     }
 
-    /// Takes in what has arrived. What is to be sent leaves with [`Supervisor::drive`].
-    pub(crate) fn take_in(&mut self) {
+    /// Processes the packets that have arrived. Packets to send leave with [`Supervisor::drive_stack`].
+    pub(crate) fn process_arrivals(&mut self) {
         if let Some(driver) = &mut self.driver {
             driver.take_in();
         }
     }
 
     /// Notes an event of a socket. Returns whether the socket has work to do.
-    fn note(&mut self, inode: u64, part: Part, flags: epoll::EventFlags) -> bool {
+    fn record_event(&mut self, inode: u64, part: EventSource, flags: epoll::EventFlags) -> bool {
         use epoll::EventFlags as Flags;
         let Some(socket) = self.sockets.get_mut(&inode) else { return false };
-        let hung_up = part == Part::Pair && flags.intersects(Flags::HUP | Flags::ERR);
+        let hung_up = part == EventSource::Pair && flags.intersects(Flags::HUP | Flags::ERR);
         if let State::Connected(pump) = &mut socket.state {
             pump.hung_up |= hung_up;
             let ready = &mut pump.ready;
             let readable = flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR);
             let writable = flags.intersects(Flags::OUT | Flags::HUP | Flags::ERR);
             match part {
-                Part::Pair => {
+                EventSource::Pair => {
                     ready.program_readable |= readable;
                     ready.program_writable |= writable;
                 }
-                Part::Outer => {
+                EventSource::Outer => {
                     ready.outer_readable |= readable;
                     ready.outer_writable |= writable;
                 }
             }
             return true;
         }
-        if hung_up || part == Part::Pair && socket.is_shut() {
-            self.dismiss(inode);
+        if hung_up || part == EventSource::Pair && socket.is_listener_shut_down() {
+            self.remove_unconnected(inode);
             return false;
         }
-        part == Part::Outer
+        part == EventSource::Outer
     }
 
     /// Forgets a socket that is not connected. Calls that wait for it fail, as they do after `shutdown(2)`.
-    fn dismiss(&mut self, inode: u64) {
+    fn remove_unconnected(&mut self, inode: u64) {
         let Some(socket) = self.sockets.remove(&inode) else { return };
         let (waiting, error) = match socket.state {
             State::Connecting(connecting) => (connecting.waiting, libc::ECONNABORTED),
             State::Listening(listening) => {
                 (listening.waiting.iter().map(|waiting| waiting.id).collect(), libc::EINVAL)
             }
-            State::Fresh | State::Bound(_) | State::Connected(_) => return,
+            State::New | State::Bound(_) | State::Connected(_) => return,
         };
         for id in waiting {
             // It may be gone.
@@ -328,42 +338,42 @@ impl Supervisor {
         }
     }
 
-    /// Looks after a socket when the calls are answered.
-    pub(crate) fn later(&mut self, inode: u64) {
-        self.busy.push(inode);
+    /// Runs a socket after the calls are answered.
+    pub(crate) fn run_later(&mut self, inode: u64) {
+        self.runnable.push(inode);
     }
 
-    /// Does what a socket has to do.
-    pub(crate) fn advance(&mut self, inode: u64) {
+    /// Does the work of one socket.
+    pub(crate) fn run_socket(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         match &mut socket.state {
             // Neither the data written last nor an end is sent any more.
             State::Connected(pump) if pump.hung_up && socket.settings.resets_on_close() => {
-                self.after_turn(inode, Turn::Abandoned);
+                self.apply_turn(inode, Turn::Abandoned);
             }
             State::Connected(pump) => {
                 let turn = pump.turn(&socket.ours, &mut self.scratch);
-                let waits = pump.waits_for_room();
+                let waits = pump.waits_for_program_to_read();
                 if waits != socket.room_watched {
                     socket.room_watched = waits;
                     self.watch_room(inode);
                 }
-                self.after_turn(inode, turn);
+                self.apply_turn(inode, turn);
             }
-            State::Connecting(connecting) => match connecting.outer.opening() {
-                Opening::Going => {}
-                Opening::Done => self.connected(inode),
-                Opening::Failed(error) => self.connect_failed(inode, error),
+            State::Connecting(connecting) => match connecting.outer.connect_progress() {
+                ConnectProgress::InProgress => {}
+                ConnectProgress::Connected => self.connected(inode),
+                ConnectProgress::Failed(error) => self.connect_failed(inode, error),
             },
             State::Listening(_) => self.take_connections(inode),
-            State::Fresh | State::Bound(_) => {}
+            State::New | State::Bound(_) => {}
         }
     }
 
-    fn after_turn(&mut self, inode: u64, turn: Turn) {
+    fn apply_turn(&mut self, inode: u64, turn: Turn) {
         match turn {
             Turn::Idle => {}
-            Turn::More => self.busy.push(inode),
+            Turn::More => self.runnable.push(inode),
             Turn::Closed => {
                 self.remove(inode);
             }
@@ -372,18 +382,19 @@ impl Supervisor {
                     pump.outer.abort();
                 }
             }
-            Turn::Failed(_) => self.reset(inode),
+            Turn::Failed(_) => self.reset_program_end(inode),
         }
     }
 
     /// Tells the program that the connection was reset, and forgets it.
-    fn reset(&mut self, inode: u64) {
+    fn reset_program_end(&mut self, inode: u64) {
         let Some(socket) = self.remove(inode) else { return };
         if pair::is_empty(&socket.ours) {
             // Something has to lie unread in our end when it is closed.
-            let (thread, descriptor) = socket.seen;
-            let known = program::inode_of(thread, descriptor) == Some(inode);
-            let descriptor = if known { Some(descriptor) } else { program::find(thread, inode) };
+            let (thread, descriptor) = socket.last_used_as;
+            let same_inode = program::inode_of(thread, descriptor) == Some(inode);
+            let descriptor =
+                if same_inode { Some(descriptor) } else { program::find_descriptor(thread, inode) };
             let theirs =
                 descriptor.and_then(|number| program::socket_of(thread, number, inode).ok()?);
             if let Some(theirs) = theirs {
@@ -392,16 +403,16 @@ impl Supervisor {
         }
     }
 
-    /// Shows a connection that was made.
-    pub(crate) fn show(&mut self, outer: &Outer) {
-        if let (Some(opened), Outer::Transom(stream)) = (&mut self.setup.opened, outer) {
+    /// Shows an established connection to the caller's [`Opened`].
+    pub(crate) fn show_connection(&mut self, outer: &OuterConnection) {
+        if let (Some(opened), OuterConnection::Transom(stream)) = (&mut self.setup.opened, outer) {
             opened.opened(stream);
         }
     }
 
     /// How much may lie in a pair.
     pub(crate) fn pair_size(&self) -> usize {
-        if self.setup.background { SMALL_PAIR } else { PAIR }
+        if self.setup.background { BACKGROUND_PAIR_SIZE } else { PAIR_SIZE }
     }
 
     /// A pair for a new socket.
@@ -419,13 +430,13 @@ impl Supervisor {
     fn new_pair(&self) -> io::Result<Pair> {
         let (ours, theirs) = pair::new(self.pair_size())?;
         let inode = program::inode(&theirs)?;
-        let events = epoll::EventData::new_u64(token(inode, Part::Pair));
+        let events = epoll::EventData::new_u64(token(inode, EventSource::Pair));
         epoll::add(&self.epoll, &ours, events, pair_events(false))?;
         Ok(Pair { ours, theirs, inode })
     }
 
     fn prepare_pairs(&mut self) {
-        while self.spare.len() < SPARE {
+        while self.spare.len() < SPARE_PAIRS {
             // Without descriptors there is none in advance; the program is told when it asks.
             let Ok(pair) = self.new_pair() else { return };
             self.spare.push(pair);
@@ -435,7 +446,7 @@ impl Supervisor {
     /// Has room in a socket's pair reported, or not. While it is not full, each read of the program's would be an event, with nothing to do.
     pub(crate) fn watch_room(&self, inode: u64) {
         let Some(socket) = self.sockets.get(&inode) else { return };
-        let data = epoll::EventData::new_u64(token(inode, Part::Pair));
+        let data = epoll::EventData::new_u64(token(inode, EventSource::Pair));
         // The kernel reports at once what is so already. It fails only for what is not watched.
         let _ = epoll::modify(&self.epoll, &socket.ours, data, pair_events(socket.room_watched));
     }
@@ -443,20 +454,20 @@ impl Supervisor {
     /// Has the outer side of a socket watched.
     fn watch(&self, inode: u64, what: impl AsFd) -> io::Result<()> {
         use epoll::EventFlags as Flags;
-        let data = epoll::EventData::new_u64(token(inode, Part::Outer));
+        let data = epoll::EventData::new_u64(token(inode, EventSource::Outer));
         let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
         Ok(epoll::add(&self.epoll, what, data, flags)?)
     }
 
     /// Has an outer connection watched.
-    pub(crate) fn watch_outer(&self, inode: u64, outer: &Outer) -> io::Result<()> {
+    pub(crate) fn watch_outer(&self, inode: u64, outer: &OuterConnection) -> io::Result<()> {
         match (outer, &self.driver) {
-            (Outer::Kernel(stream), _) => self.watch(inode, stream),
-            (Outer::Transom(stream), Some(driver)) => {
+            (OuterConnection::Kernel(stream), _) => self.watch(inode, stream),
+            (OuterConnection::Transom(stream), Some(driver)) => {
                 driver.watch(stream, inode);
                 Ok(())
             }
-            (Outer::Transom(_), None) => Err(io::ErrorKind::NotConnected.into()),
+            (OuterConnection::Transom(_), None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -476,12 +487,11 @@ impl Supervisor {
     fn connected(&mut self, inode: u64) {
         let size = self.pair_size();
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
-        else {
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::New) else {
             return;
         };
         let Connecting { outer, theirs, filled, waiting } = connecting;
-        self.show(&outer);
+        self.show_connection(&outer);
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         pair::discard(&socket.ours, filled);
         if filled > 0 {
@@ -489,20 +499,19 @@ impl Supervisor {
         }
         drop(theirs);
         socket.open(outer);
-        socket.untold = true;
+        socket.connect_unreported = true;
         for id in waiting {
             let told = self.calls.answer(id, Answer::Value(0));
-            socket.untold &= !told.unwrap_or(false);
+            socket.connect_unreported &= !told.unwrap_or(false);
         }
-        self.busy.push(inode);
+        self.runnable.push(inode);
     }
 
     /// A connection could not be made. The socket can be used again.
     fn connect_failed(&mut self, inode: u64, error: i32) {
         let size = self.pair_size();
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
-        else {
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::New) else {
             return;
         };
         pair::discard(&socket.ours, connecting.filled);
@@ -528,12 +537,12 @@ impl Supervisor {
             let Some(outer) = listening.sources.iter().find_map(|source| source.accept()) else {
                 return;
             };
-            self.offer(inode, outer);
+            self.hand_to_accept(inode, outer);
         }
     }
 
     /// Gives a new connection to a call that waits for one, or lets it wait for a call.
-    pub(crate) fn offer(&mut self, inode: u64, outer: Outer) {
+    pub(crate) fn hand_to_accept(&mut self, inode: u64, outer: OuterConnection) {
         let mut outer = outer;
         loop {
             let Some(socket) = self.sockets.get_mut(&inode) else { return };
@@ -543,7 +552,7 @@ impl Supervisor {
                 pair::put_token(&socket.ours);
                 return;
             };
-            match self.deliver(inode, waiting, outer) {
+            match self.answer_accept(inode, waiting, outer) {
                 None => return,
                 Some(back) => outer = back,
             }

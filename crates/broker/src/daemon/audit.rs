@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Where lines go.
 #[derive(Debug)]
 pub(super) enum Audit {
-    Error,
+    Stderr,
     File(File),
 }
 
@@ -44,7 +44,7 @@ struct Line<'a> {
 impl Audit {
     pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
         use std::os::unix::fs::OpenOptionsExt;
-        let Some(path) = path else { return Ok(Audit::Error) };
+        let Some(path) = path else { return Ok(Audit::Stderr) };
         Ok(Audit::File(OpenOptions::new().create(true).append(true).mode(0o600).open(path)?))
     }
 
@@ -55,7 +55,7 @@ impl Audit {
         let Ok(mut line) = serde_json::to_vec(&Line { time, event }) else { return };
         line.push(b'\n');
         let _ = match self {
-            Audit::Error => io::stderr().lock().write_all(&line),
+            Audit::Stderr => io::stderr().lock().write_all(&line),
             Audit::File(file) => file.write_all(&line),
         };
     }

@@ -1,49 +1,49 @@
 //! Closes descriptors that others have passed.
 //!
 //! A close can wait: a TCP socket with unsent data for as long as SO_LINGER says, a file for its file system. So the broker's only thread never
-//! closes what it was given. Each user's descriptors wait in a line of their own: nobody waits for another user's.
+//! closes a received descriptor. Each user has a queue, so no user waits for another's.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many threads close at the same time, each for one user.
-const THREADS: usize = 64;
-/// A user with so many descriptors that wait is not listened to.
-const MOST_WAITING: usize = 512;
-/// So long an answer waits for the close of what its request has brought. Mostly the port is free again when the answer comes.
-const SETTLE: Duration = Duration::from_millis(20);
+/// The most threads that close at the same time, each for one user.
+const MAX_THREADS: usize = 64;
+/// The broker does not serve a user with so many descriptors in the queue.
+const MAX_QUEUED: usize = 512;
+/// How long an answer waits until the request's descriptors are closed. Then the port is mostly free again when the answer comes.
+const MAX_CLOSE_WAIT: Duration = Duration::from_millis(20);
 
 /// Descriptors that wait to be closed.
 #[derive(Debug, Default)]
-struct Waiting {
-    lines: BTreeMap<u32, VecDeque<OwnedFd>>,
-    /// The users for whom a thread is at work, and since when with the present descriptor.
+struct CloseQueues {
+    queues: BTreeMap<u32, VecDeque<OwnedFd>>,
+    /// The users for whom a thread closes, and the time at which it began with the present descriptor.
     busy: BTreeMap<u32, Instant>,
 }
 
 /// Takes descriptors, and closes them in threads that end when there is nothing to do.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Closer(Arc<(Mutex<Waiting>, Condvar)>);
+pub(super) struct Closer(Arc<(Mutex<CloseQueues>, Condvar)>);
 
 impl Closer {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, CloseQueues> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether many descriptors of a user wait.
-    pub(super) fn is_behind(&self, user: u32) -> bool {
-        self.waiting().lines.get(&user).is_some_and(|line| line.len() >= MOST_WAITING)
+    pub(super) fn has_backlog(&self, user: u32) -> bool {
+        self.waiting().queues.get(&user).is_some_and(|queue| queue.len() >= MAX_QUEUED)
     }
 
     /// Waits a moment for the end of a user's closes; not at all when one of them takes long.
-    pub(super) fn settle(&self, user: u32) {
+    pub(super) fn wait_for_closes(&self, user: u32) {
         let start = Instant::now();
         let mut waiting = self.waiting();
         while let Some(since) = waiting.busy.get(&user)
-            && since.elapsed() < SETTLE
-            && let Some(left) = SETTLE.checked_sub(start.elapsed())
+            && since.elapsed() < MAX_CLOSE_WAIT
+            && let Some(left) = MAX_CLOSE_WAIT.checked_sub(start.elapsed())
         {
             let woken = self.0.1.wait_timeout(waiting, left);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -52,23 +52,23 @@ impl Closer {
 
     fn close(&self, user: u32, descriptor: OwnedFd) {
         let mut waiting = self.waiting();
-        waiting.lines.entry(user).or_default().push_back(descriptor);
-        if waiting.busy.len() >= THREADS || waiting.busy.contains_key(&user) {
+        waiting.queues.entry(user).or_default().push_back(descriptor);
+        if waiting.busy.len() >= MAX_THREADS || waiting.busy.contains_key(&user) {
             return;
         }
         waiting.busy.insert(user, Instant::now());
         let closer = self.clone();
         let thread = std::thread::Builder::new().name("close".into());
-        if thread.spawn(move || closer.work(user)).is_err() {
+        if thread.spawn(move || closer.close_queued(user)).is_err() {
             // They wait until the next one comes.
             waiting.busy.remove(&user);
         }
     }
 
-    fn work(&self, mut user: u32) {
+    fn close_queued(&self, mut user: u32) {
         loop {
             let mut waiting = self.waiting();
-            let next = waiting.lines.get_mut(&user).and_then(VecDeque::pop_front);
+            let next = waiting.queues.get_mut(&user).and_then(VecDeque::pop_front);
             match next {
                 Some(descriptor) => {
                     waiting.busy.insert(user, Instant::now());
@@ -78,10 +78,10 @@ impl Closer {
                     drop(descriptor);
                 }
                 None => {
-                    waiting.lines.remove(&user);
+                    waiting.queues.remove(&user);
                     waiting.busy.remove(&user);
                     self.0.1.notify_all();
-                    let other = waiting.lines.keys().find(|user| !waiting.busy.contains_key(user));
+                    let other = waiting.queues.keys().find(|user| !waiting.busy.contains_key(user));
                     let Some(other) = other.copied() else { return };
                     waiting.busy.insert(other, Instant::now());
                     user = other;
@@ -93,27 +93,27 @@ impl Closer {
 
 /// A descriptor from somebody else, or a connection in which descriptors may wait. It is closed in another thread.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct ReceivedFd {
     /// There until the value is dropped.
     descriptor: Option<OwnedFd>,
     user: u32,
     closer: Closer,
 }
 
-impl Foreign {
+impl ReceivedFd {
     pub(super) fn new(descriptor: OwnedFd, user: u32, closer: &Closer) -> Self {
-        Foreign { descriptor: Some(descriptor), user, closer: closer.clone() }
+        ReceivedFd { descriptor: Some(descriptor), user, closer: closer.clone() }
     }
 }
 
-impl AsFd for Foreign {
+impl AsFd for ReceivedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // It is there until the drop. The other one is no socket: calls with it fail.
         self.descriptor.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd)
     }
 }
 
-impl Drop for Foreign {
+impl Drop for ReceivedFd {
     fn drop(&mut self) {
         if let Some(descriptor) = self.descriptor.take() {
             self.closer.close(self.user, descriptor);

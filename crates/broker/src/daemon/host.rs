@@ -18,7 +18,7 @@ const USUAL_RANGE: RangeInclusive<u16> = 32768..=60999;
 
 /// The host at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct HostState {
     /// All interfaces by number.
     pub(super) links: BTreeMap<u32, HostLink>,
     /// The uplinks that there are.
@@ -29,8 +29,8 @@ pub(super) struct View {
     pub(super) locals: Vec<IpAddr>,
 }
 
-impl View {
-    pub(super) fn look(hosts: &mut Hosts, names: &[String]) -> io::Result<Self> {
+impl HostState {
+    pub(super) fn read(hosts: &mut Hosts, names: &[String]) -> io::Result<Self> {
         let links: BTreeMap<_, _> =
             hosts.links()?.into_iter().map(|link| (link.index, link)).collect();
         let uplink = |name: &String| links.values().find(|link| link.name == *name).cloned();
@@ -48,7 +48,7 @@ impl View {
         };
         let addresses = found.iter().filter_map(lent).collect();
         let locals = found.iter().map(|at| at.address).filter(|at| !at.is_loopback()).collect();
-        Ok(View { links, uplinks, addresses, locals })
+        Ok(HostState { links, uplinks, addresses, locals })
     }
 
     /// The largest MTU of an uplink.
@@ -56,12 +56,12 @@ impl View {
         self.uplinks.iter().map(|link| link.mtu).max().unwrap_or(USUAL_MTU).min(65_535)
     }
 
-    pub(super) fn has(&self, address: IpAddr) -> bool {
+    pub(super) fn has_address(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|found| found.address == address)
     }
 
     /// The addresses that a socket stands for: its own, or all of its kind.
-    pub(super) fn behind(&self, bound: SocketAddr, only_v6: bool) -> Vec<IpAddr> {
+    pub(super) fn addresses_of(&self, bound: SocketAddr, only_v6: bool) -> Vec<IpAddr> {
         let own = bound.ip().to_canonical();
         if !own.is_unspecified() {
             return vec![own];
@@ -73,29 +73,29 @@ impl View {
     }
 }
 
-fn write(path: &str, value: &str) -> io::Result<()> {
+fn write_setting(path: &str, value: &str) -> io::Result<()> {
     std::fs::write(path, value)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))
 }
 
 /// Settings of a device before it is up: no addresses of its own, and packets from it may be routed.
 pub(super) fn prepare_device(name: &str) -> io::Result<()> {
-    write(&format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
+    write_setting(&format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
     let v6 = format!("/proc/sys/net/ipv6/conf/{name}");
     if !std::path::Path::new(&v6).exists() {
         return Ok(());
     }
-    write(&format!("{v6}/disable_ipv6"), "1")?;
-    write(&format!("{v6}/forwarding"), "1")
+    write_setting(&format!("{v6}/disable_ipv6"), "1")?;
+    write_setting(&format!("{v6}/forwarding"), "1")
 }
 
 const ACCEPT_LOCAL: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
 
 /// Sets whether the loopback interface takes packets from the host's own addresses. Returns the earlier setting.
-pub(super) fn accept_local(value: &str) -> io::Result<String> {
+pub(super) fn set_accept_local(value: &str) -> io::Result<String> {
     let before = std::fs::read_to_string(ACCEPT_LOCAL)?.trim().to_owned();
     if before != value {
-        write(ACCEPT_LOCAL, value)?;
+        write_setting(ACCEPT_LOCAL, value)?;
     }
     Ok(before)
 }
@@ -104,13 +104,13 @@ pub(super) fn accept_local(value: &str) -> io::Result<String> {
 pub(super) fn restore_loopback(note: &std::path::Path) {
     if let Ok(before) = std::fs::read_to_string(note) {
         // The setting cannot be more wrong than without the attempt.
-        let _ = accept_local(before.trim());
+        let _ = set_accept_local(before.trim());
         let _ = std::fs::remove_file(note);
     }
 }
 
 /// The ports that the kernel gives out by itself.
-pub(super) fn ephemeral() -> RangeInclusive<u16> {
+pub(super) fn ephemeral_ports() -> RangeInclusive<u16> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let numbers: Vec<u16> = text
         .unwrap_or_default()

@@ -12,7 +12,9 @@ use transom_bpf::{
 };
 
 use super::DaemonError;
-use super::layout::{self, DEMUX, LAYOUT, LeaseEntry, PortEntry, REASONS, TAKEN};
+use super::layout::{
+    self, DEMUX_COUNTERS, DROP_REASONS, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER, PortEntry,
+};
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
@@ -25,7 +27,7 @@ pub(super) struct LeaseCounts {
     pub(super) received_bytes: u64,
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
-    pub(super) drops: [u64; REASONS.len()],
+    pub(super) drops: [u64; DROP_REASONS.len()],
 }
 
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl Kernel {
             if name.contains('.') {
                 continue;
             }
-            let pin = pins.pin(&pin_of(&name));
+            let pin = pins.pin(&pin_name(&name));
             map.set_pin_path(pin).map_err(BpfError::of("cannot name a pin"))?;
         }
         let programs = Loaded::load(object, "the kernel does not take the programs or the maps")?;
@@ -155,21 +157,21 @@ impl Kernel {
     }
 
     pub(super) fn set_port(&self, at: SocketAddr, port: PortEntry) -> Result<(), DaemonError> {
-        Self::set(&self.ports, &layout::end(at.ip(), at.port()), &port.bytes())
+        Self::set(&self.ports, &layout::endpoint_key(at.ip(), at.port()), &port.bytes())
     }
 
     pub(super) fn clear_port(&self, at: SocketAddr) {
-        Self::clear(&self.ports, &layout::end(at.ip(), at.port()));
+        Self::clear(&self.ports, &layout::endpoint_key(at.ip(), at.port()));
     }
 
     pub(super) fn port(&self, at: SocketAddr) -> Option<PortEntry> {
-        let found = self.ports.lookup(&layout::end(at.ip(), at.port()), MapFlags::ANY);
+        let found = self.ports.lookup(&layout::endpoint_key(at.ip(), at.port()), MapFlags::ANY);
         PortEntry::read(&found.ok()??)
     }
 
     pub(super) fn ports(&self) -> Vec<(SocketAddr, PortEntry)> {
         let keys: Vec<_> = self.ports.keys().collect();
-        let entries = keys.iter().filter_map(|key| layout::read_end(key));
+        let entries = keys.iter().filter_map(|key| layout::read_endpoint(key));
         entries.filter_map(|at| Some((at, self.port(at)?))).collect()
     }
 
@@ -177,11 +179,11 @@ impl Kernel {
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         let processors = transom_bpf::libbpf_rs::num_possible_cpus()
             .map_err(BpfError::of("cannot count the processors"))?;
-        let zero = vec![vec![0; (4 + REASONS.len()) * 8]; processors];
+        let zero = vec![vec![0; (4 + DROP_REASONS.len()) * 8]; processors];
         let failed = BpfError::of("cannot write into a map");
         let key = device.to_ne_bytes();
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
-        let flows = transom_bpf::lru_map("flows", layout::FLOW as u32, 1, layout::FLOWS)?;
+        let flows = transom_bpf::lru_map("flows", layout::FLOW_LEN as u32, 1, layout::MAX_FLOWS)?;
         Self::set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
         self.change_lease(device, lease)
     }
@@ -200,7 +202,7 @@ impl Kernel {
     }
 
     /// Forgets the rates of users other than these.
-    pub(super) fn keep_rates(&self, users: &BTreeSet<u32>) {
+    pub(super) fn retain_rates(&self, users: &BTreeSet<u32>) {
         for key in self.rates.keys().collect::<Vec<_>>() {
             let user = key.first_chunk().map(|user| u32::from_ne_bytes(*user));
             if user.is_none_or(|user| !users.contains(&user)) {
@@ -227,8 +229,8 @@ impl Kernel {
 
     pub(super) fn counts(&self, device: u32) -> Option<LeaseCounts> {
         let rows = self.counts.lookup_percpu(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let all: [u64; 4 + REASONS.len()] = layout::sums(&rows);
-        let mut drops = [0; REASONS.len()];
+        let all: [u64; 4 + DROP_REASONS.len()] = layout::sum_rows(&rows);
+        let mut drops = [0; DROP_REASONS.len()];
         drops.copy_from_slice(&all[4..]);
         Some(LeaseCounts {
             received_packets: all[0],
@@ -242,21 +244,21 @@ impl Kernel {
     pub(super) fn demux_counts(&self) -> Vec<Count> {
         let rows = self.demux_total.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let rows = rows.ok().flatten().unwrap_or_default();
-        counted(&DEMUX, &layout::sums::<{ DEMUX.len() }>(&rows))
+        named_counts(&DEMUX_COUNTERS, &layout::sum_rows::<{ DEMUX_COUNTERS.len() }>(&rows))
     }
 
     pub(super) fn guard_counts(&self) -> Vec<Count> {
         let one = |reason: u32| {
             let rows = self.guard_total.lookup_percpu(&reason.to_ne_bytes(), MapFlags::ANY);
-            layout::sums::<1>(&rows.ok().flatten().unwrap_or_default())[0]
+            layout::sum_rows::<1>(&rows.ok().flatten().unwrap_or_default())[0]
         };
-        let all: Vec<_> = (0..REASONS.len() as u32).map(one).collect();
-        counted(&REASONS, &all)
+        let all: Vec<_> = (0..DROP_REASONS.len() as u32).map(one).collect();
+        named_counts(&DROP_REASONS, &all)
     }
 
     /// The connections of a device, the device's end first. They are forgotten.
     pub(super) fn take_flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
-        self.take_flows_that(device, |_| true)
+        self.take_flows_where(device, |_| true)
     }
 
     /// Those of one address and port.
@@ -265,17 +267,17 @@ impl Kernel {
         device: u32,
         at: SocketAddr,
     ) -> Vec<(SocketAddr, SocketAddr)> {
-        self.take_flows_that(device, |own| own == at)
+        self.take_flows_where(device, |own| own == at)
     }
 
-    fn take_flows_that(
+    fn take_flows_where(
         &self,
         device: u32,
         wanted: impl Fn(SocketAddr) -> bool,
     ) -> Vec<(SocketAddr, SocketAddr)> {
         let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
         let mut taken = Vec::new();
-        for (key, own, other) in all_flows(&flows) {
+        for (key, own, other) in read_flows(&flows) {
             if wanted(own) {
                 Self::clear(&flows, &key);
                 taken.push((own, other));
@@ -298,7 +300,8 @@ impl Kernel {
     }
 
     pub(super) fn set_locals(&self, addresses: &[IpAddr]) -> Result<(), DaemonError> {
-        let keys: Vec<_> = addresses.iter().map(|at| layout::end(*at, 0).to_vec()).collect();
+        let keys: Vec<_> =
+            addresses.iter().map(|at| layout::endpoint_key(*at, 0).to_vec()).collect();
         Self::reconcile(&self.locals, &keys, &[1])
     }
 
@@ -324,14 +327,14 @@ impl Kernel {
     pub(super) fn taken(&self) -> u64 {
         self.demux_counts()
             .iter()
-            .filter(|count| count.name == TAKEN)
+            .filter(|count| count.name == PORT_TAKEN_COUNTER)
             .map(|count| count.count)
             .sum()
     }
 }
 
 /// The name of a map's pin.
-pub(super) fn pin_of(map: &str) -> String {
+pub(super) fn pin_name(map: &str) -> String {
     format!("{map}{}", layout_suffix())
 }
 
@@ -345,28 +348,28 @@ fn flows_of(all: &MapHandle, device: u32) -> Option<MapHandle> {
     MapHandle::from_map_id(u32::from_ne_bytes(*number.first_chunk()?)).ok()
 }
 
-fn all_flows(flows: &MapHandle) -> Vec<(Vec<u8>, SocketAddr, SocketAddr)> {
+fn read_flows(flows: &MapHandle) -> Vec<(Vec<u8>, SocketAddr, SocketAddr)> {
     // The kernel begins anew when the entry it had come to is gone meanwhile.
-    let keys = flows.keys().take(2 * layout::FLOWS as usize);
+    let keys = flows.keys().take(2 * layout::MAX_FLOWS as usize);
     let ends = keys.filter_map(|key| {
-        let other = layout::read_end(key.get(layout::END..)?)?;
-        Some((layout::read_end(&key)?, other)).map(|(own, other)| (key, own, other))
+        let other = layout::read_endpoint(key.get(layout::ENDPOINT_LEN..)?)?;
+        Some((layout::read_endpoint(&key)?, other)).map(|(own, other)| (key, own, other))
     });
     ends.collect()
 }
 
 /// The connections of all devices that a broker which does not run any more has left; none if its maps have another layout.
-pub(super) fn left_flows(pins: &PinDirectory) -> Vec<(SocketAddr, SocketAddr)> {
-    let Ok(all) = MapHandle::from_pinned_path(pins.pin(&pin_of("flows"))) else {
+pub(super) fn leftover_flows(pins: &PinDirectory) -> Vec<(SocketAddr, SocketAddr)> {
+    let Ok(all) = MapHandle::from_pinned_path(pins.pin(&pin_name("flows"))) else {
         return Vec::new();
     };
     let devices = all.keys().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?)));
     let flows = devices.filter_map(|device| flows_of(&all, device));
-    flows.flat_map(|flows| all_flows(&flows)).map(|(_, own, other)| (own, other)).collect()
+    flows.flat_map(|flows| read_flows(&flows)).map(|(_, own, other)| (own, other)).collect()
 }
 
 /// The devices with a program of this kind that a broker has left.
-pub(super) fn left_devices(pins: &PinDirectory, program: &str) -> Vec<u32> {
+pub(super) fn leftover_devices(pins: &PinDirectory, program: &str) -> Vec<u32> {
     let names = pins.names();
     let devices = names.iter().filter_map(|name| {
         let number = name.strip_prefix(program)?.strip_prefix('-')?.parse().ok()?;
@@ -376,7 +379,7 @@ pub(super) fn left_devices(pins: &PinDirectory, program: &str) -> Vec<u32> {
     devices.collect()
 }
 
-pub(super) fn counted(names: &[&str], counts: &[u64]) -> Vec<Count> {
+pub(super) fn named_counts(names: &[&str], counts: &[u64]) -> Vec<Count> {
     let both = names.iter().zip(counts);
     both.map(|(name, count)| Count { name: (*name).to_owned(), count: *count }).collect()
 }

@@ -8,15 +8,15 @@ use transom_device::interface::IpPrefix;
 /// raises it.
 pub(super) const LAYOUT: u32 = 1;
 /// `struct end`.
-pub(super) const END: usize = 20;
+pub(super) const ENDPOINT_LEN: usize = 20;
 /// `struct lease`.
-pub(super) const LEASE: usize = 88;
+pub(super) const LEASE_LEN: usize = 88;
 /// `struct flow`.
-pub(super) const FLOW: usize = 2 * END;
+pub(super) const FLOW_LEN: usize = 2 * ENDPOINT_LEN;
 /// So many connections of a device are remembered: `struct flows_of_one`.
-pub(super) const FLOWS: u32 = 2048;
+pub(super) const MAX_FLOWS: u32 = 2048;
 /// Why `guard` drops, in the order of `enum reason`.
-pub(super) const REASONS: [&str; 15] = [
+pub(super) const DROP_REASONS: [&str; 15] = [
     "no-lease",
     "rate",
     "malformed",
@@ -34,25 +34,25 @@ pub(super) const REASONS: [&str; 15] = [
     "kernel",
 ];
 /// The counter of ports that the kernel has taken.
-pub(super) const TAKEN: &str = "kernel-listens";
+pub(super) const PORT_TAKEN_COUNTER: &str = "kernel-listens";
 /// The counters of `demux`, in the order of `struct demux_counts`.
-pub(super) const DEMUX: [&str; 9] = [
+pub(super) const DEMUX_COUNTERS: [&str; 9] = [
     "packets",
     "icmp-errors",
     "fragments",
     "device-gone",
-    TAKEN,
+    PORT_TAKEN_COUNTER,
     "spoofed",
     "peer",
     "failed",
     "kernel-connection",
 ];
 
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn octets(address: IpAddr) -> [u8; 16] {
+fn mapped_octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -60,15 +60,15 @@ fn octets(address: IpAddr) -> [u8; 16] {
 }
 
 /// The key of an address and port; port 0 in the map of addresses.
-pub(super) fn end(address: IpAddr, port: u16) -> [u8; END] {
-    let mut out = [0; END];
-    out[..16].copy_from_slice(&octets(address));
+pub(super) fn endpoint_key(address: IpAddr, port: u16) -> [u8; ENDPOINT_LEN] {
+    let mut out = [0; ENDPOINT_LEN];
+    out[..16].copy_from_slice(&mapped_octets(address));
     out[16..18].copy_from_slice(&port.to_be_bytes());
     out
 }
 
 /// And back.
-pub(super) fn read_end(bytes: &[u8]) -> Option<SocketAddr> {
+pub(super) fn read_endpoint(bytes: &[u8]) -> Option<SocketAddr> {
     let address = Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical();
     let port = u16::from_be_bytes(*bytes.get(16..)?.first_chunk()?);
     Some(SocketAddr::new(address, port))
@@ -85,14 +85,18 @@ pub(super) struct PortEntry {
 impl PortEntry {
     pub(super) fn bytes(self) -> Vec<u8> {
         let mut out = Vec::new();
-        put(&mut out, &self.device.to_ne_bytes());
-        put(&mut out, &self.peers.to_ne_bytes());
-        put(&mut out, &self.cookie.to_ne_bytes());
+        append(&mut out, &self.device.to_ne_bytes());
+        append(&mut out, &self.peers.to_ne_bytes());
+        append(&mut out, &self.cookie.to_ne_bytes());
         out
     }
 
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        Some(PortEntry { device: word(bytes, 0)?, peers: word(bytes, 4)?, cookie: long(bytes, 8)? })
+        Some(PortEntry {
+            device: read_u32(bytes, 0)?,
+            peers: read_u32(bytes, 4)?,
+            cookie: read_u64(bytes, 8)?,
+        })
     }
 }
 
@@ -112,31 +116,31 @@ pub(super) struct LeaseEntry {
 
 impl LeaseEntry {
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(LEASE);
+        let mut out = Vec::with_capacity(LEASE_LEN);
         for long in [self.interval, self.burst, self.started] {
-            put(&mut out, &long.to_ne_bytes());
+            append(&mut out, &long.to_ne_bytes());
         }
         for word in [self.process, self.user, self.group, self.queues] {
-            put(&mut out, &word.to_ne_bytes());
+            append(&mut out, &word.to_ne_bytes());
         }
-        put(&mut out, &self.token);
+        append(&mut out, &self.token);
         let name = self.name.as_bytes();
-        put(&mut out, &name[..name.len().min(32)]);
-        out.resize(LEASE, 0);
+        append(&mut out, &name[..name.len().min(32)]);
+        out.resize(LEASE_LEN, 0);
         out
     }
 
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let name = bytes.get(56..LEASE)?;
+        let name = bytes.get(56..LEASE_LEN)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(LeaseEntry {
-            interval: long(bytes, 0)?,
-            burst: long(bytes, 8)?,
-            started: long(bytes, 16)?,
-            process: word(bytes, 24)?,
-            user: word(bytes, 28)?,
-            group: word(bytes, 32)?,
-            queues: word(bytes, 36)?,
+            interval: read_u64(bytes, 0)?,
+            burst: read_u64(bytes, 8)?,
+            started: read_u64(bytes, 16)?,
+            process: read_u32(bytes, 24)?,
+            user: read_u32(bytes, 28)?,
+            group: read_u32(bytes, 32)?,
+            queues: read_u32(bytes, 36)?,
             token: *bytes.get(40..)?.first_chunk()?,
             name: String::from_utf8_lossy(name).into_owned(),
         })
@@ -146,7 +150,7 @@ impl LeaseEntry {
     pub(super) fn rate_bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         for long in [0, self.interval, self.burst] {
-            put(&mut out, &long.to_ne_bytes());
+            append(&mut out, &long.to_ne_bytes());
         }
         (self.interval > 0).then_some(out)
     }
@@ -159,37 +163,37 @@ impl LeaseEntry {
 }
 
 /// `struct peer_key`.
-pub(super) fn peer(list: u32, network: &IpPrefix) -> Vec<u8> {
+pub(super) fn peer_key(list: u32, network: &IpPrefix) -> Vec<u8> {
     let mapped = if network.address().is_ipv4() { 96 } else { 0 };
     let length = 32 + mapped + u32::from(network.prefix_len());
     let mut out = Vec::new();
-    put(&mut out, &length.to_ne_bytes());
-    put(&mut out, &list.to_ne_bytes());
-    put(&mut out, &octets(network.address()));
+    append(&mut out, &length.to_ne_bytes());
+    append(&mut out, &list.to_ne_bytes());
+    append(&mut out, &mapped_octets(network.address()));
     out
 }
 
 /// The number of the list in a key of the map of peers.
-pub(super) fn list_of(key: &[u8]) -> Option<u32> {
-    word(key, 4)
+pub(super) fn peer_list_number(key: &[u8]) -> Option<u32> {
+    read_u32(key, 4)
 }
 
 /// Adds up numbers of 64 bits, one row for each processor.
-pub(super) fn sums<const N: usize>(rows: &[Vec<u8>]) -> [u64; N] {
+pub(super) fn sum_rows<const N: usize>(rows: &[Vec<u8>]) -> [u64; N] {
     let mut sums = [0u64; N];
     for row in rows {
         for (at, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.wrapping_add(long(row, at * 8).unwrap_or(0));
+            *sum = sum.wrapping_add(read_u64(row, at * 8).unwrap_or(0));
         }
     }
     sums
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -210,12 +214,12 @@ mod tests {
             token: [7; 16],
             name: "web".into(),
         };
-        assert_eq!(lease.bytes().len(), LEASE);
+        assert_eq!(lease.bytes().len(), LEASE_LEN);
         assert_eq!(LeaseEntry::read(&lease.bytes()), Some(lease));
-        assert_eq!(LeaseEntry::read(&[0; LEASE - 1]), None);
+        assert_eq!(LeaseEntry::read(&[0; LEASE_LEN - 1]), None);
         for address in ["192.0.2.1:80", "[2001:db8::1]:443"] {
             let address: SocketAddr = address.parse().unwrap();
-            assert_eq!(read_end(&end(address.ip(), address.port())), Some(address));
+            assert_eq!(read_endpoint(&endpoint_key(address.ip(), address.port())), Some(address));
         }
         let port = PortEntry { device: 1, peers: 2, cookie: 3 };
         assert_eq!(PortEntry::read(&port.bytes()), Some(port));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use super::closing::Foreign;
+use super::closing::ReceivedFd;
 use super::layout::LeaseEntry;
 use super::process::Process;
 use crate::policy::Caller;
@@ -18,24 +18,24 @@ pub(super) struct Lease {
     pub(super) device: String,
     pub(super) process: Process,
     /// Ports by the cookies of their sockets.
-    pub(super) ports: BTreeMap<u64, Held>,
+    pub(super) ports: BTreeMap<u64, LeasedPort>,
     /// Whether a connection belongs to it.
     pub(super) connected: bool,
 }
 
 impl Lease {
-    pub(super) fn places(&self) -> impl Iterator<Item = SocketAddr> {
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = SocketAddr> {
         self.ports.values().flat_map(|held| held.at.iter().copied())
     }
 }
 
 /// A port that a process holds by a socket.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct LeasedPort {
     pub(super) bound: SocketAddr,
     pub(super) only_v6: bool,
     /// Our copy of the socket, so that the kernel gives the port to nobody else. A broker that was started anew has none until it is shown again.
-    pub(super) _socket: Option<Foreign>,
+    pub(super) _socket: Option<ReceivedFd>,
     pub(super) at: BTreeSet<SocketAddr>,
 }
 

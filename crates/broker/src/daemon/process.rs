@@ -18,19 +18,19 @@ pub(super) struct Process {
 impl Process {
     /// The process that has this number now.
     pub(super) fn find(number: u32) -> io::Result<Self> {
-        let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-        Self::with(pidfd_open(pid, PidfdFlags::empty())?, number)
+        let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(no_such_process)?;
+        Self::from_pidfd(pidfd_open(pid, PidfdFlags::empty())?, number)
     }
 
     /// The process that this descriptor stands for, which has or had this number.
     ///
     /// # Errors
     /// When it has ended, or is not in sight.
-    pub(super) fn with(ended: OwnedFd, number: u32) -> io::Result<Self> {
+    pub(super) fn from_pidfd(ended: OwnedFd, number: u32) -> io::Result<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
-        let process = Process { ended, started: started(&stat).ok_or_else(gone)? };
+        let process = Process { ended, started: start_time(&stat).ok_or_else(no_such_process)? };
         // The number was its own, and no later process' one, if it has not ended by now.
-        if process.has_ended()? { Err(gone()) } else { Ok(process) }
+        if process.has_ended()? { Err(no_such_process()) } else { Ok(process) }
     }
 
     fn has_ended(&self) -> io::Result<bool> {
@@ -39,12 +39,12 @@ impl Process {
     }
 }
 
-fn gone() -> io::Error {
+fn no_such_process() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "there is no such process")
 }
 
 /// The 22nd field of proc_pid_stat(5). The second may have blanks and brackets in it.
-fn started(stat: &str) -> Option<u64> {
+fn start_time(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(19)?.parse().ok()
 }
@@ -63,11 +63,11 @@ mod tests {
         let descriptor = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
         let copy = descriptor.try_clone().unwrap();
         poll(&mut [PollFd::new(&copy, PollFlags::IN)], None).unwrap();
-        assert!(Process::with(copy, child.id()).is_err());
+        assert!(Process::from_pidfd(copy, child.id()).is_err());
         child.wait().unwrap();
-        assert!(Process::with(descriptor, std::process::id()).is_err());
+        assert!(Process::from_pidfd(descriptor, std::process::id()).is_err());
         let line = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        assert_eq!(started(line), Some(4242));
-        assert_eq!(started("7 (x"), None);
+        assert_eq!(start_time(line), Some(4242));
+        assert_eq!(start_time("7 (x"), None);
     }
 }

@@ -13,10 +13,10 @@ use transom_device::port_socket::PortSocket;
 use transom_device::tun::NewTun;
 
 use super::audit::Event;
-use super::closing::Foreign;
-use super::kernel::counted;
-use super::layout::{LeaseEntry, PortEntry, REASONS};
-use super::leases::{Held, Lease, is_token, token_text};
+use super::closing::ReceivedFd;
+use super::kernel::named_counts;
+use super::layout::{DROP_REASONS, LeaseEntry, PortEntry};
+use super::leases::{Lease, LeasedPort, is_token, token_text};
 use super::process::Process;
 use super::{Daemon, DaemonError, host};
 use crate::policy::Rule;
@@ -34,8 +34,8 @@ const LEAST_SEGMENT: u16 = 88;
 /// The burst at the allowed rate: the packets of a tenth of a second, and some more.
 const BURST: u64 = 100_000_000;
 const BURST_PACKETS: u64 = 1000;
-/// Bytes of a message around a page, generously.
-const AROUND: usize = 256;
+/// An upper bound for the bytes of a message around a page.
+const PAGE_OVERHEAD: usize = 256;
 
 type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
 
@@ -44,7 +44,7 @@ fn refused<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Refused>
 }
 
 /// The time of a packet at a rule's rate and how far ahead of the clock packets may be, in nanoseconds; the time is 0 without a rate.
-pub(super) fn rate_of(rule: &Rule) -> (u64, u64) {
+pub(super) fn rate_parameters(rule: &Rule) -> (u64, u64) {
     let each = rule.packets_per_second.map(|rate| (1_000_000_000 / u64::from(rate.max(1))).max(1));
     let interval = each.unwrap_or(0);
     (interval, (interval * BURST_PACKETS).max(BURST))
@@ -64,11 +64,11 @@ fn failed(what: &str) -> impl Fn(DaemonError) -> Refused + '_ {
 }
 
 impl Daemon {
-    pub(super) fn decide(
+    pub(super) fn handle_request(
         &mut self,
         number: u64,
         request: &Request,
-        mut descriptors: Vec<Foreign>,
+        mut descriptors: Vec<ReceivedFd>,
     ) -> Answer {
         let wanted = usize::from(matches!(request, Request::AddPort));
         if descriptors.len() != wanted {
@@ -78,7 +78,7 @@ impl Daemon {
         // The kernel tells clients of a new address too, and they may ask before we have looked.
         let of_addresses = matches!(request, Request::Host | Request::AddPort);
         if of_addresses && self.changes.any().unwrap_or(true) {
-            self.look();
+            self.refresh_host_state();
         }
         let alone = |reply| Ok((reply, Vec::new()));
         match request {
@@ -93,7 +93,7 @@ impl Daemon {
                 let device = self.lease_of(number)?;
                 alone(Reply::Host(self.host_for(device)))
             }
-            Request::List { after } => alone(Reply::Leases(self.page(number, *after))),
+            Request::List { after } => alone(Reply::Leases(self.status_page(number, *after))),
             Request::Stop => match self.connections.get(&number) {
                 Some(connection) if connection.caller.user == 0 => alone(Reply::Stopping {}),
                 _ => refused(ErrorKind::Denied, "only root stops the broker"),
@@ -135,7 +135,7 @@ impl Daemon {
             return refused(ErrorKind::Limit, message);
         }
         let pidfd = connection.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok());
-        let process = pidfd.and_then(|pidfd| Process::with(pidfd, connection.process).ok());
+        let process = pidfd.and_then(|pidfd| Process::from_pidfd(pidfd, connection.process).ok());
         let Some(process) = process else {
             let message = "the process that connected has ended, or cannot be seen from here";
             return refused(ErrorKind::Denied, message);
@@ -145,14 +145,14 @@ impl Daemon {
             if self.leases.len() >= self.policy.most_devices as usize {
                 return refused(ErrorKind::Limit, "there are as many devices as the policy allows");
             }
-            if !self.pace.allows(caller.user, Instant::now()) {
+            if !self.open_rate.allows(caller.user, Instant::now()) {
                 return refused(
                     ErrorKind::Limit,
                     "devices are asked for too often: try again later",
                 );
             }
         }
-        let (interval, burst) = rate_of(rule);
+        let (interval, burst) = rate_parameters(rule);
         let mut token = [0; 16];
         match getrandom(&mut token, GetRandomFlags::empty()) {
             Ok(length) if length == token.len() => {}
@@ -178,8 +178,8 @@ impl Daemon {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.lease = Some(device);
         }
-        self.tell(device, "lease", None, None);
-        let opened = self.opened(device)?;
+        self.log_lease_event(device, "lease", None, None);
+        let opened = self.opened_reply(device)?;
         Ok((Reply::Opened(opened), made.queues))
     }
 
@@ -189,10 +189,10 @@ impl Daemon {
         let made = NewTun::create(DEVICE, queues)?;
         let index = self.interfaces.state(&made.name)?.index;
         // Of a device that had the number before a restart of the kernel's count.
-        self.forget(index);
+        self.forget_device(index);
         let set_up = self.set_up_device(index, &made.name, entry);
         if set_up.is_err() {
-            self.forget(index);
+            self.forget_device(index);
         }
         set_up.map(|()| (index, made))
     }
@@ -206,13 +206,13 @@ impl Daemon {
         self.kernel.set_lease(index, entry)?;
         self.kernel.attach("guard", index)?;
         host::prepare_device(name).map_err(DaemonError::io("cannot set the device up"))?;
-        self.interfaces.set_mtu(name, self.view.mtu())?;
+        self.interfaces.set_mtu(name, self.host_state.mtu())?;
         self.interfaces.set_queue_len(name, QUEUE)?;
         self.interfaces.set_up(name, true)?;
         Ok(())
     }
 
-    fn opened(&self, device: u32) -> Result<Opened, Refused> {
+    fn opened_reply(&self, device: u32) -> Result<Opened, Refused> {
         let Some(lease) = self.leases.get(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
         };
@@ -245,21 +245,21 @@ impl Daemon {
         let device = *device;
         lease.connected = true;
         connection.lease = Some(device);
-        self.opened(device).map(Reply::Opened)
+        self.opened_reply(device).map(Reply::Opened)
     }
 
     /// The addresses that the policy lets a lease's user hold any port of.
     fn host_for(&self, device: u32) -> Host {
-        let mtu = self.view.mtu();
+        let mtu = self.host_state.mtu();
         let Some(lease) = self.leases.get(&device) else { return Host::default() };
         let may = |at: &&Address| {
             let mut rules = self.policy.rules.iter();
             rules.any(|rule| rule.allows_address(&lease.caller, at.address))
         };
-        Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
+        Host { addresses: self.host_state.addresses.iter().filter(may).cloned().collect(), mtu }
     }
 
-    fn add_port(&mut self, device: u32, socket: Foreign) -> Result<Reply, Refused> {
+    fn add_port(&mut self, device: u32, socket: ReceivedFd) -> Result<Reply, Refused> {
         let seen = match PortSocket::examine(&socket) {
             Ok(seen) => seen,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -272,7 +272,7 @@ impl Daemon {
         if set_socket_reuseaddr(&socket, false).is_err() {
             return refused(ErrorKind::Socket, "the socket takes no options");
         }
-        let places = self.places(device, &seen)?;
+        let places = self.wanted_endpoints(device, &seen)?;
         let at: BTreeSet<_> = places.iter().map(|(at, _)| *at).collect();
         // A port that a new broker is shown again has packets already.
         let have = self.leases.get(&device).and_then(|lease| lease.ports.get(&seen.cookie));
@@ -294,9 +294,10 @@ impl Daemon {
             return refused(ErrorKind::Gone, "the lease has ended");
         };
         let port = Port { id: seen.cookie, bound: seen.local, at: at.iter().copied().collect() };
-        let held = Held { bound: seen.local, only_v6: seen.only_v6, _socket: Some(socket), at };
+        let held =
+            LeasedPort { bound: seen.local, only_v6: seen.only_v6, _socket: Some(socket), at };
         lease.ports.insert(seen.cookie, held);
-        self.tell(device, "port", Some(port.bound), None);
+        self.log_lease_event(device, "port", Some(port.bound), None);
         Ok(Reply::Added(port))
     }
 
@@ -327,20 +328,24 @@ impl Daemon {
         refused(ErrorKind::Socket, wrong)
     }
 
-    /// Where packets for a socket will be taken, and the list of peers for each.
-    fn places(&self, device: u32, seen: &PortSocket) -> Result<Vec<(SocketAddr, u32)>, Refused> {
+    /// The endpoints whose packets a socket gets, and the list of peers for each.
+    fn wanted_endpoints(
+        &self,
+        device: u32,
+        seen: &PortSocket,
+    ) -> Result<Vec<(SocketAddr, u32)>, Refused> {
         let Some(lease) = self.leases.get(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
         };
         let (user, port) = (lease.entry.user, seen.local.port());
-        let behind = self.view.behind(seen.local, seen.only_v6);
-        if let [one] = behind[..]
-            && !self.view.has(one)
+        let addresses = self.host_state.addresses_of(seen.local, seen.only_v6);
+        if let [one] = addresses[..]
+            && !self.host_state.has_address(one)
         {
             let message = format!("{one} is not an address of an uplink");
             return refused(ErrorKind::NotLocal, message);
         }
-        let places = self.allowed(device, &behind, port);
+        let places = self.allowed_endpoints(device, &addresses, port);
         if places.is_empty() {
             let message = format!("user {user} may not hold port {port} of {}", seen.local.ip());
             return refused(ErrorKind::Denied, message);
@@ -355,11 +360,11 @@ impl Daemon {
         }
         let mine = |lease: &&Lease| lease.entry.user == user;
         let have: usize =
-            self.leases.values().filter(mine).map(|lease| lease.places().count()).sum();
+            self.leases.values().filter(mine).map(|lease| lease.endpoints().count()).sum();
         let most = self.policy.first(&lease.caller).map_or(0, |rule| rule.most_ports) as usize;
         let again = lease.ports.contains_key(&seen.cookie);
         let kept: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
-        if !again && user != 0 && kept >= self.most_sockets {
+        if !again && user != 0 && kept >= self.max_port_sockets {
             return refused(ErrorKind::Limit, "the broker has no descriptor left for a port");
         }
         if !again && have + places.len() > most {
@@ -369,14 +374,14 @@ impl Daemon {
     }
 
     /// Of these addresses, those whose port the policy lets a lease's user hold.
-    pub(super) fn allowed(
+    pub(super) fn allowed_endpoints(
         &self,
         device: u32,
         addresses: &[IpAddr],
         port: u16,
     ) -> Vec<(SocketAddr, u32)> {
         let Some(lease) = self.leases.get(&device) else { return Vec::new() };
-        let ephemeral = host::ephemeral();
+        let ephemeral = host::ephemeral_ports();
         let allowed = addresses.iter().filter_map(|address| {
             let rule = self.policy.allows(&lease.caller, *address, port, &ephemeral)?;
             Some((SocketAddr::new(*address, port), self.peers_of(rule)))
@@ -387,7 +392,7 @@ impl Daemon {
     /// The number of a rule's list of peers; 0 if it has none.
     fn peers_of(&self, rule: usize) -> u32 {
         match self.policy.rules.get(rule) {
-            Some(found) if !found.peers.is_empty() => self.lists + rule as u32 + 1,
+            Some(found) if !found.peers.is_empty() => self.peer_list_base + rule as u32 + 1,
             _ => 0,
         }
     }
@@ -398,20 +403,20 @@ impl Daemon {
             return refused(ErrorKind::Gone, "there is no such port");
         };
         for at in &held.at {
-            self.clear_own(device, *at);
+            self.clear_port_of(device, *at);
         }
-        self.tell(device, "port-end", Some(held.bound), None);
+        self.log_lease_event(device, "port-end", Some(held.bound), None);
         Ok(Reply::Removed {})
     }
 
     /// Removes an entry if it is still this device's.
-    pub(super) fn clear_own(&self, device: u32, at: SocketAddr) {
+    pub(super) fn clear_port_of(&self, device: u32, at: SocketAddr) {
         if self.kernel.port(at).is_some_and(|held| held.device == device) {
             self.kernel.clear_port(at);
         }
     }
 
-    pub(super) fn tell(
+    pub(super) fn log_lease_event(
         &mut self,
         device: u32,
         event: &str,
@@ -432,12 +437,14 @@ impl Daemon {
     }
 
     /// The status with as many leases as fit in a message.
-    fn page(&self, number: u64, after: u32) -> Page {
+    fn status_page(&self, number: u64, after: u32) -> Page {
         let user = self.connections.get(&number).map(|connection| connection.caller.user);
         let visible = |lease: &Lease| user == Some(0) || user == Some(lease.entry.user);
         let mut page = Page { status: self.status(), next: None };
         let length = |value: Result<Vec<u8>, _>| value.map_or(LONGEST, |bytes| bytes.len());
-        let mut left = LONGEST - AROUND - length(serde_json::to_vec(&page)).min(LONGEST - AROUND);
+        let mut left = LONGEST
+            - PAGE_OVERHEAD
+            - length(serde_json::to_vec(&page)).min(LONGEST - PAGE_OVERHEAD);
         let (mut last, rest) = (after, (Bound::Excluded(after), Bound::Unbounded));
         for (device, lease) in self.leases.range(rest).filter(|(_, lease)| visible(lease)) {
             let lease = self.lease_status(*device, lease);
@@ -455,7 +462,7 @@ impl Daemon {
 
     fn status(&self) -> Status {
         let uplinks = self.policy.uplinks.iter().map(|name| {
-            let found = self.view.uplinks.iter().find(|link| link.name == *name);
+            let found = self.host_state.uplinks.iter().find(|link| link.name == *name);
             let index = found.map_or(0, |link| link.index);
             let attached = index != 0 && self.kernel.is_attached("demux", index);
             Uplink { name: name.clone(), index, attached }
@@ -477,14 +484,14 @@ impl Daemon {
             leases: Vec::new(),
             demux: self.kernel.demux_counts(),
             guard: self.kernel.guard_counts(),
-            broker: counted(&names, &counts),
+            broker: named_counts(&names, &counts),
         }
     }
 
     fn lease_status(&self, device: u32, lease: &Lease) -> LeaseStatus {
         let counts = self.kernel.counts(device);
         let drops = counts.map(|counts| counts.drops).unwrap_or_default();
-        let drops = counted(&REASONS, &drops).into_iter().filter(|count| count.count > 0);
+        let drops = named_counts(&DROP_REASONS, &drops).into_iter().filter(|count| count.count > 0);
         LeaseStatus {
             device: lease.device.clone(),
             index: device,
@@ -493,8 +500,8 @@ impl Daemon {
             user: lease.entry.user,
             connected: lease.connected,
             packets_per_second: lease.entry.rate(),
-            ports: lease.places().take(SHOWN_PORTS).collect(),
-            more_ports: lease.places().count().saturating_sub(SHOWN_PORTS) as u64,
+            ports: lease.endpoints().take(SHOWN_PORTS).collect(),
+            more_ports: lease.endpoints().count().saturating_sub(SHOWN_PORTS) as u64,
             received_packets: counts.map_or(0, |counts| counts.received_packets),
             received_bytes: counts.map_or(0, |counts| counts.received_bytes),
             sent_packets: counts.map_or(0, |counts| counts.sent_packets),

@@ -1,4 +1,4 @@
-//! The loop: who wants something, and what has changed.
+//! The loop: waits for requests, ends of processes and changes of the host, and handles them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,28 +10,28 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use super::audit::Event;
-use super::closing::Foreign;
-use super::farewell;
+use super::closing::ReceivedFd;
+use super::peer_probe;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
 use crate::wire;
 
 /// The interval of checks for devices that somebody has made outlive their process; the kernel does not report that.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// So many connections a user other than root has at the same time.
-const MOST_OF_ONE: usize = 64;
-/// So many there are at the same time.
-pub(super) const MOST: usize = 2048;
-/// And so many more of root, who can always ask and stop.
-pub(super) const RESERVED: usize = 64;
-/// So long nobody is let in after the descriptors have run out.
-const PAUSE: Duration = Duration::from_millis(100);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// The most connections of one user other than root.
+const MAX_CONNECTIONS_PER_USER: usize = 64;
+/// The most connections of all users other than root.
+pub(super) const MAX_CONNECTIONS: usize = 2048;
+/// Further connections for root, so that root can always ask and stop.
+pub(super) const RESERVED_FOR_ROOT: usize = 64;
+/// How long no connection is accepted after the descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Somebody who asks.
+/// A client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) socket: Foreign,
+    pub(super) socket: ReceivedFd,
     pub(super) caller: Caller,
     pub(super) group: u32,
     pub(super) process: u32,
@@ -54,7 +54,7 @@ impl Stopper {
 }
 
 /// The reason why the loop woke up.
-enum Woken {
+enum WakeReason {
     Stop,
     Listener,
     Changes,
@@ -76,71 +76,71 @@ impl Daemon {
     /// # Errors
     /// When the system does not let it wait.
     pub fn run(mut self) -> Result<Ended, DaemonError> {
-        let mut looked = Instant::now();
+        let mut refreshed_at = Instant::now();
         loop {
-            let wait = LOOK_EVERY.saturating_sub(looked.elapsed());
-            let more = self.farewells.say_some(&self.farewell);
-            let wait = if more { wait.min(farewell::PAUSE) } else { wait };
-            let woken = self.wait(wait).map_err(DaemonError::io("cannot wait"))?;
-            let mut changed = looked.elapsed() >= LOOK_EVERY;
-            for who in woken {
-                match who {
-                    Woken::Stop => return Ok(Ended::Interrupted),
-                    Woken::Listener => self.accept(),
+            let wait = REFRESH_INTERVAL.saturating_sub(refreshed_at.elapsed());
+            let more = self.pending_probes.send_batch(&self.probe_sockets);
+            let wait = if more { wait.min(peer_probe::PAUSE) } else { wait };
+            let woken = self.wait_for_events(wait).map_err(DaemonError::io("cannot wait"))?;
+            let mut changed = refreshed_at.elapsed() >= REFRESH_INTERVAL;
+            for reason in woken {
+                match reason {
+                    WakeReason::Stop => return Ok(Ended::Interrupted),
+                    WakeReason::Listener => self.accept(),
                     // Before the requests that have come at the same time: clients ask because of the change.
-                    Woken::Changes => {
+                    WakeReason::Changes => {
                         if self.changes.any().unwrap_or(true) {
-                            self.look();
-                            (changed, looked) = (false, Instant::now());
+                            self.refresh_host_state();
+                            (changed, refreshed_at) = (false, Instant::now());
                         }
                     }
-                    Woken::Ended(device) => self.end(device, "the process has ended"),
-                    Woken::Connection(number) => {
-                        if self.answer(number) {
-                            self.stop_everything();
+                    WakeReason::Ended(device) => self.end_lease(device, "the process has ended"),
+                    WakeReason::Connection(number) => {
+                        if self.answer_message(number) {
+                            self.shut_down();
                             return Ok(Ended::Stopped);
                         }
                     }
                 }
             }
             if changed {
-                self.look();
-                looked = Instant::now();
+                self.refresh_host_state();
+                refreshed_at = Instant::now();
             }
         }
     }
 
-    fn wait(&self, timeout: Duration) -> io::Result<Vec<Woken>> {
-        let mut who = vec![Woken::Stop, Woken::Changes];
-        let mut what = vec![self.stop.0.as_fd(), self.changes.as_fd()];
+    fn wait_for_events(&self, timeout: Duration) -> io::Result<Vec<WakeReason>> {
+        let mut reasons = vec![WakeReason::Stop, WakeReason::Changes];
+        let mut fds = vec![self.stop.0.as_fd(), self.changes.as_fd()];
         let pause = self.paused_until.map(|until| until.saturating_duration_since(Instant::now()));
         let pause = pause.filter(|left| !left.is_zero());
         if pause.is_none() {
-            who.push(Woken::Listener);
-            what.push(self.listener.as_fd());
+            reasons.push(WakeReason::Listener);
+            fds.push(self.listener.as_fd());
         }
         let timeout = pause.map_or(timeout, |left| timeout.min(left));
         for (device, lease) in &self.leases {
-            who.push(Woken::Ended(*device));
-            what.push(lease.process.ended.as_fd());
+            reasons.push(WakeReason::Ended(*device));
+            fds.push(lease.process.ended.as_fd());
         }
         for (number, connection) in &self.connections {
-            who.push(Woken::Connection(*number));
-            what.push(connection.socket.as_fd());
+            reasons.push(WakeReason::Connection(*number));
+            fds.push(connection.socket.as_fd());
         }
-        let mut what: Vec<_> =
-            what.into_iter().map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+        let mut fds: Vec<_> =
+            fds.into_iter().map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
-        match poll(&mut what, Some(&timeout)) {
+        match poll(&mut fds, Some(&timeout)) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(Vec::new()),
             Err(errno) => return Err(errno.into()),
         }
-        let woken = who.into_iter().zip(&what).filter(|(_, one)| !one.revents().is_empty());
-        Ok(woken.map(|(who, _)| who).collect())
+        let woken = reasons.into_iter().zip(&fds).filter(|(_, one)| !one.revents().is_empty());
+        Ok(woken.map(|(reason, _)| reason).collect())
     }
 
     fn accept(&mut self) {
@@ -150,7 +150,7 @@ impl Daemon {
                 Ok(socket) => socket,
                 // Whoever connects stays readable at the listener: without a pause the loop would spin.
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
-                    self.paused_until = Some(Instant::now() + PAUSE);
+                    self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
                 Err(_) => return,
@@ -160,12 +160,13 @@ impl Daemon {
             // The number may be another process' one later.
             let pidfd = getsockopt(&socket, PeerPidfd).ok();
             // Messages with descriptors may wait in it already.
-            let socket = Foreign::new(socket, user, &self.closer);
+            let socket = ReceivedFd::new(socket, user, &self.closer);
             let same = |one: &&Connection| one.caller.user == user;
-            let crowded =
-                user != 0 && self.connections.values().filter(same).count() >= MOST_OF_ONE;
-            let most = if user == 0 { MOST + RESERVED } else { MOST };
-            if crowded || self.closer.is_behind(user) || self.connections.len() >= most {
+            let crowded = user != 0
+                && self.connections.values().filter(same).count() >= MAX_CONNECTIONS_PER_USER;
+            let most =
+                if user == 0 { MAX_CONNECTIONS + RESERVED_FOR_ROOT } else { MAX_CONNECTIONS };
+            if crowded || self.closer.has_backlog(user) || self.connections.len() >= most {
                 self.counters.refused += 1;
                 continue;
             }
@@ -179,14 +180,14 @@ impl Daemon {
     }
 
     /// Answers one message. Whether everything is to end.
-    fn answer(&mut self, number: u64) -> bool {
+    fn answer_message(&mut self, number: u64) -> bool {
         let Some(connection) = self.connections.get(&number) else { return false };
         let user = connection.caller.user;
         let mut descriptors = Vec::new();
         let received = wire::receive_into(&connection.socket, &mut descriptors);
-        let foreign = |descriptor| Foreign::new(descriptor, user, &self.closer);
+        let foreign = |descriptor| ReceivedFd::new(descriptor, user, &self.closer);
         let descriptors: Vec<_> = descriptors.into_iter().map(foreign).collect();
-        if self.closer.is_behind(user) {
+        if self.closer.has_backlog(user) {
             self.counters.refused += 1;
             self.disconnect(number);
             return false;
@@ -207,7 +208,8 @@ impl Daemon {
         };
         self.counters.requests += 1;
         let outcome = protocol::read_request(&bytes);
-        let outcome = outcome.and_then(|request| self.decide(number, &request, descriptors));
+        let outcome =
+            outcome.and_then(|request| self.handle_request(number, &request, descriptors));
         let (outcome, lent) = match outcome {
             Ok((reply, lent)) => (Ok(reply), lent),
             Err(refused) => {
@@ -215,14 +217,14 @@ impl Daemon {
                     ErrorKind::Malformed | ErrorKind::Version => self.counters.malformed += 1,
                     _ => self.counters.refused += 1,
                 }
-                self.tell_refusal(number, &refused.message);
+                self.log_refusal(number, &refused.message);
                 (Err(refused), Vec::new())
             }
         };
-        self.closer.settle(user);
+        self.closer.wait_for_closes(user);
         let stopping = matches!(outcome, Ok(Reply::Stopping {}));
         if stopping {
-            self.end_all("the broker was stopped");
+            self.end_all_leases("the broker was stopped");
         }
         let lent: Vec<_> = lent.iter().map(AsFd::as_fd).collect();
         self.reply(number, &outcome, &lent);
@@ -230,10 +232,10 @@ impl Daemon {
     }
 
     /// Refusals are in the log too, but nobody fills the disk with them.
-    fn tell_refusal(&mut self, number: u64, reason: &str) {
+    fn log_refusal(&mut self, number: u64, reason: &str) {
         let Some(connection) = self.connections.get(&number) else { return };
-        let (pace, left_out) = &mut self.refusals;
-        if !pace.allows(connection.caller.user, Instant::now()) {
+        let (limiter, left_out) = &mut self.refusals;
+        if !limiter.allows(connection.caller.user, Instant::now()) {
             *left_out += 1;
             return;
         }

@@ -6,8 +6,8 @@ use std::thread::sleep;
 use transom_bpf::PinDirectory;
 use transom_device::host::Hosts;
 
-use super::farewell::{Farewell, Farewells, PAUSE};
-use super::{DaemonError, beside, host, kernel, lock, unlock};
+use super::peer_probe::{PAUSE, PendingProbes, ProbeSockets};
+use super::{DaemonError, host, kernel, lock, path_beside, unlock};
 
 /// Ends what a broker has left that was killed: devices, programs, maps, the socket, and the setting of the loopback interface. It need not be of this
 /// version. To be called in the broker's network namespace. Returns whether there was anything.
@@ -18,24 +18,24 @@ pub fn sweep(socket: &Path, pins: &Path) -> Result<bool, DaemonError> {
     if !rustix::process::geteuid().is_root() {
         return Err(DaemonError::NotRoot);
     }
-    let note = beside(socket, ".lo");
+    let note = path_beside(socket, ".lo");
     let there = socket.exists() || note.exists() || pins.exists();
     let lock = lock(socket)?;
     if let Ok(pins) = PinDirectory::existing(pins) {
-        let mut farewells = Farewells::default();
-        farewells.add(kernel::left_flows(&pins));
+        let mut pending_probes = PendingProbes::default();
+        pending_probes.add(kernel::leftover_flows(&pins));
         let mut hosts = Hosts::open().map_err(DaemonError::io("cannot open a netlink socket"))?;
         let links = hosts.links().map_err(DaemonError::io("cannot look at the interfaces"))?;
         // While they are there, they are guarded.
-        for device in kernel::left_devices(&pins, "guard") {
+        for device in kernel::leftover_devices(&pins, "guard") {
             let found = links.iter().find(|link| link.index == device);
             if found.is_some_and(|link| link.persistent_tun.is_some()) {
                 hosts.remove(device).map_err(DaemonError::io("cannot remove a device"))?;
             }
         }
         pins.remove_all().map_err(DaemonError::io("cannot remove the pins"))?;
-        let farewell = Farewell::open();
-        while farewells.say_some(&farewell) {
+        let probe_sockets = ProbeSockets::open();
+        while pending_probes.send_batch(&probe_sockets) {
             sleep(PAUSE);
         }
     }

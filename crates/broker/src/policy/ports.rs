@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{PolicyError, wrong};
+use super::{PolicyError, invalid_value};
 
 /// Ports and ranges of ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,14 +24,14 @@ impl FromStr for Ports {
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let port = |text: &str| match text.trim().parse::<u16>() {
             Ok(port) if port > 0 => Ok(port),
-            _ => Err(wrong(format!("`{}` is no port", text.trim()))),
+            _ => Err(invalid_value(format!("`{}` is no port", text.trim()))),
         };
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let range = |part: &str| {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
             let range = port(from)?..=port(to)?;
             match range.is_empty() {
-                true => Err(wrong(format!("`{part}` ends before it begins"))),
+                true => Err(invalid_value(format!("`{part}` ends before it begins"))),
                 false => Ok(range),
             }
         };

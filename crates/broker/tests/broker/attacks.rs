@@ -11,7 +11,8 @@ use transom_wire::offload::VirtioNetHdr;
 
 use crate::support::frames::{self, ACK, SYN, Tap, header_len, tcp, virtio, write, write_with};
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, comes_back, until,
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, comes_back,
+    start_with_device, until,
 };
 
 const RULES: &str = "
@@ -42,9 +43,7 @@ struct Attack {
 impl Attack {
     fn new() -> Option<Self> {
         let net = Net::new()?;
-        let broker = BrokerProcess::start(&net, RULES);
-        let holder = Holder::start(&net, NOBODY);
-        let mut device = holder.open().unwrap();
+        let (broker, holder, mut device) = start_with_device(&net, RULES);
         holder.bind(at(HOST4, 8000)).unwrap();
         holder.bind(at(HOST6, 8000)).unwrap();
         let tap = Tap::new(&net);
@@ -389,9 +388,7 @@ fn no_other_process_of_the_same_user_joins_as_a_queue() {
 #[test]
 fn no_packet_leaves_with_a_vlan_tag() {
     let Some(net) = Net::new() else { return };
-    let mut broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let mut device = holder.open().unwrap();
+    let (mut broker, holder, mut device) = start_with_device(&net, RULES);
     holder.bind(mine()).unwrap();
     let tap = Tap::new(&net);
     // The device outlives its descriptor for a moment, between two looks of a broker. Here there is none meanwhile.
@@ -489,9 +486,7 @@ fn a_descriptor_that_was_passed_on_ends_with_its_process() {
 fn floods_are_bounded_by_the_rate() {
     let Some(net) = Net::new() else { return };
     let rules = "[[allow]]\nuser = 65534\nports = \"8000\"\npackets-per-second = 1000\n";
-    let _broker = BrokerProcess::start(&net, rules);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, rules);
     assert_eq!(device.opened.packets_per_second, Some(1000));
     holder.bind(mine()).unwrap();
     let tun = &device.queues[0];
@@ -573,9 +568,7 @@ fn a_flood_of_connections_hides_nobody_elses() {
 fn peers_that_the_policy_does_not_name_are_not_spoken_with() {
     let Some(net) = Net::new() else { return };
     let rules = "[[allow]]\nuser = 65534\nports = \"8000\"\npeers = [\"192.0.2.2\"]\n";
-    let _broker = BrokerProcess::start(&net, rules);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, rules);
     holder.bind(mine()).unwrap();
     let tap = Tap::new(&net);
     let tun = &device.queues[0];

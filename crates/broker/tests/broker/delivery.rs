@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use crate::support::frames::{self, ACK, SYN};
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, PEER4, PEER6, at, comes_back, until,
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, PEER4, PEER6, at, comes_back,
+    start_with_device, until,
 };
 
 const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
@@ -12,9 +13,7 @@ const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
 #[test]
 fn a_process_serves_on_the_hosts_address_and_the_kernel_beside_it() {
     let Some(net) = Net::new() else { return };
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     for host in [HOST4, HOST6] {
         net.kernel_echo(at(host, 80));
         let port = holder.bind(at(host, 8080)).unwrap();
@@ -97,9 +96,7 @@ fn two_processes_and_the_kernel_speak_with_each_other_on_one_host() {
 #[test]
 fn errors_and_fragments_find_their_process() {
     let Some(net) = Net::new() else { return };
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
     let tap = frames::Tap::new(&net);
     let (mine, theirs) = (at(HOST4, 8001), at(PEER4, 9));
@@ -126,15 +123,7 @@ fn errors_and_fragments_find_their_process() {
     frames::until(tun, &error);
 
     // The first fragment tells whose the others are; those of the kernel's ports are not the process'.
-    let pieces = |port: u16, id: u16| {
-        let whole = frames::tcp(theirs, at(HOST4, port), ACK, &[7; 100]);
-        let (source, to) = (PEER4.parse().unwrap(), HOST4.parse().unwrap());
-        let part = |offset: u16, more, bytes: &[u8]| {
-            let tcp = transom_wire::Protocol::TCP;
-            transom_testkit::packets::fragment4(source, to, tcp, id, offset, more, bytes)
-        };
-        [part(0, true, &whole[20..60]), part(40, false, &whole[60..])]
-    };
+    let pieces = |port, id| frames::two_fragments(theirs, at(HOST4, port), id);
     let (ours, kernels) = (pieces(8001, 5), pieces(80, 6));
     for packet in kernels.iter().chain(&ours) {
         tap.send(packet);
@@ -147,22 +136,12 @@ fn errors_and_fragments_find_their_process() {
 #[test]
 fn fragments_of_ipv6_find_their_process() {
     let Some(net) = Net::new() else { return };
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
     let tap = frames::Tap::new(&net);
     holder.bind(at(HOST6, 8001)).unwrap();
     let theirs = at(PEER6, 9);
-    let pieces = |port: u16, id: u32| {
-        let whole = frames::tcp(theirs, at(HOST6, port), ACK, &[7; 100]);
-        let (source, to) = (PEER6.parse().unwrap(), HOST6.parse().unwrap());
-        let part = |offset: u16, more, bytes: &[u8]| {
-            let tcp = transom_wire::Protocol::TCP;
-            transom_testkit::packets::fragment6(source, to, tcp, id, offset, more, bytes)
-        };
-        [part(0, true, &whole[40..80]), part(40, false, &whole[80..])]
-    };
+    let pieces = |port, id| frames::two_fragments(theirs, at(HOST6, port), id);
     let (ours, kernels) = (pieces(8001, 5), pieces(80, 6));
     // Without its first one, a fragment is the kernel's. So is one whose number a first fragment of the kernel's has taken over.
     let (stray, taken_over) = (pieces(8001, 7), [pieces(80, 5), pieces(8001, 5)]);
@@ -194,9 +173,7 @@ fn fragments_of_ipv6_find_their_process() {
 #[test]
 fn what_is_for_somebody_else_or_forged_does_not_come() {
     let Some(net) = Net::new() else { return };
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
     let tap = frames::Tap::new(&net);
     let (mine, theirs) = (at(HOST4, 8001), at(PEER4, 9));
@@ -222,9 +199,7 @@ fn several_uplinks_each_have_their_addresses() {
     let Some(mut net) = Net::new() else { return };
     net.join("eth1", ["198.51.100.1", "2001:db8:1::1"], ["198.51.100.2", "2001:db8:1::2"]);
     net.uplinks.push("eth1".into());
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     let port = holder.bind("0.0.0.0:8000".parse().unwrap()).unwrap();
     assert_eq!(port.at.len(), 2, "{port:?}");
     holder.ask("serve 0.0.0.0:8000").unwrap();
@@ -314,9 +289,7 @@ fn a_vlan_is_an_uplink_of_its_own() {
 #[test]
 fn an_unspecified_address_is_all_of_them_also_later_ones() {
     let Some(net) = Net::new() else { return };
-    let _broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (_broker, holder, device) = start_with_device(&net, RULES);
     let port = holder.bind("[::]:8000".parse().unwrap()).unwrap();
     assert_eq!(port.at, [at(HOST4, 8000), at(HOST6, 8000)]);
     let ports = || net.lease(&device.opened.device).ports;

@@ -8,7 +8,9 @@ use transom_broker::client::{BindOptions, BoundSocket};
 use transom_broker::wire;
 use transom_device::namespace::Namespace;
 
-use crate::support::{BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, SOMEBODY, at, until};
+use crate::support::{
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, SOMEBODY, at, start_with_device, until,
+};
 
 const RULES: &str = "
 [[allow]]
@@ -193,9 +195,7 @@ fn a_port_is_given_once() {
 #[test]
 fn the_kernel_has_a_port_back_when_nobody_keeps_its_socket() {
     let Some(net) = Net::new() else { return };
-    let mut broker = BrokerProcess::start(&net, RULES);
-    let holder = Holder::start(&net, NOBODY);
-    let device = holder.open().unwrap();
+    let (mut broker, holder, device) = start_with_device(&net, RULES);
     holder.bind(at(HOST4, 8000)).unwrap();
     // The broker's copy keeps the port for as long as the lease, whatever the process does.
     holder.ask("forget").unwrap();

@@ -14,7 +14,7 @@ mod copies;
 pub(super) use copies::{bytes, copy_out_sized, read, write};
 
 /// The most pieces of memory in one call (Linux' `UIO_MAXIOV`).
-pub(super) const MOST_PIECES: usize = 1024;
+pub(super) const MAX_PIECES: usize = 1024;
 
 fn check(at: *const c_void, len: usize) -> Result<bool> {
     if len == 0 {
@@ -46,7 +46,7 @@ pub(super) unsafe fn room<'a>(at: *mut c_void, len: usize) -> Result<&'a mut [u8
 ///
 /// # Safety
 /// As the module says: a string that ends with a zero byte.
-pub(super) unsafe fn text<'a>(at: *const c_char) -> Result<&'a str> {
+pub(super) unsafe fn c_str<'a>(at: *const c_char) -> Result<&'a str> {
     if at.is_null() {
         return Ok("");
     }
@@ -60,7 +60,7 @@ pub(super) unsafe fn text<'a>(at: *const c_char) -> Result<&'a str> {
 /// # Safety
 /// As the module says, for reading `count` structures.
 unsafe fn pieces<'a>(at: *const iovec, count: usize) -> Result<&'a [iovec]> {
-    if count > MOST_PIECES {
+    if count > MAX_PIECES {
         return Err(Errno(EINVAL));
     }
     if !check(at.cast(), count)? {
@@ -82,7 +82,7 @@ unsafe fn pieces<'a>(at: *const iovec, count: usize) -> Result<&'a [iovec]> {
 ///
 /// # Safety
 /// As the module says, for reading the structures and what they describe.
-pub(super) unsafe fn bytes_of<'a>(at: *const iovec, count: usize) -> Result<Vec<&'a [u8]>> {
+pub(super) unsafe fn readable_pieces<'a>(at: *const iovec, count: usize) -> Result<Vec<&'a [u8]>> {
     // SAFETY: what the caller promises.
     let pieces = unsafe { pieces(at, count) }?;
     // SAFETY: what the caller promises.
@@ -93,7 +93,10 @@ pub(super) unsafe fn bytes_of<'a>(at: *const iovec, count: usize) -> Result<Vec<
 ///
 /// # Safety
 /// As the module says, for reading the structures and for writing what they describe; the places do not overlap.
-pub(super) unsafe fn rooms_of<'a>(at: *const iovec, count: usize) -> Result<Vec<&'a mut [u8]>> {
+pub(super) unsafe fn writable_pieces<'a>(
+    at: *const iovec,
+    count: usize,
+) -> Result<Vec<&'a mut [u8]>> {
     // SAFETY: what the caller promises.
     let pieces = unsafe { pieces(at, count) }?;
     // SAFETY: what the caller promises.

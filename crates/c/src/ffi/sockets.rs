@@ -1,6 +1,6 @@
 //! Sockets: made, bound, connected, asked and closed.
 
-use super::{kernels, memory, on, outcome, socket};
+use super::{c_result, call_and_notify, libc_result, memory, socket};
 use crate::entry::Entry;
 use crate::registry;
 use libc::{sockaddr, socklen_t};
@@ -61,9 +61,9 @@ pub extern "C" fn transom_socket_on(
     kind: c_int,
     protocol: c_int,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let stack = registry::stack(stack)?;
-        let key = crate::stack::Driven(&stack).socket(domain, kind, protocol)?;
+        let key = crate::stack::DrivenStack(&stack).socket(domain, kind, protocol)?;
         registry::insert(&stack, key)
     })
 }
@@ -71,7 +71,7 @@ pub extern "C" fn transom_socket_on(
 /// Whether a descriptor is a socket of this library: 1 or 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_is_socket(fd: c_int) -> c_int {
-    outcome(|| Ok(socket(fd).is_ok_and(|entry| entry.is_some()).into()))
+    c_result(|| Ok(socket(fd).is_ok_and(|entry| entry.is_some()).into()))
 }
 
 /// bind(2). Port 0 takes a free one.
@@ -83,14 +83,14 @@ pub extern "C" fn transom_is_socket(fd: c_int) -> c_int {
 /// `addr` is null or valid for reading `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::bind(fd, addr, len) });
+            return libc_result(unsafe { libc::bind(fd, addr, len) });
         };
         // SAFETY: what the caller promises.
         let addr = unsafe { address(addr, len) }?;
-        on(&entry, |entry| entry.driven().bind(entry.key, addr).map(|()| 0))
+        call_and_notify(&entry, |entry| entry.driven().bind(entry.key, addr).map(|()| 0))
     })
 }
 
@@ -99,10 +99,12 @@ pub unsafe extern "C" fn transom_bind(fd: c_int, addr: *const sockaddr, len: soc
 /// Returns 0. Errors: EINVAL for a connected socket, EADDRINUSE.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_listen(fd: c_int, backlog: c_int) -> c_int {
-    outcome(|| match socket(fd)? {
+    c_result(|| match socket(fd)? {
         // SAFETY: no memory is passed.
-        None => kernels(unsafe { libc::listen(fd, backlog) }),
-        Some(entry) => on(&entry, |entry| entry.driven().listen(entry.key, backlog).map(|()| 0)),
+        None => libc_result(unsafe { libc::listen(fd, backlog) }),
+        Some(entry) => {
+            call_and_notify(&entry, |entry| entry.driven().listen(entry.key, backlog).map(|()| 0))
+        }
     })
 }
 
@@ -119,14 +121,14 @@ pub unsafe extern "C" fn transom_connect(
     addr: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::connect(fd, addr, len) });
+            return libc_result(unsafe { libc::connect(fd, addr, len) });
         };
         // SAFETY: what the caller promises.
         let addr = unsafe { address(addr, len) }?;
-        on(&entry, |entry| entry.driven().connect(entry.key, addr).map(|()| 0))
+        call_and_notify(&entry, |entry| entry.driven().connect(entry.key, addr).map(|()| 0))
     })
 }
 
@@ -159,15 +161,16 @@ pub unsafe extern "C" fn transom_accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::accept4(fd, addr, len, flags) });
+            return libc_result(unsafe { libc::accept4(fd, addr, len, flags) });
         };
         if !addr.is_null() && len.is_null() {
             return Err(Errno(EFAULT));
         }
-        let (key, remote) = on(&entry, |entry| entry.driven().accept(entry.key, flags))?;
+        let (key, remote) =
+            call_and_notify(&entry, |entry| entry.driven().accept(entry.key, flags))?;
         let accepted = registry::insert(&entry.stack, key)?;
         if !addr.is_null() {
             // SAFETY: what the caller promises.
@@ -191,9 +194,9 @@ pub unsafe extern "C" fn transom_getsockname(
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    outcome(|| match socket(fd)? {
+    c_result(|| match socket(fd)? {
         // SAFETY: what the caller promises.
-        None => kernels(unsafe { libc::getsockname(fd, addr, len) }),
+        None => libc_result(unsafe { libc::getsockname(fd, addr, len) }),
         Some(entry) => {
             let local = entry.driven().local_address(entry.key)?;
             // SAFETY: what the caller promises.
@@ -214,9 +217,9 @@ pub unsafe extern "C" fn transom_getpeername(
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    outcome(|| match socket(fd)? {
+    c_result(|| match socket(fd)? {
         // SAFETY: what the caller promises.
-        None => kernels(unsafe { libc::getpeername(fd, addr, len) }),
+        None => libc_result(unsafe { libc::getpeername(fd, addr, len) }),
         Some(entry) => {
             let peer = entry.driven().peer_address(entry.key)?;
             // SAFETY: what the caller promises.
@@ -239,15 +242,16 @@ pub unsafe extern "C" fn transom_getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::getsockopt(fd, level, name, value, len) });
+            return libc_result(unsafe { libc::getsockopt(fd, level, name, value, len) });
         };
         if value.is_null() || len.is_null() {
             return Err(Errno(EFAULT));
         }
-        let option = on(&entry, |entry| entry.driven().option(entry.key, level, name))?;
+        let option =
+            call_and_notify(&entry, |entry| entry.driven().option(entry.key, level, name))?;
         // SAFETY: what the caller promises.
         unsafe { memory::copy_out_sized(&option, value, len, true) }?;
         Ok(0)
@@ -268,17 +272,19 @@ pub unsafe extern "C" fn transom_setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::setsockopt(fd, level, name, value, len) });
+            return libc_result(unsafe { libc::setsockopt(fd, level, name, value, len) });
         };
         if len as usize > MAX_OPTION {
             return Err(Errno(EINVAL));
         }
         // SAFETY: what the caller promises.
         let value = unsafe { memory::bytes(value, len as usize) }?;
-        on(&entry, |entry| entry.driven().set_option(entry.key, level, name, value).map(|()| 0))
+        call_and_notify(&entry, |entry| {
+            entry.driven().set_option(entry.key, level, name, value).map(|()| 0)
+        })
     })
 }
 
@@ -287,10 +293,12 @@ pub unsafe extern "C" fn transom_setsockopt(
 /// Returns 0. Errors: EINVAL, ENOTCONN.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_shutdown(fd: c_int, how: c_int) -> c_int {
-    outcome(|| match socket(fd)? {
+    c_result(|| match socket(fd)? {
         // SAFETY: no memory is passed.
-        None => kernels(unsafe { libc::shutdown(fd, how) }),
-        Some(entry) => on(&entry, |entry| entry.driven().shutdown(entry.key, how).map(|()| 0)),
+        None => libc_result(unsafe { libc::shutdown(fd, how) }),
+        Some(entry) => {
+            call_and_notify(&entry, |entry| entry.driven().shutdown(entry.key, how).map(|()| 0))
+        }
     })
 }
 
@@ -300,9 +308,9 @@ pub extern "C" fn transom_shutdown(fd: c_int, how: c_int) -> c_int {
 /// Returns 0. Errors: EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_close(fd: c_int) -> c_int {
-    outcome(|| match registry::remove(fd) {
+    c_result(|| match registry::remove(fd) {
         // SAFETY: no memory is passed; what the descriptor is, is the caller's business.
-        None => kernels(unsafe { libc::close(fd) }),
+        None => libc_result(unsafe { libc::close(fd) }),
         Some(entry) => {
             if let Ok(last) = Arc::try_unwrap(entry) {
                 last.close()?;
@@ -317,7 +325,7 @@ pub extern "C" fn transom_close(fd: c_int) -> c_int {
 /// Returns the flags, or 0. Errors: EINVAL for any other command.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let entry = socket(fd)?;
         match entry {
             Some(entry) if ![libc::F_GETFD, libc::F_SETFD].contains(&command) => {
@@ -326,7 +334,7 @@ pub extern "C" fn transom_fcntl(fd: c_int, command: c_int, argument: c_long) -> 
             }
             // The flags of a number are the kernel's.
             // SAFETY: commands that take a pointer get the one that the caller passes.
-            _ => kernels(unsafe { libc::fcntl(fd, command, argument) }),
+            _ => libc_result(unsafe { libc::fcntl(fd, command, argument) }),
         }
     })
 }
@@ -343,10 +351,10 @@ pub unsafe extern "C" fn transom_ioctl(
     request: c_ulong,
     argument: *mut c_void,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::ioctl(fd, request, argument) });
+            return libc_result(unsafe { libc::ioctl(fd, request, argument) });
         };
         let argument = argument.cast::<c_int>();
         if request == libc::FIONBIO {

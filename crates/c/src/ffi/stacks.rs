@@ -1,9 +1,9 @@
 //! Stacks. A program that opens none gets one, with its first socket, as the environment says: `TRANSOM_DEVICE`, `TRANSOM_ADDRESS` and `TRANSOM_TCP`.
 
-use super::{memory, outcome};
-use crate::error::{explain, explanation};
+use super::{c_result, memory};
+use crate::error::{last_message, set_message};
 use crate::registry;
-use crate::stack::Wish;
+use crate::stack::StackSettings;
 use std::ffi::{c_char, c_int};
 use transom_sockets::errno::{EINVAL, Errno};
 
@@ -28,15 +28,15 @@ pub unsafe extern "C" fn transom_stack_open(
     addresses: *const c_char,
     tcp: *const c_char,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         // SAFETY: what the caller promises.
         let (device, addresses, tcp) =
-            unsafe { (memory::text(device)?, memory::text(addresses)?, memory::text(tcp)?) };
+            unsafe { (memory::c_str(device)?, memory::c_str(addresses)?, memory::c_str(tcp)?) };
         if device.is_empty() {
-            explain("no device is named");
+            set_message("no device is named");
             return Err(Errno(EINVAL));
         }
-        registry::open(Wish { device, addresses, tcp })
+        registry::open(StackSettings { device, addresses, tcp })
     })
 }
 
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn transom_stack_open(
 /// Returns 0. Errors: EBADF for a number that is no stack's.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_stack_close(stack: c_int) -> c_int {
-    outcome(|| registry::close_stack(stack).map(|()| 0))
+    c_result(|| registry::close_stack(stack).map(|()| 0))
 }
 
 /// Makes a stack the one on which transom_socket makes sockets, in all threads.
@@ -53,7 +53,7 @@ pub extern "C" fn transom_stack_close(stack: c_int) -> c_int {
 /// Returns 0. Errors: EBADF for a number that is no stack's.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_stack_default(stack: c_int) -> c_int {
-    outcome(|| registry::make_default(stack).map(|()| 0))
+    c_result(|| registry::make_default(stack).map(|()| 0))
 }
 
 /// A descriptor to wait for with poll, epoll and the like. It is readable while one of the sockets that transom_watch was called for is ready, until
@@ -62,7 +62,7 @@ pub extern "C" fn transom_stack_default(stack: c_int) -> c_int {
 /// Returns the descriptor. Errors: EBADF for a number that is no stack's.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
-    outcome(|| Ok(registry::stack(stack)?.event_fd()))
+    c_result(|| Ok(registry::stack(stack)?.event_fd()))
 }
 
 /// Copies to `text`, which has room for `room` bytes, why this thread's last call failed that could say more than a number: one that opened a stack,
@@ -74,7 +74,7 @@ pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
 /// `text` is null or valid for writing `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_message(text: *mut c_char, room: usize) -> usize {
-    let message = explanation();
+    let message = last_message();
     // SAFETY: what the caller promises.
     if let Ok(out) = unsafe { memory::room(text.cast(), room) }
         && let Some((end, out)) = out.split_last_mut()

@@ -1,7 +1,7 @@
 //! Reading and writing.
 
 use super::sockets::address;
-use super::{count, kernels, memory, on, outcome, socket};
+use super::{c_result, call_and_notify, libc_result, memory, socket, to_ssize};
 use crate::entry::Entry;
 use crate::signals;
 use libc::{iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
@@ -21,15 +21,17 @@ fn send(
     flags: c_int,
     remote: Option<SocketAddr>,
 ) -> Result<usize> {
-    let sent = on(entry, |entry| entry.driven().send_pieces(entry.key, pieces, flags, remote));
+    let sent = call_and_notify(entry, |entry| {
+        entry.driven().send_pieces(entry.key, pieces, flags, remote)
+    });
     if sent == Err(Errno(EPIPE)) && flags & MSG_NOSIGNAL == 0 {
-        signals::broken_pipe();
+        signals::raise_sigpipe();
     }
     sent
 }
 
 fn receive(entry: &Entry, rooms: &mut [&mut [u8]], flags: c_int) -> Result<usize> {
-    on(entry, |entry| entry.driven().recv_into(entry.key, Sink::Copy(rooms), flags))
+    call_and_notify(entry, |entry| entry.driven().recv_into(entry.key, Sink::Copy(rooms), flags))
 }
 
 /// The address that `sendto` and `sendmsg` look at: only with MSG_FASTOPEN.
@@ -56,14 +58,14 @@ unsafe fn destination(
 /// `to` is null or valid for writing `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_read(fd: c_int, to: *mut c_void, len: usize) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::read(fd, to, len) });
+            return libc_result(unsafe { libc::read(fd, to, len) });
         };
         // SAFETY: what the caller promises.
         let room = unsafe { memory::room(to, len) }?;
-        receive(&entry, &mut [room], 0).map(count)
+        receive(&entry, &mut [room], 0).map(to_ssize)
     })
 }
 
@@ -81,19 +83,22 @@ pub unsafe extern "C" fn transom_recv(
     len: usize,
     flags: c_int,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::recv(fd, to, len, flags) });
+            return libc_result(unsafe { libc::recv(fd, to, len, flags) });
         };
         if flags & MSG_TRUNC != 0 {
             let len = isize::try_from(len).map_err(|_| Errno(EINVAL))? as usize;
             let sink = Sink::Drop(len);
-            return on(&entry, |entry| entry.driven().recv_into(entry.key, sink, flags)).map(count);
+            return call_and_notify(&entry, |entry| {
+                entry.driven().recv_into(entry.key, sink, flags)
+            })
+            .map(to_ssize);
         }
         // SAFETY: what the caller promises.
         let room = unsafe { memory::room(to, len) }?;
-        receive(&entry, &mut [room], flags).map(count)
+        receive(&entry, &mut [room], flags).map(to_ssize)
     })
 }
 
@@ -114,7 +119,9 @@ pub unsafe extern "C" fn transom_recvfrom(
 ) -> ssize_t {
     if matches!(socket(fd), Ok(None)) {
         // SAFETY: what the caller promises.
-        return outcome(|| kernels(unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) }));
+        return c_result(|| {
+            libc_result(unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) })
+        });
     }
     // SAFETY: what the caller promises.
     let received = unsafe { transom_recv(fd, to, len, flags) };
@@ -137,15 +144,15 @@ pub unsafe extern "C" fn transom_readv(
     pieces: *const iovec,
     piece_count: c_int,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::readv(fd, pieces, piece_count) });
+            return libc_result(unsafe { libc::readv(fd, pieces, piece_count) });
         };
         let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
         // SAFETY: what the caller promises.
-        let mut rooms = unsafe { memory::rooms_of(pieces, number) }?;
-        receive(&entry, &mut rooms, 0).map(count)
+        let mut rooms = unsafe { memory::writable_pieces(pieces, number) }?;
+        receive(&entry, &mut rooms, 0).map(to_ssize)
     })
 }
 
@@ -157,30 +164,30 @@ pub unsafe extern "C" fn transom_readv(
 /// `message` is null or valid for reading and writing, and what its pieces describe for writing, without overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::recvmsg(fd, message, flags) });
+            return libc_result(unsafe { libc::recvmsg(fd, message, flags) });
         };
         // SAFETY: what the caller promises.
         let mut asked = unsafe { memory::read(message) }?;
         let number = piece_count(&asked)?;
         // SAFETY: what the caller promises.
-        let mut rooms = unsafe { memory::rooms_of(asked.msg_iov, number) }?;
+        let mut rooms = unsafe { memory::writable_pieces(asked.msg_iov, number) }?;
         let received = receive(&entry, &mut rooms, flags)?;
         asked.msg_namelen = 0;
         asked.msg_controllen = 0;
         asked.msg_flags = 0;
         // SAFETY: what the caller promises.
         unsafe { memory::write(message, asked) }?;
-        Ok(count(received))
+        Ok(to_ssize(received))
     })
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
 fn piece_count(message: &msghdr) -> Result<usize> {
     let number = message.msg_iovlen as usize;
-    if number > memory::MOST_PIECES { Err(Errno(EMSGSIZE)) } else { Ok(number) }
+    if number > memory::MAX_PIECES { Err(Errno(EMSGSIZE)) } else { Ok(number) }
 }
 
 /// write(2). A blocking socket takes all bytes, a non-blocking one what there is room for.
@@ -191,14 +198,14 @@ fn piece_count(message: &msghdr) -> Result<usize> {
 /// `from` is null or valid for reading `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_write(fd: c_int, from: *const c_void, len: usize) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::write(fd, from, len) });
+            return libc_result(unsafe { libc::write(fd, from, len) });
         };
         // SAFETY: what the caller promises.
         let bytes = unsafe { memory::bytes(from, len) }?;
-        send(&entry, &[bytes], 0, None).map(count)
+        send(&entry, &[bytes], 0, None).map(to_ssize)
     })
 }
 
@@ -235,15 +242,15 @@ pub unsafe extern "C" fn transom_sendto(
     addr: *const sockaddr,
     addr_len: socklen_t,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::sendto(fd, from, len, flags, addr, addr_len) });
+            return libc_result(unsafe { libc::sendto(fd, from, len, flags, addr, addr_len) });
         };
         // SAFETY: what the caller promises.
         let (bytes, remote) =
             unsafe { (memory::bytes(from, len)?, destination(addr, addr_len, flags)?) };
-        send(&entry, &[bytes], flags, remote).map(count)
+        send(&entry, &[bytes], flags, remote).map(to_ssize)
     })
 }
 
@@ -259,15 +266,15 @@ pub unsafe extern "C" fn transom_writev(
     pieces: *const iovec,
     piece_count: c_int,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::writev(fd, pieces, piece_count) });
+            return libc_result(unsafe { libc::writev(fd, pieces, piece_count) });
         };
         let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
         // SAFETY: what the caller promises.
-        let bytes = unsafe { memory::bytes_of(pieces, number) }?;
-        send(&entry, &bytes, 0, None).map(count)
+        let bytes = unsafe { memory::readable_pieces(pieces, number) }?;
+        send(&entry, &bytes, 0, None).map(to_ssize)
     })
 }
 
@@ -283,10 +290,10 @@ pub unsafe extern "C" fn transom_sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::sendmsg(fd, message, flags) });
+            return libc_result(unsafe { libc::sendmsg(fd, message, flags) });
         };
         // SAFETY: what the caller promises.
         let asked = unsafe { memory::read(message) }?;
@@ -294,9 +301,12 @@ pub unsafe extern "C" fn transom_sendmsg(
         // SAFETY: what the caller promises.
         let (bytes, remote) = unsafe {
             let name = asked.msg_name.cast::<sockaddr>();
-            (memory::bytes_of(asked.msg_iov, number)?, destination(name, asked.msg_namelen, flags)?)
+            (
+                memory::readable_pieces(asked.msg_iov, number)?,
+                destination(name, asked.msg_namelen, flags)?,
+            )
         };
-        send(&entry, &bytes, flags, remote).map(count)
+        send(&entry, &bytes, flags, remote).map(to_ssize)
     })
 }
 
@@ -313,10 +323,10 @@ pub unsafe extern "C" fn transom_sendfile(
     offset: *mut off_t,
     len: usize,
 ) -> ssize_t {
-    outcome(|| {
+    c_result(|| {
         let Some(entry) = socket(fd)? else {
             // SAFETY: what the caller promises.
-            return kernels(unsafe { libc::sendfile(fd, from, offset, len) });
+            return libc_result(unsafe { libc::sendfile(fd, from, offset, len) });
         };
         if socket(from)?.is_some() {
             return Err(Errno(EINVAL));
@@ -324,7 +334,7 @@ pub unsafe extern "C" fn transom_sendfile(
         let own_position = offset.is_null();
         let mut at = match own_position {
             // SAFETY: no memory is passed.
-            true => kernels(unsafe { libc::lseek(from, 0, libc::SEEK_CUR) })?,
+            true => libc_result(unsafe { libc::lseek(from, 0, libc::SEEK_CUR) })?,
             // SAFETY: what the caller promises.
             false => unsafe { memory::read(offset) }?,
         };
@@ -337,7 +347,7 @@ pub unsafe extern "C" fn transom_sendfile(
             }
             // SAFETY: the buffer has at least `room` bytes.
             let read = unsafe { libc::pread(from, buffer.as_mut_ptr().cast(), room, at) };
-            let piece = match kernels(read) {
+            let piece = match libc_result(read) {
                 Ok(read) => buffer.get(..read.unsigned_abs()).unwrap_or_default(),
                 Err(error) => break Err(error),
             };
@@ -348,7 +358,7 @@ pub unsafe extern "C" fn transom_sendfile(
             match send(&entry, &[piece], more, None) {
                 Ok(sent) => {
                     done += sent;
-                    at += count(sent) as off_t;
+                    at += to_ssize(sent) as off_t;
                     if sent < piece.len() {
                         break Ok(());
                     }
@@ -358,14 +368,14 @@ pub unsafe extern "C" fn transom_sendfile(
         };
         if own_position {
             // SAFETY: no memory is passed.
-            kernels(unsafe { libc::lseek(from, at, libc::SEEK_SET) })?;
+            libc_result(unsafe { libc::lseek(from, at, libc::SEEK_SET) })?;
         } else {
             // SAFETY: what the caller promises.
             unsafe { memory::write(offset, at) }?;
         }
         match outcome {
             Err(error) if done == 0 => Err(error),
-            _ => Ok(count(done)),
+            _ => Ok(to_ssize(done)),
         }
     })
 }

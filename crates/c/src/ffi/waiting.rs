@@ -1,6 +1,6 @@
 //! Waiting for several sockets: poll, select, epoll, and a stack's own descriptor.
 
-use super::{kernels, memory, outcome, socket};
+use super::{c_result, libc_result, memory, socket};
 use crate::poll::poll;
 use crate::registry;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
@@ -23,7 +23,7 @@ fn ppoll(fds: &mut [PollFd], timeout: Option<Timespec>, signals: *const sigset_t
     // SAFETY: the structures are laid out as the kernel's, and as many as `len` says; the timeout lives until the call returns; the set is null or one
     // of the caller's.
     let ready = unsafe { libc::ppoll(fds.as_mut_ptr().cast(), len, timeout, signals) };
-    kernels(ready).map(|ready| usize::try_from(ready).unwrap_or(0))
+    libc_result(ready).map(|ready| usize::try_from(ready).unwrap_or(0))
 }
 
 /// A span, if it is one.
@@ -59,7 +59,7 @@ unsafe fn timeout(at: *const timespec) -> Result<Option<Duration>> {
 pub unsafe extern "C" fn transom_poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
     // SAFETY: what the caller promises.
-    outcome(|| unsafe { poll_memory(fds, count, timeout, std::ptr::null()) })
+    c_result(|| unsafe { poll_memory(fds, count, timeout, std::ptr::null()) })
 }
 
 /// ppoll(2): as transom_poll, with `timeout`, or for ever if that is NULL, and with `signals` blocked while it waits, unless that is NULL.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn transom_ppoll(
     timeout: *const timespec,
     signals: *const sigset_t,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         // SAFETY: what the caller promises.
         let timeout = unsafe { self::timeout(timeout) }?;
         // SAFETY: what the caller promises.
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn transom_select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let mut left = None;
         if !timeout.is_null() {
             // SAFETY: what the caller promises.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn transom_pselect(
     timeout: *const timespec,
     signals: *const sigset_t,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         // SAFETY: what the caller promises.
         let left = unsafe { self::timeout(timeout) }?;
         // SAFETY: what the caller promises.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn transom_pselect(
 }
 
 /// What each set asks of a descriptor, and which answers count for it, as in the kernel's select.
-const SETS: [(i16, i16); 3] =
+const SELECT_SETS: [(i16, i16); 3] =
     [(POLLIN, POLLIN | POLLHUP | POLLERR), (POLLOUT, POLLOUT | POLLERR), (POLLPRI, POLLPRI)];
 
 /// # Safety
@@ -187,7 +187,7 @@ unsafe fn select(
     }
     let mut asked = Vec::new();
     for fd in 0..count {
-        let events = sets.iter().zip(SETS).filter(|(set, _)| {
+        let events = sets.iter().zip(SELECT_SETS).filter(|(set, _)| {
             // SAFETY: what the caller promises, and the descriptor is below FD_SETSIZE.
             !set.is_null() && unsafe { libc::FD_ISSET(fd, **set) }
         });
@@ -201,7 +201,7 @@ unsafe fn select(
         return Err(Errno(EBADF));
     }
     let mut bits = 0;
-    for (set, (event, answers)) in sets.into_iter().zip(SETS) {
+    for (set, (event, answers)) in sets.into_iter().zip(SELECT_SETS) {
         for answer in asked.iter().filter(|answer| answer.events & event != 0) {
             if answer.revents & answers != 0 {
                 bits += 1;
@@ -220,7 +220,7 @@ unsafe fn select(
 /// Returns 0. Errors: EBADF if it is no socket of this library's, EMFILE.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_pollable(fd: c_int) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let entry = socket(fd)?.ok_or(Errno(EBADF))?;
         let made = entry.stack.make_pollable(entry.key, &entry.descriptor);
         made.map(|()| 0).map_err(|error| crate::error::errno_of(&error))
@@ -240,13 +240,13 @@ pub unsafe extern "C" fn transom_epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    outcome(|| {
+    c_result(|| {
         if let Some(entry) = socket(fd)? {
             let made = entry.stack.make_pollable(entry.key, &entry.descriptor);
             made.map_err(|error| crate::error::errno_of(&error))?;
         }
         // SAFETY: what the caller promises.
-        kernels(unsafe { libc::epoll_ctl(epfd, op, fd, event) })
+        libc_result(unsafe { libc::epoll_ctl(epfd, op, fd, event) })
     })
 }
 
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn transom_epoll_ctl(
 /// Returns 0. Errors: EBADF if it is no socket of this library's.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_watch(fd: c_int, events: i16) -> c_int {
-    outcome(|| {
+    c_result(|| {
         let entry = socket(fd)?.ok_or(Errno(EBADF))?;
         entry.stack.set_interest(entry.key, fd, events);
         Ok(0)
@@ -272,7 +272,7 @@ pub extern "C" fn transom_watch(fd: c_int, events: i16) -> c_int {
 /// `fds` is null or valid for writing `room` structures.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_ready(stack: c_int, fds: *mut pollfd, room: usize) -> c_int {
-    outcome(|| {
+    c_result(|| {
         if fds.is_null() && room > 0 {
             return Err(Errno(EFAULT));
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 thread_local! {
     /// The registry, while this thread forks: in the child no other thread is there to give it back.
-    static HELD: RefCell<Option<RwLockWriteGuard<'static, Option<Registry>>>> =
+    static HELD_REGISTRY: RefCell<Option<RwLockWriteGuard<'static, Option<Registry>>>> =
         const { RefCell::new(None) };
 }
 
@@ -26,17 +26,17 @@ extern "C" fn exit() {
 }
 
 extern "C" fn before_fork() {
-    let _ = catch_unwind(|| HELD.set(Some(write())));
+    let _ = catch_unwind(|| HELD_REGISTRY.set(Some(write())));
 }
 
 extern "C" fn after_fork() {
-    let _ = catch_unwind(|| HELD.take());
+    let _ = catch_unwind(|| HELD_REGISTRY.take());
 }
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let _ = catch_unwind(|| {
-        let Some(mut registry) = HELD.take() else { return };
+        let Some(mut registry) = HELD_REGISTRY.take() else { return };
         let Some(registry) = registry.as_mut() else { return };
         // They have no threads here; to end them would be to wait for these.
         std::mem::forget(std::mem::take(&mut registry.stacks));

@@ -4,11 +4,11 @@ use std::os::fd::AsFd;
 
 use transom_device::intercept::{Answer, Call};
 
-use super::names::{AddressPlace, show};
+use super::names::{AddressBuffer, copy_address_out};
 use super::{Arguments, Outcome, Refusal, fail};
-use crate::ledger::is_crowded;
+use crate::ledger::is_time_to_purge;
 use crate::listening::Waiting;
-use crate::outer::{Outer, errno_of};
+use crate::outer::{OuterConnection, errno_of};
 use crate::pair;
 use crate::program;
 use crate::pump::Pump;
@@ -17,16 +17,16 @@ use crate::supervisor::{Pair, Supervisor};
 
 impl Supervisor {
     pub(super) fn accept(&mut self, call: &Call, flags: i32) -> Outcome {
-        let inode = self.target(call)?;
+        let inode = self.target_inode(call)?;
         if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
             return fail(libc::EINVAL);
         }
-        if !matches!(self.known(inode)?.state, State::Listening(_)) {
+        if !matches!(self.socket_with_inode(inode)?.state, State::Listening(_)) {
             return fail(libc::EINVAL);
         }
         let theirs = program::socket_of(call.thread, call.int(0), inode)?;
         let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
-            return self.stale(call);
+            return self.descriptor_changed(call);
         };
         let waiting = Waiting {
             id: call.id,
@@ -42,17 +42,17 @@ impl Supervisor {
             if pair::is_non_blocking(&theirs) {
                 return fail(libc::EAGAIN);
             }
-            if is_crowded(listening.waiting.len()) {
+            if is_time_to_purge(listening.waiting.len()) {
                 listening.waiting.retain(|waiting| self.calls.is_valid(waiting.id));
             }
-            self.calls.keep(waiting.id)?;
+            self.calls.record_pending(waiting.id)?;
             listening.waiting.push_back(waiting);
             return Err(Refusal::Later);
         };
         pair::take_token(&theirs);
         drop(theirs);
-        if let Some(outer) = self.deliver(inode, waiting, outer) {
-            let socket = self.known(inode)?;
+        if let Some(outer) = self.answer_accept(inode, waiting, outer) {
+            let socket = self.socket_with_inode(inode)?;
             if let State::Listening(listening) = &mut socket.state {
                 listening.queue.push_front(outer);
                 pair::put_token(&socket.ours);
@@ -64,24 +64,24 @@ impl Supervisor {
     }
 
     /// Answers a call with a new connection. Gives the connection back if the call is gone.
-    pub(crate) fn deliver(
+    pub(crate) fn answer_accept(
         &mut self,
         listener: u64,
         waiting: Waiting,
-        outer: Outer,
-    ) -> Option<Outer> {
+        outer: OuterConnection,
+    ) -> Option<OuterConnection> {
         let Waiting { id, thread, address, flags } = waiting;
         if !self.calls.is_valid(id) {
             return Some(outer);
         }
         let v6 = self.sockets.get(&listener).map(|socket| socket.v6)?;
-        let Ok(peer) = outer.peer() else {
+        let Ok(peer) = outer.peer_addr() else {
             // It has ended already: natively it would be accepted, and found reset.
             let _ = self.calls.answer(id, Answer::Error(libc::ECONNABORTED));
             return None;
         };
-        let prepared = AddressPlace::read(thread, address).and_then(|place| {
-            show(thread, place, peer, v6)?;
+        let prepared = AddressBuffer::read(thread, address).and_then(|place| {
+            copy_address_out(thread, place, peer, v6)?;
             self.accepted(listener, outer, flags)
         });
         let (inode, theirs) = match prepared {
@@ -100,7 +100,7 @@ impl Supervisor {
         match told {
             Ok(true) => {
                 drop(theirs);
-                self.later(inode);
+                self.run_later(inode);
                 None
             }
             Ok(false) => match self.sockets.remove(&inode)?.state {
@@ -121,25 +121,26 @@ impl Supervisor {
     fn accepted(
         &mut self,
         listener: u64,
-        outer: Outer,
+        outer: OuterConnection,
         flags: i32,
     ) -> Result<(u64, std::os::fd::OwnedFd), Refusal> {
         let Pair { ours, theirs, inode } = self.take_pair(flags & libc::SOCK_NONBLOCK != 0)?;
         self.watch_outer(inode, &outer)?;
         match outer {
-            Outer::Transom(_) => self.counts.by_transom += 1,
-            Outer::Kernel(_) => self.counts.by_kernel += 1,
+            OuterConnection::Transom(_) => self.counts.by_transom += 1,
+            OuterConnection::Kernel(_) => self.counts.by_kernel += 1,
         }
-        self.show(&outer);
-        let parent = self.known(listener)?;
-        let (v6, settings, seen) = (parent.v6, parent.settings.clone(), parent.seen);
+        self.show_connection(&outer);
+        let parent = self.socket_with_inode(listener)?;
+        let (v6, settings, last_used_as) =
+            (parent.v6, parent.settings.clone(), parent.last_used_as);
         settings.apply(&outer);
         let state = State::Connected(Pump::new(outer));
         // The number that the new descriptor gets is not known yet.
-        let seen = (seen.0, -1);
+        let last_used_as = (last_used_as.0, -1);
         let serial = self.next_serial();
         let socket = Socket::new(inode, serial, ours, v6, state);
-        self.sockets.insert(inode, Socket { settings, seen, ..socket });
+        self.sockets.insert(inode, Socket { settings, last_used_as, ..socket });
         Ok((inode, theirs))
     }
 }

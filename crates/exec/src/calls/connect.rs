@@ -9,27 +9,27 @@ use transom_stack::mapped::is_mapped;
 
 use super::{Arguments, Outcome, Refusal, fail};
 use crate::address;
-use crate::ledger::is_crowded;
+use crate::ledger::is_time_to_purge;
 use crate::listening::bind_kernel;
-use crate::outer::{Opening, Outer, errno_of, kernel_socket};
+use crate::outer::{ConnectProgress, OuterConnection, errno_of, kernel_socket};
 use crate::pair;
 use crate::program;
-use crate::socket::{Bound, Connecting, Hold, State};
+use crate::socket::{AddressHolder, Bound, Connecting, State};
 use crate::supervisor::Supervisor;
 
 impl Supervisor {
     pub(super) fn bind(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
-        let v6 = self.known(inode)?.v6;
+        let inode = self.target_inode(call)?;
+        let v6 = self.socket_with_inode(inode)?.v6;
         let local = self.address(call, v6)?;
-        let socket = self.known(inode)?;
-        if !matches!(socket.state, State::Fresh) {
+        let socket = self.socket_with_inode(inode)?;
+        if !matches!(socket.state, State::New) {
             return fail(libc::EINVAL);
         }
         let v6_only = socket.settings.v6_only();
-        let bound = self.hold(local, v6_only)?;
-        let socket = self.known(inode)?;
-        if let Hold::Kernel(kernel) = &bound.hold {
+        let bound = self.reserve_address(local, v6_only)?;
+        let socket = self.socket_with_inode(inode)?;
+        if let AddressHolder::Kernel(kernel) = &bound.hold {
             socket.settings.apply_to_kernel(kernel);
         }
         socket.state = State::Bound(bound);
@@ -37,7 +37,11 @@ impl Supervisor {
     }
 
     /// Keeps an address for a socket.
-    pub(super) fn hold(&self, local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
+    pub(super) fn reserve_address(
+        &self,
+        local: SocketAddr,
+        v6_only: bool,
+    ) -> Result<Bound, Refusal> {
         let ip = local.ip().to_canonical();
         let any = ip.is_unspecified();
         let by_transom = any || self.setup.destinations.by_transom(ip, local.port());
@@ -48,16 +52,16 @@ impl Supervisor {
                 match TcpListener::bind_with(stack, local, config) {
                     Ok(listener) => {
                         let local = listener.local_addr()?;
-                        Ok(Bound { local, hold: Hold::Transom(listener) })
+                        Ok(Bound { local, hold: AddressHolder::Transom(listener) })
                     }
                     // It may be the kernel's.
                     Err(error) if errno_of(&error) == libc::EADDRNOTAVAIL => {
-                        hold_at_kernel(local, v6_only)
+                        reserve_at_kernel(local, v6_only)
                     }
                     Err(error) => Err(error.into()),
                 }
             }
-            None => hold_at_kernel(local, v6_only),
+            None => reserve_at_kernel(local, v6_only),
         }
     }
 
@@ -68,7 +72,7 @@ impl Supervisor {
         let remote = self.address(call, v6)?;
         let Some(socket) = self.sockets.get_mut(&inode) else { return fail(libc::EBADF) };
         match &mut socket.state {
-            State::Fresh | State::Bound(_) => {
+            State::New | State::Bound(_) => {
                 if let Some(error) = socket.error.take() {
                     return fail(error);
                 }
@@ -77,54 +81,59 @@ impl Supervisor {
                 if pair::is_non_blocking(&connecting.theirs) {
                     return fail(libc::EALREADY);
                 }
-                if is_crowded(connecting.waiting.len()) {
+                if is_time_to_purge(connecting.waiting.len()) {
                     connecting.waiting.retain(|id| self.calls.is_valid(*id));
                 }
-                self.calls.keep(call.id)?;
+                self.calls.record_pending(call.id)?;
                 connecting.waiting.push(call.id);
                 return Err(Refusal::Later);
             }
-            State::Connected(_) if std::mem::take(&mut socket.untold) => return Ok(0),
+            State::Connected(_) if std::mem::take(&mut socket.connect_unreported) => return Ok(0),
             State::Connected(_) | State::Listening(_) => return fail(libc::EISCONN),
         }
-        let outer = self.begin(inode, remote)?;
+        let outer = self.begin_connect(inode, remote)?;
         self.watch_outer(inode, &outer)?;
         // A peer on this machine has answered already. The acknowledgement leaves when the program has its answer.
-        self.take_in();
-        match outer.opening() {
-            Opening::Failed(error) => return fail(error),
+        self.process_arrivals();
+        match outer.connect_progress() {
+            ConnectProgress::Failed(error) => return fail(error),
             // As the kernel does at loopback.
-            Opening::Done => {
-                self.show(&outer);
-                self.known(inode)?.open(outer);
-                self.later(inode);
+            ConnectProgress::Connected => {
+                self.show_connection(&outer);
+                self.socket_with_inode(inode)?.open(outer);
+                self.run_later(inode);
                 return Ok(0);
             }
-            Opening::Going => {}
+            ConnectProgress::InProgress => {}
         }
         let theirs = program::socket_of(call.thread, call.int(0), inode)?;
         let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
-            return self.stale(call);
+            return self.descriptor_changed(call);
         };
         let waits = !pair::is_non_blocking(&theirs);
         let (filled, waiting) = if waits {
-            self.calls.keep(call.id)?;
+            self.calls.record_pending(call.id)?;
             (0, vec![call.id])
         } else {
             (pair::fill(&theirs)?, Vec::new())
         };
-        self.known(inode)?.state = State::Connecting(Connecting { outer, theirs, filled, waiting });
+        self.socket_with_inode(inode)?.state =
+            State::Connecting(Connecting { outer, theirs, filled, waiting });
         if waits { Err(Refusal::Later) } else { fail(libc::EINPROGRESS) }
     }
 
     /// Begins to connect a socket that is not connected. If it cannot begin, the socket has lost its address.
-    fn begin(&mut self, inode: u64, remote: SocketAddr) -> Result<Outer, Refusal> {
-        let remote = to_somewhere(remote);
+    fn begin_connect(
+        &mut self,
+        inode: u64,
+        remote: SocketAddr,
+    ) -> Result<OuterConnection, Refusal> {
+        let remote = unspecified_to_loopback(remote);
         let by_transom = self.setup.destinations.by_transom(remote.ip(), remote.port());
         let stack = self.setup.stack.clone().filter(|_| by_transom);
-        let socket = self.known(inode)?;
+        let socket = self.socket_with_inode(inode)?;
         let v6 = socket.v6;
-        let bound = match std::mem::replace(&mut socket.state, State::Fresh) {
+        let bound = match std::mem::replace(&mut socket.state, State::New) {
             State::Bound(bound) => Some(bound),
             other => {
                 socket.state = other;
@@ -133,22 +142,22 @@ impl Supervisor {
         };
         let local = bound.as_ref().map(|bound| bound.local);
         let outer = match (stack, bound.map(|bound| bound.hold)) {
-            (_, Some(Hold::Kernel(kernel))) => Outer::by_kernel(kernel, remote)?,
+            (_, Some(AddressHolder::Kernel(kernel))) => OuterConnection::by_kernel(kernel, remote)?,
             (Some(stack), hold) => {
                 // The port is free again for the connection itself.
                 drop(hold);
-                let local = local.map(|local| local_for(local, remote));
-                let outer = Outer::by_transom(&stack, local, remote)?;
+                let local = local.map(|local| local_in_family_of(local, remote));
+                let outer = OuterConnection::by_transom(&stack, local, remote)?;
                 self.counts.by_transom += 1;
                 return Ok(outer);
             }
-            (None, Some(Hold::Transom(_)) | None) => {
+            (None, Some(AddressHolder::Transom(_)) | None) => {
                 let kernel = match local.filter(|local| local.ip().is_unspecified()) {
                     Some(local) if local.port() != 0 => bind_kernel(local, false)?.0,
                     _ => kernel_socket(v6)?,
                 };
-                self.known(inode)?.settings.apply_to_kernel(&kernel);
-                Outer::by_kernel(kernel, remote)?
+                self.socket_with_inode(inode)?.settings.apply_to_kernel(&kernel);
+                OuterConnection::by_kernel(kernel, remote)?
             }
         };
         self.counts.by_kernel += 1;
@@ -156,13 +165,13 @@ impl Supervisor {
     }
 }
 
-fn hold_at_kernel(local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
+fn reserve_at_kernel(local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
     let (socket, local) = bind_kernel(local, v6_only)?;
-    Ok(Bound { local, hold: Hold::Kernel(socket) })
+    Ok(Bound { local, hold: AddressHolder::Kernel(socket) })
 }
 
 /// Linux takes a connection to no address for one to its own host.
-fn to_somewhere(remote: SocketAddr) -> SocketAddr {
+fn unspecified_to_loopback(remote: SocketAddr) -> SocketAddr {
     if remote.ip().to_canonical().is_unspecified() {
         let loopback: IpAddr = match address::unspecified(remote.is_ipv6()).ip() {
             IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -177,7 +186,7 @@ fn to_somewhere(remote: SocketAddr) -> SocketAddr {
 }
 
 /// A local address of the same version as the remote one.
-fn local_for(local: SocketAddr, remote: SocketAddr) -> SocketAddr {
+fn local_in_family_of(local: SocketAddr, remote: SocketAddr) -> SocketAddr {
     if local.ip().to_canonical().is_unspecified() {
         let v6 = remote.ip().to_canonical().is_ipv6();
         return SocketAddr::new(address::unspecified(v6).ip(), local.port());

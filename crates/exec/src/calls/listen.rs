@@ -7,22 +7,22 @@ use transom_stack::listener::ListenConfig;
 use super::{Arguments, Outcome, fail};
 use crate::address;
 use crate::listening::{Listening, Source, listen_at_loopback, listen_kernel};
-use crate::socket::{Hold, State};
+use crate::socket::{AddressHolder, State};
 use crate::supervisor::Supervisor;
 
 /// As many connections wait at a listener at most (`net.core.somaxconn`).
-const LONGEST: usize = 4096;
+const MAX_BACKLOG: usize = 4096;
 
 impl Supervisor {
     pub(super) fn listen(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
-        let backlog = usize::try_from(call.int(1)).unwrap_or(LONGEST).clamp(1, LONGEST);
-        let socket = self.known(inode)?;
+        let inode = self.target_inode(call)?;
+        let backlog = usize::try_from(call.int(1)).unwrap_or(MAX_BACKLOG).clamp(1, MAX_BACKLOG);
+        let socket = self.socket_with_inode(inode)?;
         let (v6, v6_only) = (socket.v6, socket.settings.v6_only());
         let fast_open = socket.settings.fast_open();
-        let bound = match std::mem::replace(&mut socket.state, State::Fresh) {
+        let bound = match std::mem::replace(&mut socket.state, State::New) {
             State::Bound(bound) => bound,
-            State::Fresh => self.hold(address::unspecified(v6), v6_only)?,
+            State::New => self.reserve_address(address::unspecified(v6), v6_only)?,
             State::Listening(mut listening) => {
                 listening.backlog = backlog;
                 socket.state = State::Listening(listening);
@@ -37,8 +37,8 @@ impl Supervisor {
         let local = bound.local;
         let mut sources = Vec::new();
         match (bound.hold, &self.setup.stack) {
-            (Hold::Kernel(socket), _) => sources.push(listen_kernel(socket, backlog)?),
-            (hold @ Hold::Transom(_), Some(stack)) => {
+            (AddressHolder::Kernel(socket), _) => sources.push(listen_kernel(socket, backlog)?),
+            (hold @ AddressHolder::Transom(_), Some(stack)) => {
                 drop(hold);
                 let config =
                     ListenConfig { backlog, v6_only, fast_open, ..ListenConfig::default() };
@@ -50,7 +50,7 @@ impl Supervisor {
                 }
             }
             // There is no hold of Transom's without Transom.
-            (Hold::Transom(_), None) => return fail(libc::EOPNOTSUPP),
+            (AddressHolder::Transom(_), None) => return fail(libc::EOPNOTSUPP),
         }
         for source in &sources {
             self.watch_source(inode, source)?;
@@ -62,7 +62,7 @@ impl Supervisor {
             waiting: Default::default(),
             backlog,
         };
-        let socket = self.known(inode)?;
+        let socket = self.socket_with_inode(inode)?;
         socket.state = State::Listening(listening);
         // A shutdown of the program's for what comes in shows in no other event.
         socket.room_watched = true;

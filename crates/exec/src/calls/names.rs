@@ -12,25 +12,25 @@ use crate::supervisor::Supervisor;
 
 /// Where a program wants an address: the place, that of its length, and how much room there is. Nowhere, if it does not want any.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AddressPlace(Option<(u64, u64, usize)>);
+pub(crate) struct AddressBuffer(Option<(u64, u64, usize)>);
 
-impl AddressPlace {
+impl AddressBuffer {
     /// Reads how much room there is.
     pub(crate) fn read(thread: u32, (place, length): (u64, u64)) -> Result<Self, Refusal> {
         if place == 0 {
-            return Ok(AddressPlace(None));
+            return Ok(AddressBuffer(None));
         }
         let room = program::read_exact::<4>(thread, length).ok_or(Refusal::Error(libc::EFAULT))?;
         let room = usize::try_from(i32::from_ne_bytes(room));
         let room = room.map_err(|_| Refusal::Error(libc::EINVAL))?;
-        Ok(AddressPlace(Some((place, length, room))))
+        Ok(AddressBuffer(Some((place, length, room))))
     }
 }
 
 /// Writes an address there: what there is room for, and its whole length.
-pub(crate) fn show(
+pub(crate) fn copy_address_out(
     thread: u32,
-    place: AddressPlace,
+    place: AddressBuffer,
     address: SocketAddr,
     v6: bool,
 ) -> Result<(), Refusal> {
@@ -46,37 +46,37 @@ pub(crate) fn show(
 }
 
 impl Supervisor {
-    pub(super) fn name(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
-        let socket = self.known(inode)?;
+    pub(super) fn socket_name(&mut self, call: &Call) -> Outcome {
+        let inode = self.target_inode(call)?;
+        let socket = self.socket_with_inode(inode)?;
         let v6 = socket.v6;
         let address = match &socket.state {
-            State::Fresh => address::unspecified(v6),
+            State::New => address::unspecified(v6),
             State::Bound(bound) => bound.local,
             State::Listening(listening) => listening.local,
             State::Connecting(_) | State::Connected(_) => {
-                let local = socket.outer().and_then(|outer| outer.local().ok());
+                let local = socket.outer().and_then(|outer| outer.local_addr().ok());
                 local.unwrap_or(address::unspecified(v6))
             }
         };
-        self.tell(call, address, v6)
+        self.write_address(call, address, v6)
     }
 
     pub(super) fn peer_name(&mut self, call: &Call) -> Outcome {
-        let inode = self.target(call)?;
-        let socket = self.known(inode)?;
+        let inode = self.target_inode(call)?;
+        let socket = self.socket_with_inode(inode)?;
         let v6 = socket.v6;
         let State::Connected(pump) = &socket.state else { return fail(libc::ENOTCONN) };
-        let Ok(peer) = pump.outer.peer() else { return fail(libc::ENOTCONN) };
-        self.tell(call, peer, v6)
+        let Ok(peer) = pump.outer.peer_addr() else { return fail(libc::ENOTCONN) };
+        self.write_address(call, peer, v6)
     }
 
-    fn tell(&mut self, call: &Call, address: SocketAddr, v6: bool) -> Outcome {
-        let place = AddressPlace::read(call.thread, (call.word(1), call.word(2)))?;
+    fn write_address(&mut self, call: &Call, address: SocketAddr, v6: bool) -> Outcome {
+        let place = AddressBuffer::read(call.thread, (call.word(1), call.word(2)))?;
         if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
-        show(call.thread, place, address, v6)?;
+        copy_address_out(call.thread, place, address, v6)?;
         Ok(0)
     }
 }

@@ -140,17 +140,7 @@ fn a_driver_learns_of_a_timer_and_of_news_from_another_thread() {
     check(|| {
         let host = Host::start();
         let driver = driver(&host, &[TIMER, 1]);
-        let (sets, gives) = (host.clone(), host.clone());
-        let others = [
-            spawn(move || {
-                sets.runtime.with(|inner, now| inner.set_timer(now + Duration::from_millis(1)));
-            }),
-            spawn(move || {
-                gives.runtime.with(|inner, now| {
-                    inner.on_forwarded(now, crate::engine::ForwardedPacket { to: 0, socket: 1 });
-                });
-            }),
-        ];
+        let others = [host.sets_timer(Duration::from_millis(1)), host.forwards(1)];
         join(others);
         join([driver]);
         host.runtime.stop();

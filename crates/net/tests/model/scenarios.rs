@@ -1,7 +1,7 @@
 //! What may happen at the same time.
 
 use crate::clock::Clock;
-use crate::engine::{Channel, Inner, TIMER};
+use crate::engine::{Channel, ForwardedPacket, Inner, TIMER};
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::tasks::Slot;
@@ -95,6 +95,19 @@ impl Host {
         let (wire, packets) = (Arc::clone(&self.wire), packets.to_vec());
         spawn(move || packets.into_iter().for_each(|packet| wire.put(packet)))
     }
+
+    /// A thread that sets the host's timer, so long from now.
+    pub(crate) fn sets_timer(&self, span: Duration) -> JoinHandle<()> {
+        let host = self.clone();
+        spawn(move || host.runtime.with(|inner, now| inner.set_timer(now + span)))
+    }
+
+    /// A thread that forwards a packet to a socket of the host.
+    pub(crate) fn forwards(&self, socket: u32) -> JoinHandle<()> {
+        let host = self.clone();
+        let packet = ForwardedPacket { to: 0, socket };
+        spawn(move || host.runtime.with(|inner, now| inner.on_forwarded(now, packet)))
+    }
 }
 
 struct Unpark(shuttle::thread::Thread);
@@ -171,10 +184,7 @@ fn many_tasks_wait_for_the_same() {
 fn a_sleeper_learns_of_a_new_timer() {
     check(|| {
         let host = Host::start();
-        let (waits, sets) = (host.task(TIMER), host.clone());
-        let sets = spawn(move || {
-            sets.runtime.with(|inner, now| inner.set_timer(now + Duration::from_millis(1)));
-        });
+        let (waits, sets) = (host.task(TIMER), host.sets_timer(Duration::from_millis(1)));
         assert!(join([waits]).iter().all(Result::is_ok));
         join([sets]);
         host.runtime.stop();
@@ -186,18 +196,7 @@ fn a_leader_learns_of_a_timer_and_of_news_from_another_thread() {
     check(|| {
         let host = Host::start();
         let readers = [host.reader(TIMER), host.reader(1)];
-        let (sets, gives) = (host.clone(), host.clone());
-        let others = [
-            spawn(move || {
-                sets.runtime.with(|inner, now| inner.set_timer(now + Duration::from_millis(1)));
-            }),
-            // What a thread does to its own host is news for those that wait.
-            spawn(move || {
-                gives.runtime.with(|inner, now| {
-                    inner.on_forwarded(now, crate::engine::ForwardedPacket { to: 0, socket: 1 });
-                });
-            }),
-        ];
+        let others = [host.sets_timer(Duration::from_millis(1)), host.forwards(1)];
         join(readers);
         join(others);
         host.runtime.stop();
@@ -306,10 +305,7 @@ fn a_timer_runs_out_while_a_thread_begins_to_wait() {
     check(|| {
         let host = Host::start();
         let leads = host.reader(1);
-        let sets = host.clone();
-        let sets = spawn(move || {
-            sets.runtime.with(|inner, now| inner.set_timer(now + Duration::from_micros(50)));
-        });
+        let sets = host.sets_timer(Duration::from_micros(50));
         let follows = host.reader(TIMER);
         join([sets, follows]);
         join([host.brings(&[Packet::For(1)]), leads]);

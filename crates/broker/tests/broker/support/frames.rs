@@ -23,6 +23,29 @@ pub(crate) fn tcp(from: SocketAddr, to: SocketAddr, flags: u8, payload: &[u8]) -
     packet
 }
 
+/// A segment of 100 bytes in two IP fragments. The first has 40 bytes of it, with the TCP header.
+pub(crate) fn two_fragments(from: SocketAddr, to: SocketAddr, id: u16) -> [Vec<u8>; 2] {
+    let packet = tcp(from, to, ACK, &[7; 100]);
+    let header = if from.is_ipv4() { 20 } else { 40 };
+    let (first, second) = packet[header..].split_at(40);
+    let fragment = |offset, more, bytes: &[u8]| match (from.ip(), to.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            transom_testkit::packets::fragment4(from, to, Protocol::TCP, id, offset, more, bytes)
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => transom_testkit::packets::fragment6(
+            from,
+            to,
+            Protocol::TCP,
+            id.into(),
+            offset,
+            more,
+            bytes,
+        ),
+        _ => panic!("{from} and {to} are of two versions of IP"),
+    };
+    [fragment(0, true, first), fragment(40, false, second)]
+}
+
 /// Bytes of the IP header.
 pub(crate) fn header_len(packet: &[u8]) -> usize {
     match packet[0] >> 4 {

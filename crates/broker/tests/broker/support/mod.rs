@@ -19,7 +19,7 @@ pub(crate) mod helper;
 pub(crate) mod holder;
 
 pub(crate) use helper::BrokerProcess;
-pub(crate) use holder::Holder;
+pub(crate) use holder::{Device, Holder};
 
 /// The uplink's addresses.
 pub(crate) const HOST4: &str = "192.0.2.1";
@@ -41,6 +41,14 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Starts a broker, and a process of an ordinary user that opens a device.
+pub(crate) fn start_with_device(net: &Net, rules: &str) -> (BrokerProcess, Holder, Device) {
+    let broker = BrokerProcess::start(net, rules);
+    let holder = Holder::start(net, NOBODY);
+    let device = holder.open().unwrap();
+    (broker, holder, device)
 }
 
 pub(crate) fn at(address: &str, port: u16) -> SocketAddr {

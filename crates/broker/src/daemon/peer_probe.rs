@@ -1,7 +1,7 @@
-//! Has the peers of a process that was killed hear of it.
+//! Probes that reset the connections of a process that was killed.
 //!
-//! The kernel answers what they send with a reset, as the port is nobody's any more. Those that only wait would wait on. So each is sent a bare ACK
-//! that is not in its window: it answers with what it does expect (RFC 9293, section 3.10.7.4), and that the kernel answers with a reset.
+//! After the end of a lease the kernel resets any segment to its ports. A peer that only waits sends none, and would wait on. So the broker sends each
+//! peer a bare ACK outside its window. The peer answers with an ACK (RFC 9293, section 3.10.7.4), and the kernel resets that.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,25 +15,25 @@ use transom_wire::checksum;
 /// Raw sockets, one for each version of IP. They carry whole packets, and so hear nothing: to hear TCP they would get a copy of every packet of the
 /// host's.
 #[derive(Debug)]
-pub(super) struct Farewell {
+pub(super) struct ProbeSockets {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
 }
 
-/// The pause after some farewells.
+/// The pause after a batch of probes.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
-/// So many are said before a pause.
-const AT_ONCE: usize = 200;
-/// So many wait. Peers beyond that hear of the end when they send something.
-const MOST: usize = 65_536;
+/// The most probes in a batch.
+const PROBES_PER_BATCH: usize = 200;
+/// The most pending probes. Peers beyond that get their reset when they send something.
+const MAX_PENDING: usize = 65_536;
 
-/// Connections whose peers have not been told yet: the own end, and the other one.
+/// Connections that still have to be probed: the own endpoint, and the peer's.
 #[derive(Debug, Default)]
-pub(super) struct Farewells(VecDeque<(SocketAddr, SocketAddr)>);
+pub(super) struct PendingProbes(VecDeque<(SocketAddr, SocketAddr)>);
 
-impl Farewells {
+impl PendingProbes {
     pub(super) fn add(&mut self, flows: Vec<(SocketAddr, SocketAddr)>) {
-        let room = MOST - self.0.len().min(MOST);
+        let room = MAX_PENDING - self.0.len().min(MAX_PENDING);
         self.0.extend(flows.into_iter().take(room));
     }
 
@@ -41,24 +41,24 @@ impl Farewells {
         self.0.is_empty()
     }
 
-    /// Tells some of them. Whether more are left, after a pause.
-    pub(super) fn say_some(&mut self, farewell: &Farewell) -> bool {
-        for (own, other) in self.0.drain(..self.0.len().min(AT_ONCE)) {
-            // A peer that cannot be reached hears of it when it sends something.
-            let _ = farewell.say(own, other);
+    /// Sends a batch of probes. Returns whether more are left, for after a pause.
+    pub(super) fn send_batch(&mut self, probe_sockets: &ProbeSockets) -> bool {
+        for (own, other) in self.0.drain(..self.0.len().min(PROBES_PER_BATCH)) {
+            // A peer that cannot be reached gets its reset when it sends something.
+            let _ = probe_sockets.send(own, other);
         }
         !self.is_empty()
     }
 }
 
 /// Bytes of a TCP header without options.
-const TCP: usize = 20;
+const TCP_HEADER_LEN: usize = 20;
 const ACK: u8 = 16;
 /// The usual limit of hops.
-const HOPS: u8 = 64;
+const HOP_LIMIT: u8 = 64;
 
-impl Farewell {
-    /// In the calling thread's network namespace. A version of IP that the kernel does not have is left out.
+impl ProbeSockets {
+    /// Opens the sockets in the calling thread's network namespace. A version of IP that the kernel does not have is left out.
     pub(super) fn open() -> Self {
         let open = |family| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -68,11 +68,11 @@ impl Farewell {
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 0).ok()?;
             Some(socket)
         };
-        Farewell { v4: open(AddressFamily::INET), v6: open(AddressFamily::INET6) }
+        ProbeSockets { v4: open(AddressFamily::INET), v6: open(AddressFamily::INET6) }
     }
 
-    /// Says farewell to the other end of a connection.
-    pub(super) fn say(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
+    /// Sends a probe to the peer of a connection.
+    pub(super) fn send(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
         let socket = if own.is_ipv4() { &self.v4 } else { &self.v6 };
         let socket = socket.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let packet = packet(own, other).ok_or(io::ErrorKind::InvalidInput)?;
@@ -86,15 +86,16 @@ impl Farewell {
 /// The probe in an IP packet; `None` if the two are not of one version. The kernel fills in the length, the number and the checksum of an IPv4
 /// header (raw(7)).
 fn packet(own: SocketAddr, other: SocketAddr) -> Option<Vec<u8>> {
+    let protocol = transom_wire::Protocol::TCP.0;
     let mut packet = Vec::with_capacity(60);
     match (own.ip(), other.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
-            packet.extend([0x45, 0, 0, 0, 0, 0, 0, 0, HOPS, transom_wire::Protocol::TCP.0, 0, 0]);
+            packet.extend([0x45, 0, 0, 0, 0, 0, 0, 0, HOP_LIMIT, protocol, 0, 0]);
             packet.extend(from.octets());
             packet.extend(to.octets());
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
-            packet.extend([0x60, 0, 0, 0, 0, TCP as u8, transom_wire::Protocol::TCP.0, HOPS]);
+            packet.extend([0x60, 0, 0, 0, 0, TCP_HEADER_LEN as u8, protocol, HOP_LIMIT]);
             packet.extend(from.octets());
             packet.extend(to.octets());
         }
@@ -104,12 +105,12 @@ fn packet(own: SocketAddr, other: SocketAddr) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// A bare ACK, as old as it can be to whoever expects something else.
-fn probe(own: SocketAddr, other: SocketAddr) -> [u8; TCP] {
-    let mut segment = [0; TCP];
+/// A bare ACK with sequence and acknowledgement number 0.
+fn probe(own: SocketAddr, other: SocketAddr) -> [u8; TCP_HEADER_LEN] {
+    let mut segment = [0; TCP_HEADER_LEN];
     segment[..2].copy_from_slice(&own.port().to_be_bytes());
     segment[2..4].copy_from_slice(&other.port().to_be_bytes());
-    segment[12] = (TCP as u8 / 4) << 4;
+    segment[12] = (TCP_HEADER_LEN as u8 / 4) << 4;
     segment[13] = ACK;
     // Both addresses are of one version: the guard has seen a segment between them.
     let (from, to, protocol) = (own.ip(), other.ip(), transom_wire::Protocol::TCP);
@@ -122,18 +123,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn farewells_are_said_in_pieces_and_so_many_wait() {
+    fn probes_are_sent_in_batches_and_their_number_is_bounded() {
         let end: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let mut farewells = Farewells::default();
-        farewells.add(vec![(end, end); MOST]);
-        farewells.add(vec![(end, end); 10]);
-        assert_eq!(farewells.0.len(), MOST);
+        let mut pending_probes = PendingProbes::default();
+        pending_probes.add(vec![(end, end); MAX_PENDING]);
+        pending_probes.add(vec![(end, end); 10]);
+        assert_eq!(pending_probes.0.len(), MAX_PENDING);
         // Nothing is sent without sockets.
-        let silent = Farewell { v4: None, v6: None };
-        assert!(farewells.say_some(&silent));
-        assert_eq!(farewells.0.len(), MOST - AT_ONCE);
-        while farewells.say_some(&silent) {}
-        assert!(farewells.is_empty());
+        let silent = ProbeSockets { v4: None, v6: None };
+        assert!(pending_probes.send_batch(&silent));
+        assert_eq!(pending_probes.0.len(), MAX_PENDING - PROBES_PER_BATCH);
+        while pending_probes.send_batch(&silent) {}
+        assert!(pending_probes.is_empty());
     }
 
     #[test]

@@ -4,34 +4,34 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::audit::Event;
-use super::host::{self, LOOPBACK, View};
+use super::host::{self, HostState, LOOPBACK};
 use super::layout::{self, LeaseEntry, PortEntry};
-use super::leases::{Held, Lease};
+use super::leases::{Lease, LeasedPort};
 use super::process::Process;
-use super::requests::rate_of;
-use super::{Daemon, DaemonError, farewell, unlock};
+use super::requests::rate_parameters;
+use super::{Daemon, DaemonError, peer_probe, unlock};
 use crate::policy::Caller;
 
 impl Daemon {
-    /// The first look, and what an earlier broker has left.
+    /// Reads the host's state, and takes over the state of an earlier broker.
     pub(super) fn take_over(&mut self) -> Result<(), DaemonError> {
-        self.view = View::look(&mut self.hosts, &self.policy.uplinks)
+        self.host_state = HostState::read(&mut self.hosts, &self.policy.uplinks)
             .map_err(DaemonError::io("cannot look at the interfaces"))?;
         for name in &self.policy.uplinks {
-            if !self.view.uplinks.iter().any(|link| link.name == *name) {
+            if !self.host_state.uplinks.iter().any(|link| link.name == *name) {
                 let event = Event { event: "no-uplink", device: Some(name), ..Event::default() };
                 self.audit.write(&event);
             }
         }
         let earlier = self.write_peers()?;
-        self.find_leases();
-        self.note_loopback()?;
-        self.apply_view()?;
+        self.recover_leases();
+        self.accept_local_packets()?;
+        self.apply_host_state()?;
         self.check_rules();
         self.check_ports();
         // From now on no port has one of these.
         self.kernel.clear_peers(&earlier);
-        self.taken = self.kernel.taken();
+        self.taken_ports = self.kernel.taken();
         Ok(())
     }
 
@@ -43,17 +43,17 @@ impl Daemon {
             .flat_map(|(at, rule)| rule.peers.iter().map(move |net| (at as u32 + 1, net)))
             .collect();
         let numbered =
-            |base: u32| lists.iter().map(move |(list, net)| layout::peer(base + list, net));
+            |base: u32| lists.iter().map(move |(list, net)| layout::peer_key(base + list, net));
         let have: BTreeSet<Vec<u8>> = self.kernel.peers().into_iter().collect();
-        for base in [0, OTHER_LISTS] {
+        for base in [0, SECOND_LIST_BASE] {
             if numbered(base).collect::<BTreeSet<_>>() == have {
-                self.lists = base;
+                self.peer_list_base = base;
                 return Ok(Vec::new());
             }
         }
-        let high = have.iter().any(|key| layout::list_of(key) > Some(OTHER_LISTS));
-        self.lists = if high { 0 } else { OTHER_LISTS };
-        self.kernel.add_peers(&numbered(self.lists).collect::<Vec<_>>())?;
+        let high = have.iter().any(|key| layout::peer_list_number(key) > Some(SECOND_LIST_BASE));
+        self.peer_list_base = if high { 0 } else { SECOND_LIST_BASE };
+        self.kernel.add_peers(&numbered(self.peer_list_base).collect::<Vec<_>>())?;
         Ok(have.into_iter().collect())
     }
 
@@ -62,10 +62,10 @@ impl Daemon {
         for device in self.leases.keys().copied().collect::<Vec<_>>() {
             let Some(lease) = self.leases.get_mut(&device) else { continue };
             let Some(rule) = self.policy.first(&lease.caller) else {
-                self.end(device, "the policy has changed");
+                self.end_lease(device, "the policy has changed");
                 continue;
             };
-            let (interval, burst) = rate_of(rule);
+            let (interval, burst) = rate_parameters(rule);
             if (lease.entry.interval, lease.entry.burst) != (interval, burst) {
                 (lease.entry.interval, lease.entry.burst) = (interval, burst);
                 // Without room in the map the device sends nothing more, which is within any rate.
@@ -75,17 +75,17 @@ impl Daemon {
     }
 
     /// Leases whose device and process are there yet go on; others end.
-    fn find_leases(&mut self) {
+    fn recover_leases(&mut self) {
         let mut over = Vec::new();
         for (device, entry) in self.kernel.leases() {
-            let link = self.view.links.get(&device);
+            let link = self.host_state.links.get(&device);
             let link = link.filter(|link| link.persistent_tun.is_some());
             let process = Process::find(entry.process).ok();
             let process = process.filter(|process| process.started == entry.started);
             match (link, process) {
                 (Some(link), Some(process)) => {
                     let device_name = link.name.clone();
-                    self.adopt(device, device_name, entry, process);
+                    self.adopt_lease(device, device_name, entry, process);
                 }
                 (link, _) => {
                     if link.is_some() {
@@ -99,7 +99,7 @@ impl Daemon {
         for (at, entry) in self.kernel.ports() {
             match self.leases.get_mut(&entry.device) {
                 Some(lease) => {
-                    let held = lease.ports.entry(entry.cookie).or_insert_with(|| Held {
+                    let held = lease.ports.entry(entry.cookie).or_insert_with(|| LeasedPort {
                         bound: at,
                         only_v6: at.is_ipv6(),
                         _socket: None,
@@ -111,8 +111,8 @@ impl Daemon {
             }
         }
         for device in over {
-            self.say_farewell(device);
-            self.forget(device);
+            self.queue_probes(device);
+            self.forget_device(device);
         }
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
@@ -121,12 +121,12 @@ impl Daemon {
         }
     }
 
-    fn adopt(&mut self, device: u32, name: String, entry: LeaseEntry, process: Process) {
+    fn adopt_lease(&mut self, device: u32, name: String, entry: LeaseEntry, process: Process) {
         let ports = std::collections::BTreeMap::new();
         let caller = Caller::new(entry.user, entry.group);
         let lease = Lease { entry, caller, device: name, process, ports, connected: false };
         self.leases.insert(device, lease);
-        self.tell(device, "lease-found", None, None);
+        self.log_lease_event(device, "lease-found", None, None);
     }
 
     /// The policy may be another one than before.
@@ -138,7 +138,7 @@ impl Daemon {
                 lease.ports.iter().map(|(id, held)| (*id, held.at.clone())).collect();
             for (cookie, places) in held {
                 for at in places {
-                    let lists = self.allowed(device, &[at.ip()], at.port());
+                    let lists = self.allowed_endpoints(device, &[at.ip()], at.port());
                     match lists.first() {
                         Some((_, peers)) => {
                             let entry = PortEntry { device, peers: *peers, cookie };
@@ -146,8 +146,8 @@ impl Daemon {
                             let _ = self.kernel.set_port(at, entry);
                         }
                         None => {
-                            self.farewells.add(self.kernel.take_flows_at(device, at));
-                            self.drop_place(device, cookie, at, "the policy has changed");
+                            self.pending_probes.add(self.kernel.take_flows_at(device, at));
+                            self.remove_endpoint(device, cookie, at, "the policy has changed");
                         }
                     }
                 }
@@ -155,20 +155,20 @@ impl Daemon {
         }
     }
 
-    fn drop_place(&mut self, device: u32, cookie: u64, at: SocketAddr, reason: &str) {
-        self.clear_own(device, at);
+    fn remove_endpoint(&mut self, device: u32, cookie: u64, at: SocketAddr, reason: &str) {
+        self.clear_port_of(device, at);
         if let Some(lease) = self.leases.get_mut(&device)
             && let Some(held) = lease.ports.get_mut(&cookie)
         {
             held.at.remove(&at);
         }
-        self.tell(device, "port-end", Some(at), Some(reason));
+        self.log_lease_event(device, "port-end", Some(at), Some(reason));
     }
 
-    /// Ports that the programs have given back to the kernel.
-    fn find_taken(&mut self) {
+    /// Removes the ports that the programs have given back to the kernel.
+    fn release_taken_ports(&mut self) {
         let taken = self.kernel.taken();
-        if std::mem::replace(&mut self.taken, taken) == taken {
+        if std::mem::replace(&mut self.taken_ports, taken) == taken {
             return;
         }
         let held = self.leases.iter().flat_map(|(device, lease)| {
@@ -177,18 +177,18 @@ impl Daemon {
         });
         for (device, cookie, at) in held.collect::<Vec<_>>() {
             if self.kernel.port(at).is_none_or(|port| port.device != device) {
-                self.farewells.add(self.kernel.take_flows_at(device, at));
-                self.drop_place(device, cookie, at, "a socket of the kernel's listens there");
+                self.pending_probes.add(self.kernel.take_flows_at(device, at));
+                self.remove_endpoint(device, cookie, at, "a socket of the kernel's listens there");
             }
         }
     }
 
-    /// The loopback interface has to take packets from the host's own addresses; what it did before is kept in a file until the end.
-    fn note_loopback(&self) -> Result<(), DaemonError> {
+    /// Has the loopback interface accept packets from the host's own addresses. A file keeps the earlier setting until the end.
+    fn accept_local_packets(&self) -> Result<(), DaemonError> {
         let failed = DaemonError::io("cannot let the loopback interface take local packets");
         let note = || {
-            let before = host::accept_local("1")?;
-            let path = self.note_path();
+            let before = host::set_accept_local("1")?;
+            let path = self.loopback_setting_path();
             if !path.exists() {
                 std::fs::write(path, before)?;
             }
@@ -197,42 +197,42 @@ impl Daemon {
         note().map_err(failed)
     }
 
-    /// Looks at interfaces, addresses and devices again.
-    pub(super) fn look(&mut self) {
-        self.find_taken();
-        let Ok(view) = View::look(&mut self.hosts, &self.policy.uplinks) else { return };
-        for (device, reason) in self.lost(&view) {
+    /// Reads interfaces, addresses and devices again, and applies their changes.
+    pub(super) fn refresh_host_state(&mut self) {
+        self.release_taken_ports();
+        let Ok(state) = HostState::read(&mut self.hosts, &self.policy.uplinks) else { return };
+        for (device, reason) in self.ended_leases(&state) {
             if reason == TAMPERED {
                 self.counters.tampered += 1;
             }
-            self.end(device, reason);
+            self.end_lease(device, reason);
         }
         // Devices come and go; the rest seldom changes.
-        let same = view.uplinks == self.view.uplinks
-            && view.addresses == self.view.addresses
-            && view.locals == self.view.locals;
-        let mtu = self.view.mtu();
-        self.view = view;
+        let same = state.uplinks == self.host_state.uplinks
+            && state.addresses == self.host_state.addresses
+            && state.locals == self.host_state.locals;
+        let mtu = self.host_state.mtu();
+        self.host_state = state;
         if same {
             return;
         }
-        if let Err(error) = self.apply_view() {
+        if let Err(error) = self.apply_host_state() {
             let reason = error.to_string();
             let event = Event { event: "error", reason: Some(&reason), ..Event::default() };
             self.audit.write(&event);
         }
-        self.move_ports();
-        if mtu != self.view.mtu() {
+        self.update_port_endpoints();
+        if mtu != self.host_state.mtu() {
             for lease in self.leases.values() {
                 // A device that goes at this moment.
-                let _ = self.interfaces.set_mtu(&lease.device, self.view.mtu());
+                let _ = self.interfaces.set_mtu(&lease.device, self.host_state.mtu());
             }
         }
     }
 
-    /// Leases that are over, and why.
-    fn lost(&self, view: &View) -> Vec<(u32, &'static str)> {
-        let lost = self.leases.keys().filter_map(|device| match view.links.get(device) {
+    /// Leases whose device has gone or was tampered with, and the reason.
+    fn ended_leases(&self, state: &HostState) -> Vec<(u32, &'static str)> {
+        let lost = self.leases.keys().filter_map(|device| match state.links.get(device) {
             None => Some((*device, "the device was closed")),
             Some(link) if link.persistent_tun == Some(true) => Some((*device, TAMPERED)),
             Some(_) => None,
@@ -241,9 +241,9 @@ impl Daemon {
     }
 
     /// Brings the programs to the uplinks that there are, and tells them the addresses.
-    fn apply_view(&self) -> Result<(), DaemonError> {
-        let devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
-        self.kernel.set_locals(&self.view.locals)?;
+    fn apply_host_state(&self) -> Result<(), DaemonError> {
+        let devices: Vec<_> = self.host_state.uplinks.iter().map(|link| link.index).collect();
+        self.kernel.set_locals(&self.host_state.locals)?;
         self.kernel.set_uplinks(&devices)?;
         for device in self.kernel.attached("demux") {
             if !devices.contains(&device) {
@@ -255,7 +255,7 @@ impl Daemon {
     }
 
     /// Ports of addresses that have gone go too; those of unspecified addresses follow new ones.
-    fn move_ports(&mut self) {
+    fn update_port_endpoints(&mut self) {
         let devices: Vec<_> = self.leases.keys().copied().collect();
         for device in devices {
             let Some(lease) = self.leases.get(&device) else { continue };
@@ -264,21 +264,21 @@ impl Daemon {
                 held.map(|(id, held)| (*id, held.bound, held.only_v6, held.at.clone())).collect();
             for (cookie, bound, only_v6, places) in held {
                 for at in &places {
-                    if !self.view.has(at.ip()) {
-                        self.drop_place(device, cookie, *at, "the host has lost the address");
+                    if !self.host_state.has_address(at.ip()) {
+                        self.remove_endpoint(device, cookie, *at, "the host has lost the address");
                     }
                 }
-                let behind = self.view.behind(bound, only_v6);
-                for (at, peers) in self.allowed(device, &behind, bound.port()) {
-                    if self.view.has(at.ip()) && !places.contains(&at) {
-                        self.add_place(device, cookie, at, peers);
+                let addresses = self.host_state.addresses_of(bound, only_v6);
+                for (at, peers) in self.allowed_endpoints(device, &addresses, bound.port()) {
+                    if self.host_state.has_address(at.ip()) && !places.contains(&at) {
+                        self.add_endpoint(device, cookie, at, peers);
                     }
                 }
             }
         }
     }
 
-    fn add_place(&mut self, device: u32, cookie: u64, at: SocketAddr, peers: u32) {
+    fn add_endpoint(&mut self, device: u32, cookie: u64, at: SocketAddr, peers: u32) {
         let entry = PortEntry { device, peers, cookie };
         if self.kernel.port(at).is_some() || self.kernel.set_port(at, entry).is_err() {
             return;
@@ -293,50 +293,50 @@ impl Daemon {
         {
             held.at.insert(at);
         }
-        self.tell(device, "port", Some(at), Some("the host has got the address"));
+        self.log_lease_event(device, "port", Some(at), Some("the host has got the address"));
     }
 
     /// Ends a lease: its ports are the kernel's again, and the device goes.
-    pub(super) fn end(&mut self, device: u32, reason: &str) {
-        self.tell(device, "lease-end", None, Some(reason));
+    pub(super) fn end_lease(&mut self, device: u32, reason: &str) {
+        self.log_lease_event(device, "lease-end", None, Some(reason));
         let Some(lease) = self.leases.remove(&device) else { return };
-        for at in lease.places() {
-            self.clear_own(device, at);
+        for at in lease.endpoints() {
+            self.clear_port_of(device, at);
         }
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
         let _ = self.hosts.remove(device);
-        self.say_farewell(device);
-        self.forget(device);
+        self.queue_probes(device);
+        self.forget_device(device);
         let users = self.leases.values().map(|lease| lease.entry.user).collect();
-        self.kernel.keep_rates(&users);
+        self.kernel.retain_rates(&users);
         self.counters.ended += 1;
     }
 
-    /// Tells the peers of connections that the process has left behind, soon.
-    fn say_farewell(&mut self, device: u32) {
-        self.farewells.add(self.kernel.take_flows(device));
+    /// Queues a probe for each connection that the process has left behind.
+    fn queue_probes(&mut self, device: u32) {
+        self.pending_probes.add(self.kernel.take_flows(device));
     }
 
     /// The state of a device in the maps and the pins.
-    pub(super) fn forget(&self, device: u32) {
+    pub(super) fn forget_device(&self, device: u32) {
         self.kernel.clear_lease(device);
         self.kernel.detach("guard", device);
     }
 
-    pub(super) fn end_all(&mut self, reason: &str) {
+    pub(super) fn end_all_leases(&mut self, reason: &str) {
         for device in self.leases.keys().copied().collect::<Vec<_>>() {
-            self.end(device, reason);
+            self.end_lease(device, reason);
         }
     }
 
     /// Takes everything out of the system.
-    pub(super) fn stop_everything(mut self) {
-        self.end_all("the broker was stopped");
+    pub(super) fn shut_down(mut self) {
+        self.end_all_leases("the broker was stopped");
         self.audit.write(&Event { event: "stop", ..Event::default() });
-        while self.farewells.say_some(&self.farewell) {
-            std::thread::sleep(farewell::PAUSE);
+        while self.pending_probes.send_batch(&self.probe_sockets) {
+            std::thread::sleep(peer_probe::PAUSE);
         }
-        host::restore_loopback(&self.note_path());
+        host::restore_loopback(&self.loopback_setting_path());
         // The client that asked for the stop sees the connection end after everything has gone.
         if let Err(error) = self.kernel.remove() {
             let reason = error.to_string();
@@ -348,5 +348,5 @@ impl Daemon {
 }
 
 /// The first number of lists of peers that alternate with those from 0 on.
-const OTHER_LISTS: u32 = 1 << 16;
+const SECOND_LIST_BASE: u32 = 1 << 16;
 const TAMPERED: &str = "the process made its device persistent";
