@@ -217,7 +217,7 @@ mod page {
         BufReader::new(output).read_line(&mut begun).unwrap();
         assert_eq!(begun, "begun\n");
         let (_dash, url) = namespace.run(|| dash(&runtime, "all", "500ms")).unwrap();
-        browser.resize(1400, 980);
+        browser.resize(1400, 940);
         browser.open(&url);
         // All but the page's own.
         browser.evaluate(
