@@ -140,9 +140,9 @@ mod page {
         }
     }
 
-    fn dash(runtime: &TempDir, source: &str) -> (Dash, String) {
+    fn dash(runtime: &TempDir, source: &str, interval: &str) -> (Dash, String) {
         let mut child = Command::new(transom())
-            .args(["dash", "--source", source, "--interval", "200ms"])
+            .args(["dash", "--source", source, "--interval", interval])
             .env("XDG_RUNTIME_DIR", runtime.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -216,8 +216,8 @@ mod page {
         let output = traffic.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut begun).unwrap();
         assert_eq!(begun, "begun\n");
-        let (_dash, url) = namespace.run(|| dash(&runtime, "all")).unwrap();
-        browser.resize(1400, 860);
+        let (_dash, url) = namespace.run(|| dash(&runtime, "all", "500ms")).unwrap();
+        browser.resize(1400, 940);
         browser.open(&url);
         // All but the page's own.
         browser.evaluate(
@@ -239,7 +239,7 @@ mod page {
             .wait_for("document.getElementById('state').textContent.startsWith('14 connections')");
         browser.evaluate(&format!("{}.click()", line("'Transom', 'rate-cap'")));
         browser.wait_for("document.getElementById('details').textContent.includes('pacing_rate')");
-        let seconds = if std::env::var_os("TRANSOM_SCREENSHOTS").is_some() { 20 } else { 1 };
+        let seconds = if std::env::var_os("TRANSOM_SCREENSHOTS").is_some() { 30 } else { 1 };
         std::thread::sleep(std::time::Duration::from_secs(seconds));
         let drawn = browser.evaluate(DRAWN);
         assert_eq!(drawn.as_array().unwrap().len(), 3);
@@ -256,7 +256,7 @@ mod page {
         let Some(mut browser) = Browser::start() else { return };
         let runtime = tempfile::tempdir().unwrap();
         let (_socket, mut connections) = connections(&runtime, 10_000);
-        let (_dash, url) = dash(&runtime, "transom");
+        let (_dash, url) = dash(&runtime, "transom", "200ms");
         browser.open(&url);
         browser.wait_for(
             "document.getElementById('state').textContent.startsWith('10000 connections')",
