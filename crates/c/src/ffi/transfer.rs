@@ -118,8 +118,8 @@ pub unsafe extern "C" fn transom_recvfrom(
     addr_len: *mut socklen_t,
 ) -> ssize_t {
     if matches!(socket(fd), Ok(None)) {
-        // SAFETY: what the caller promises.
         return c_result(|| {
+            // SAFETY: what the caller promises.
             libc_result(unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) })
         });
     }
