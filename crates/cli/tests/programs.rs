@@ -20,6 +20,7 @@ const TESTS: &[Test] = &[
     ("curl_finds_ranges_and_errors_right", curl_finds_ranges_and_errors_right),
     ("curl_uploads_are_refused_in_order", curl_uploads_are_refused_in_order),
     ("wrk_finds_no_errors", wrk_finds_no_errors),
+    ("clients_that_keep_a_server_waiting", clients_that_keep_a_server_waiting),
     ("get_from_nginx", get_from_nginx),
     ("get_from_python", get_from_python),
     ("get_keeps_a_log", get_keeps_a_log),
@@ -69,7 +70,7 @@ fn curl_fetches_a_file() -> bool {
     }
     let dir = tempfile::tempdir().unwrap();
     let digest = content(&dir.path().join("big"), 100_000_000);
-    for options in [&[][..], &["--no-offload"]] {
+    for options in [&[][..], &["--no-offload"], &["--shards", "2"]] {
         let got = serve(dir.path(), options, &["curl", "-sS", "http://10.9.0.2/big"]).success();
         assert_eq!(got.stdout.len(), 100_000_000);
         assert_eq!(sha256(&got.stdout), digest);
@@ -152,16 +153,56 @@ fn wrk_finds_no_errors() -> bool {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("small"), "hello").unwrap();
     content(&dir.path().join("large"), 1_000_000);
-    for (file, connections) in [("small", "100"), ("large", "20")] {
+    let two = &["--shards", "2"][..];
+    for (file, connections, options) in [
+        ("small", "100", &[][..]),
+        ("large", "20", &[]),
+        ("small", "100", two),
+        ("large", "20", two),
+    ] {
         let url = format!("http://10.9.0.2/{file}");
         let program = ["wrk", "-t", "2", "-c", connections, "-d", "2s", &url];
-        let report = serve(dir.path(), &[], &program).success().text();
+        let report = serve(dir.path(), options, &program).success().text();
         assert!(!report.contains("Socket errors"), "{report}");
         assert!(!report.contains("Non-2xx"), "{report}");
         let requests = report.split_whitespace().zip(report.split_whitespace().skip(1));
         let requests = requests.filter(|(_, word)| *word == "requests").map(|(n, _)| n).next();
         let requests: u64 = requests.and_then(|n| n.parse().ok()).unwrap_or(0);
         assert!(requests > 100, "{report}");
+    }
+    true
+}
+
+/// One that says nothing, one that stops in the middle of a head, and one that takes nothing of a long file. Meanwhile others are served, one by one.
+fn clients_that_keep_a_server_waiting() -> bool {
+    if !installed("python3") {
+        return false;
+    }
+    const CLIENTS: &str = r#"
+import socket, urllib.request
+address = ("10.9.0.2", 80)
+silent, half, idle = (socket.create_connection(address, timeout=20) for _ in range(3))
+half.sendall(b"GET /small HTTP/1.1\r\nHo")
+idle.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+for _ in range(20):
+    assert urllib.request.urlopen("http://10.9.0.2/small", timeout=20).read() == b"hello"
+assert silent.recv(1) == b"" and half.recv(1) == b"", "they were not given up"
+received = 0
+while piece := idle.recv(1 << 16):
+    received += len(piece)
+    if received > 30_000_000:
+        break
+assert received > 30_000_000, received
+print("served")
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("small"), "hello").unwrap();
+    content(&dir.path().join("large"), 30_000_000);
+    for options in
+        [&["--idle-timeout", "300ms"][..], &["--idle-timeout", "300ms", "--max-connections", "4"]]
+    {
+        let got = serve(dir.path(), options, &["python3", "-c", CLIENTS]).success();
+        assert_eq!(got.text().trim(), "served");
     }
     true
 }

@@ -94,6 +94,62 @@ fn a_listener_accepts_from_all_shards() {
     assert_eq!(stack.counters().resets_sent, 0);
 }
 
+/// A thread with a driver for each shard, as `transom serve` has: each answers what is in its shard, and wakes nobody else.
+#[test]
+fn each_shard_has_a_loop() {
+    let Some((namespace, stack)) = beside_the_kernel(2) else { return };
+    const LISTENER: u64 = u64::MAX;
+    const CONNECTIONS: usize = 40;
+    let listener = stack.listen((transom_address(support::Version::V4), 7)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let stop = AtomicBool::new(false);
+    let serve = |shard: usize| {
+        let mut driver = stack.shard(shard).unwrap().driver().unwrap();
+        driver.watch_listener(&listener, LISTENER);
+        let (mut streams, mut changes) = (Vec::new(), Vec::new());
+        let mut echoed = 0;
+        while !stop.load(Ordering::Relaxed) {
+            driver.wait(Some(Duration::from_millis(20)), &mut changes);
+            for change in changes.drain(..) {
+                if change.token == LISTENER {
+                    while let Ok((stream, _)) = listener.try_accept_in(shard) {
+                        stream.set_nonblocking(true).unwrap();
+                        driver.watch(&stream, streams.len() as u64);
+                        streams.push(stream);
+                    }
+                }
+            }
+            // Data may have come before a stream was watched.
+            for stream in &mut streams {
+                let mut byte = [0];
+                if matches!(stream.read(&mut byte), Ok(1)) {
+                    stream.write_all(&byte).unwrap();
+                    echoed += 1;
+                }
+            }
+        }
+        echoed
+    };
+    let echoed = thread::scope(|scope| {
+        let loops = [0, 1].map(|shard| scope.spawn(move || serve(shard)));
+        let at = SocketAddr::new(transom_address(support::Version::V4), 7);
+        for nth in 0..CONNECTIONS {
+            let mut stream = namespace.run(|| net::TcpStream::connect(at)).unwrap().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(&[nth as u8]).unwrap();
+            let mut back = [0];
+            stream.read_exact(&mut back).unwrap();
+            assert_eq!(back, [nth as u8]);
+        }
+        stop.store(true, Ordering::Relaxed);
+        loops.map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(echoed.iter().sum::<usize>(), CONNECTIONS);
+    assert!(echoed.iter().all(|&count| count > 0), "{echoed:?}");
+    assert_eq!(listener.try_accept_in(2).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(listener.try_accept_in(0).unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
 #[test]
 fn active_connections_take_turns_and_stay() {
     let Some((namespace, stack)) = beside_the_kernel(2) else { return };
