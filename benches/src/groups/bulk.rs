@@ -216,7 +216,7 @@ pub(super) fn into_kernel(
 }
 
 /// What no TCP on this device can exceed: headers before memory that stays as it is.
-fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
+pub(super) fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
     let mut path = BarePath::new()?;
     let kernel = path.kernel.clone();
     let listener = kernel.listen(PORT)?;

@@ -1,10 +1,10 @@
 //! Sending without a copy against sending with one: the same bytes from Transom over TUN to the kernel, a megabyte at a time.
 //!
-//! *Plain write* copies them into the send buffer. *Owned write* leaves them where they are. A file is either read and written, or sent by `send_file`;
+//! *Bare headers* is a program that writes headers before the same memory, which no TCP on this device can exceed. *Plain write* copies them into the send buffer. *Owned write* leaves them where they are. A file is either read and written, or sent by `send_file`;
 //! it lies in the kernel's page cache.
 
 use super::Settings;
-use super::bulk::transfer;
+use super::bulk::{bare_to_kernel, transfer};
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::network::{TransomPath, patient};
 use std::fs::File;
@@ -20,6 +20,7 @@ const CHUNK: usize = 1 << 20;
 const PLAIN: &str = "plain write";
 const OWNED: &str = "owned write";
 const READ_AND_WRITTEN: &str = "a file, read and written";
+const BARE: &str = "bare headers over TUN";
 const SENT: &str = "a file, send_file";
 
 /// How the bytes are written.
@@ -101,6 +102,8 @@ pub fn build(settings: Settings) -> anyhow::Result<Group> {
         .against(PLAIN),
         case(SENT, settings, move || Ok(Way::Sent(sent.try_clone()?)))?
             .figure(READ_AND_WRITTEN, Bound::AtLeast(1.0)),
+        // An owned write is to have 0.95 of it.
+        bare_to_kernel(BARE, settings)?.figure(OWNED, Bound::AtMost(1.0 / 0.95)),
     ];
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
 }
