@@ -236,7 +236,7 @@ impl Server {
         let (status, length) = (response.status.code(), response.length);
         let line = match self.log {
             Log::Nothing => return,
-            Log::Text => format!("{} \"{method} {target}\" {status} {length}", peer),
+            Log::Text => format!("{peer} \"{method} {target}\" {status} {length}"),
             Log::Json => serde_json::json!({
                 "peer": peer.to_string(),
                 "method": method,

@@ -148,8 +148,9 @@ impl Driver {
         if !busy {
             let span = rest.into_iter().chain(limit).min();
             let runtimes = self.driving.runtimes().iter();
-            let pairs: Vec<_> =
-                runtimes.map(|runtime| (runtime.wake_leader(), runtime.telling_fd())).collect();
+            let pairs: Vec<_> = runtimes
+                .map(|runtime| (runtime.wake_leader(), runtime.telling_fd(&runtime.lock())))
+                .collect();
             sleep_for_any(&pairs, span.map(Into::into));
         }
         self.wake();

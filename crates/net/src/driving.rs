@@ -8,7 +8,6 @@ use crate::roles::Leader;
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::waiting::{Awake, LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
-use crate::wake_event::DeviceFd;
 use std::io;
 use transom_tcp::time::{Duration, Instant};
 
@@ -120,7 +119,7 @@ impl Driving {
             if self.more || inner.has_driver_news() {
                 return Some(Duration::ZERO);
             }
-            if self.bulk && runtime.tells(&inner) {
+            if self.bulk && runtime.telling_fd(&inner).is_some() {
                 if awake.goes_on(&mut inner, now) {
                     self.more = true;
                     return Some(Duration::ZERO);
@@ -139,7 +138,8 @@ impl Driving {
             least = least.min(wake).min(now + look);
         }
         // Without a descriptor, or with a device that failed, it is not told of packets.
-        self.more = self.runtimes.iter().any(|runtime| !runtime.tells(&runtime.lock()));
+        self.more =
+            self.runtimes.iter().any(|runtime| runtime.telling_fd(&runtime.lock()).is_none());
         (least != Instant::FAR_FUTURE).then(|| least.since(now))
     }
 }
@@ -156,17 +156,5 @@ impl Drop for Driving {
             inner.roles.background_parked = true;
             runtime.leave(&mut inner);
         }
-    }
-}
-
-impl Runtime {
-    /// The descriptor that says so.
-    pub(crate) fn telling_fd(&self) -> Option<&DeviceFd> {
-        self.device_fd().filter(|_| !self.lock().has_failed())
-    }
-
-    /// Whether a descriptor says that packets are there.
-    fn tells(&self, inner: &Inner) -> bool {
-        self.device_fd().is_some() && !inner.has_failed()
     }
 }

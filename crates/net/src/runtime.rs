@@ -88,6 +88,11 @@ impl Runtime {
         self.device_fd.as_ref()
     }
 
+    /// The same while it says that packets are there. A device that has failed does not.
+    pub(crate) fn telling_fd(&self, inner: &Inner) -> Option<&DeviceFd> {
+        self.device_fd().filter(|_| !inner.has_failed())
+    }
+
     pub(crate) fn wake_leader(&self) -> &WakeEvent {
         &self.wake_leader
     }

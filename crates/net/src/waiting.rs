@@ -360,7 +360,7 @@ impl Runtime {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
         inner.roles.leader_wakes_at = until;
-        let device = self.device_fd().filter(|_| !inner.has_failed());
+        let device = self.telling_fd(&inner);
         if device.is_none() {
             let look =
                 if self.device_fd().is_some() { RETRY_FAILED } else { LOOK_WITHOUT_DESCRIPTOR };

@@ -44,20 +44,12 @@ impl Connection<'_> {
         loop {
             let Some(request) = self.read_head()? else { return self.close() };
             let response = self.server.respond(request, self.peer);
-            if !self.answer(response)? {
-                return Ok(());
+            let keep_alive = response.keep_alive;
+            self.send(response)?;
+            if !keep_alive {
+                return self.close();
             }
         }
-    }
-
-    /// Sends a response. Returns whether the connection persists; otherwise it is closed.
-    fn answer(&mut self, response: Response) -> io::Result<bool> {
-        let keep_alive = response.keep_alive;
-        self.send(response)?;
-        if !keep_alive {
-            self.close()?;
-        }
-        Ok(keep_alive)
     }
 
     /// The next request; `None` when the client has no more, or takes too long.
