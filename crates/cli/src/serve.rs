@@ -1,7 +1,7 @@
 //! `transom serve`: a directory over HTTP/1.1.
 //!
-//! One thread answers all connections of a Transom host, and does the host's work as well; with several shards, one of each ([`events`]). Connections of the
-//! kernel get a thread each ([`connection`]). Their number is bounded.
+//! One thread for each shard of a Transom host answers its connections, and does the host's work as well ([`events`]). Connections of the kernel get a
+//! thread each ([`connection`]). Their number is bounded.
 //!
 //! The kernel resolves a request's path beneath the directory ([`files`]), so neither dots nor symbolic links lead out of it. A request that is not GET
 //! or HEAD, or is malformed, gets the status that RFC 9110 names for it.

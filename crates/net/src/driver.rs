@@ -138,8 +138,9 @@ impl Driver {
         self.driving.take_in();
     }
 
-    /// Sleeps until something has happened, for `limit` at most, and then does what there is to do: for a loop that waits for nothing else. Appends what
-    /// happened to the sockets. May return for no reason.
+    /// Sleeps until there is work, for `limit` at most. Then does the work, and appends what happened to the sockets. It may return for no reason.
+    ///
+    /// It is for a loop that waits for nothing else.
     ///
     /// A loop with descriptors of its own waits for all of them together, and calls [`Driver::work`].
     pub fn wait(&mut self, limit: Option<Duration>, changes: &mut Vec<SocketReadiness>) {

@@ -1,7 +1,7 @@
 //! The event loop: one thread answers all connections of a shard.
 //!
-//! With a thread for each connection, each request wakes a thread, and often on another CPU. Here the thread that takes a packet from the device answers
-//! the request in it: it has the [`Driver`]. A host with several shards has a loop for each, which answers the connections of its shard.
+//! If each connection had a thread, each request would wake one, often on another CPU. Here one thread has the [`Driver`]: it takes packets from the
+//! device, and answers the requests in them. A host with several shards has a loop for each shard.
 //!
 //! Files are read in the loop. While one is read from a disk, the other connections of the shard wait.
 
@@ -24,15 +24,15 @@ use super::response::{Body, Response};
 use crate::hash::read_some;
 use crate::socket::{Host, Listener, Socket};
 
-/// So much of a file leaves together with the head, in bytes.
+/// The bytes of a file that leave together with the head.
 const FIRST: u64 = 64 * 1024;
-/// So much of a file is sent before others have their turn.
+/// The bytes of a file that a connection sends before others have their turn.
 const PIECE: u64 = 1 << 20;
-/// So many requests of one connection are answered before others have their turn.
+/// The requests of one connection that are answered before others have their turn.
 const TURN: usize = 16;
-/// Listeners have the numbers from here on.
+/// The number of the first listener for the driver; connections have smaller ones.
 const LISTENERS: u64 = 1 << 63;
-/// While all places are taken, the loop looks so often for a free one.
+/// The interval between two looks for a free place while all are taken.
 const LOOK_FOR_PLACES: Duration = Duration::from_millis(50);
 
 /// The loop.
@@ -46,9 +46,9 @@ pub(super) struct Events {
     serial: u64,
     /// Connections that had no time for all of their requests.
     busy: Vec<u64>,
-    /// Connections may wait at a listener. None of them is accepted before this time.
+    /// When to accept, if connections may wait at a listener.
     accept_at: Option<Instant>,
-    /// No deadline is earlier.
+    /// When to look for deadlines that have passed: none is earlier.
     look_at: Instant,
 }
 
@@ -64,13 +64,13 @@ struct Connection {
 enum Doing {
     /// Reading a request.
     Reading,
-    /// Sending a response: bytes, of which so many have left, and the rest of a file.
+    /// Sending a response: `sent` of its `bytes` have left, and the file follows.
     Sending { bytes: Vec<u8>, sent: usize, file: Option<Rest>, keep_alive: bool },
     /// Closed on this side; waits for the other.
     Lingering,
 }
 
-/// What is left of a file.
+/// The part of a file that is still to be sent.
 struct Rest {
     file: File,
     offset: u64,
@@ -221,7 +221,7 @@ impl Events {
 
     fn take_turn(&mut self, token: u64) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
-        // A client that has gone is nobody to tell.
+        // An error means that the client has gone: nobody is there to be told.
         let after = connection.advance(&self.server).unwrap_or(After::Over);
         self.look_at = self.look_at.min(connection.deadline);
         match after {

@@ -14,8 +14,8 @@ shuttle::lazy_static! {
 pub struct Clock;
 
 impl Clock {
-    /// Sets the time up before there is a second thread. All threads of shuttle are one of the standard library's, which panics or does not. If one
-    /// thread set the time up while another one unwinds, shuttle would take it for a panic in the middle of that.
+    /// Initializes the time before there is a second thread. All threads of shuttle run in one thread of the standard library. If one of them
+    /// initialized the time while another one unwinds, shuttle would take the initialization for poisoned.
     pub fn start() -> Self {
         NOW.load(Ordering::SeqCst);
         Clock
