@@ -211,11 +211,13 @@ impl Ports {
             return;
         }
         let Some(held) = state.held.remove(&key) else { return };
-        drop(state);
         // Nobody is to be sent packets for a port that may be another's at once.
         if let Some(registrar) = &self.source.registrar {
             registrar.remove(held.address);
         }
+        // The socket closes before the lock is free. A thread that reserves the port now finds it held or on its way to be free, and nothing in between.
+        drop(held);
+        drop(state);
     }
 }
 
