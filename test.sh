@@ -34,15 +34,17 @@ install_packages() {
 }
 
 failed=0
+took=()
 log=$(mktemp)
 trap 'rm -f "$log" "$log.apt"' EXIT
 
 step() {
-    local name=$1
+    local name=$1 began=$SECONDS
     shift
     echo "== $name"
     "$@" 2>&1 | tee -a "$log"
     local status=${PIPESTATUS[0]}
+    took+=("$(printf '%4d s  %s' $((SECONDS - began)) "$name")")
     if [ "$status" -ne 0 ]; then
         echo "== $name FAILED (exit $status)"
         failed=1
@@ -236,5 +238,7 @@ skipped=$(grep -c "SKIPPED" "$log")
 grep "SKIPPED" "$log" | sort | uniq -c
 grep "^UNSTABLE" "$log"
 unstable=$(grep -c "^UNSTABLE" "$log")
+echo "The steps of ten seconds and more, of $SECONDS s:"
+printf '%s\n' "${took[@]}" | grep -E '^ *[0-9]{2,} s'
 echo "$(count passed) passed, $(count failed) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
 exit $failed
