@@ -87,14 +87,11 @@ fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
 full=(--features "transom/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
-# The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]="bpf,xdp" [transom-kernel]=bpf [transom-net]="bpf,broker,metrics,tracing,xdp")
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
     full=(--features "transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing")
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)
-    alone=([transom-net]="broker,metrics,tracing")
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
@@ -161,42 +158,15 @@ if [ -n "$can_python" ]; then
     step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
     step "package, Python" python_package
 fi
-# Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
-# drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
-# be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
+# Runs each test program, and those tests once more that fail.
+host=$(rustc -vV | sed -n 's/^host: //p')
+declare -x "CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$here/.ci/test-program"
 # Most tests wait for a clock or for other programs, so more of them run than there are processors.
 threads=$((2 * $(nproc 2>/dev/null || echo 1)))
-tests() {
-    local output status target targets features crate
-    output=$(mktemp)
-    # Programs in C link libtransom as it is installed, without what the features of other crates need: see "tests, C".
-    cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads" 2>&1 | tee "$output"
-    status=${PIPESTATUS[0]}
-    # shellcheck disable=SC2016 # the backquotes are cargo's
-    mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
-    if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
-        status=0
-        for target in "${targets[@]}"; do
-            echo "== once more: $target"
-            features=()
-            crate=${target#-p } crate=${crate%% *}
-            if [ "$crate" = transom ]; then features=("${full[@]}"); fi
-            if [ -n "${alone[$crate]:-}" ]; then features=(--features "${alone[$crate]}"); fi
-            # shellcheck disable=SC2086 # the words of a target are separate arguments
-            if cargo test $target "${features[@]}" -- --nocapture --test-threads=1 >"$output" 2>&1; then
-                echo "UNSTABLE: $target failed, and passed when run again"
-            else
-                status=1
-            fi
-            sed 's/^test result:/second result:/' "$output"
-        done
-    fi
-    rm -f "$output"
-    return "$status"
-}
 # First: one of the tests below links the library that this builds.
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
-step "tests" tests
+# Programs in C link libtransom as it is installed, without what the features of other crates need: the step before.
+step "tests" cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads"
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
@@ -233,12 +203,13 @@ fi
 # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
 step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
 
-count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
+count() { grep -E "^${2:-test} result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")
 grep "SKIPPED" "$log" | sort | uniq -c
 grep "^UNSTABLE" "$log"
 unstable=$(grep -c "^UNSTABLE" "$log")
 echo "The steps of ten seconds and more, of $SECONDS s:"
 printf '%s\n' "${took[@]}" | grep -E '^ *[0-9]{2,} s'
-echo "$(count passed) passed, $(count failed) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
+again=$(count passed second)
+echo "$(($(count passed) + again)) passed, $(($(count failed) - again)) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
 exit $failed
