@@ -124,8 +124,8 @@ impl Runtime {
             let inner = lead.inner();
             let patience = self.patience(inner, &awake, None);
             let arrived = inner.work(patience);
+            inner.send();
             let now = self.now();
-            inner.send(now);
             awake.learn(inner, arrived, now);
             if arrived && self.is_crowded(inner) {
                 awake = Awake::polling(now, self.busy_poll());

@@ -81,7 +81,7 @@ impl Driving {
                 for _ in 0..BATCHES {
                     inner.roles.leader_notified = false;
                     arrived |= inner.work_within(Patience::default(), &mut bytes);
-                    inner.send(runtime.now());
+                    inner.send();
                     if bytes == 0 || inner.drained || inner.has_failed() {
                         break;
                     }
@@ -90,9 +90,8 @@ impl Driving {
                 self.bulk = if arrived { BYTES - bytes >= BULK } else { self.bulk };
                 self.more |= !inner.drained && !inner.has_failed();
             } else {
-                let now = runtime.now();
-                inner.run_timers(now);
-                inner.send(now);
+                inner.run_timers(runtime.now());
+                inner.send();
             }
             each(&mut inner);
         }

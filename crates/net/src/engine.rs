@@ -260,12 +260,16 @@ impl Inner {
     }
 
     /// Sends the host's packets, and wakes the waiting threads.
-    pub(crate) fn send(&mut self, now: Instant) {
-        while self.send_some(now) {}
+    pub(crate) fn send(&mut self) {
+        while self.send_some() {}
     }
 
     /// The same for a batch of packets, so that others get the lock before the next one. Whether there may be more.
-    pub(crate) fn send_some(&mut self, now: Instant) -> bool {
+    ///
+    /// It reads the clock itself. If others had the lock since the last batch, a caller's time would be older than theirs, and a peer drops segments whose
+    /// timestamps run backwards (RFC 7323 section 5).
+    pub(crate) fn send_some(&mut self) -> bool {
+        let now = self.clock.now();
         let mut is_all = false;
         for _ in 0..BATCH {
             let Some(packet) = self.host.poll_transmit(now) else {

@@ -111,7 +111,7 @@ impl Runtime {
         let mut inner = self.lock();
         let now = self.now();
         let result = change(&mut inner, now);
-        inner.send(self.now());
+        inner.send();
         self.leave(&mut inner);
         result
     }
@@ -184,7 +184,7 @@ impl Runtime {
     pub(crate) fn poll_once(&self, inner: &mut Inner) {
         if inner.roles.leader != Leader::Application {
             inner.work(Patience::default());
-            inner.send(self.now());
+            inner.send();
         }
     }
 
@@ -212,7 +212,7 @@ impl Runtime {
             let replaced = inner.roles.tasks.put(channel, slot, context.waker());
             inner.roles.wakers.extend(replaced.map(Waker::Forgotten));
         }
-        inner.send(self.now());
+        inner.send();
         self.leave(&mut inner);
         result.map_or(Poll::Pending, Poll::Ready)
     }

@@ -251,7 +251,7 @@ impl Runtime {
             inner.roles.tried = Some(channel);
             // A writer may have looked for acknowledgements since.
             let mut is_news = false;
-            while inner.send_some(self.now()) {
+            while inner.send_some() {
                 if inner.is_wanted() {
                     inner = inner.let_in();
                     // Nobody has noted meanwhile what happened on this channel.
@@ -311,7 +311,7 @@ impl Runtime {
             if result.is_none() {
                 result = task.attempt(inner, now);
             }
-            while lead.inner().send_some(now) {
+            while lead.inner().send_some() {
                 lead.rest(Held::let_in);
             }
             let inner = lead.inner();

@@ -45,28 +45,50 @@ impl Streams {
         key[8..16].copy_from_slice(&entity.to_le_bytes());
         let mut cipher = ChaCha8Rng::from_seed(key);
         cipher.set_stream(purpose);
-        Rng(cipher)
+        Rng { cipher, skipped: 0 }
     }
 }
 
 /// One deterministic stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(ChaCha8Rng);
+pub struct Rng {
+    cipher: ChaCha8Rng,
+    /// Numbers of 64 bits that were consumed, and that nobody had to compute yet.
+    skipped: u64,
+}
 
 impl Rng {
+    /// The generator at its place, behind the numbers that were skipped.
+    fn cipher(&mut self) -> &mut ChaCha8Rng {
+        if self.skipped > 0 {
+            let words = 2 * u128::from(core::mem::take(&mut self.skipped));
+            self.cipher.set_word_pos(self.cipher.get_word_pos().wrapping_add(words));
+        }
+        &mut self.cipher
+    }
+
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
+        self.cipher().next_u64()
+    }
+
+    /// Consumes this many numbers of 64 bits. It costs next to nothing: the generator moves when a number is needed.
+    pub fn skip(&mut self, numbers: u64) {
+        self.skipped += numbers;
     }
 
     /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
-        self.0.fill_bytes(bytes);
+        self.cipher().fill_bytes(bytes);
     }
 
     /// True with the given probability. Always consumes 64 bits, so that changing a probability does not
     /// shift later decisions.
     pub fn bernoulli(&mut self, probability: Probability) -> bool {
+        if probability.is_zero() {
+            self.skip(1);
+            return false;
+        }
         (self.next_u64() >> 1) < probability.parts()
     }
 

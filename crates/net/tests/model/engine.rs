@@ -1,5 +1,6 @@
 //! A host that counts packets for each socket.
 
+use crate::clock::Clock;
 use crate::eagerness::Patience;
 use crate::roles::Roles;
 use crate::sync::Arc;
@@ -125,12 +126,13 @@ impl Inner {
         (0, false)
     }
 
-    pub fn send(&mut self, now: Instant) {
-        while self.send_some(now) {}
+    pub fn send(&mut self) {
+        while self.send_some() {}
     }
 
     /// Tells of one thing that has happened. Whether there is more.
-    pub fn send_some(&mut self, now: Instant) -> bool {
+    pub fn send_some(&mut self) -> bool {
+        let now = Clock.now();
         if self.timer.is_some_and(|timer| timer <= now) {
             self.timer = None;
             self.take_in(TIMER);

@@ -29,11 +29,13 @@ impl Default for Corrupt {
 }
 
 impl Corrupt {
-    /// The next packet's damage. Draws the same amount of randomness whether or not there is any.
+    /// The next packet's damage. Consumes the same amount of randomness whether or not there is any.
     pub(super) fn damage(&self, rng: &mut Rng) -> Option<Corruption> {
-        let damaged = rng.bernoulli(self.probability);
-        let random = rng.next_u64();
-        damaged.then_some(Corruption { random, bits: self.bits })
+        if rng.bernoulli(self.probability) {
+            return Some(Corruption { random: rng.next_u64(), bits: self.bits });
+        }
+        rng.skip(1);
+        None
     }
 }
 

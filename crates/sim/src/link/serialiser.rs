@@ -9,7 +9,7 @@ use transom_tcp::time::Instant;
 
 use crate::units::Rate;
 
-const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
+const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 /// When a packet is on the serialiser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +57,26 @@ impl Serialiser {
             (self.free_nanos, self.free_fraction) = (now.as_nanos(), 0);
             now
         };
-        let rate = u128::from(rate.bits_per_sec());
-        // len < 2^64 and the factor is below 2^33: the product and the sum fit.
-        let work = len as u128 * BIT_NANOS_PER_BYTE + u128::from(self.free_fraction);
-        match u64::try_from(u128::from(self.free_nanos) + work / rate) {
-            Ok(nanos) => (self.free_nanos, self.free_fraction) = (nanos, (work % rate) as u64),
+        let (nanos, fraction) = divided(len, self.free_fraction, rate.bits_per_sec());
+        match u64::try_from(u128::from(self.free_nanos) + nanos) {
+            Ok(nanos) => (self.free_nanos, self.free_fraction) = (nanos, fraction),
             Err(_) => (self.free_nanos, self.free_fraction) = (u64::MAX, 0),
         }
         Transmission { begins, ends: self.free_at() }
     }
+}
+
+/// Nanoseconds for `len` bytes at a rate, behind this fraction of one. Both fractions are in nanoseconds times the rate.
+fn divided(len: usize, fraction: u64, rate: u64) -> (u128, u64) {
+    // A division of 128 bits takes some ten times as long as one of 64, which have room for any packet.
+    let narrow = (len as u64).checked_mul(BIT_NANOS_PER_BYTE);
+    if let Some(work) = narrow.and_then(|work| work.checked_add(fraction)) {
+        return (u128::from(work / rate), work % rate);
+    }
+    // len < 2^64 and the factor is below 2^33: the product and the sum fit.
+    let work = len as u128 * u128::from(BIT_NANOS_PER_BYTE) + u128::from(fraction);
+    let rate = u128::from(rate);
+    (work / rate, (work % rate) as u64)
 }
 
 #[cfg(test)]
@@ -111,6 +122,28 @@ mod tests {
         let now = Instant::from_nanos(5);
         assert_eq!(serialiser.transmit(now, usize::MAX), Transmission { begins: now, ends: now });
         assert!(!serialiser.is_busy(now));
+    }
+
+    #[test]
+    fn both_divisions_are_the_same() {
+        let lens = [
+            0,
+            1,
+            1500,
+            65_535,
+            usize::MAX / 8_000_000_000,
+            usize::MAX / 8_000_000_000 + 1,
+            usize::MAX,
+        ];
+        for (len, rate) in
+            lens.into_iter().flat_map(|len| [1, 3, 9_999_999_999, u64::MAX].map(|rate| (len, rate)))
+        {
+            for fraction in [0, rate - 1] {
+                let work = len as u128 * 8_000_000_000 + u128::from(fraction);
+                let wide = (work / u128::from(rate), (work % u128::from(rate)) as u64);
+                assert_eq!(divided(len, fraction, rate), wide, "{len} bytes at {rate} bit/s");
+            }
+        }
     }
 
     #[test]

@@ -51,9 +51,35 @@ fn the_derivation_is_chacha8_of_seed_and_entity() {
 }
 
 #[test]
+fn what_is_skipped_is_consumed() {
+    let (mut drawing, mut skipping) = (rng(7), rng(7));
+    let mut choices = rng(8);
+    for _ in 0..5_000 {
+        match choices.below(4) {
+            0 => {
+                let numbers = choices.below(40);
+                skipping.skip(numbers);
+                (0..numbers).for_each(|_| _ = drawing.next_u64());
+            }
+            1 => {
+                assert!(!skipping.bernoulli(Probability::ZERO));
+                drawing.next_u64();
+            }
+            2 => {
+                let mut bytes = [[0; 13]; 2];
+                drawing.fill(&mut bytes[0]);
+                skipping.fill(&mut bytes[1]);
+                assert_eq!(bytes[0], bytes[1]);
+            }
+            _ => assert_eq!(drawing.next_u64(), skipping.next_u64()),
+        }
+    }
+}
+
+#[test]
 fn the_cipher_is_chacha8() {
     // draft-strombergson-chacha-test-vectors, TC1 (all-zero key and nonce), 256-bit key, 8 rounds.
-    let mut rng = Rng(ChaCha8Rng::from_seed([0; 32]));
+    let mut rng = Rng { cipher: ChaCha8Rng::from_seed([0; 32]), skipped: 0 };
     let mut bytes = [0; 32];
     rng.fill(&mut bytes);
     let expected = "3e00ef2f895f40d67f5bb8e81f09a5a12c840ec3ce9a7f3b181be188ef711a1e";
