@@ -100,3 +100,22 @@ fn the_same_run_gives_the_same_bytes() {
     }
     assert!(all[0] == all[1]);
 }
+
+/// Those take minutes of real time, so nothing but their text is checked.
+#[test]
+fn scenarios_beside_the_kernel_load() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/kernel");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let file = entry.unwrap().path();
+        let scenario =
+            Scenario::load(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert!(
+            scenario.sweep().all(|variant| variant.resolved.needs_emulation()),
+            "{}",
+            file.display()
+        );
+        count += 1;
+    }
+    assert!(count >= 2, "{count} scenarios");
+}
