@@ -218,8 +218,8 @@ fn a_window_opens_again_in_another_namespace() {
     until("it was made to look", || host.report().kicks > 10);
 }
 
-/// Nice decided by the program in the kernel: the queue stays short, where plain TCP fills it. User space hears of it now and then. Without a queue the
-/// path takes microseconds, so a busy scheduler's delays are noise: two milliseconds are three segments.
+/// Nice decided by the program in the kernel: the queue stays short, where plain TCP fills it. User space hears of it now and then.
+/// Without a queue the path takes microseconds. A busy scheduler delays packets by more, and Nice must not take that for a queue.
 #[test]
 fn nice_is_decided_in_the_kernel() {
     let Some(net) = Net::new() else { return };

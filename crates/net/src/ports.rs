@@ -215,7 +215,7 @@ impl Ports {
         if let Some(registrar) = &self.source.registrar {
             registrar.remove(held.address);
         }
-        // The socket closes before the lock is free. A thread that reserves the port now finds it held or on its way to be free, and nothing in between.
+        // The socket closes under the lock, so a thread that asks for the port finds it held or free.
         drop(held);
         drop(state);
     }

@@ -64,8 +64,8 @@ impl Packet {
         let len: usize = transmit.payload.iter().map(|slice| slice.len()).sum();
         let is_zeros = transmit.payload.iter().all(|slice| {
             // Looking at them would cost as much as carrying them.
-            let (zeros, slice_at) = (ZEROS.as_ptr_range(), slice.as_ptr_range());
-            let is_part = zeros.start <= slice_at.start && slice_at.end <= zeros.end;
+            let (zeros, ours) = (ZEROS.as_ptr_range(), slice.as_ptr_range());
+            let is_part = zeros.start <= ours.start && ours.end <= zeros.end;
             is_part || ZEROS.starts_with(slice)
         });
         match packet.headers.get_mut(..transmit.headers.len()) {

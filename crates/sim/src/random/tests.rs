@@ -51,7 +51,7 @@ fn the_derivation_is_chacha8_of_seed_and_entity() {
 }
 
 #[test]
-fn what_is_skipped_is_consumed() {
+fn skipped_numbers_are_consumed() {
     let (mut drawing, mut skipping) = (rng(7), rng(7));
     let mut choices = rng(8);
     for _ in 0..5_000 {
