@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_broker_the_reason_says_what_to_do() {
+    fn without_a_broker_the_error_names_the_command_that_starts_one() {
         let directory = tempfile::tempdir().unwrap();
         let error = Lease::connect(directory.path().join("none")).unwrap_err();
         assert!(error.to_string().contains("transom broker run"), "{error}");

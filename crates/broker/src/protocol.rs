@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_back_as_they_went() {
+    fn messages_survive_encoding_and_decoding() {
         let requests = [
             Request::Open { name: "web".into(), queues: 2 },
             Request::Resume { token: Token("00".repeat(16)) },
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_documented_is_what_is_sent() {
+    fn requests_are_encoded_as_documented() {
         let open = Request::Open { name: "web".into(), queues: 1 };
         let text = r#"{"version":1,"request":{"open":{"name":"web","queues":1}}}"#;
         assert_eq!(write_request(&open), text.as_bytes());
@@ -391,9 +391,9 @@ mod tests {
         assert_eq!(write_request(&Request::AddPort), bare.as_bytes());
     }
 
-    /// Whatever comes, it is a message or an error. A message reads as it was written.
+    /// Any bytes give a message or an error. A message that was read survives encoding and decoding.
     #[test]
-    fn garbage_is_an_error_and_no_more() {
+    fn damaged_messages_never_cause_a_panic() {
         let mut seed = 0x2545_f491_4f6c_dd1du64;
         let mut random = |below: usize| {
             seed ^= seed << 13;

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_an_error_and_the_next_is_none() {
+    fn a_packet_that_is_too_long_is_refused_and_the_next_is_received() {
         let (near, far) = pair();
         send(&near, &vec![1; LONGEST + 1], &[]).unwrap();
         send(&near, b"next", &[]).unwrap();

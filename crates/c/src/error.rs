@@ -10,8 +10,8 @@ thread_local! {
 }
 
 /// Sets this thread's message: why its last call failed.
-pub(crate) fn set_message(why: impl Into<String>) {
-    MESSAGE.set(why.into());
+pub(crate) fn set_message(message: impl Into<String>) {
+    MESSAGE.set(message.into());
 }
 
 /// This thread's last message.

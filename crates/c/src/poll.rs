@@ -24,19 +24,19 @@ pub(crate) type PollKernel<'a> =
 /// The descriptors of one call: the indices in the caller's list of this library's sockets, and of all others.
 struct PolledSockets {
     own: Vec<(usize, Arc<Entry>)>,
-    kernel_places: Vec<usize>,
+    kernel_indices: Vec<usize>,
 }
 
 impl PolledSockets {
     fn of(fds: &[PollFd]) -> Self {
-        let mut parts = PolledSockets { own: Vec::new(), kernel_places: Vec::new() };
-        for (place, asked) in fds.iter().enumerate() {
-            match registry::entry(asked.fd) {
-                Some(entry) if entry.is_ours() => parts.own.push((place, entry)),
-                _ => parts.kernel_places.push(place),
+        let mut sockets = PolledSockets { own: Vec::new(), kernel_indices: Vec::new() };
+        for (index, pollfd) in fds.iter().enumerate() {
+            match registry::entry(pollfd.fd) {
+                Some(entry) if entry.is_ours() => sockets.own.push((index, entry)),
+                _ => sockets.kernel_indices.push(index),
             }
         }
-        parts
+        sockets
     }
 
     /// The stacks that have a part, each once, with their sockets.
@@ -51,32 +51,32 @@ impl PolledSockets {
         stacks
     }
 
-    /// Fills in the events of this library's sockets, and counts the sockets with any. With `look` the devices are read first.
-    fn fill_own(&self, fds: &mut [PollFd], look: bool) -> usize {
+    /// Fills in the events of this library's sockets, and counts the sockets with any. With `read_devices` the devices are read first.
+    fn fill_own(&self, fds: &mut [PollFd], read_devices: bool) -> usize {
         for (stack, _) in self.stacks() {
             let mut fill = |host: &mut _, now| {
                 let mut any = false;
-                for (place, entry) in &self.own {
-                    let Some(asked) = fds.get_mut(*place) else { continue };
+                for (index, entry) in &self.own {
+                    let Some(pollfd) = fds.get_mut(*index) else { continue };
                     if Arc::ptr_eq(stack, &entry.stack) {
                         let ready = stack.tables.readiness(host, now, entry.key);
-                        asked.revents = ready & (asked.events | POLLERR | POLLHUP | POLLNVAL);
-                        any |= asked.revents != 0;
+                        pollfd.revents = ready & (pollfd.events | POLLERR | POLLHUP | POLLNVAL);
+                        any |= pollfd.revents != 0;
                     }
                 }
                 any.then_some(())
             };
-            if !look {
+            if !read_devices {
                 stack.raw.with(|host, now| fill(host, now));
             } else if stack.raw.attempt(&mut fill).is_err() {
                 // Every call ends at once.
-                for (place, _) in &self.own {
-                    fds.get_mut(*place).into_iter().for_each(|asked| asked.revents = POLLERR);
+                for (index, _) in &self.own {
+                    fds.get_mut(*index).into_iter().for_each(|pollfd| pollfd.revents = POLLERR);
                 }
             }
         }
-        let ready = |place: &usize| fds.get(*place).is_some_and(|asked| asked.revents != 0);
-        self.own.iter().filter(|(place, _)| ready(place)).count()
+        let ready = |index: &usize| fds.get(*index).is_some_and(|pollfd| pollfd.revents != 0);
+        self.own.iter().filter(|(index, _)| ready(index)).count()
     }
 
     /// Asks the kernel about the other descriptors and `event_fd`. Also returns whether `event_fd` was signalled.
@@ -89,14 +89,14 @@ impl PolledSockets {
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
         let mut asked: Vec<PollFd> =
-            self.kernel_places.iter().filter_map(|&place| fds.get(place).copied()).collect();
+            self.kernel_indices.iter().filter_map(|&index| fds.get(index).copied()).collect();
         let event_fd = event_fd.map(|event_fd| event_fd.as_fd().as_raw_fd());
         asked.extend(event_fd.map(|fd| PollFd { fd, events: 1, revents: 0 }));
         kernel(&mut asked, timeout)?;
         let signalled =
             event_fd.is_some() && asked.pop().is_some_and(|event_fd| event_fd.revents != 0);
-        for (answer, &place) in asked.iter().zip(&self.kernel_places) {
-            fds.get_mut(place).into_iter().for_each(|asked| asked.revents = answer.revents);
+        for (answer, &index) in asked.iter().zip(&self.kernel_indices) {
+            fds.get_mut(index).into_iter().for_each(|asked| asked.revents = answer.revents);
         }
         Ok((asked.iter().filter(|answer| answer.revents != 0).count(), signalled))
     }
@@ -108,44 +108,44 @@ pub(crate) fn poll(
     timeout: Option<Duration>,
     kernel: PollKernel<'_>,
 ) -> Result<usize> {
-    let parts = PolledSockets::of(fds);
-    let none = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
-    if parts.own.is_empty() {
-        return Ok(parts.ask_kernel(fds, None, timeout.map(timespec), kernel)?.0);
+    let sockets = PolledSockets::of(fds);
+    let no_wait = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+    if sockets.own.is_empty() {
+        return Ok(sockets.ask_kernel(fds, None, timeout.map(timespec), kernel)?.0);
     }
-    let mut ready = parts.fill_own(fds, true);
+    let mut ready = sockets.fill_own(fds, true);
     if ready > 0 || timeout == Some(Duration::ZERO) {
-        return Ok(ready + parts.ask_kernel(fds, None, none, kernel)?.0);
+        return Ok(ready + sockets.ask_kernel(fds, None, no_wait, kernel)?.0);
     }
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let event_fd = Arc::new(EventFd::new().map_err(|error| errno_of(&error))?);
-    let stacks = parts.stacks();
+    let stacks = sockets.stacks();
     let pollers: Vec<_> = stacks
         .into_iter()
         .map(|(stack, keys)| (stack, Arc::new(Poller { event_fd: Arc::clone(&event_fd), keys })))
         .collect();
     pollers.iter().for_each(|(stack, poller)| stack.add_poller(poller));
     let outcome = loop {
-        ready = parts.fill_own(fds, false);
+        ready = sockets.fill_own(fds, false);
         let left = match (ready, deadline) {
-            (1.., _) => none,
+            (1.., _) => no_wait,
             (0, None) => None,
             (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
         };
         let waits = ready == 0;
-        match parts.ask_kernel(fds, waits.then_some(&*event_fd), left, kernel) {
+        match sockets.ask_kernel(fds, waits.then_some(&*event_fd), left, kernel) {
             Err(Errno(EINTR)) if !waits => {}
             Err(error) => break Err(error),
             Ok((others, signalled)) if ready + others > 0 || !waits => {
                 if signalled {
-                    ready = parts.fill_own(fds, false);
+                    ready = sockets.fill_own(fds, false);
                 }
                 break Ok(ready + others);
             }
             Ok((_, true)) => event_fd.reset(),
             Ok((_, false)) => {
                 if deadline.is_some_and(|at| at <= Instant::now()) {
-                    break Ok(parts.fill_own(fds, false));
+                    break Ok(sockets.fill_own(fds, false));
                 }
             }
         }
@@ -154,9 +154,9 @@ pub(crate) fn poll(
     outcome
 }
 
-fn timespec(span: Duration) -> Timespec {
+fn timespec(duration: Duration) -> Timespec {
     Timespec {
-        tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(span.subsec_nanos()),
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

@@ -24,7 +24,7 @@ const DELIVERY_AT_EXIT: Duration = Duration::from_secs(2);
 struct Registry {
     entries: HashMap<i32, Arc<Entry>>,
     stacks: BTreeMap<i32, Arc<OpenStack>>,
-    last: i32,
+    last_number: i32,
     /// The stack of sockets that name none.
     default: Option<i32>,
 }
@@ -55,8 +55,8 @@ pub(crate) fn open(settings: StackSettings<'_>) -> Result<i32> {
     let stack = OpenStack::open(settings)?;
     let mut registry = write();
     let registry = registry.get_or_insert_default();
-    registry.last += 1;
-    let number = registry.last;
+    registry.last_number += 1;
+    let number = registry.last_number;
     registry.stacks.insert(number, stack);
     Ok(number)
 }
@@ -73,13 +73,13 @@ pub(crate) fn stack(number: i32) -> Result<Arc<OpenStack>> {
     if let Some(stack) = find_stack(0) {
         return Ok(stack);
     }
-    let word = |name| std::env::var(name).unwrap_or_default();
-    let device = word("TRANSOM_DEVICE");
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let device = variable("TRANSOM_DEVICE");
     if device.is_empty() {
         set_message("no stack is open, and TRANSOM_DEVICE names no device, such as tun:transom0");
         return Err(Errno(libc::ENODEV));
     }
-    let (addresses, tcp) = (word("TRANSOM_ADDRESS"), word("TRANSOM_TCP"));
+    let (addresses, tcp) = (variable("TRANSOM_ADDRESS"), variable("TRANSOM_TCP"));
     let opened = open(StackSettings { device: &device, addresses: &addresses, tcp: &tcp })?;
     make_default(opened)?;
     find_stack(opened).ok_or(Errno(EBADF))
@@ -113,7 +113,7 @@ pub(crate) fn close_stack(number: i32) -> Result<()> {
         }
         registry.stacks.remove(&number)
     };
-    // What the end of it takes, it takes without the lock.
+    // The stack may end here, which takes time: the lock is not held.
     stack.map(drop).ok_or(Errno(EBADF))
 }
 
@@ -130,10 +130,10 @@ pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
     })?;
     let number = descriptor.number();
     let entry = Arc::new(Entry::new(Arc::clone(stack), key, descriptor));
-    let lost = write().get_or_insert_default().entries.insert(number, entry);
+    let replaced = write().get_or_insert_default().entries.insert(number, entry);
     // The kernel would not give a number twice: the program has closed it behind our back.
-    if let Some(lost) = lost {
-        lost.descriptor.forget_number();
+    if let Some(replaced) = replaced {
+        replaced.descriptor.forget_number();
     }
     Ok(number)
 }

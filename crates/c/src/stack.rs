@@ -48,22 +48,25 @@ pub(crate) struct StackSettings<'a> {
 impl OpenStack {
     /// Opens the device and starts a stack on it.
     pub(crate) fn open(settings: StackSettings<'_>) -> Result<Arc<OpenStack>> {
-        let refuse = |why: String| {
-            set_message(why);
+        let invalid = |message: String| {
+            set_message(message);
             Errno(EINVAL)
         };
-        let profile = compose(settings.tcp).map_err(|error| refuse(format!("tcp: {error}")))?;
-        profile.carries_a_stream().map_err(|error| refuse(format!("tcp: {error}")))?;
+        let profile = compose(settings.tcp).map_err(|error| invalid(format!("tcp: {error}")))?;
+        profile.carries_a_stream().map_err(|error| invalid(format!("tcp: {error}")))?;
         // Calls that wait want the stack's one lock; several cores are for several stacks.
         let mut builder = Stack::builder().profile(profile).shards(1);
-        for word in settings.addresses.split([',', ' ']).filter(|word| !word.is_empty()) {
-            let prefix = parse_prefix(word)
-                .ok_or_else(|| refuse(format!("`{word}` is no address, such as 192.0.2.1/24")))?;
+        for prefix_text in
+            settings.addresses.split([',', ' ']).filter(|prefix_text| !prefix_text.is_empty())
+        {
+            let prefix = parse_prefix(prefix_text).ok_or_else(|| {
+                invalid(format!("`{prefix_text}` is no address, such as 192.0.2.1/24"))
+            })?;
             builder = builder.address(prefix.address(), prefix.prefix_len());
         }
         let stack = signals::with_signals_blocked(|| builder.device(settings.device))
             .map_err(|error| errno_with_message(&error))?;
-        let status = place::is_asked_for().then(|| show(&stack)).flatten();
+        let status = place::is_asked_for().then(|| open_status_socket(&stack)).flatten();
         let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
         let watch = Watch::new().map_err(|error| errno_with_message(&error))?;
         let tables = SocketTables {
@@ -114,7 +117,7 @@ impl SocketTables {
 }
 
 /// Shows the connections to this user. That it cannot is no reason not to start.
-fn show(stack: &Stack) -> Option<StatusSocket> {
+fn open_status_socket(stack: &Stack) -> Option<StatusSocket> {
     let opened = signals::with_signals_blocked(|| StatusSocket::open(stack));
     opened
         .map_err(|error| {
@@ -123,11 +126,11 @@ fn show(stack: &Stack) -> Option<StatusSocket> {
         .ok()
 }
 
-fn parse_prefix(word: &str) -> Option<IpPrefix> {
-    let (address, length) = match word.split_once('/') {
+fn parse_prefix(text: &str) -> Option<IpPrefix> {
+    let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address.parse().ok()?, length.parse().ok()?),
         None => {
-            let address: IpAddr = word.parse().ok()?;
+            let address: IpAddr = text.parse().ok()?;
             (address, if address.is_ipv4() { 32 } else { 128 })
         }
     };

@@ -171,21 +171,21 @@ impl OpenStack {
         self.raw.with(|host, now| {
             let mut watch = self.tables.watch();
             let mut found = Vec::new();
-            let mut turn = std::mem::take(&mut watch.candidates).into_iter();
-            let mut later = BTreeSet::new();
+            let mut candidates = std::mem::take(&mut watch.candidates).into_iter();
+            let mut still_candidates = BTreeSet::new();
             while found.len() < room
-                && let Some(key) = turn.next()
+                && let Some(key) = candidates.next()
             {
                 let Some(&(fd, events)) = watch.interest.get(&key) else { continue };
                 let ready = self.tables.readiness(host, now, key);
                 let ready = ready & reported_events(events);
                 if ready != 0 {
                     found.push((fd, ready));
-                    later.insert(key);
+                    still_candidates.insert(key);
                 }
             }
-            later.extend(turn);
-            watch.candidates = later;
+            still_candidates.extend(candidates);
+            watch.candidates = still_candidates;
             if watch.candidates.is_empty() {
                 watch.signalled = false;
                 watch.event_fd.reset();

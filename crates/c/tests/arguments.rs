@@ -63,14 +63,14 @@ fn errno() -> c_int {
 }
 
 /// The numbers of one thread's sockets, and what may be closed.
-struct Play {
+struct RandomCalls {
     random: Random,
     sockets: Vec<c_int>,
     stacks: [c_int; 2],
-    closes: bool,
+    may_close: bool,
 }
 
-impl Play {
+impl RandomCalls {
     fn fd(&mut self) -> c_int {
         if self.sockets.is_empty() || self.random.below(12) == 0 {
             // No descriptor at all: others would be the test's own.
@@ -82,17 +82,16 @@ impl Play {
     /// One call. Returns what it returned.
     fn call(&mut self) -> i64 {
         let fd = self.fd();
-        let mut place = address(&mut self.random);
+        let mut addr = address(&mut self.random);
         let mut buffer = vec![0; 5000];
         let (memory, len) = self.random.memory(&mut buffer);
         let random = &mut self.random;
         let flags = [0, 1, 2, 0x40, 0x41, 0x102, 0x20, 0x4000, 0x8000, 0x2000_0000];
         let flags = flags[random.below(10)] | libc::MSG_DONTWAIT;
-        let null_place = random.below(8) == 0;
-        let mut place_len = [0, 3, 16, 28, 32][random.below(5)];
-        let place =
-            if null_place { null_mut() } else { place.as_mut_ptr().cast::<libc::sockaddr>() };
-        let place_len_at = if random.below(8) == 0 { null_mut() } else { &raw mut place_len };
+        let null_addr = random.below(8) == 0;
+        let mut addr_len = [0, 3, 16, 28, 32][random.below(5)];
+        let addr = if null_addr { null_mut() } else { addr.as_mut_ptr().cast::<libc::sockaddr>() };
+        let addr_len_ptr = if random.below(8) == 0 { null_mut() } else { &raw mut addr_len };
         let pieces = [
             libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: random.below(100) },
             libc::iovec {
@@ -125,20 +124,20 @@ impl Play {
                 2 => transom_socket_on(random.int(), random.int(), random.int(), random.int())
                     .min(0)
                     .into(),
-                3 => transom_bind(fd, place, place_len).into(),
+                3 => transom_bind(fd, addr, addr_len).into(),
                 4 => transom_listen(fd, random.int()).into(),
-                5 | 6 => transom_connect(fd, place, place_len).into(),
+                5 | 6 => transom_connect(fd, addr, addr_len).into(),
                 7 => {
-                    let fd = transom_accept4(fd, place, place_len_at, libc::SOCK_NONBLOCK);
+                    let fd = transom_accept4(fd, addr, addr_len_ptr, libc::SOCK_NONBLOCK);
                     if fd >= 0 {
                         self.sockets.push(fd);
                     }
                     fd.into()
                 }
                 8 => transom_send(fd, memory, len, flags) as i64,
-                9 => transom_sendto(fd, memory, len, flags, place, place_len) as i64,
+                9 => transom_sendto(fd, memory, len, flags, addr, addr_len) as i64,
                 10 => transom_recv(fd, memory, len, flags) as i64,
-                11 => transom_recvfrom(fd, memory, len, flags, place, place_len_at) as i64,
+                11 => transom_recvfrom(fd, memory, len, flags, addr, addr_len_ptr) as i64,
                 12 => transom_read(fd, memory, len) as i64,
                 13 => transom_write(fd, memory, len) as i64,
                 14 => transom_readv(fd, pieces.as_ptr(), count) as i64,
@@ -159,8 +158,8 @@ impl Play {
                     transom_getsockopt(fd, level, random.int() % 64, memory, room).into()
                 }
                 20 => match random.below(3) {
-                    0 => transom_getsockname(fd, place, place_len_at).into(),
-                    1 => transom_getpeername(fd, place, place_len_at).into(),
+                    0 => transom_getsockname(fd, addr, addr_len_ptr).into(),
+                    1 => transom_getpeername(fd, addr, addr_len_ptr).into(),
                     _ => transom_shutdown(fd, random.below(5) as c_int - 1).into(),
                 },
                 21 => match random.below(3) {
@@ -176,11 +175,15 @@ impl Play {
                     }
                 },
                 22 => {
-                    let mut asked: Vec<_> = (0..random.below(4))
+                    let mut pollfds: Vec<_> = (0..random.below(4))
                         .map(|_| libc::pollfd { fd, events: random.next() as i16, revents: 0 })
                         .collect();
-                    transom_poll(asked.as_mut_ptr(), asked.len() as u64, random.below(2) as c_int)
-                        .into()
+                    transom_poll(
+                        pollfds.as_mut_ptr(),
+                        pollfds.len() as u64,
+                        random.below(2) as c_int,
+                    )
+                    .into()
                 }
                 23 => match random.below(4) {
                     0 => transom_watch(fd, random.next() as i16).into(),
@@ -192,7 +195,7 @@ impl Play {
                         transom_ready(self.stacks[random.below(2)], ready.as_mut_ptr(), room).into()
                     }
                 },
-                24 if self.closes && (0..900_000_000).contains(&fd) => {
+                24 if self.may_close && (0..900_000_000).contains(&fd) => {
                     self.sockets.retain(|&other| other != fd);
                     transom_close(fd).into()
                 }
@@ -229,9 +232,9 @@ fn any_arguments_give_an_error_or_a_result() {
             stack
         };
         let stacks = [open("192.0.2.1/24"), open("192.0.2.2/24")];
-        let play = |seed: u64, sockets: Vec<c_int>, closes: bool| {
+        let play = |seed: u64, sockets: Vec<c_int>, may_close: bool| {
             let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let mut play = Play { random, sockets, stacks, closes };
+            let mut play = RandomCalls { random, sockets, stacks, may_close };
             play.run(seed);
             play.sockets
         };

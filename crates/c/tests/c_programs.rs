@@ -70,7 +70,7 @@ fn a_server_of_a_client_on_the_kernel() {
 }
 
 #[test]
-fn what_was_written_arrives_after_exit() {
+fn data_written_before_an_exit_arrives() {
     let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
     let program = Program::build(&compiler, &c_source("leave.c"), Link::Static);
     let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7008")).unwrap().unwrap();
@@ -120,7 +120,7 @@ os.environ['TRANSOM_DEVICE'] = f'fd:{tun}'
 os.execv(sys.argv[1], sys.argv[1:])";
 
 #[test]
-fn a_client_with_a_descriptor_that_was_handed_on() {
+fn a_client_on_an_inherited_descriptor() {
     let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
     let program = Program::build(&compiler, &c_source("echo.c"), Link::Static);
     let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7010")).unwrap().unwrap();
@@ -147,20 +147,20 @@ fn a_client_with_a_descriptor_that_was_handed_on() {
 /// A station of its own on an Ethernet, with units of TCP by their words.
 #[test]
 fn a_client_on_an_ethernet() {
-    on_an_ethernet("packet:left0");
+    echo_on_an_ethernet("packet:left0");
 }
 
 /// The same, with frames that pass by the kernel.
 #[test]
 fn a_client_on_an_ethernet_by_xdp() {
     if cfg!(feature = "xdp") {
-        on_an_ethernet("xdp:left0");
+        echo_on_an_ethernet("xdp:left0");
     } else {
         eprintln!("SKIPPED: this build has no xdp");
     }
 }
 
-fn on_an_ethernet(device: &str) {
+fn echo_on_an_ethernet(device: &str) {
     let (Some(compiler), Some(here)) = (compiler(), namespace()) else { return };
     let there = namespace().expect("a second one");
     if let Err(error) = here.add_veth("left0", &there, "right0") {
@@ -185,7 +185,7 @@ fn on_an_ethernet(device: &str) {
 }
 
 /// One of the tests in `behaviour.c`.
-fn behaves(name: &str) {
+fn run_behaviour(name: &str) {
     /// It is built once for all of them.
     static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
     let program = PROGRAM
@@ -199,7 +199,7 @@ macro_rules! behaviours {
         mod behaviour {
             $(#[test]
             fn $name() {
-                super::behaves(stringify!($name));
+                super::run_behaviour(stringify!($name));
             })*
         }
     };
@@ -219,7 +219,7 @@ behaviours!(
 );
 
 #[test]
-fn the_program_in_the_documents() {
+fn the_program_in_the_documentation_works() {
     let Some(compiler) = compiler() else { return };
     let page = root().join("../../docs/c.md");
     let text = std::fs::read_to_string(page).expect("docs/c.md");

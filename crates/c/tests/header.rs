@@ -16,7 +16,7 @@ fn generate(root: &Path) -> String {
     let mut header = Vec::new();
     builder.generate().expect("the sources parse").write(&mut header);
     let header = String::from_utf8(header).expect("the header is text");
-    // What rustdoc wants is a sentence in C.
+    // A heading of rustdoc becomes a sentence in C.
     header
         .replace("// # Safety\n", "// What the pointers must be:\n")
         .replace("[`", "")
@@ -24,7 +24,7 @@ fn generate(root: &Path) -> String {
 }
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("include/transom/transom.h");
     let fresh = generate(root);

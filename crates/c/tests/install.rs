@@ -11,7 +11,7 @@ fn output(command: &mut Command) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("text"))
 }
 
-/// What pkg-config says of a library below `prefix`.
+/// The flags that pkg-config gives for the library below `prefix`.
 fn flags(prefix: &Path, arguments: &[&str]) -> Vec<String> {
     let mut command = Command::new("pkg-config");
     command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args(arguments).arg("transom");
@@ -20,7 +20,7 @@ fn flags(prefix: &Path, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn installed_and_found_by_pkg_config() {
+fn pkg_config_finds_the_installed_library() {
     let Some(compiler) = compiler() else { return };
     for tool in ["make", "pkg-config"] {
         if Command::new(tool).arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -87,7 +87,7 @@ fn the_manual_page_is_well_formed() {
 }
 
 #[test]
-fn the_headers_in_cpp() {
+fn the_headers_compile_as_cpp() {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     for header in ["transom.h", "tcpu.h", "compat.h"] {
         let mut command = Command::new(&compiler);

@@ -27,7 +27,7 @@ impl Drop for Running {
 }
 
 /// Runs a command for two minutes at most.
-fn bounded(command: &mut Command) -> Option<Output> {
+fn run_with_timeout(command: &mut Command) -> Option<Output> {
     let program = command.get_program().to_owned();
     let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
     let mut timeout = Command::new("timeout");
@@ -85,7 +85,7 @@ fn source(package: &str) -> Option<PathBuf> {
             command.arg("-o").arg(format!("{option}={}", base.join(place).display()));
         }
         command.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Sandbox::User="]);
-        bounded(command.args(arguments).current_dir(base.join("files")))
+        run_with_timeout(command.args(arguments).current_dir(base.join("files")))
             .is_some_and(|output| output.status.success())
     };
     let has_lists = std::fs::read_dir(base.join("lists")).is_ok_and(|files| {
@@ -108,7 +108,7 @@ fn source(package: &str) -> Option<PathBuf> {
     std::fs::create_dir_all(&fresh).unwrap();
     let mut tar = Command::new("tar");
     tar.arg("xf").arg(archive.path()).arg("--strip-components=1").arg("-C").arg(&fresh);
-    if !bounded(&mut tar).is_some_and(|output| output.status.success()) {
+    if !run_with_timeout(&mut tar).is_some_and(|output| output.status.success()) {
         return skipped("tar failed");
     }
     std::fs::rename(&fresh, &unpacked).unwrap();
@@ -128,7 +128,7 @@ fn build(compiler: &str, source: &Path, files: &[&str], options: &[&str]) -> Bui
     compile.args(["-w", "-O1", "-include", "transom/compat.h", "-I"]).arg(root().join("include"));
     compile.args(options).args(files).arg("-o").arg(&path);
     compile.arg(libraries().join("libtransom.a")).args(SYSTEM_LIBRARIES).arg("-lresolv");
-    let compiled = bounded(compile.current_dir(source)).expect("the compiler runs");
+    let compiled = run_with_timeout(compile.current_dir(source)).expect("the compiler runs");
     let said = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{} does not compile:\n{said}", source.display());
     Built { path, _directory: directory }
@@ -235,7 +235,7 @@ fn netcat_as_a_server() {
 fn rinetd_with_many_connections() {
     let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
     let Some(source) = source("rinetd") else { return };
-    // What its configure script finds out on Linux.
+    // The results of its configure script on Linux.
     let options = [
         r#"-DPACKAGE_STRING="rinetd""#,
         r#"-DPACKAGE_BUGREPORT="nobody""#,

@@ -11,10 +11,10 @@ use transom_live::{Collector, Row, Sources};
 fn connected(
     program: &Program,
     runtime: &Path,
-    asked: &str,
+    status: &str,
 ) -> (Child, BufReader<ChildStdout>, String) {
     let mut command = program.command();
-    command.env("XDG_RUNTIME_DIR", runtime).env("TRANSOM_STATUS", asked);
+    command.env("XDG_RUNTIME_DIR", runtime).env("TRANSOM_STATUS", status);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -23,7 +23,7 @@ fn connected(
     (child, output, line)
 }
 
-fn look(runtime: &Path) -> Vec<Row> {
+fn collect_rows(runtime: &Path) -> Vec<Row> {
     let snapshot = Collector::in_directory(Sources::Transom, &runtime.join("transom")).look();
     assert_eq!(snapshot.troubles, Vec::<String>::new());
     snapshot.rows
@@ -35,13 +35,13 @@ fn end(mut child: Child) {
 }
 
 #[test]
-fn the_connections_of_all_stacks_are_shown_where_the_environment_asks_for_it() {
+fn the_connections_of_all_stacks_are_shown_if_the_environment_asks_for_it() {
     let Some(compiler) = compiler() else { return };
     let program = Program::build(&compiler, &c_source("status.c"), Link::Shared);
     let runtime = tempfile::tempdir().unwrap();
     let (child, _output, line) = connected(&program, runtime.path(), "1");
     assert_eq!(line, "connected \n");
-    let rows = look(runtime.path());
+    let rows = collect_rows(runtime.path());
     let mut ends: Vec<String> = rows.iter().map(|row| row.local.ip().to_string()).collect();
     ends.sort();
     // A child of fork has ended meanwhile, and one of the stacks is open for its socket alone.
@@ -57,12 +57,12 @@ fn the_connections_of_all_stacks_are_shown_where_the_environment_asks_for_it() {
     let left = std::fs::read_dir(runtime.path().join("transom")).unwrap().count();
     assert_eq!(left, 0, "the sockets go with the program");
     let (child, ..) = connected(&program, runtime.path(), "0");
-    assert_eq!(look(runtime.path()).len(), 0);
+    assert_eq!(collect_rows(runtime.path()).len(), 0);
     end(child);
 }
 
 #[test]
-fn a_directory_that_others_reach_is_said_and_does_no_harm() {
+fn a_directory_that_others_can_write_is_reported_and_does_no_harm() {
     let Some(compiler) = compiler() else { return };
     let program = Program::build(&compiler, &c_source("status.c"), Link::Static);
     let runtime = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use libc::c_int;
 use transom_stack::mapped::mapped;
 
 /// The longest address that is looked at.
-pub(crate) const LONGEST: usize = 28;
+pub(crate) const MAX_LEN: usize = 28;
 const V4_LEN: usize = 16;
 
 /// Reads an address for a socket of IPv6 or of IPv4. The error is the number that Linux gives.
@@ -15,7 +15,7 @@ pub(crate) fn read(bytes: &[u8], v6: bool) -> Result<SocketAddr, c_int> {
     let family = family.ok_or(libc::EINVAL)?;
     match (family, v6) {
         (libc::AF_INET6, true) => {
-            let bytes: &[u8; LONGEST] = bytes.first_chunk().ok_or(libc::EINVAL)?;
+            let bytes: &[u8; MAX_LEN] = bytes.first_chunk().ok_or(libc::EINVAL)?;
             let [_, _, p0, p1, _, _, _, _, address @ .., s0, s1, s2, s3] = bytes;
             let address = Ipv6Addr::from(*address);
             let scope = u32::from_ne_bytes([*s0, *s1, *s2, *s3]);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn malformed_addresses_are_refused() {
         let v4 = write("192.0.2.7:80".parse().unwrap(), false);
         let v6 = write("[::1]:80".parse().unwrap(), true);
         for len in 0..v4.len() {
@@ -82,6 +82,6 @@ mod tests {
         }
         assert_eq!(read(&v6, false), Err(libc::EAFNOSUPPORT));
         assert_eq!(read(&v4, true), Err(libc::EINVAL));
-        assert_eq!(read(&[0xff; LONGEST], true), Err(libc::EAFNOSUPPORT));
+        assert_eq!(read(&[0xff; MAX_LEN], true), Err(libc::EAFNOSUPPORT));
     }
 }

@@ -69,8 +69,8 @@ impl Supervisor {
             Err(Refusal::NotOurs) => Answer::Continue,
             Err(Refusal::Later) => return Ok(()),
         };
-        let told = self.calls.answer(call.id, answer)?;
-        if !told && call.kind == Kind::Connect && answer == Answer::Value(0) {
+        let delivered = self.calls.answer(call.id, answer)?;
+        if !delivered && call.kind == Kind::Connect && answer == Answer::Value(0) {
             // It will be asked again.
             if let Some(socket) = self.socket_of(&call) {
                 socket.connect_unreported = true;
@@ -130,7 +130,7 @@ impl Supervisor {
         if len > size_of::<libc::sockaddr_storage>() {
             return fail(libc::EINVAL);
         }
-        let len = len.min(address::LONGEST);
+        let len = len.min(address::MAX_LEN);
         let bytes = program::read(call.thread, call.word(1), len);
         if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);

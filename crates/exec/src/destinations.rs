@@ -36,27 +36,31 @@ impl FromStr for Network {
 
     /// Reads `192.0.2.1`, `192.0.2.0/24`, `192.0.2.1:443`, `2001:db8::/32` or `[2001:db8::1]:443`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no address, ADDRESS/LENGTH or ADDRESS:PORT");
+        let invalid = || format!("`{text}` is no address, ADDRESS/LENGTH or ADDRESS:PORT");
         if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
             let address = socket.ip().to_canonical();
-            return Ok(Network { address, length: full(address), port: Some(socket.port()) });
+            return Ok(Network {
+                address,
+                length: full_length(address),
+                port: Some(socket.port()),
+            });
         }
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
         let length = match length {
             Some(length) => {
-                length.parse().ok().filter(|&l| l <= full(address)).ok_or_else(wrong)?
+                length.parse().ok().filter(|&l| l <= full_length(address)).ok_or_else(invalid)?
             }
-            None => full(address),
+            None => full_length(address),
         };
         Ok(Network { address, length, port: None })
     }
 }
 
-fn full(address: IpAddr) -> u8 {
+fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_the_kernels() {
+    fn loopback_addresses_are_reached_by_the_kernel() {
         for address in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             assert!(!by_transom(&[], &[], address, 80), "{address}");
             assert!(!by_transom(&[address], &[], address, 80), "{address}");
@@ -100,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_and_not() {
+    fn the_lists_only_and_not_choose_the_destinations() {
         let only = ["192.0.2.0/24", "2001:db8::/32"];
         assert!(by_transom(&only, &[], "192.0.2.9", 1));
         assert!(by_transom(&only, &[], "::ffff:192.0.2.9", 1));
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_destination_is_refused() {
+    fn malformed_destinations_are_refused() {
         for text in
             ["", "example", "192.0.2.1/33", "2001:db8::/129", "192.0.2.1/", "192.0.2.1:99999"]
         {

@@ -62,10 +62,10 @@ fn poll_until_event(fds: &mut [PollFd<'_>]) -> io::Result<()> {
 fn fail_call(notifier: &Notifier, call: &Call, calls: &mut HashMap<Pid, u32>) -> io::Result<()> {
     let process = process_of(call.thread).ok().and_then(|number| i32::try_from(number).ok());
     if let Some(pid) = process.and_then(Pid::from_raw) {
-        let made = calls.entry(pid).or_default();
-        *made += 1;
+        let call_count = calls.entry(pid).or_default();
+        *call_count += 1;
         let process =
-            pidfd_open(pid, PidfdFlags::empty()).ok().filter(|_| *made > MAX_CALLS_AFTER_END);
+            pidfd_open(pid, PidfdFlags::empty()).ok().filter(|_| *call_count > MAX_CALLS_AFTER_END);
         // The number was the program's if its call still waits.
         if let Some(process) = process.filter(|_| notifier.is_valid(call.id)) {
             let _ = pidfd_send_signal(process, Signal::KILL);

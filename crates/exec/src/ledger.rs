@@ -39,8 +39,8 @@ impl Ledger {
         Ledger { file }
     }
 
-    fn write(&self, place: u64, word: u64) -> io::Result<()> {
-        pwrite(&self.file, &word.to_ne_bytes(), place * ENTRY_LEN as u64)?;
+    fn write(&self, slot: u64, word: u64) -> io::Result<()> {
+        pwrite(&self.file, &word.to_ne_bytes(), slot * ENTRY_LEN as u64)?;
         Ok(())
     }
 
@@ -90,15 +90,15 @@ pub(crate) fn is_time_to_purge(len: usize) -> bool {
 pub(crate) struct RecordedCalls {
     pub(crate) notifier: Notifier,
     ledger: Ledger,
-    /// Where each call that waits is noted.
-    places: HashMap<u64, u64>,
-    /// Places that were used and are free.
-    free: Vec<u64>,
+    /// The slot in the file of each call that waits.
+    slots: HashMap<u64, u64>,
+    /// Slots that were used and are free.
+    free_slots: Vec<u64>,
 }
 
 impl RecordedCalls {
     pub(crate) fn new(notifier: Notifier, ledger: Ledger) -> RecordedCalls {
-        RecordedCalls { notifier, ledger, places: HashMap::new(), free: Vec::new() }
+        RecordedCalls { notifier, ledger, slots: HashMap::new(), free_slots: Vec::new() }
     }
 
     /// Takes the next call. See [`Notifier::receive`]. It has to be answered, or kept, before the next one is taken.
@@ -112,17 +112,17 @@ impl RecordedCalls {
 
     /// Records a call that will be answered later.
     pub(crate) fn record_pending(&mut self, id: u64) -> io::Result<()> {
-        let place = self.free.pop().unwrap_or(self.places.len() as u64 + 1);
-        self.places.insert(id, place);
-        self.ledger.write(place, id)
+        let slot = self.free_slots.pop().unwrap_or(self.slots.len() as u64 + 1);
+        self.slots.insert(id, slot);
+        self.ledger.write(slot, id)
     }
 
     /// Erases a call that was answered or is gone.
     fn erase(&mut self, id: u64) {
-        let Some(place) = self.places.remove(&id) else { return };
+        let Some(slot) = self.slots.remove(&id) else { return };
         // If its number stays there, it names nothing.
-        let _ = self.ledger.write(place, 0);
-        self.free.push(place);
+        let _ = self.ledger.write(slot, 0);
+        self.free_slots.push(slot);
     }
 
     /// See [`Notifier::is_valid`].
@@ -136,9 +136,9 @@ impl RecordedCalls {
 
     /// See [`Notifier::answer`].
     pub(crate) fn answer(&mut self, id: u64, answer: Answer) -> io::Result<bool> {
-        let told = self.notifier.answer(id, answer);
+        let result = self.notifier.answer(id, answer);
         self.erase(id);
-        told
+        result
     }
 
     /// See [`Notifier::answer_with_descriptor`].
@@ -148,9 +148,9 @@ impl RecordedCalls {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> io::Result<bool> {
-        let told = self.notifier.answer_with_descriptor(id, descriptor, close_on_exec)?;
+        let delivered = self.notifier.answer_with_descriptor(id, descriptor, close_on_exec)?;
         self.erase(id);
-        Ok(told)
+        Ok(delivered)
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         intercept::spawn(&mut command).unwrap()
     }
 
-    fn ends(mut child: Child) -> bool {
+    fn ends_in_time(mut child: Child) -> bool {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(60) {
             if child.try_wait().unwrap().is_some() {
@@ -193,42 +193,42 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_received_is_answered_by_the_guard() {
-        for kept in [false, true] {
+    fn the_guard_answers_a_call_that_was_received() {
+        for recorded in [false, true] {
             let (child, notifier) = program();
             let ledger = Ledger::new().unwrap();
             let copied = Ledger::from_descriptor(ledger.file.try_clone().unwrap());
             let mut calls = RecordedCalls::new(copy(&notifier), copied);
             let call = calls.receive().unwrap().unwrap();
-            if kept {
+            if recorded {
                 calls.record_pending(call.id).unwrap();
                 // Others came since.
                 calls.ledger.write(0, call.id.wrapping_add(MAX_UNRECORDED)).unwrap();
             }
             drop(calls);
             guard(notifier, &ledger);
-            assert!(ends(child), "kept: {kept}");
+            assert!(ends_in_time(child), "recorded: {recorded}");
         }
     }
 
     /// The supervisor was killed between the two.
     #[test]
-    fn a_call_that_was_received_and_not_noted_is_answered_too() {
+    fn the_guard_answers_a_call_that_was_not_yet_recorded() {
         let (child, notifier) = program();
         let ledger = Ledger::new().unwrap();
         let call = notifier.receive().unwrap().unwrap();
         ledger.write(0, call.id.wrapping_sub(3)).unwrap();
         guard(notifier, &ledger);
-        assert!(ends(child));
+        assert!(ends_in_time(child));
         // The first call of all.
         let (child, notifier) = program();
         notifier.receive().unwrap().unwrap();
         guard(notifier, &Ledger::new().unwrap());
-        assert!(ends(child));
+        assert!(ends_in_time(child));
     }
 
     #[test]
-    fn places_are_used_again() {
+    fn free_slots_are_reused() {
         let (child, notifier) = program();
         let mut calls = RecordedCalls::new(notifier, Ledger::new().unwrap());
         for round in 0..3 {
@@ -240,6 +240,6 @@ mod tests {
             assert_eq!(calls.ledger.entries().unwrap(), [4711]);
         }
         drop(calls);
-        assert!(ends(child));
+        assert!(ends_in_time(child));
     }
 }

@@ -11,7 +11,7 @@ use crate::outer::{OuterConnection, kernel_socket};
 
 /// A call that waits for a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingAccept {
     pub(crate) id: u64,
     pub(crate) thread: u32,
     /// Where the peer's address goes, and its length.
@@ -27,7 +27,7 @@ pub(crate) struct Listening {
     pub(crate) sources: Vec<Source>,
     /// Connections that wait. For each of them a token lies in the pair.
     pub(crate) queue: VecDeque<OuterConnection>,
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<PendingAccept>,
     pub(crate) backlog: usize,
 }
 

@@ -82,10 +82,10 @@ const INTEGER_OPTIONS: &[(Key, c_int)] = &[
 
 impl Settings {
     fn number(&self, level: c_int, name: c_int) -> c_int {
-        let first = || {
+        let default_value = || {
             INTEGER_OPTIONS.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value)
         };
-        self.numbers.get(&(level, name)).copied().or_else(first).unwrap_or(0)
+        self.numbers.get(&(level, name)).copied().or_else(default_value).unwrap_or(0)
     }
 
     fn tcp(&self, name: c_int) -> c_int {
@@ -172,8 +172,8 @@ impl Settings {
                 stream.set_keepalive(self.keep_alive())
             }
             (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => {
-                let span = Duration::from_millis(u64::try_from(value).unwrap_or(0));
-                stream.set_user_timeout((!span.is_zero()).then_some(span))
+                let timeout = Duration::from_millis(u64::try_from(value).unwrap_or(0));
+                stream.set_user_timeout((!timeout.is_zero()).then_some(timeout))
             }
             (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT) => {
                 stream.set_notsent_lowat(u32::try_from(value).unwrap_or(u32::MAX))
@@ -281,7 +281,9 @@ impl Socket {
     /// The socket of the kernel's that stands behind this one, if there is exactly one.
     fn kernel(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Bound(Bound { hold: AddressHolder::Kernel(socket), .. }) => Some(socket.as_fd()),
+            State::Bound(Bound { holder: AddressHolder::Kernel(socket), .. }) => {
+                Some(socket.as_fd())
+            }
             State::Connecting(Connecting { outer: OuterConnection::Kernel(stream), .. })
             | State::Connected(Pump { outer: OuterConnection::Kernel(stream), .. }) => {
                 Some(stream.as_fd())
@@ -317,8 +319,8 @@ impl Socket {
     fn get_from_kernel(&self, level: c_int, name: c_int) -> Option<Result<Vec<u8>, Refusal>> {
         let kernel = self.kernel().filter(|_| is_plain_option(level, name))?;
         let mut value = vec![0; MAX_KERNEL_VALUE_LEN];
-        let got = get_option(kernel, level, name, &mut value).map_err(Refusal::from);
-        Some(got.map(|n| {
+        let result = get_option(kernel, level, name, &mut value).map_err(Refusal::from);
+        Some(result.map(|n| {
             value.truncate(n);
             value
         }))

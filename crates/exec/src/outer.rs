@@ -96,18 +96,18 @@ pub(crate) fn kernel_socket(v6: bool) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Receives at most `room` bytes behind what `end` holds.
-fn receive(ours: &OwnedFd, end: &mut Vec<u8>, room: usize) -> Result<usize, Errno> {
+/// Receives at most `room` bytes behind what `buffer` holds.
+fn receive(ours: &OwnedFd, buffer: &mut Vec<u8>, room: usize) -> Result<usize, Errno> {
     let flags = RecvFlags::DONTWAIT;
-    let len = end.len();
+    let len = buffer.len();
     loop {
-        let result = if end.capacity() - len <= room {
-            recv(ours, spare_capacity(end), flags).map(|(n, _)| n)
+        let result = if buffer.capacity() - len <= room {
+            recv(ours, spare_capacity(buffer), flags).map(|(n, _)| n)
         } else {
-            end.resize(len + room, 0);
-            let fresh = end.get_mut(len..).unwrap_or_default();
-            let result = recv(ours, fresh, flags).map(|(n, _)| n);
-            end.truncate(len + result.unwrap_or(0));
+            buffer.resize(len + room, 0);
+            let tail = buffer.get_mut(len..).unwrap_or_default();
+            let result = recv(ours, tail, flags).map(|(n, _)| n);
+            buffer.truncate(len + result.unwrap_or(0));
             result
         };
         if result != Err(Errno::INTR) {
@@ -219,8 +219,8 @@ impl OuterConnection {
     pub(crate) fn move_from_pair(&self, ours: &OwnedFd) -> MoveOutcome {
         let OuterConnection::Transom(stream) = self else { return MoveOutcome::Unsupported };
         let mut moved = MoveOutcome::NoRoom;
-        let receive = |end: &mut Vec<u8>, room: usize| {
-            moved = match receive(ours, end, room) {
+        let receive = |buffer: &mut Vec<u8>, room: usize| {
+            moved = match receive(ours, buffer, room) {
                 Ok(0) => MoveOutcome::End,
                 Ok(n) => MoveOutcome::Bytes(n),
                 Err(Errno::AGAIN) => MoveOutcome::NoData,

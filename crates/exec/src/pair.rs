@@ -34,14 +34,14 @@ pub(crate) fn is_non_blocking(socket: impl AsFd) -> bool {
 
 /// Whether the program has closed its end, or both directions have ended.
 pub(crate) fn is_closed(ours: &OwnedFd) -> bool {
-    let mut wanted = [PollFd::new(ours, PollFlags::empty())];
+    let mut fds = [PollFd::new(ours, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let asked = poll(&mut wanted, Some(&now));
-    asked.is_ok_and(|_| wanted[0].revents().contains(PollFlags::HUP))
+    let polled = poll(&mut fds, Some(&now));
+    polled.is_ok_and(|_| fds[0].revents().contains(PollFlags::HUP))
 }
 
 /// Whether the program still reads from its end.
-pub(crate) fn takes_bytes(ours: &OwnedFd) -> bool {
+pub(crate) fn program_still_reads(ours: &OwnedFd) -> bool {
     send(ours, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) != Err(Errno::PIPE)
 }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_closed_with_something_unread_is_a_reset() {
+    fn closing_an_end_with_unread_data_resets_the_other() {
         let (ours, theirs) = new(100_000).unwrap();
         assert!(put_token(&theirs));
         drop(ours);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_for_one() {
+    fn each_token_is_taken_once() {
         let (ours, theirs) = new(100_000).unwrap();
         assert!(!take_token(&theirs));
         assert!(put_token(&ours) && put_token(&ours));

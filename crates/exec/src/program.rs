@@ -62,7 +62,7 @@ fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
 
 /// A copy of a thread's descriptor, if it is the socket with this inode: the number may mean something else by now.
 ///
-/// What else it is may be a file of a file system in user space, which the program may serve itself. So nothing is asked of that file, and another thread closes
+/// The number may mean a file of a file system in user space, which the program may serve itself. So nothing is asked of that file, and another thread closes
 /// it: to close it may wait for ever.
 pub(crate) fn socket_of(thread: u32, descriptor: i32, inode: u64) -> io::Result<Option<OwnedFd>> {
     let copy = descriptor_of(thread, descriptor)?;
@@ -123,15 +123,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_means_something_else_gives_no_socket() {
-        let me = std::process::id();
+    fn a_descriptor_of_another_file_gives_no_socket() {
+        let own_process = std::process::id();
         let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = fs::File::open("/dev/null").unwrap();
         let wanted = inode(&one).unwrap();
-        let copy = |number| socket_of(me, number, wanted).unwrap();
+        let copy = |number| socket_of(own_process, number, wanted).unwrap();
         assert_eq!(inode(copy(one.as_raw_fd()).unwrap()).unwrap(), wanted);
         assert!(copy(other.as_raw_fd()).is_none());
         assert!(copy(file.as_raw_fd()).is_none());
-        socket_of(me, -1, wanted).unwrap_err();
+        socket_of(own_process, -1, wanted).unwrap_err();
     }
 }

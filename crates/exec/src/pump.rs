@@ -20,31 +20,31 @@ const MAX_BYTES_PER_TURN: usize = 512 * 1024;
 /// After a read of this size, data goes from the pair into the send buffer without a copy. For smaller reads that would take too much memory.
 const MIN_UNCOPIED: usize = 16 * 1024;
 /// The most pieces in one `sendmsg`.
-const MOST_PIECES: usize = 64;
+const MAX_PIECES: usize = 64;
 /// The size of the memory that bytes pass through.
-pub(crate) const SCRATCH: usize = 256 * 1024;
+pub(crate) const SCRATCH_LEN: usize = 256 * 1024;
 
 /// Bytes that were read from one side, and that the other side has not taken yet.
 #[derive(Debug, Default)]
 struct UnsentBytes {
     bytes: Vec<u8>,
-    given: usize,
+    sent: usize,
 }
 
 impl UnsentBytes {
     fn unsent(&self) -> &[u8] {
-        self.bytes.get(self.given..).unwrap_or_default()
+        self.bytes.get(self.sent..).unwrap_or_default()
     }
 
     fn store(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
-        self.given = 0;
+        self.sent = 0;
     }
 
     fn mark_sent(&mut self, count: usize) {
-        self.given += count;
-        if self.given >= self.bytes.len() {
+        self.sent += count;
+        if self.sent >= self.bytes.len() {
             *self = UnsentBytes::default();
         }
     }
@@ -230,8 +230,8 @@ impl Pump {
                 if !self.ready.program_writable {
                     return Ok(false);
                 }
-                let given = self.send_to_program(ours, None);
-                carried += given;
+                let sent = self.send_to_program(ours, None);
+                carried += sent;
                 continue;
             }
             if !self.ready.outer_readable
@@ -263,17 +263,17 @@ impl Pump {
         Ok(!self.peer_end_relayed)
     }
 
-    /// Gives the program its pieces where they lie, and all at once, as each call wakes the program. Returns the number of bytes given.
+    /// Gives the program its pieces where they lie, and all at once, as each call wakes the program. Returns the number of bytes sent.
     fn send_pieces(&mut self, ours: &OwnedFd) -> usize {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         if self.program_stopped_reading {
             return self.pieces.drain(..).map(|piece| piece.len()).sum();
         }
         let slices: Vec<IoSlice<'_>> =
-            self.pieces.iter().take(MOST_PIECES).map(|piece| IoSlice::new(piece)).collect();
-        let all: usize = slices.iter().map(|slice| slice.len()).sum();
-        let given = match sendmsg(ours, &slices, &mut SendAncillaryBuffer::default(), flags) {
-            Ok(given) => given,
+            self.pieces.iter().take(MAX_PIECES).map(|piece| IoSlice::new(piece)).collect();
+        let total: usize = slices.iter().map(|slice| slice.len()).sum();
+        let sent = match sendmsg(ours, &slices, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(sent) => sent,
             Err(Errno::INTR) => return 0,
             Err(Errno::AGAIN) => 0,
             Err(error) => {
@@ -281,8 +281,8 @@ impl Pump {
                 return 0;
             }
         };
-        self.ready.program_writable = given == all;
-        let mut left = given;
+        self.ready.program_writable = sent == total;
+        let mut left = sent;
         while let Some(piece) = self.pieces.front_mut() {
             if piece.len() > left {
                 piece.advance(left);
@@ -291,7 +291,7 @@ impl Pump {
             left -= piece.len();
             self.pieces.pop_front();
         }
-        given
+        sent
     }
 
     /// The program's end takes no more.
@@ -300,12 +300,12 @@ impl Pump {
         self.program_reset |= error == Errno::CONNRESET;
     }
 
-    /// Gives the program `fresh` bytes, or those that waited for it. Returns the number of bytes given.
+    /// Gives the program `fresh` bytes, or those that waited for it. Returns the number of bytes sent.
     fn send_to_program(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
-        let all = fresh.unwrap_or(self.to_program.unsent()).len();
-        let given = loop {
+        let total = fresh.unwrap_or(self.to_program.unsent()).len();
+        let sent = loop {
             if self.program_stopped_reading {
-                break all;
+                break total;
             }
             let bytes = fresh.unwrap_or(self.to_program.unsent());
             match send(ours, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -315,15 +315,15 @@ impl Pump {
                 Err(error) => self.note_send_error(error),
             }
         };
-        self.ready.program_writable = given == all;
+        self.ready.program_writable = sent == total;
         match fresh {
-            Some(bytes) if given < all => {
-                self.to_program.store(bytes.get(given..).unwrap_or_default())
+            Some(bytes) if sent < total => {
+                self.to_program.store(bytes.get(sent..).unwrap_or_default())
             }
             Some(_) => {}
-            None => self.to_program.mark_sent(given),
+            None => self.to_program.mark_sent(sent),
         }
-        given
+        sent
     }
 }
 
@@ -345,7 +345,7 @@ mod tests {
 
     /// Turns until nothing changes.
     fn turns(pump: &mut Pump, ours: &OwnedFd) -> Turn {
-        let mut scratch = vec![0; SCRATCH];
+        let mut scratch = vec![0; SCRATCH_LEN];
         loop {
             pump.ready.program_readable = true;
             match pump.turn(ours, &mut scratch) {
@@ -358,12 +358,13 @@ mod tests {
     /// The kernel says only once that the program has left something unread: to whichever call is the first. If that was a write, reading finds an
     /// end like any other.
     #[test]
-    fn a_reset_that_a_write_heard_of_is_not_forgotten() {
-        for (heard, expected) in [(Errno::CONNRESET, Turn::Abandoned), (Errno::PIPE, Turn::Closed)]
+    fn a_reset_that_a_write_reported_is_remembered() {
+        for (write_error, expected) in
+            [(Errno::CONNRESET, Turn::Abandoned), (Errno::PIPE, Turn::Closed)]
         {
             let (mut pump, ours, theirs, mut peer) = pump();
             assert_eq!(send(&theirs, b"last words", SendFlags::empty()), Ok(10));
-            pump.note_send_error(heard);
+            pump.note_send_error(write_error);
             drop(theirs);
             assert_eq!(turns(&mut pump, &ours), expected);
             // Data written before is passed on all the same.
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_that_a_read_hears_of_abandons_the_connection() {
+    fn a_reset_that_a_read_reports_abandons_the_connection() {
         let (mut pump, ours, theirs, _peer) = pump();
         assert_eq!(send(&ours, b"unread", SendFlags::empty()), Ok(6));
         drop(theirs);

@@ -51,7 +51,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) local: SocketAddr,
-    pub(crate) hold: AddressHolder,
+    pub(crate) holder: AddressHolder,
 }
 
 /// The holder of an address.
@@ -113,7 +113,7 @@ impl Socket {
 
     /// Whether the program has shut down a listener for reading.
     pub(crate) fn is_listener_shut_down(&self) -> bool {
-        matches!(self.state, State::Listening(_)) && !pair::takes_bytes(&self.ours)
+        matches!(self.state, State::Listening(_)) && !pair::program_still_reads(&self.ours)
     }
 
     /// The outer connection, if there is one.

@@ -18,7 +18,7 @@ use crate::listening::Source;
 use crate::outer::{ConnectProgress, OuterConnection};
 use crate::pair;
 use crate::program;
-use crate::pump::{SCRATCH, Turn};
+use crate::pump::{SCRATCH_LEN, Turn};
 use crate::socket::{Connecting, Socket, State};
 
 /// How many pairs are kept ready for programs that ask for sockets. A new pair takes six system calls, and no program has to wait for them.
@@ -98,13 +98,13 @@ pub(crate) struct Supervisor {
     /// When the watcher is told next.
     next_sample_at: Instant,
     serial: u64,
-    changes: Vec<SocketReadiness>,
+    stack_events: Vec<SocketReadiness>,
     epoll: OwnedFd,
     /// Sockets whose turn ended before their work.
     runnable: Vec<u64>,
     scratch: Vec<u8>,
     /// Pairs that no program has yet.
-    spare: Vec<Pair>,
+    spare_pairs: Vec<Pair>,
 }
 
 /// A pair whose program's end is known by its inode, and whose other end is watched.
@@ -138,42 +138,42 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         driver,
         next_sample_at: Instant::now(),
         serial: 0,
-        changes: Vec::new(),
+        stack_events: Vec::new(),
         calls: RecordedCalls::new(notifier, ledger),
         setup,
         sockets: HashMap::new(),
         counts: Counts::default(),
         epoll,
         runnable: Vec::new(),
-        scratch: vec![0; SCRATCH],
-        spare: Vec::new(),
+        scratch: vec![0; SCRATCH_LEN],
+        spare_pairs: Vec::new(),
     };
     supervisor.run()?;
     Ok(supervisor.counts)
 }
 
 /// The number of an event.
-fn token(inode: u64, part: EventSource) -> u64 {
-    inode << 1 | u64::from(part == EventSource::Outer)
+fn token(inode: u64, source: EventSource) -> u64 {
+    inode << 1 | u64::from(source == EventSource::Outer)
 }
 
-/// What is reported of our end of a pair.
-fn pair_events(room: bool) -> epoll::EventFlags {
+/// The events that are reported of our end of a pair.
+fn pair_events(writable: bool) -> epoll::EventFlags {
     use epoll::EventFlags as Flags;
     let mut flags = Flags::IN | Flags::RDHUP | Flags::ET;
-    flags.set(Flags::OUT, room);
+    flags.set(Flags::OUT, writable);
     flags
 }
 
 impl Supervisor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
-        let mut programs = true;
+        let mut programs_running = true;
         let mut drain_deadline = None;
-        while programs
+        while programs_running
             || (!self.sockets.is_empty() && drain_deadline.is_none_or(|end| Instant::now() < end))
         {
-            let timeout = self.timeout(programs);
+            let timeout = self.timeout(programs_running);
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -182,8 +182,8 @@ impl Supervisor {
             if let Some(driver) = &self.driver {
                 driver.wake();
             }
-            let mut work = HashSet::new();
-            let mut device = false;
+            let mut ready_sockets = HashSet::new();
+            let mut device_ready = false;
             for event in &events {
                 let flags = event.flags;
                 match event.data.u64() {
@@ -193,37 +193,39 @@ impl Supervisor {
                     }
                     NOTIFIER_TOKEN => {
                         // The last program has gone; nobody will call any more.
-                        programs = false;
+                        programs_running = false;
                         drain_deadline = Some(Instant::now() + MAX_DRAIN_TIME);
                         // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
                         self.sockets
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
                         epoll::delete(&self.epoll, &self.calls.notifier)?;
                     }
-                    STACK_TOKEN => device = true,
+                    STACK_TOKEN => device_ready = true,
                     token => {
-                        let part =
+                        let source =
                             if token & 1 == 0 { EventSource::Pair } else { EventSource::Outer };
-                        if self.record_event(token >> 1, part, flags) {
-                            work.insert(token >> 1);
+                        if self.record_event(token >> 1, source, flags) {
+                            ready_sockets.insert(token >> 1);
                         }
                     }
                 }
             }
             // The peer may have answered at once.
-            self.drive_stack(device || !self.runnable.is_empty());
-            work.extend(self.runnable.drain(..));
-            for SocketReadiness { token, readable, writable } in std::mem::take(&mut self.changes) {
+            self.drive_stack(device_ready || !self.runnable.is_empty());
+            ready_sockets.extend(self.runnable.drain(..));
+            for SocketReadiness { token, readable, writable } in
+                std::mem::take(&mut self.stack_events)
+            {
                 let mut flags = epoll::EventFlags::empty();
                 flags.set(epoll::EventFlags::IN, readable);
                 flags.set(epoll::EventFlags::OUT, writable);
                 if self.record_event(token, EventSource::Outer, flags) {
-                    work.insert(token);
+                    ready_sockets.insert(token);
                 }
             }
-            work.into_iter().for_each(|inode| self.run_socket(inode));
+            ready_sockets.into_iter().for_each(|inode| self.run_socket(inode));
             self.notify_watcher();
-            if programs {
+            if programs_running {
                 self.prepare_pairs();
             }
         }
@@ -231,17 +233,20 @@ impl Supervisor {
     }
 
     /// For how long to sleep at most.
-    fn timeout(&mut self, programs: bool) -> Option<Timespec> {
-        let rest = self.driver.as_mut().and_then(Driver::rest);
-        let look = self
+    fn timeout(&mut self, programs_running: bool) -> Option<Timespec> {
+        let until_stack_work = self.driver.as_mut().and_then(Driver::rest);
+        let until_sample = self
             .has_watched_connection()
             .then(|| self.next_sample_at.saturating_duration_since(Instant::now()));
-        let rest = look.into_iter().chain(rest).min();
-        let timeout = match (self.runnable.is_empty() && self.changes.is_empty(), programs) {
-            (false, _) => Some(Duration::ZERO),
-            (true, false) => Some(rest.unwrap_or(Duration::MAX).min(Duration::from_secs(1))),
-            (true, true) => rest,
-        };
+        let until_work = until_sample.into_iter().chain(until_stack_work).min();
+        let timeout =
+            match (self.runnable.is_empty() && self.stack_events.is_empty(), programs_running) {
+                (false, _) => Some(Duration::ZERO),
+                (true, false) => {
+                    Some(until_work.unwrap_or(Duration::MAX).min(Duration::from_secs(1)))
+                }
+                (true, true) => until_work,
+            };
         timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -250,8 +255,9 @@ impl Supervisor {
 
     /// Whether a watcher has a connection to look at.
     fn has_watched_connection(&self) -> bool {
-        let carries = |socket: &Socket| matches!(socket.outer(), Some(OuterConnection::Transom(_)));
-        self.setup.watcher.is_some() && self.sockets.values().any(carries)
+        let is_by_transom =
+            |socket: &Socket| matches!(socket.outer(), Some(OuterConnection::Transom(_)));
+        self.setup.watcher.is_some() && self.sockets.values().any(is_by_transom)
     }
 
     fn notify_watcher(&mut self) {
@@ -279,10 +285,10 @@ impl Supervisor {
         self.serial
     }
 
-    /// Does the stack's work: with `look` also for packets that have arrived.
-    pub(crate) fn drive_stack(&mut self, look: bool) {
+    /// Does the stack's work: with `read_device` also for packets that have arrived.
+    pub(crate) fn drive_stack(&mut self, read_device: bool) {
         if let Some(driver) = &mut self.driver {
-            driver.work(look, &mut self.changes);
+            driver.work(read_device, &mut self.stack_events);
         }
     }
 
@@ -294,16 +300,16 @@ impl Supervisor {
     }
 
     /// Notes an event of a socket. Returns whether the socket has work to do.
-    fn record_event(&mut self, inode: u64, part: EventSource, flags: epoll::EventFlags) -> bool {
+    fn record_event(&mut self, inode: u64, source: EventSource, flags: epoll::EventFlags) -> bool {
         use epoll::EventFlags as Flags;
         let Some(socket) = self.sockets.get_mut(&inode) else { return false };
-        let hung_up = part == EventSource::Pair && flags.intersects(Flags::HUP | Flags::ERR);
+        let hung_up = source == EventSource::Pair && flags.intersects(Flags::HUP | Flags::ERR);
         if let State::Connected(pump) = &mut socket.state {
             pump.hung_up |= hung_up;
             let ready = &mut pump.ready;
             let readable = flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR);
             let writable = flags.intersects(Flags::OUT | Flags::HUP | Flags::ERR);
-            match part {
+            match source {
                 EventSource::Pair => {
                     ready.program_readable |= readable;
                     ready.program_writable |= writable;
@@ -315,11 +321,11 @@ impl Supervisor {
             }
             return true;
         }
-        if hung_up || part == EventSource::Pair && socket.is_listener_shut_down() {
+        if hung_up || source == EventSource::Pair && socket.is_listener_shut_down() {
             self.remove_unconnected(inode);
             return false;
         }
-        part == EventSource::Outer
+        source == EventSource::Outer
     }
 
     /// Forgets a socket that is not connected. Calls that wait for it fail, as they do after `shutdown(2)`.
@@ -417,7 +423,7 @@ impl Supervisor {
 
     /// A pair for a new socket.
     pub(crate) fn take_pair(&mut self, non_blocking: bool) -> io::Result<Pair> {
-        let pair = match self.spare.pop() {
+        let pair = match self.spare_pairs.pop() {
             Some(pair) => pair,
             None => self.new_pair()?,
         };
@@ -436,10 +442,10 @@ impl Supervisor {
     }
 
     fn prepare_pairs(&mut self) {
-        while self.spare.len() < SPARE_PAIRS {
+        while self.spare_pairs.len() < SPARE_PAIRS {
             // Without descriptors there is none in advance; the program is told when it asks.
             let Ok(pair) = self.new_pair() else { return };
-            self.spare.push(pair);
+            self.spare_pairs.push(pair);
         }
     }
 
@@ -452,11 +458,11 @@ impl Supervisor {
     }
 
     /// Has the outer side of a socket watched.
-    fn watch(&self, inode: u64, what: impl AsFd) -> io::Result<()> {
+    fn watch(&self, inode: u64, descriptor: impl AsFd) -> io::Result<()> {
         use epoll::EventFlags as Flags;
         let data = epoll::EventData::new_u64(token(inode, EventSource::Outer));
         let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        Ok(epoll::add(&self.epoll, what, data, flags)?)
+        Ok(epoll::add(&self.epoll, descriptor, data, flags)?)
     }
 
     /// Has an outer connection watched.
@@ -501,8 +507,8 @@ impl Supervisor {
         socket.open(outer);
         socket.connect_unreported = true;
         for id in waiting {
-            let told = self.calls.answer(id, Answer::Value(0));
-            socket.connect_unreported &= !told.unwrap_or(false);
+            let delivered = self.calls.answer(id, Answer::Value(0));
+            socket.connect_unreported &= !delivered.unwrap_or(false);
         }
         self.runnable.push(inode);
     }
@@ -554,7 +560,7 @@ impl Supervisor {
             };
             match self.answer_accept(inode, waiting, outer) {
                 None => return,
-                Some(back) => outer = back,
+                Some(returned) => outer = returned,
             }
         }
     }

@@ -28,62 +28,62 @@ struct CloseQueues {
 pub(super) struct Closer(Arc<(Mutex<CloseQueues>, Condvar)>);
 
 impl Closer {
-    fn waiting(&self) -> MutexGuard<'_, CloseQueues> {
+    fn lock(&self) -> MutexGuard<'_, CloseQueues> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether many descriptors of a user wait.
     pub(super) fn has_backlog(&self, user: u32) -> bool {
-        self.waiting().queues.get(&user).is_some_and(|queue| queue.len() >= MAX_QUEUED)
+        self.lock().queues.get(&user).is_some_and(|queue| queue.len() >= MAX_QUEUED)
     }
 
     /// Waits a moment for the end of a user's closes; not at all when one of them takes long.
     pub(super) fn wait_for_closes(&self, user: u32) {
         let start = Instant::now();
-        let mut waiting = self.waiting();
-        while let Some(since) = waiting.busy.get(&user)
+        let mut state = self.lock();
+        while let Some(since) = state.busy.get(&user)
             && since.elapsed() < MAX_CLOSE_WAIT
             && let Some(left) = MAX_CLOSE_WAIT.checked_sub(start.elapsed())
         {
-            let woken = self.0.1.wait_timeout(waiting, left);
-            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.0.1.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     fn close(&self, user: u32, descriptor: OwnedFd) {
-        let mut waiting = self.waiting();
-        waiting.queues.entry(user).or_default().push_back(descriptor);
-        if waiting.busy.len() >= MAX_THREADS || waiting.busy.contains_key(&user) {
+        let mut state = self.lock();
+        state.queues.entry(user).or_default().push_back(descriptor);
+        if state.busy.len() >= MAX_THREADS || state.busy.contains_key(&user) {
             return;
         }
-        waiting.busy.insert(user, Instant::now());
+        state.busy.insert(user, Instant::now());
         let closer = self.clone();
         let thread = std::thread::Builder::new().name("close".into());
         if thread.spawn(move || closer.close_queued(user)).is_err() {
             // They wait until the next one comes.
-            waiting.busy.remove(&user);
+            state.busy.remove(&user);
         }
     }
 
     fn close_queued(&self, mut user: u32) {
         loop {
-            let mut waiting = self.waiting();
-            let next = waiting.queues.get_mut(&user).and_then(VecDeque::pop_front);
+            let mut state = self.lock();
+            let next = state.queues.get_mut(&user).and_then(VecDeque::pop_front);
             match next {
                 Some(descriptor) => {
-                    waiting.busy.insert(user, Instant::now());
-                    drop(waiting);
+                    state.busy.insert(user, Instant::now());
+                    drop(state);
                     // Of a TCP socket the close does not wait then. Other files have no such option.
                     let _ = rustix::net::sockopt::set_socket_linger(&descriptor, None);
                     drop(descriptor);
                 }
                 None => {
-                    waiting.queues.remove(&user);
-                    waiting.busy.remove(&user);
+                    state.queues.remove(&user);
+                    state.busy.remove(&user);
                     self.0.1.notify_all();
-                    let other = waiting.queues.keys().find(|user| !waiting.busy.contains_key(user));
+                    let other = state.queues.keys().find(|user| !state.busy.contains_key(user));
                     let Some(other) = other.copied() else { return };
-                    waiting.busy.insert(other, Instant::now());
+                    state.busy.insert(other, Instant::now());
                     user = other;
                 }
             }

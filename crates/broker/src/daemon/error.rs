@@ -31,7 +31,7 @@ pub enum DaemonError {
         /// Its lock.
         path: PathBuf,
     },
-    /// What an earlier broker has left is not of this version.
+    /// An earlier broker has left the state of another version.
     #[error(
         "{} is the state of a broker of another version: `transom broker stop` ends its leases and removes it",
         path.display()

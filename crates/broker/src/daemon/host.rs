@@ -12,9 +12,9 @@ use crate::protocol::Address;
 /// The number of the loopback interface in every network namespace.
 pub(super) const LOOPBACK: u32 = 1;
 /// When the host has no uplink.
-const USUAL_MTU: u32 = 1500;
+const DEFAULT_MTU: u32 = 1500;
 /// The usual range of ephemeral ports, if the kernel does not tell.
-const USUAL_RANGE: RangeInclusive<u16> = 32768..=60999;
+const DEFAULT_EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
 
 /// The host at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl HostState {
         let uplink = |name: &String| links.values().find(|link| link.name == *name).cloned();
         let uplinks: Vec<_> = names.iter().filter_map(uplink).collect();
         let found = hosts.addresses()?;
-        let lent = |at: &HostAddress| {
+        let to_lend = |at: &HostAddress| {
             let link = uplinks.iter().find(|link| link.index == at.index)?;
             (at.usable && !at.link_local).then(|| Address {
                 address: at.address,
@@ -46,14 +46,14 @@ impl HostState {
                 mtu: link.mtu,
             })
         };
-        let addresses = found.iter().filter_map(lent).collect();
+        let addresses = found.iter().filter_map(to_lend).collect();
         let locals = found.iter().map(|at| at.address).filter(|at| !at.is_loopback()).collect();
         Ok(HostState { links, uplinks, addresses, locals })
     }
 
     /// The largest MTU of an uplink.
     pub(super) fn mtu(&self) -> u32 {
-        self.uplinks.iter().map(|link| link.mtu).max().unwrap_or(USUAL_MTU).min(65_535)
+        self.uplinks.iter().map(|link| link.mtu).max().unwrap_or(DEFAULT_MTU).min(65_535)
     }
 
     pub(super) fn has_address(&self, address: IpAddr) -> bool {
@@ -101,11 +101,11 @@ pub(super) fn set_accept_local(value: &str) -> io::Result<String> {
 }
 
 /// Gives the loopback interface the setting back that is in a file, and removes the file.
-pub(super) fn restore_loopback(note: &std::path::Path) {
-    if let Ok(before) = std::fs::read_to_string(note) {
+pub(super) fn restore_loopback(saved_setting: &std::path::Path) {
+    if let Ok(before) = std::fs::read_to_string(saved_setting) {
         // The setting cannot be more wrong than without the attempt.
         let _ = set_accept_local(before.trim());
-        let _ = std::fs::remove_file(note);
+        let _ = std::fs::remove_file(saved_setting);
     }
 }
 
@@ -119,6 +119,6 @@ pub(super) fn ephemeral_ports() -> RangeInclusive<u16> {
         .collect();
     match numbers[..] {
         [first, last] => first..=last,
-        _ => USUAL_RANGE,
+        _ => DEFAULT_EPHEMERAL_PORTS,
     }
 }

@@ -48,18 +48,19 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// Loads the programs. Maps that an earlier broker has left are taken over, and its links get the new programs.
-    pub(super) fn load(at: &Path) -> Result<Self, DaemonError> {
+    pub(super) fn load(directory: &Path) -> Result<Self, DaemonError> {
         if cfg!(target_endian = "big") {
             return Err(DaemonError::BigEndian);
         }
-        let io = |action: &str| DaemonError::io(format!("{action} {}", at.display()));
-        if let Some(parent) = at.parent() {
+        let io = |action: &str| DaemonError::io(format!("{action} {}", directory.display()));
+        if let Some(parent) = directory.parent() {
             mount(parent).map_err(io("cannot mount a BPF file system for"))?;
         }
-        let pins = PinDirectory::create(at).map_err(io("cannot make"))?;
-        let other = |name: &String| !name.contains('-') && !name.ends_with(&layout_suffix());
-        if pins.names().iter().any(other) {
-            return Err(DaemonError::OtherLayout { path: at.to_owned() });
+        let pins = PinDirectory::create(directory).map_err(io("cannot make"))?;
+        let is_other_layout =
+            |name: &String| !name.contains('-') && !name.ends_with(&layout_suffix());
+        if pins.names().iter().any(is_other_layout) {
+            return Err(DaemonError::OtherLayout { path: directory.to_owned() });
         }
         let mut object = open(OBJECT)?;
         for mut map in object.maps_mut() {
@@ -192,9 +193,9 @@ impl Kernel {
     pub(super) fn change_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         if let Some(rate) = lease.rate_bytes() {
             let key = lease.user.to_ne_bytes();
-            let have = self.rates.lookup(&key, MapFlags::ANY).ok().flatten();
-            // What the user has sent already counts on.
-            if have.is_none_or(|have| have.get(8..) != rate.get(8..)) {
+            let present = self.rates.lookup(&key, MapFlags::ANY).ok().flatten();
+            // Packets that the user has sent already still count.
+            if present.is_none_or(|present| present.get(8..) != rate.get(8..)) {
                 Self::set(&self.rates, &key, &rate)?;
             }
         }
@@ -324,7 +325,7 @@ impl Kernel {
     }
 
     /// How many ports the programs have given back to the kernel.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn taken_port_count(&self) -> u64 {
         self.demux_counts()
             .iter()
             .filter(|count| count.name == PORT_TAKEN_COUNTER)
@@ -380,8 +381,8 @@ pub(super) fn leftover_devices(pins: &PinDirectory, program: &str) -> Vec<u32> {
 }
 
 pub(super) fn named_counts(names: &[&str], counts: &[u64]) -> Vec<Count> {
-    let both = names.iter().zip(counts);
-    both.map(|(name, count)| Count { name: (*name).to_owned(), count: *count }).collect()
+    let pairs = names.iter().zip(counts);
+    pairs.map(|(name, count)| Count { name: (*name).to_owned(), count: *count }).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use transom_device::interface::IpPrefix;
 
-/// The number of this layout. It is in the names of pinned maps, so that no broker takes up maps that it would misunderstand. Whoever changes the layout
+/// The number of this layout. It is in the names of pinned maps, so that no broker takes up maps that it would misunderstand. A change of the layout
 /// raises it.
 pub(super) const LAYOUT: u32 = 1;
 /// `struct end`.
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_back() {
+    fn entries_survive_encoding_and_decoding() {
         let lease = LeaseEntry {
             interval: 10,
             burst: 20,

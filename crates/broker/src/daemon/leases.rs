@@ -25,7 +25,7 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn endpoints(&self) -> impl Iterator<Item = SocketAddr> {
-        self.ports.values().flat_map(|held| held.at.iter().copied())
+        self.ports.values().flat_map(|held| held.endpoints.iter().copied())
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) struct LeasedPort {
     pub(super) only_v6: bool,
     /// Our copy of the socket, so that the kernel gives the port to nobody else. A broker that was started anew has none until it is shown again.
     pub(super) _socket: Option<ReceivedFd>,
-    pub(super) at: BTreeSet<SocketAddr>,
+    pub(super) endpoints: BTreeSet<SocketAddr>,
 }
 
 /// All of them, by the device's number.
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_token_is_the_token() {
+    fn only_the_exact_token_is_accepted() {
         let token = [0xa5; 16];
         assert!(is_token(&token_text(&token), &token));
         for text in ["", "a5", &"a5".repeat(15), &"a5".repeat(17), &"5a".repeat(16)] {

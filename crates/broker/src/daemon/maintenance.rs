@@ -31,7 +31,7 @@ impl Daemon {
         self.check_ports();
         // From now on no port has one of these.
         self.kernel.clear_peers(&earlier);
-        self.taken_ports = self.kernel.taken();
+        self.taken_ports = self.kernel.taken_port_count();
         Ok(())
     }
 
@@ -42,19 +42,20 @@ impl Daemon {
         let lists: Vec<_> = rules
             .flat_map(|(at, rule)| rule.peers.iter().map(move |net| (at as u32 + 1, net)))
             .collect();
-        let numbered =
+        let keys_with_base =
             |base: u32| lists.iter().map(move |(list, net)| layout::peer_key(base + list, net));
-        let have: BTreeSet<Vec<u8>> = self.kernel.peers().into_iter().collect();
+        let present: BTreeSet<Vec<u8>> = self.kernel.peers().into_iter().collect();
         for base in [0, SECOND_LIST_BASE] {
-            if numbered(base).collect::<BTreeSet<_>>() == have {
+            if keys_with_base(base).collect::<BTreeSet<_>>() == present {
                 self.peer_list_base = base;
                 return Ok(Vec::new());
             }
         }
-        let high = have.iter().any(|key| layout::peer_list_number(key) > Some(SECOND_LIST_BASE));
-        self.peer_list_base = if high { 0 } else { SECOND_LIST_BASE };
-        self.kernel.add_peers(&numbered(self.peer_list_base).collect::<Vec<_>>())?;
-        Ok(have.into_iter().collect())
+        let second_in_use =
+            present.iter().any(|key| layout::peer_list_number(key) > Some(SECOND_LIST_BASE));
+        self.peer_list_base = if second_in_use { 0 } else { SECOND_LIST_BASE };
+        self.kernel.add_peers(&keys_with_base(self.peer_list_base).collect::<Vec<_>>())?;
+        Ok(present.into_iter().collect())
     }
 
     /// The policy may be another one than before: leases of users without a rule end, and others get the rate that is theirs now.
@@ -76,7 +77,7 @@ impl Daemon {
 
     /// Leases whose device and process are there yet go on; others end.
     fn recover_leases(&mut self) {
-        let mut over = Vec::new();
+        let mut ended = Vec::new();
         for (device, entry) in self.kernel.leases() {
             let link = self.host_state.links.get(&device);
             let link = link.filter(|link| link.persistent_tun.is_some());
@@ -92,7 +93,7 @@ impl Daemon {
                         // The kernel's answer can only be that it has gone.
                         let _ = self.hosts.remove(device);
                     }
-                    over.push(device);
+                    ended.push(device);
                 }
             }
         }
@@ -103,14 +104,14 @@ impl Daemon {
                         bound: at,
                         only_v6: at.is_ipv6(),
                         _socket: None,
-                        at: BTreeSet::new(),
+                        endpoints: BTreeSet::new(),
                     });
-                    held.at.insert(at);
+                    held.endpoints.insert(at);
                 }
                 None => self.kernel.clear_port(at),
             }
         }
-        for device in over {
+        for device in ended {
             self.queue_probes(device);
             self.forget_device(device);
         }
@@ -135,9 +136,9 @@ impl Daemon {
         for device in devices {
             let Some(lease) = self.leases.get(&device) else { continue };
             let held: Vec<_> =
-                lease.ports.iter().map(|(id, held)| (*id, held.at.clone())).collect();
-            for (cookie, places) in held {
-                for at in places {
+                lease.ports.iter().map(|(id, held)| (*id, held.endpoints.clone())).collect();
+            for (cookie, endpoints) in held {
+                for at in endpoints {
                     let lists = self.allowed_endpoints(device, &[at.ip()], at.port());
                     match lists.first() {
                         Some((_, peers)) => {
@@ -160,20 +161,20 @@ impl Daemon {
         if let Some(lease) = self.leases.get_mut(&device)
             && let Some(held) = lease.ports.get_mut(&cookie)
         {
-            held.at.remove(&at);
+            held.endpoints.remove(&at);
         }
         self.log_lease_event(device, "port-end", Some(at), Some(reason));
     }
 
     /// Removes the ports that the programs have given back to the kernel.
     fn release_taken_ports(&mut self) {
-        let taken = self.kernel.taken();
+        let taken = self.kernel.taken_port_count();
         if std::mem::replace(&mut self.taken_ports, taken) == taken {
             return;
         }
         let held = self.leases.iter().flat_map(|(device, lease)| {
-            let places = lease.ports.iter();
-            places.flat_map(|(cookie, held)| held.at.iter().map(|at| (*device, *cookie, *at)))
+            let ports = lease.ports.iter();
+            ports.flat_map(|(cookie, held)| held.endpoints.iter().map(|at| (*device, *cookie, *at)))
         });
         for (device, cookie, at) in held.collect::<Vec<_>>() {
             if self.kernel.port(at).is_none_or(|port| port.device != device) {
@@ -186,7 +187,7 @@ impl Daemon {
     /// Has the loopback interface accept packets from the host's own addresses. A file keeps the earlier setting until the end.
     fn accept_local_packets(&self) -> Result<(), DaemonError> {
         let failed = DaemonError::io("cannot let the loopback interface take local packets");
-        let note = || {
+        let set_and_save = || {
             let before = host::set_accept_local("1")?;
             let path = self.loopback_setting_path();
             if !path.exists() {
@@ -194,7 +195,7 @@ impl Daemon {
             }
             Ok(())
         };
-        note().map_err(failed)
+        set_and_save().map_err(failed)
     }
 
     /// Reads interfaces, addresses and devices again, and applies their changes.
@@ -208,12 +209,12 @@ impl Daemon {
             self.end_lease(device, reason);
         }
         // Devices come and go; the rest seldom changes.
-        let same = state.uplinks == self.host_state.uplinks
+        let unchanged = state.uplinks == self.host_state.uplinks
             && state.addresses == self.host_state.addresses
             && state.locals == self.host_state.locals;
         let mtu = self.host_state.mtu();
         self.host_state = state;
-        if same {
+        if unchanged {
             return;
         }
         if let Err(error) = self.apply_host_state() {
@@ -232,12 +233,12 @@ impl Daemon {
 
     /// Leases whose device has gone or was tampered with, and the reason.
     fn ended_leases(&self, state: &HostState) -> Vec<(u32, &'static str)> {
-        let lost = self.leases.keys().filter_map(|device| match state.links.get(device) {
+        let ended = self.leases.keys().filter_map(|device| match state.links.get(device) {
             None => Some((*device, "the device was closed")),
             Some(link) if link.persistent_tun == Some(true) => Some((*device, TAMPERED)),
             Some(_) => None,
         });
-        lost.collect()
+        ended.collect()
     }
 
     /// Brings the programs to the uplinks that there are, and tells them the addresses.
@@ -260,17 +261,18 @@ impl Daemon {
         for device in devices {
             let Some(lease) = self.leases.get(&device) else { continue };
             let held = lease.ports.iter();
-            let held: Vec<_> =
-                held.map(|(id, held)| (*id, held.bound, held.only_v6, held.at.clone())).collect();
-            for (cookie, bound, only_v6, places) in held {
-                for at in &places {
+            let held: Vec<_> = held
+                .map(|(id, held)| (*id, held.bound, held.only_v6, held.endpoints.clone()))
+                .collect();
+            for (cookie, bound, only_v6, endpoints) in held {
+                for at in &endpoints {
                     if !self.host_state.has_address(at.ip()) {
                         self.remove_endpoint(device, cookie, *at, "the host has lost the address");
                     }
                 }
                 let addresses = self.host_state.addresses_of(bound, only_v6);
                 for (at, peers) in self.allowed_endpoints(device, &addresses, bound.port()) {
-                    if self.host_state.has_address(at.ip()) && !places.contains(&at) {
+                    if self.host_state.has_address(at.ip()) && !endpoints.contains(&at) {
                         self.add_endpoint(device, cookie, at, peers);
                     }
                 }
@@ -291,7 +293,7 @@ impl Daemon {
         if let Some(lease) = self.leases.get_mut(&device)
             && let Some(held) = lease.ports.get_mut(&cookie)
         {
-            held.at.insert(at);
+            held.endpoints.insert(at);
         }
         self.log_lease_event(device, "port", Some(at), Some("the host has got the address"));
     }

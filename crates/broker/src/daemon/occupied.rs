@@ -11,32 +11,32 @@ use transom_device::kernel_tcp::KernelTcpState;
 use super::{Daemon, DaemonError};
 
 impl Daemon {
-    /// The first of these places, all at one port, where the kernel has a socket besides the one with this cookie.
+    /// The first of these endpoints, all at one port, where the kernel has a socket besides the one with this cookie.
     pub(super) fn occupied(
         &mut self,
-        places: &[SocketAddr],
+        endpoints: &[SocketAddr],
         cookie: u64,
     ) -> Result<Option<SocketAddr>, DaemonError> {
-        let Some(first) = places.first() else { return Ok(None) };
+        let Some(first) = endpoints.first() else { return Ok(None) };
         let sockets = self
             .diag
             .at_port(first.port())
             .map_err(DaemonError::io("cannot ask the kernel for its sockets (CONFIG_INET_DIAG)"))?;
-        Ok(places.iter().copied().find(|at| is_occupied(*at, cookie, &sockets)))
+        Ok(endpoints.iter().copied().find(|at| is_occupied(*at, cookie, &sockets)))
     }
 }
 
 fn is_occupied(at: SocketAddr, cookie: u64, sockets: &[TcpSocket]) -> bool {
-    let own = sockets.iter().find(|socket| socket.cookie == cookie).map(|socket| socket.user);
+    let own_user = sockets.iter().find(|socket| socket.cookie == cookie).map(|socket| socket.user);
     sockets.iter().any(|socket| {
-        let theirs = match socket.state {
+        let conflicts = match socket.state {
             // Nobody has it any more.
             KernelTcpState::TIME_WAIT => false,
             // Bound, and nothing else. With SO_REUSEPORT a user may bind several; those of another user may connect later.
-            KernelTcpState::CLOSE => own != Some(socket.user),
+            KernelTcpState::CLOSE => own_user != Some(socket.user),
             _ => true,
         };
-        theirs && socket.cookie != cookie && covers(socket, at)
+        conflicts && socket.cookie != cookie && covers(socket, at)
     })
 }
 
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_occupied_by_connections_and_by_what_others_have_bound() {
+    fn connections_and_sockets_of_other_users_occupy_a_port() {
         let at: SocketAddr = "192.0.2.1:80".parse().unwrap();
         let own = socket("0.0.0.0:80", KernelTcpState::CLOSE, 5, 1);
         let occupied = |other: TcpSocket| is_occupied(at, 1, &[own.clone(), other]);

@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 #[derive(Debug)]
 pub(super) struct Process {
     /// Readable when it has ended.
-    pub(super) ended: OwnedFd,
+    pub(super) pidfd: OwnedFd,
     /// When it started, in clock ticks since the boot.
     pub(super) started: u64,
 }
@@ -26,16 +26,16 @@ impl Process {
     ///
     /// # Errors
     /// When it has ended, or is not in sight.
-    pub(super) fn from_pidfd(ended: OwnedFd, number: u32) -> io::Result<Self> {
+    pub(super) fn from_pidfd(pidfd: OwnedFd, number: u32) -> io::Result<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
-        let process = Process { ended, started: start_time(&stat).ok_or_else(no_such_process)? };
+        let process = Process { pidfd, started: start_time(&stat).ok_or_else(no_such_process)? };
         // The number was its own, and no later process' one, if it has not ended by now.
         if process.has_ended()? { Err(no_such_process()) } else { Ok(process) }
     }
 
     fn has_ended(&self) -> io::Result<bool> {
-        let mut what = [PollFd::new(&self.ended, PollFlags::IN)];
-        Ok(poll(&mut what, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        Ok(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
     }
 }
 
@@ -54,11 +54,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_another() {
+    fn a_process_is_told_from_a_later_one_with_its_number() {
         let own = Process::find(std::process::id()).unwrap();
         assert!(own.started > 0);
         assert!(Process::find(0).is_err() && Process::find(u32::MAX).is_err());
-        // One that has ended is nobody, also while its number is not free yet or is somebody else's.
+        // A process that has ended is not found, even while its number is not free yet or is another process'.
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let descriptor = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
         let copy = descriptor.try_clone().unwrap();

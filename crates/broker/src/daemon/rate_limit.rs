@@ -27,11 +27,13 @@ impl RateLimiter {
         if self.users.len() > USERS {
             self.users.retain(|_, free_at| *free_at > now);
         }
-        let mine = next_free_at(self.users.get(&user).copied(), now, INTERVAL, BURST);
-        let all = next_free_at(self.all, now, TOTAL_INTERVAL, TOTAL_BURST);
-        let (Some(mine), Some(all)) = (mine, all) else { return false };
-        self.users.insert(user, mine);
-        self.all = Some(all);
+        let user_free_at = next_free_at(self.users.get(&user).copied(), now, INTERVAL, BURST);
+        let all_free_at = next_free_at(self.all, now, TOTAL_INTERVAL, TOTAL_BURST);
+        let (Some(user_free_at), Some(all_free_at)) = (user_free_at, all_free_at) else {
+            return false;
+        };
+        self.users.insert(user, user_free_at);
+        self.all = Some(all_free_at);
         true
     }
 }
@@ -54,19 +56,19 @@ mod tests {
     #[test]
     fn a_user_has_a_burst_and_a_rate() {
         let (mut limiter, start) = (RateLimiter::default(), Instant::now());
-        let given = |limiter: &mut RateLimiter, user, at| {
+        let allowed = |limiter: &mut RateLimiter, user, at| {
             (0..1000).filter(|_| limiter.allows(user, start + at)).count() as u32
         };
-        assert_eq!(given(&mut limiter, 1, Duration::ZERO), BURST);
-        assert_eq!(given(&mut limiter, 1, INTERVAL * 3), 3);
-        assert_eq!(given(&mut limiter, 2, INTERVAL * 3), BURST);
+        assert_eq!(allowed(&mut limiter, 1, Duration::ZERO), BURST);
+        assert_eq!(allowed(&mut limiter, 1, INTERVAL * 3), 3);
+        assert_eq!(allowed(&mut limiter, 2, INTERVAL * 3), BURST);
     }
 
     #[test]
-    fn all_users_together_have_one_too_and_few_are_remembered() {
+    fn all_users_share_a_limit_and_idle_users_are_forgotten() {
         let (mut limiter, start) = (RateLimiter::default(), Instant::now());
-        let given = (0..10_000).filter(|user| limiter.allows(*user, start)).count() as u32;
-        assert_eq!(given, TOTAL_BURST);
+        let allowed = (0..10_000).filter(|user| limiter.allows(*user, start)).count() as u32;
+        assert_eq!(allowed, TOTAL_BURST);
         let later = start + Duration::from_secs(3600);
         assert!((0..100).all(|user| limiter.allows(user, later)));
         for user in 0..USERS as u32 + 100 {

@@ -26,9 +26,9 @@ use crate::protocol::{
 };
 
 /// Names of devices; the kernel puts a number in.
-const DEVICE: &str = "tcpk%d";
+const DEVICE_NAME: &str = "tcpk%d";
 /// How many packets wait for a process; super-segments are one.
-const QUEUE: u32 = 2000;
+const QUEUE_LEN: u32 = 2000;
 /// `LEAST_SEGMENT` of the programs.
 const LEAST_SEGMENT: u16 = 88;
 /// The burst at the allowed rate: the packets of a tenth of a second, and some more.
@@ -51,9 +51,9 @@ pub(super) fn rate_parameters(rule: &Rule) -> (u64, u64) {
 }
 
 /// The cause is for the log; who asks gets the words that are not about this machine.
-fn failed(what: &str) -> impl Fn(DaemonError) -> Refused + '_ {
+fn failed(action: &str) -> impl Fn(DaemonError) -> Refused + '_ {
     move |error| {
-        let mut text = format!("{what}: {error}");
+        let mut text = format!("{action}: {error}");
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {
             text.push_str(&format!(": {cause}"));
@@ -70,32 +70,38 @@ impl Daemon {
         request: &Request,
         mut descriptors: Vec<ReceivedFd>,
     ) -> Answer {
-        let wanted = usize::from(matches!(request, Request::AddPort));
-        if descriptors.len() != wanted {
-            let message = format!("this message comes with {wanted} descriptors");
+        let expected = usize::from(matches!(request, Request::AddPort));
+        if descriptors.len() != expected {
+            let message = format!("this message comes with {expected} descriptors");
             return refused(ErrorKind::Malformed, message);
         }
         // The kernel tells clients of a new address too, and they may ask before we have looked.
-        let of_addresses = matches!(request, Request::Host | Request::AddPort);
-        if of_addresses && self.changes.any().unwrap_or(true) {
+        let needs_addresses = matches!(request, Request::Host | Request::AddPort);
+        if needs_addresses && self.changes.any().unwrap_or(true) {
             self.refresh_host_state();
         }
-        let alone = |reply| Ok((reply, Vec::new()));
+        let without_descriptors = |reply| Ok((reply, Vec::new()));
         match request {
             Request::Open { name, queues } => self.open(number, name, *queues),
-            Request::Resume { token } => alone(self.resume(number, token)?),
+            Request::Resume { token } => without_descriptors(self.resume(number, token)?),
             Request::AddPort => match descriptors.pop() {
-                Some(socket) => alone(self.add_port(self.lease_of(number)?, socket)?),
+                Some(socket) => without_descriptors(self.add_port(self.lease_of(number)?, socket)?),
                 None => refused(ErrorKind::Malformed, "there is no descriptor"),
             },
-            Request::RemovePort { id } => alone(self.remove_port(self.lease_of(number)?, *id)?),
+            Request::RemovePort { id } => {
+                without_descriptors(self.remove_port(self.lease_of(number)?, *id)?)
+            }
             Request::Host => {
                 let device = self.lease_of(number)?;
-                alone(Reply::Host(self.host_for(device)))
+                without_descriptors(Reply::Host(self.host_for(device)))
             }
-            Request::List { after } => alone(Reply::Leases(self.status_page(number, *after))),
+            Request::List { after } => {
+                without_descriptors(Reply::Leases(self.status_page(number, *after)))
+            }
             Request::Stop => match self.connections.get(&number) {
-                Some(connection) if connection.caller.user == 0 => alone(Reply::Stopping {}),
+                Some(connection) if connection.caller.user == 0 => {
+                    without_descriptors(Reply::Stopping {})
+                }
                 _ => refused(ErrorKind::Denied, "only root stops the broker"),
             },
         }
@@ -128,10 +134,11 @@ impl Daemon {
             let message = format!("the policy has no rule for user {}", caller.user);
             return refused(ErrorKind::Denied, message);
         };
-        let most = usize::from(rule.devices);
-        let have = self.leases.values().filter(|lease| lease.entry.user == caller.user).count();
-        if have >= most {
-            let message = format!("user {} has {most} devices already", caller.user);
+        let max_devices = usize::from(rule.devices);
+        let device_count =
+            self.leases.values().filter(|lease| lease.entry.user == caller.user).count();
+        if device_count >= max_devices {
+            let message = format!("user {} has {max_devices} devices already", caller.user);
             return refused(ErrorKind::Limit, message);
         }
         let pidfd = connection.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok());
@@ -169,9 +176,9 @@ impl Daemon {
             token,
             name: name.to_owned(),
         };
-        let (device, made) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
+        let (device, tun) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
         let ports = BTreeMap::new();
-        let device_name = made.name;
+        let device_name = tun.name;
         let lease = Lease { entry, caller, device: device_name, process, ports, connected: true };
         self.leases.insert(device, lease);
         self.counters.leases += 1;
@@ -180,21 +187,21 @@ impl Daemon {
         }
         self.log_lease_event(device, "lease", None, None);
         let opened = self.opened_reply(device)?;
-        Ok((Reply::Opened(opened), made.queues))
+        Ok((Reply::Opened(opened), tun.queues))
     }
 
     /// Makes a device. It is guarded before it is up, and before anybody else has a descriptor.
     fn make_device(&mut self, entry: &LeaseEntry) -> Result<(u32, NewTun), DaemonError> {
         let queues = u16::try_from(entry.queues).unwrap_or(1);
-        let made = NewTun::create(DEVICE, queues)?;
-        let index = self.interfaces.state(&made.name)?.index;
+        let tun = NewTun::create(DEVICE_NAME, queues)?;
+        let index = self.interfaces.state(&tun.name)?.index;
         // Of a device that had the number before a restart of the kernel's count.
         self.forget_device(index);
-        let set_up = self.set_up_device(index, &made.name, entry);
+        let set_up = self.set_up_device(index, &tun.name, entry);
         if set_up.is_err() {
             self.forget_device(index);
         }
-        set_up.map(|()| (index, made))
+        set_up.map(|()| (index, tun))
     }
 
     fn set_up_device(
@@ -207,7 +214,7 @@ impl Daemon {
         self.kernel.attach("guard", index)?;
         host::prepare_device(name).map_err(DaemonError::io("cannot set the device up"))?;
         self.interfaces.set_mtu(name, self.host_state.mtu())?;
-        self.interfaces.set_queue_len(name, QUEUE)?;
+        self.interfaces.set_queue_len(name, QUEUE_LEN)?;
         self.interfaces.set_up(name, true)?;
         Ok(())
     }
@@ -252,57 +259,69 @@ impl Daemon {
     fn host_for(&self, device: u32) -> Host {
         let mtu = self.host_state.mtu();
         let Some(lease) = self.leases.get(&device) else { return Host::default() };
-        let may = |at: &&Address| {
+        let allowed = |at: &&Address| {
             let mut rules = self.policy.rules.iter();
             rules.any(|rule| rule.allows_address(&lease.caller, at.address))
         };
-        Host { addresses: self.host_state.addresses.iter().filter(may).cloned().collect(), mtu }
+        Host { addresses: self.host_state.addresses.iter().filter(allowed).cloned().collect(), mtu }
     }
 
     fn add_port(&mut self, device: u32, socket: ReceivedFd) -> Result<Reply, Refused> {
-        let seen = match PortSocket::examine(&socket) {
-            Ok(seen) => seen,
+        let examined = match PortSocket::examine(&socket) {
+            Ok(examined) => examined,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 return refused(ErrorKind::Socket, "the descriptor is no TCP socket");
             }
             Err(_) => return refused(ErrorKind::Socket, "the descriptor is no socket"),
         };
-        self.check_socket(&seen)?;
+        self.check_socket(&examined)?;
         // With it, somebody else could bind a socket there too.
         if set_socket_reuseaddr(&socket, false).is_err() {
             return refused(ErrorKind::Socket, "the socket takes no options");
         }
-        let places = self.wanted_endpoints(device, &seen)?;
-        let at: BTreeSet<_> = places.iter().map(|(at, _)| *at).collect();
+        let wanted = self.wanted_endpoints(device, &examined)?;
+        let endpoints: BTreeSet<_> = wanted.iter().map(|(at, _)| *at).collect();
         // A port that a new broker is shown again has packets already.
-        let have = self.leases.get(&device).and_then(|lease| lease.ports.get(&seen.cookie));
-        let fresh: Vec<_> =
-            at.iter().filter(|at| have.is_none_or(|held| !held.at.contains(at))).copied().collect();
-        for (place, list) in &places {
-            let entry = PortEntry { device, peers: *list, cookie: seen.cookie };
-            if let Err(error) = self.kernel.set_port(*place, entry) {
-                fresh.iter().for_each(|place| self.kernel.clear_port(*place));
+        let registered =
+            self.leases.get(&device).and_then(|lease| lease.ports.get(&examined.cookie));
+        let new_endpoints: Vec<_> = endpoints
+            .iter()
+            .filter(|at| registered.is_none_or(|held| !held.endpoints.contains(at)))
+            .copied()
+            .collect();
+        for (endpoint, peers) in &wanted {
+            let entry = PortEntry { device, peers: *peers, cookie: examined.cookie };
+            if let Err(error) = self.kernel.set_port(*endpoint, entry) {
+                new_endpoints.iter().for_each(|endpoint| self.kernel.clear_port(*endpoint));
                 return Err(failed("cannot register the port")(error));
             }
         }
-        // Afterwards, so that nobody comes in between. What is connected meanwhile, `demux` leaves to the kernel.
-        if let Err(refused) = self.check_unoccupied(&fresh, seen.cookie) {
-            fresh.iter().for_each(|place| self.kernel.clear_port(*place));
+        // Checked afterwards, so that no socket comes in between. `demux` leaves connections that are made meanwhile to the kernel.
+        if let Err(refused) = self.check_unoccupied(&new_endpoints, examined.cookie) {
+            new_endpoints.iter().for_each(|endpoint| self.kernel.clear_port(*endpoint));
             return Err(refused);
         }
         let Some(lease) = self.leases.get_mut(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
         };
-        let port = Port { id: seen.cookie, bound: seen.local, at: at.iter().copied().collect() };
-        let held =
-            LeasedPort { bound: seen.local, only_v6: seen.only_v6, _socket: Some(socket), at };
-        lease.ports.insert(seen.cookie, held);
+        let port = Port {
+            id: examined.cookie,
+            bound: examined.local,
+            at: endpoints.iter().copied().collect(),
+        };
+        let held = LeasedPort {
+            bound: examined.local,
+            only_v6: examined.only_v6,
+            _socket: Some(socket),
+            endpoints,
+        };
+        lease.ports.insert(examined.cookie, held);
         self.log_lease_event(device, "port", Some(port.bound), None);
         Ok(Reply::Added(port))
     }
 
-    fn check_unoccupied(&mut self, places: &[SocketAddr], cookie: u64) -> Result<(), Refused> {
-        match self.occupied(places, cookie).map_err(failed("cannot register the port"))? {
+    fn check_unoccupied(&mut self, endpoints: &[SocketAddr], cookie: u64) -> Result<(), Refused> {
+        match self.occupied(endpoints, cookie).map_err(failed("cannot register the port"))? {
             None => Ok(()),
             Some(at) => {
                 let message = format!("another socket of the kernel's is at {at}");
@@ -311,66 +330,70 @@ impl Daemon {
         }
     }
 
-    fn check_socket(&self, seen: &PortSocket) -> Result<(), Refused> {
-        let wrong = if seen.namespace != self.namespace {
+    fn check_socket(&self, examined: &PortSocket) -> Result<(), Refused> {
+        let reason = if examined.namespace != self.namespace {
             "the socket is of another network namespace"
-        } else if seen.foreign_addresses {
+        } else if examined.foreign_addresses {
             "the socket may be bound to addresses that are not the host's (IP_FREEBIND, IP_TRANSPARENT)"
-        } else if seen.listening || seen.connected {
+        } else if examined.listening || examined.connected {
             "the socket listens or is connected: it only has to be bound"
-        } else if seen.bound_to_interface {
+        } else if examined.bound_to_interface {
             "the socket belongs to one interface (SO_BINDTODEVICE)"
-        } else if seen.local.port() == 0 {
+        } else if examined.local.port() == 0 {
             "the socket is not bound"
         } else {
             return Ok(());
         };
-        refused(ErrorKind::Socket, wrong)
+        refused(ErrorKind::Socket, reason)
     }
 
     /// The endpoints whose packets a socket gets, and the list of peers for each.
     fn wanted_endpoints(
         &self,
         device: u32,
-        seen: &PortSocket,
+        examined: &PortSocket,
     ) -> Result<Vec<(SocketAddr, u32)>, Refused> {
         let Some(lease) = self.leases.get(&device) else {
             return refused(ErrorKind::Gone, "the lease has ended");
         };
-        let (user, port) = (lease.entry.user, seen.local.port());
-        let addresses = self.host_state.addresses_of(seen.local, seen.only_v6);
+        let (user, port) = (lease.entry.user, examined.local.port());
+        let addresses = self.host_state.addresses_of(examined.local, examined.only_v6);
         if let [one] = addresses[..]
             && !self.host_state.has_address(one)
         {
             let message = format!("{one} is not an address of an uplink");
             return refused(ErrorKind::NotLocal, message);
         }
-        let places = self.allowed_endpoints(device, &addresses, port);
-        if places.is_empty() {
-            let message = format!("user {user} may not hold port {port} of {}", seen.local.ip());
+        let endpoints = self.allowed_endpoints(device, &addresses, port);
+        if endpoints.is_empty() {
+            let message =
+                format!("user {user} may not hold port {port} of {}", examined.local.ip());
             return refused(ErrorKind::Denied, message);
         }
-        for (at, _) in &places {
+        for (at, _) in &endpoints {
             let holder = self.kernel.port(*at);
             // An entry whose device has gone is nobody's.
             let other = holder.filter(|held| self.leases.contains_key(&held.device));
-            if other.is_some_and(|held| held.device != device || held.cookie != seen.cookie) {
+            if other.is_some_and(|held| held.device != device || held.cookie != examined.cookie) {
                 return refused(ErrorKind::InUse, format!("{at} is lent already"));
             }
         }
-        let mine = |lease: &&Lease| lease.entry.user == user;
-        let have: usize =
-            self.leases.values().filter(mine).map(|lease| lease.endpoints().count()).sum();
-        let most = self.policy.first(&lease.caller).map_or(0, |rule| rule.most_ports) as usize;
-        let again = lease.ports.contains_key(&seen.cookie);
-        let kept: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
-        if !again && user != 0 && kept >= self.max_port_sockets {
+        let of_user = |lease: &&Lease| lease.entry.user == user;
+        let held_ports: usize =
+            self.leases.values().filter(of_user).map(|lease| lease.endpoints().count()).sum();
+        let max_ports = self.policy.first(&lease.caller).map_or(0, |rule| rule.most_ports) as usize;
+        let already_registered = lease.ports.contains_key(&examined.cookie);
+        let socket_count: usize = self.leases.values().map(|lease| lease.ports.len()).sum();
+        if !already_registered && user != 0 && socket_count >= self.max_port_sockets {
             return refused(ErrorKind::Limit, "the broker has no descriptor left for a port");
         }
-        if !again && have + places.len() > most {
-            return refused(ErrorKind::Limit, format!("user {user} has {have} ports already"));
+        if !already_registered && held_ports + endpoints.len() > max_ports {
+            return refused(
+                ErrorKind::Limit,
+                format!("user {user} has {held_ports} ports already"),
+            );
         }
-        Ok(places)
+        Ok(endpoints)
     }
 
     /// Of these addresses, those whose port the policy lets a lease's user hold.
@@ -402,7 +425,7 @@ impl Daemon {
         let Some(held) = held else {
             return refused(ErrorKind::Gone, "there is no such port");
         };
-        for at in &held.at {
+        for at in &held.endpoints {
             self.clear_port_of(device, *at);
         }
         self.log_lease_event(device, "port-end", Some(held.bound), None);
@@ -445,15 +468,15 @@ impl Daemon {
         let mut left = LONGEST
             - PAGE_OVERHEAD
             - length(serde_json::to_vec(&page)).min(LONGEST - PAGE_OVERHEAD);
-        let (mut last, rest) = (after, (Bound::Excluded(after), Bound::Unbounded));
-        for (device, lease) in self.leases.range(rest).filter(|(_, lease)| visible(lease)) {
+        let (mut last, range) = (after, (Bound::Excluded(after), Bound::Unbounded));
+        for (device, lease) in self.leases.range(range).filter(|(_, lease)| visible(lease)) {
             let lease = self.lease_status(*device, lease);
-            let more = length(serde_json::to_vec(&lease)) + 1;
-            if more > left {
+            let lease_len = length(serde_json::to_vec(&lease)) + 1;
+            if lease_len > left {
                 page.next = Some(last);
                 break;
             }
-            left -= more;
+            left -= lease_len;
             last = *device;
             page.status.leases.push(lease);
         }

@@ -122,7 +122,7 @@ impl Daemon {
         let timeout = pause.map_or(timeout, |left| timeout.min(left));
         for (device, lease) in &self.leases {
             reasons.push(WakeReason::Ended(*device));
-            fds.push(lease.process.ended.as_fd());
+            fds.push(lease.process.pidfd.as_fd());
         }
         for (number, connection) in &self.connections {
             reasons.push(WakeReason::Connection(*number));
@@ -148,7 +148,7 @@ impl Daemon {
         loop {
             let socket = match rustix::net::accept_with(&self.listener, flags) {
                 Ok(socket) => socket,
-                // Whoever connects stays readable at the listener: without a pause the loop would spin.
+                // The connection keeps the listener readable: without a pause the loop would spin.
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     return;

@@ -18,8 +18,8 @@ pub fn sweep(socket: &Path, pins: &Path) -> Result<bool, DaemonError> {
     if !rustix::process::geteuid().is_root() {
         return Err(DaemonError::NotRoot);
     }
-    let note = path_beside(socket, ".lo");
-    let there = socket.exists() || note.exists() || pins.exists();
+    let saved_setting = path_beside(socket, ".lo");
+    let anything_left = socket.exists() || saved_setting.exists() || pins.exists();
     let lock = lock(socket)?;
     if let Ok(pins) = PinDirectory::existing(pins) {
         let mut pending_probes = PendingProbes::default();
@@ -39,9 +39,9 @@ pub fn sweep(socket: &Path, pins: &Path) -> Result<bool, DaemonError> {
             sleep(PAUSE);
         }
     }
-    host::restore_loopback(&note);
+    host::restore_loopback(&saved_setting);
     // Gone already is as good.
     let _ = std::fs::remove_file(socket);
     unlock(lock, socket);
-    Ok(there)
+    Ok(anything_left)
 }

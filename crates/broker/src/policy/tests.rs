@@ -7,7 +7,7 @@ fn caller(user: u32) -> Caller {
 }
 
 #[test]
-fn a_file_says_who_may_hold_what() {
+fn the_file_says_which_user_may_hold_which_port() {
     let policy = Policy::parse(
         r#"
         uplinks = ["eth0", "eth1.10"]
@@ -44,7 +44,7 @@ fn a_file_says_who_may_hold_what() {
 }
 
 #[test]
-fn a_rule_is_written_in_one_word_too() {
+fn a_rule_can_be_written_as_one_argument() {
     let text = "user:1000,ports:8000-8999+443,address:2001:db8::/32,devices:2,rate:5";
     let rule = Rule::parse(text).unwrap();
     assert_eq!(rule.subject, Subject::User(1000));
@@ -56,7 +56,7 @@ fn a_rule_is_written_in_one_word_too() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn an_error_names_the_wrong_value() {
     for (text, word) in [
         ("ports:80", "everybody"),
         ("user:no-such-user-here,ports:80", "no-such-user-here"),
@@ -79,7 +79,7 @@ fn what_makes_no_sense_is_named() {
 }
 
 #[test]
-fn networks_have_addresses_of_their_own_kind() {
+fn a_network_contains_only_addresses_of_its_ip_version() {
     let has = |network: &str, address: &str| {
         contains(&network.parse().unwrap(), address.parse().unwrap())
     };

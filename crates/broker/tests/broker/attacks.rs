@@ -1,4 +1,4 @@
-//! What a process with a device may try against others. Each attack is followed by a packet that is allowed: when that has come, nothing else may
+//! Attacks of a process with a device on others. Each attack is followed by a packet that is allowed: when that has come, nothing else may
 //! have.
 
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use transom_wire::offload::VirtioNetHdr;
 
 use crate::support::frames::{self, ACK, SYN, Tap, header_len, tcp, virtio, write, write_with};
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, comes_back,
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, echoes,
     start_with_device, until,
 };
 
@@ -37,7 +37,7 @@ struct Attack {
     tun: OwnedFd,
     device: String,
     tap: Tap,
-    marks: std::cell::Cell<u16>,
+    mark_count: std::cell::Cell<u16>,
 }
 
 impl Attack {
@@ -49,14 +49,14 @@ impl Attack {
         let tap = Tap::new(&net);
         let tun = device.queues.remove(0);
         let device = device.opened.device;
-        let marks = std::cell::Cell::new(0);
-        Some(Attack { net, _broker: broker, _holder: holder, tun, device, tap, marks })
+        let mark_count = std::cell::Cell::new(0);
+        Some(Attack { net, _broker: broker, _holder: holder, tun, device, tap, mark_count })
     }
 
-    /// What has gone out from the device since the last time: segments between two ends. The kernel's own packets to other ports are none.
-    fn came_out(&self) -> Vec<Vec<u8>> {
-        let number = self.marks.get() + 1;
-        self.marks.set(number);
+    /// The segments that the device has sent since the last call. The kernel's own packets are left out.
+    fn take_sent_packets(&self) -> Vec<Vec<u8>> {
+        let number = self.mark_count.get() + 1;
+        self.mark_count.set(number);
         let mark = tcp(at(HOST4, 8000), at(PEER4, 40_000 + number), ACK, b"mark");
         write(&self.tun, &mark).unwrap();
         let mut packets = self.tap.until(|packet| packet == mark);
@@ -69,12 +69,12 @@ impl Attack {
         packets
     }
 
-    /// Sends, sees nothing come out, and says for which reasons the guard dropped how many.
+    /// Runs an attack that returns how many packets it sent. The guard must drop all of them for this reason.
     #[track_caller]
-    fn dropped(&self, reason: &str, attack: impl FnOnce(&OwnedFd) -> u64) {
+    fn assert_dropped(&self, reason: &str, attack: impl FnOnce(&OwnedFd) -> u64) {
         let before = self.net.drops(reason);
         let sent = attack(&self.tun);
-        assert_eq!(self.came_out(), Vec::<Vec<u8>>::new());
+        assert_eq!(self.take_sent_packets(), Vec::<Vec<u8>>::new());
         assert_eq!(self.net.drops(reason) - before, sent, "{:?}", self.net.status().guard);
     }
 }
@@ -88,13 +88,13 @@ fn theirs() -> SocketAddr {
 }
 
 #[test]
-fn other_ports_and_addresses_cannot_be_sent_from() {
+fn a_process_cannot_send_from_a_foreign_port_or_address() {
     let Some(attack) = Attack::new() else { return };
     let other = Holder::start(&attack.net, SOMEBODY);
     other.open().unwrap();
     other.bind(at(HOST4, 9000)).unwrap();
     attack.net.kernel_echo(at(HOST4, 80));
-    attack.dropped("foreign-port", |tun| {
+    attack.assert_dropped("foreign-port", |tun| {
         let sources = [
             at(HOST4, 22),          // nobody's
             at(HOST4, 80),          // the kernel's
@@ -113,32 +113,32 @@ fn other_ports_and_addresses_cannot_be_sent_from() {
         for source in v6 {
             write(tun, &tcp(source, at(PEER6, 7), ACK, b"x")).unwrap();
         }
-        // IPv4's own port, in IPv6's clothes.
+        // The own IPv4 address and port, as a mapped address of IPv6.
         let mapped = packets::tcp(at(HOST6, 8000), at(PEER6, 7), &Default::default(), b"x");
         let mut mapped = mapped;
         mapped[8..24].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1]);
-        frames::refill(&mut mapped);
+        frames::fill_checksum(&mut mapped);
         write(tun, &mapped).unwrap();
         sources.len() as u64 + v6.len() as u64 + 1
     });
 }
 
 #[test]
-fn only_tcp_leaves() {
+fn only_tcp_packets_leave() {
     let Some(attack) = Attack::new() else { return };
     let good = tcp(mine(), theirs(), ACK, &[7; 64]);
-    attack.dropped("not-tcp", |tun| {
+    attack.assert_dropped("not-tcp", |tun| {
         write(tun, &packets::udp(mine(), theirs(), b"dns?")).unwrap();
         let [host, peer] = [HOST4, PEER4].map(|text| text.parse().unwrap());
-        let about = transom_wire::IcmpMessage::Unreachable {
+        let error = transom_wire::IcmpMessage::Unreachable {
             code: transom_wire::icmp::UnreachableCode::Host,
             quoted: &good,
         };
-        write(tun, &packets::icmp4(host, peer, &about)).unwrap();
+        write(tun, &packets::icmp4(host, peer, &error)).unwrap();
         for protocol in [2u8, 4, 41, 47, 50, 89, 132, 255] {
             let mut other = good.clone();
             other[9] = protocol;
-            fix_ipv4(&mut other);
+            fill_ipv4_checksum(&mut other);
             write(tun, &other).unwrap();
         }
         // A neighbour advertisement would take addresses over.
@@ -148,11 +148,11 @@ fn only_tcp_leaves() {
         write(tun, &advertisement).unwrap();
         11
     });
-    attack.dropped("fragment", |tun| {
+    attack.assert_dropped("fragment", |tun| {
         for field in [0x2000u16, 1, 0x1fff, 0x2001] {
             let mut fragment = good.clone();
             fragment[6..8].copy_from_slice(&field.to_be_bytes());
-            fix_ipv4(&mut fragment);
+            fill_ipv4_checksum(&mut fragment);
             write(tun, &fragment).unwrap();
         }
         let mut fragment = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 12]);
@@ -160,7 +160,7 @@ fn only_tcp_leaves() {
         write(tun, &fragment).unwrap();
         5
     });
-    attack.dropped("ip-options", |tun| {
+    attack.assert_dropped("ip-options", |tun| {
         for options in [
             &[131u8, 7, 4, 192, 0, 2, 2, 0][..], // loose source route
             &[137, 7, 4, 192, 0, 2, 2, 0],       // strict source route
@@ -176,7 +176,7 @@ fn only_tcp_leaves() {
         }
         7
     });
-    attack.dropped("malformed", |tun| {
+    attack.assert_dropped("malformed", |tun| {
         let mut longer = good.clone();
         longer.push(0);
         write(tun, &longer).unwrap();
@@ -185,31 +185,31 @@ fn only_tcp_leaves() {
         header[20 + 12] = 0x40; // a header of 16 bytes
         write(tun, &header).unwrap();
         // One of 60 bytes, and the packet ends before.
-        write(tun, &fixed_length(&good[..20 + 20])).unwrap();
+        write(tun, &with_tcp_header_past_the_end(&good[..20 + 20])).unwrap();
         4
     });
 }
 
 /// A whole packet whose TCP header says that it is longer than the packet.
-fn fixed_length(packet: &[u8]) -> Vec<u8> {
+fn with_tcp_header_past_the_end(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
     packet[20 + 12] = 0xf0;
-    fix_ipv4(&mut packet);
+    fill_ipv4_checksum(&mut packet);
     packet
 }
 
-fn fix_ipv4(packet: &mut [u8]) {
+fn fill_ipv4_checksum(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let sum = transom_wire::checksum::Sum::of(&packet[..20]).checksum();
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 #[test]
-fn nowhere_is_no_destination() {
+fn packets_to_forbidden_destinations_are_dropped() {
     let Some(attack) = Attack::new() else { return };
-    attack.dropped("destination", |tun| {
+    attack.assert_dropped("destination", |tun| {
         let to4 = ["224.0.0.1", "255.255.255.255", "127.0.0.1", "0.0.0.0", "240.0.0.1"];
         for to in to4 {
             write(tun, &tcp(mine(), at(to, 7), SYN, &[])).unwrap();
@@ -220,7 +220,7 @@ fn nowhere_is_no_destination() {
         }
         (to4.len() + to6.len()) as u64
     });
-    attack.dropped("no-route", |tun| {
+    attack.assert_dropped("no-route", |tun| {
         write(tun, &tcp(mine(), at("198.51.100.1", 7), SYN, &[])).unwrap();
         // The network's own broadcast address.
         write(tun, &tcp(mine(), at("192.0.2.255", 7), SYN, &[])).unwrap();
@@ -228,12 +228,12 @@ fn nowhere_is_no_destination() {
     });
     // An interface that is no uplink: a tunnel, or a container's.
     attack.net.join("inside", ["10.9.9.1", "fd00::1"], ["10.9.9.2", "fd00::2"]);
-    attack.dropped("not-an-uplink", |tun| {
+    attack.assert_dropped("not-an-uplink", |tun| {
         write(tun, &tcp(mine(), at("10.9.9.2", 7), SYN, &[])).unwrap();
         write(tun, &tcp(at(HOST6, 8000), at("fd00::2", 7), SYN, &[])).unwrap();
         2
     });
-    attack.dropped("too-big", |tun| {
+    attack.assert_dropped("too-big", |tun| {
         write(tun, &tcp(mine(), theirs(), ACK, &[0; 1500 - 39])).unwrap();
         1
     });
@@ -241,11 +241,11 @@ fn nowhere_is_no_destination() {
 
 /// The kernel completes the checksum after the guard has looked: at any place of the packet, if it is let.
 #[test]
-fn the_checksum_is_no_pen() {
+fn a_checksum_offload_cannot_write_into_other_fields() {
     let Some(attack) = Attack::new() else { return };
     let packet = tcp(mine(), theirs(), ACK, &[0; 100]);
     let v6 = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 100]);
-    attack.dropped("offload", |tun| {
+    attack.assert_dropped("offload", |tun| {
         let mut sent = 0;
         for packet in [&packet, &v6] {
             let start = header_len(packet) as u16;
@@ -262,7 +262,7 @@ fn the_checksum_is_no_pen() {
                 (12, 0),
                 (start - 4, 20),
             ] {
-                // What the kernel does not take at all does not come to the guard.
+                // A packet that the kernel refuses does not come to the guard.
                 let header = virtio(NEEDS_CHECKSUM, 0, 0, start, offset);
                 if write_with(tun, &header, packet).is_ok() {
                     sent += 1;
@@ -275,18 +275,18 @@ fn the_checksum_is_no_pen() {
     // Its own place is fine.
     let header = virtio(NEEDS_CHECKSUM, 0, 0, 20, 16);
     write_with(&attack.tun, &header, &packet).unwrap();
-    assert_eq!(attack.came_out().len(), 1);
+    assert_eq!(attack.take_sent_packets().len(), 1);
 }
 
 #[test]
-fn super_segments_are_tcps_and_not_cut_to_dust() {
+fn super_segments_are_tcp_and_their_segments_are_not_too_small() {
     let Some(attack) = Attack::new() else { return };
     let long = tcp(mine(), theirs(), ACK, &[0; 30_000]);
     let v6 = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 30_000]);
     let super_segment = |kind, size, packet: &[u8]| {
         virtio(NEEDS_CHECKSUM, kind, size, header_len(packet) as u16, 16)
     };
-    attack.dropped("small-segment", |tun| {
+    attack.assert_dropped("small-segment", |tun| {
         let mut sent = 0;
         for size in [1, 2, 40, 87] {
             for (kind, packet) in [(TCPV4, &long), (TCPV6, &v6)] {
@@ -298,7 +298,7 @@ fn super_segments_are_tcps_and_not_cut_to_dust() {
         assert!(sent > 0);
         sent
     });
-    attack.dropped("offload", |tun| {
+    attack.assert_dropped("offload", |tun| {
         let mut sent = 0;
         for kind in [UDP, UDP_L4, TCPV4, TCPV6] {
             for packet in [&long, &v6] {
@@ -311,7 +311,7 @@ fn super_segments_are_tcps_and_not_cut_to_dust() {
         }
         sent
     });
-    attack.dropped("too-big", |tun| {
+    attack.assert_dropped("too-big", |tun| {
         write_with(tun, &super_segment(TCPV4, 1461, &long), &long).unwrap();
         write_with(tun, &super_segment(TCPV6, 1441, &v6), &v6).unwrap();
         2
@@ -319,8 +319,11 @@ fn super_segments_are_tcps_and_not_cut_to_dust() {
     // Those of the right kind go through, in whatever pieces they come out.
     write_with(&attack.tun, &super_segment(TCPV4, 1460, &long), &long).unwrap();
     write_with(&attack.tun, &super_segment(TCPV6, 1440, &v6), &v6).unwrap();
-    let bytes: usize =
-        attack.came_out().iter().map(|packet| packet.len() - header_len(packet) - 20).sum();
+    let bytes: usize = attack
+        .take_sent_packets()
+        .iter()
+        .map(|packet| packet.len() - header_len(packet) - 20)
+        .sum();
     assert_eq!(bytes, 60_000);
     let sent = attack.net.lease(&attack.device).sent_packets;
     assert_eq!(sent, 21 + 21 + 4, "counted as on the wire, and the marks");
@@ -352,10 +355,10 @@ fn random_headers_and_packets_do_no_harm() {
                 *byte = random() as u8;
             }
         }
-        // What the kernel does not take is none of ours.
+        // The kernel may refuse a packet.
         let _ = write_with(&attack.tun, &header, &packet);
     }
-    let out = attack.came_out();
+    let out = attack.take_sent_packets();
     for packet in &out {
         let from = frames::ends(packet).map(|(from, _)| from);
         assert!(
@@ -363,7 +366,7 @@ fn random_headers_and_packets_do_no_harm() {
             "{packet:?}"
         );
     }
-    assert!(comes_back(&mut kernel, 100_000));
+    assert!(echoes(&mut kernel, 100_000));
 }
 
 /// `/dev/net/tun`, on the host.
@@ -373,7 +376,7 @@ fn open_tun(net: &Net) -> OwnedFd {
 }
 
 #[test]
-fn no_other_process_of_the_same_user_joins_as_a_queue() {
+fn another_process_cannot_attach_a_queue() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
@@ -414,7 +417,7 @@ fn no_packet_leaves_with_a_vlan_tag() {
 }
 
 #[test]
-fn addresses_of_ipv4_in_packets_of_ipv6_go_nowhere() {
+fn packets_with_ipv4_mapped_addresses_are_dropped() {
     let Some(attack) = Attack::new() else { return };
     let mapped = |address: [u8; 4]| {
         let mut bytes = [0; 16];
@@ -423,42 +426,42 @@ fn addresses_of_ipv4_in_packets_of_ipv6_go_nowhere() {
         bytes
     };
     let v6 = || tcp(at(PEER6, 7), at(HOST6, 8000), ACK, b"mapped");
-    attack.dropped("destination", |tun| {
+    attack.assert_dropped("destination", |tun| {
         let mut packet = tcp(at(HOST6, 8000), at(PEER6, 8000), ACK, b"x");
         packet[24..40].copy_from_slice(&mapped([192, 0, 2, 1]));
-        frames::refill(&mut packet);
+        frames::fill_checksum(&mut packet);
         write(tun, &packet).unwrap();
         1
     });
     let (mut from, mut to) = (v6(), v6());
     from[8..24].copy_from_slice(&mapped([192, 0, 2, 2]));
     to[24..40].copy_from_slice(&mapped([192, 0, 2, 1]));
-    frames::refill(&mut from);
-    frames::refill(&mut to);
+    frames::fill_checksum(&mut from);
+    frames::fill_checksum(&mut to);
     let last = tcp(at(PEER6, 7), at(HOST6, 8000), ACK, b"last");
     for packet in [&from, &to, &last] {
         attack.tap.send(packet);
     }
-    let came = frames::until(&attack.tun, &last);
-    assert!(!came.contains(&from) && !came.contains(&to));
+    let received = frames::until(&attack.tun, &last);
+    assert!(!received.contains(&from) && !received.contains(&to));
 }
 
 #[test]
-fn the_device_cannot_be_kept_or_taken() {
+fn a_device_cannot_be_opened_by_others_or_outlive_its_process() {
     let Some(attack) = Attack::new() else { return };
     let Attack { net, tun, device, .. } = &attack;
     // Another user, and another process of the same user, open it by its name.
     for user in [SOMEBODY, NOBODY] {
-        let steal = Holder::start(net, user);
-        assert!(steal.attach(&open_tun(net), device, "one").is_err(), "{user}");
+        let other = Holder::start(net, user);
+        assert!(other.attach(&open_tun(net), device, "one").is_err(), "{user}");
     }
     // Without a cable nobody but the process itself misses anything.
     net.kernel_echo(at(HOST4, 80));
     set_carrier(tun.as_fd(), false).unwrap();
     attack.tap.send(&tcp(theirs(), mine(), ACK, b"into the void"));
-    assert!(comes_back(&mut net.connect(at(HOST4, 80)).unwrap(), 100_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 80)).unwrap(), 100_000));
     set_carrier(tun.as_fd(), true).unwrap();
-    // Whoever makes it outlive the process loses it.
+    // A process that makes its device persistent loses it.
     set_persistent(tun.as_fd(), true).unwrap();
     until("the lease has ended", || net.status().leases.is_empty());
     assert!(!net.interfaces().contains(device));
@@ -468,7 +471,7 @@ fn the_device_cannot_be_kept_or_taken() {
 }
 
 #[test]
-fn a_descriptor_that_was_passed_on_ends_with_its_process() {
+fn a_copied_descriptor_fails_after_its_process_has_ended() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let mut holder = Holder::start(&net, NOBODY);
@@ -529,7 +532,7 @@ fn the_devices_of_a_user_share_its_rate() {
                 write(&device.queues[0], &tcp(from, theirs(), ACK, b"x")).unwrap();
             }
         }
-        // What was sent already counts on at a new broker.
+        // Packets that were sent already still count at a new broker.
         if round == 0 {
             broker.kill();
             broker = BrokerProcess::start(&net, rules);
@@ -542,7 +545,7 @@ fn the_devices_of_a_user_share_its_rate() {
 
 /// Connections that one process begins must not push out those of another: its peers would not hear of its end.
 #[test]
-fn a_flood_of_connections_hides_nobody_elses() {
+fn a_flood_of_connections_does_not_push_out_those_of_others() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (attacker, mut victim) = (Holder::start(&net, NOBODY), Holder::start(&net, SOMEBODY));
@@ -552,7 +555,7 @@ fn a_flood_of_connections_hides_nobody_elses() {
     victim.bind(at(HOST4, 9000)).unwrap();
     victim.ask(&format!("serve {}", at(HOST4, 9000))).unwrap();
     let mut idle = net.connect(at(HOST4, 9000)).unwrap();
-    assert!(comes_back(&mut idle, 100));
+    assert!(echoes(&mut idle, 100));
     for number in 0..70_000u32 {
         let to = at(&format!("192.0.2.{}", 10 + number % 200), 1 + (number / 200) as u16);
         write(&device.queues[0], &tcp(mine(), to, SYN, &[])).unwrap();
@@ -565,7 +568,7 @@ fn a_flood_of_connections_hides_nobody_elses() {
 }
 
 #[test]
-fn peers_that_the_policy_does_not_name_are_not_spoken_with() {
+fn packets_of_peers_outside_the_policy_are_dropped() {
     let Some(net) = Net::new() else { return };
     let rules = "[[allow]]\nuser = 65534\nports = \"8000\"\npeers = [\"192.0.2.2\"]\n";
     let (_broker, holder, device) = start_with_device(&net, rules);

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::support::{BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, at, comes_back, until};
+use crate::support::{BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, at, echoes, until};
 
 const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
 
@@ -32,15 +32,15 @@ impl Transfer {
         Transfer { stream, pump }
     }
 
-    /// That it goes on: this many more bytes are acknowledged by the other end.
-    fn goes_on(&self) {
+    /// Asserts that the other end acknowledges more bytes.
+    fn assert_progress(&self) {
         let acknowledged =
             || transom_device::kernel_tcp::tcp_info(&self.stream).unwrap().bytes_acked.unwrap();
         let before = acknowledged();
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }
 
-    /// That it is reset soon.
+    /// Asserts that it is reset soon.
     fn expect_reset(self, since: Instant) {
         let error = self.pump.join().unwrap().unwrap_err();
         assert!(
@@ -60,7 +60,7 @@ fn serve(net: &Net, port: u16) -> (Holder, String) {
 }
 
 /// Nothing of leases is left on the host: no devices, no ports, no leases; and with the broker's end nothing at all.
-fn nothing_remains(net: &Net, mut broker: BrokerProcess) {
+fn assert_nothing_remains(net: &Net, mut broker: BrokerProcess) {
     until("the devices have gone", || {
         net.interfaces().iter().all(|name| !name.starts_with("tcpk"))
     });
@@ -76,39 +76,39 @@ fn nothing_remains(net: &Net, mut broker: BrokerProcess) {
     assert_eq!(net.host.run(accept).unwrap().trim(), "0");
     // The kernel has everything back.
     net.kernel_echo(at(HOST4, 8000));
-    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
 }
 
 #[test]
-fn when_a_process_is_killed_its_peers_are_reset_and_nobody_else_is() {
+fn killing_a_process_resets_its_connections_and_no_others() {
     let Some(net) = Net::new() else { return };
     let broker = BrokerProcess::start(&net, RULES);
     let ((mut victim, _), (other, _)) = (serve(&net, 8000), serve(&net, 8001));
     net.kernel_echo(at(HOST4, 80));
     let transfers = [8000, 8001, 80].map(|port| Transfer::start(&net, port));
-    transfers.iter().for_each(Transfer::goes_on);
+    transfers.iter().for_each(Transfer::assert_progress);
     victim.kill();
     let since = Instant::now();
     let [reset, others @ ..] = transfers;
     reset.expect_reset(since);
-    others.iter().for_each(Transfer::goes_on);
+    others.iter().for_each(Transfer::assert_progress);
     // The port is free at once.
     let (again, _) = serve(&net, 8000);
-    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
     drop((again, other));
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
-/// Whoever only waits would never hear of it.
+/// The kernel alone resets only peers that send something.
 #[test]
-fn peers_that_wait_are_reset_too() {
+fn idle_peers_are_reset_too() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     for round in 0..3 {
         let (mut victim, _) = serve(&net, 8000);
         let mut idle: Vec<_> = (0..20).map(|_| net.connect(at(HOST4, 8000)).unwrap()).collect();
         for stream in &mut idle {
-            assert!(comes_back(stream, 100));
+            assert!(echoes(stream, 100));
         }
         match round {
             0 => victim.kill(),
@@ -130,14 +130,14 @@ fn peers_that_wait_are_reset_too() {
     }
 }
 
-/// A socket for TCP would: the kernel gives it a copy of each segment.
+/// The kernel would give a raw socket for TCP a copy of each segment.
 #[test]
-fn the_sockets_for_farewells_hear_nothing() {
+fn the_probe_sockets_receive_nothing() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     for host in [HOST4, HOST6] {
         net.kernel_echo(at(host, 80));
-        assert!(comes_back(&mut net.connect(at(host, 80)).unwrap(), 1_000_000));
+        assert!(echoes(&mut net.connect(at(host, 80)).unwrap(), 1_000_000));
     }
     for table in ["raw", "raw6"] {
         let read = || std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
@@ -152,7 +152,7 @@ fn the_sockets_for_farewells_hear_nothing() {
     }
 }
 
-/// The kernel resets at once, and the broker says farewell as soon as it hears of the end. The median is within a second; a single one may wait for a busy
+/// The kernel resets at once, and the broker probes the peers as soon as it hears of the end. The median is within a second; a single one may wait for a busy
 /// machine.
 #[test]
 fn a_peer_hears_of_a_kill_within_a_second() {
@@ -163,7 +163,7 @@ fn a_peer_hears_of_a_kill_within_a_second() {
     for _ in 0..ROUNDS {
         let (mut victim, _) = serve(&net, 8000);
         let mut stream = net.connect(at(HOST4, 8000)).unwrap();
-        assert!(comes_back(&mut stream, 100));
+        assert!(echoes(&mut stream, 100));
         let since = Instant::now();
         victim.kill();
         // It only waits: nothing that it sends could be answered.
@@ -174,7 +174,7 @@ fn a_peer_hears_of_a_kill_within_a_second() {
     times.sort_unstable();
     eprintln!("from kill -9 to the peer's reset: {times:?}");
     assert!(times[ROUNDS / 2] < Duration::from_secs(1), "{times:?}");
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn when_the_broker_is_killed_everything_goes_on_and_a_new_one_takes_over() {
     let (holder, device) = serve(&net, 8000);
     let transfer = Transfer::start(&net, 8000);
     for _ in 0..3 {
-        transfer.goes_on();
+        transfer.assert_progress();
         broker.kill();
-        transfer.goes_on();
+        transfer.assert_progress();
         // New connections too.
-        assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 10_000));
+        assert!(echoes(&mut net.connect(at(HOST4, 8000)).unwrap(), 10_000));
         broker = BrokerProcess::start(&net, RULES);
         let lease = net.lease(&device);
         assert_eq!(lease.ports, [at(HOST4, 8000)]);
@@ -198,13 +198,13 @@ fn when_the_broker_is_killed_everything_goes_on_and_a_new_one_takes_over() {
         assert!(net.lease(&device).connected);
         assert_eq!(number, 1);
     }
-    transfer.goes_on();
+    transfer.assert_progress();
     let port = holder.bind(at(HOST4, 8005)).unwrap();
     assert_eq!(net.lease(&device).ports.len(), 2);
     holder.ask(&format!("remove {}", port.id)).unwrap();
     drop(holder);
     transfer.expect_reset(Instant::now());
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 #[test]
@@ -213,42 +213,42 @@ fn a_process_that_is_killed_while_there_is_no_broker_is_cleaned_up() {
     let mut broker = BrokerProcess::start(&net, RULES);
     let (mut victim, _) = serve(&net, 8000);
     let transfer = Transfer::start(&net, 8000);
-    transfer.goes_on();
+    transfer.assert_progress();
     broker.kill();
     victim.kill();
-    // What arrives tells demux that the device has gone.
+    // A packet that arrives tells demux that the device has gone.
     let refused = net.connect(at(HOST4, 8000)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     // A peer that waits hears of it from the new broker.
     let broker = BrokerProcess::start(&net, RULES);
     transfer.expect_reset(Instant::now());
     assert_eq!(net.status().leases, []);
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 /// The other order: the process is killed, and the broker before it has done anything about that.
 #[test]
-fn a_broker_that_is_killed_right_after_a_process_leaves_nothing_to_it() {
+fn a_new_broker_cleans_up_after_a_process_killed_just_before_the_old_broker() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     for _ in 0..2 {
         let ((mut victim, device), (other, _)) = (serve(&net, 8000), serve(&net, 8001));
         let (reset, lasting) = (Transfer::start(&net, 8000), Transfer::start(&net, 8001));
-        reset.goes_on();
-        lasting.goes_on();
+        reset.assert_progress();
+        lasting.assert_progress();
         victim.kill();
         broker.kill();
         let since = Instant::now();
-        lasting.goes_on();
+        lasting.assert_progress();
         broker = BrokerProcess::start(&net, RULES);
         reset.expect_reset(since);
         assert!(!net.interfaces().contains(&device));
         assert_eq!(net.status().leases.len(), 1);
-        lasting.goes_on();
+        lasting.assert_progress();
         drop(other);
         lasting.expect_reset(Instant::now());
     }
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 #[test]
@@ -264,23 +264,23 @@ fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no
     assert!(net.interfaces().contains(&device.opened.device));
     let broker = BrokerProcess::start(&net, RULES);
     assert!(!net.interfaces().contains(&device.opened.device));
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 #[test]
-fn a_new_policy_holds_for_leases_too() {
+fn a_new_policy_applies_to_existing_leases() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let (holder, device) = serve(&net, 8000);
     assert_eq!(net.lease(&device).packets_per_second, None);
     let mut idle = net.connect(at(HOST4, 8000)).unwrap();
-    assert!(comes_back(&mut idle, 100));
+    assert!(echoes(&mut idle, 100));
     broker.kill();
     // Another rate, and a list of peers that has the neighbour.
     let other = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\npackets-per-second = 100000\n";
     let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.2\"]\n"));
     assert_eq!(net.lease(&device).packets_per_second, Some(100_000));
-    assert!(comes_back(&mut idle, 100_000));
+    assert!(echoes(&mut idle, 100_000));
     // One that has not.
     broker.kill();
     let mut broker = BrokerProcess::start(&net, &format!("{other}peers = [\"192.0.2.9\"]\n"));
@@ -292,7 +292,7 @@ fn a_new_policy_holds_for_leases_too() {
     assert_eq!(net.status().leases, []);
     assert!(!net.interfaces().contains(&device));
     drop(holder);
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_policy_that_allows_less_takes_ports_away() {
     let (holder, device) = serve(&net, 8000);
     holder.bind(at(HOST4, 8001)).unwrap();
     let mut idle = net.connect(at(HOST4, 8000)).unwrap();
-    assert!(comes_back(&mut idle, 100));
+    assert!(echoes(&mut idle, 100));
     broker.kill();
     let less = "[[allow]]\nuser = 65534\nports = \"8001\"\n";
     let broker = BrokerProcess::start(&net, less);
@@ -312,17 +312,17 @@ fn a_policy_that_allows_less_takes_ports_away() {
     let refused = net.connect(at(HOST4, 8000)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     drop(holder);
-    nothing_remains(&net, broker);
+    assert_nothing_remains(&net, broker);
 }
 
-/// What the name says must not stop anybody for ever.
+/// A killed broker must not keep anybody from using its ports for ever.
 #[test]
-fn a_broker_that_was_killed_is_swept_away_without_another_one() {
+fn sweep_removes_the_state_of_a_killed_broker() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let (holder, _) = serve(&net, 8000);
     let mut idle = net.connect(at(HOST4, 8000)).unwrap();
-    assert!(comes_back(&mut idle, 100));
+    assert!(echoes(&mut idle, 100));
     let sweep = || {
         let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
         net.host.run(sweep).unwrap()
@@ -343,7 +343,7 @@ fn a_broker_that_was_killed_is_swept_away_without_another_one() {
     // With its last socket the kernel has the port back.
     drop(holder);
     net.kernel_echo(at(HOST4, 8000));
-    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
 }
 
 /// Maps of another version would be misunderstood.
@@ -365,12 +365,12 @@ fn the_state_of_another_version_is_refused_and_can_be_removed() {
     let error = started.unwrap_err().to_string();
     assert!(error.contains("another version") && error.contains("broker stop"), "{error}");
     // Everything goes on meanwhile.
-    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
     let sweep = || transom_broker::daemon::sweep(&net.socket(), &net.pins());
     assert!(net.host.run(sweep).unwrap().unwrap());
     assert!(!net.interfaces().contains(&device) && !net.pins().exists());
     drop(holder);
-    nothing_remains(&net, BrokerProcess::start(&net, RULES));
+    assert_nothing_remains(&net, BrokerProcess::start(&net, RULES));
 }
 
 #[test]
@@ -379,20 +379,20 @@ fn a_second_broker_is_refused_and_a_stop_ends_everything() {
     let broker = BrokerProcess::start(&net, RULES);
     let (_holder, _) = serve(&net, 8000);
     let transfer = Transfer::start(&net, 8000);
-    transfer.goes_on();
+    transfer.assert_progress();
     let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
     let mut options = transom_broker::daemon::Options::new(policy.unwrap());
     options.socket = net.socket();
     options.pins = net.pins();
     let second = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
     assert!(second.unwrap_err().to_string().contains("already"));
-    transfer.goes_on();
+    transfer.assert_progress();
     let since = Instant::now();
-    nothing_remains_after_stop(&net, broker);
+    assert_nothing_remains_after_stop(&net, broker);
     transfer.expect_reset(since);
 }
 
-fn nothing_remains_after_stop(net: &Net, mut broker: BrokerProcess) {
+fn assert_nothing_remains_after_stop(net: &Net, mut broker: BrokerProcess) {
     transom_broker::client::stop(net.socket()).unwrap();
     broker.wait();
     assert!(net.interfaces().iter().all(|name| !name.starts_with("tcpk")));

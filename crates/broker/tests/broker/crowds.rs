@@ -24,12 +24,12 @@ fn ask(connection: &OwnedFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>),
 
 /// Otherwise the lease would be the next process' that gets the number.
 #[test]
-fn a_connection_is_its_process_and_no_other() {
+fn a_lease_belongs_to_the_process_that_connected() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let mut holder = Holder::start(&net, NOBODY);
-    let (one, other) = (holder.reach(), holder.reach());
-    // Whoever has the connection: the lease is that of the process which connected, and ends with it.
+    let (one, other) = (holder.open_connection(), holder.open_connection());
+    // The test has the connection. The lease is that of the process that connected, and ends with it.
     let (reply, _device) = ask(&one, &open()).unwrap();
     assert!(matches!(reply, Reply::Opened(_)));
     assert_eq!(net.status().leases[0].process, holder.id());
@@ -39,7 +39,7 @@ fn a_connection_is_its_process_and_no_other() {
 }
 
 #[test]
-fn all_users_together_have_so_many_devices() {
+fn the_policy_limits_the_devices_of_all_users() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (one, other) = (Holder::start(&net, NOBODY), Holder::start(&net, 1234));
@@ -50,7 +50,7 @@ fn all_users_together_have_so_many_devices() {
 
 /// Connections of many users: each has so many, all of them together have so many, and root is still heard.
 #[test]
-fn root_is_heard_in_a_crowd() {
+fn root_can_connect_when_other_users_have_all_connections() {
     const USERS: u32 = 36;
     let Some(net) = Net::new() else { return };
     let limit = getrlimit(Resource::Nofile);
@@ -83,7 +83,7 @@ fn root_is_heard_in_a_crowd() {
 
 /// Without a pause it would ask for the same connection again and again.
 #[test]
-fn without_descriptors_it_does_not_spin() {
+fn a_broker_without_free_descriptors_does_not_spin() {
     let Some(net) = Net::new() else { return };
     let broker = BrokerProcess::start(&net, RULES);
     let process = Pid::from_raw(broker.id() as i32);

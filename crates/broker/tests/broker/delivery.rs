@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::support::frames::{self, ACK, SYN};
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, PEER4, PEER6, at, comes_back,
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, PEER4, PEER6, at, echoes,
     start_with_device, until,
 };
 
@@ -21,7 +21,7 @@ fn a_process_serves_on_the_hosts_address_and_the_kernel_beside_it() {
         holder.ask(&format!("serve {}", at(host, 8080))).unwrap();
         for (port, bytes) in [(8080, 1), (80, 1), (8080, 3_000_000), (80, 3_000_000)] {
             let mut stream = net.connect(at(host, port)).unwrap();
-            assert!(comes_back(&mut stream, bytes), "{host} {port}");
+            assert!(echoes(&mut stream, bytes), "{host} {port}");
         }
         // Where nobody listens, the kernel says so as ever.
         let refused = net.connect(at(host, 8081)).unwrap_err();
@@ -94,7 +94,7 @@ fn two_processes_and_the_kernel_speak_with_each_other_on_one_host() {
 }
 
 #[test]
-fn errors_and_fragments_find_their_process() {
+fn icmp_errors_and_fragments_go_to_the_process_with_the_port() {
     let Some(net) = Net::new() else { return };
     let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
@@ -105,14 +105,14 @@ fn errors_and_fragments_find_their_process() {
 
     // "Fragmentation needed" about a packet of the process, and about one of the kernel's.
     let router = [192, 0, 2, 200].into();
-    for (port, comes) in [(8001, true), (8003, false)] {
+    for (port, delivered) in [(8001, true), (8003, false)] {
         let about = frames::tcp(at(HOST4, port), theirs, ACK, &[0; 100]);
         let error = transom_testkit::packets::too_big(router, &about, 1200);
         tap.send(&error);
         let mark = frames::tcp(theirs, mine, ACK, &port.to_be_bytes());
         tap.send(&mark);
         let packets = frames::until(tun, &mark);
-        assert_eq!(packets.contains(&error), comes);
+        assert_eq!(packets.contains(&error), delivered);
     }
     // And in IPv6.
     let about = frames::tcp(at(HOST6, 8001), at(PEER6, 9), ACK, &[0; 100]);
@@ -134,7 +134,7 @@ fn errors_and_fragments_find_their_process() {
 }
 
 #[test]
-fn fragments_of_ipv6_find_their_process() {
+fn ipv6_fragments_go_to_the_process_with_the_port() {
     let Some(net) = Net::new() else { return };
     let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
@@ -171,14 +171,14 @@ fn fragments_of_ipv6_find_their_process() {
 }
 
 #[test]
-fn what_is_for_somebody_else_or_forged_does_not_come() {
+fn packets_for_others_and_forged_packets_are_not_delivered() {
     let Some(net) = Net::new() else { return };
     let (_broker, holder, device) = start_with_device(&net, RULES);
     let tun = &device.queues[0];
     let tap = frames::Tap::new(&net);
     let (mine, theirs) = (at(HOST4, 8001), at(PEER4, 9));
     holder.bind(mine).unwrap();
-    let packet = |what: &[u8]| frames::tcp(theirs, mine, ACK, what);
+    let packet = |payload: &[u8]| frames::tcp(theirs, mine, ACK, payload);
     // A switch floods what is for another host.
     tap.send_to([2, 0, 0, 0, 0, 77], &packet(b"flooded"));
     tap.send_to([255; 6], &packet(b"to everybody"));
@@ -195,7 +195,7 @@ fn what_is_for_somebody_else_or_forged_does_not_come() {
 }
 
 #[test]
-fn several_uplinks_each_have_their_addresses() {
+fn a_port_is_lent_on_the_addresses_of_all_uplinks() {
     let Some(mut net) = Net::new() else { return };
     net.join("eth1", ["198.51.100.1", "2001:db8:1::1"], ["198.51.100.2", "2001:db8:1::2"]);
     net.uplinks.push("eth1".into());
@@ -215,7 +215,7 @@ fn several_uplinks_each_have_their_addresses() {
         ("2001:db8:1::1", 8001),
     ] {
         let mut stream = net.connect(at(host, port)).unwrap();
-        assert!(comes_back(&mut stream, 300_000), "{host}");
+        assert!(echoes(&mut stream, 300_000), "{host}");
     }
     assert!(net.status().uplinks.iter().all(|uplink| uplink.attached));
     assert_eq!(net.lease(&device.opened.device).drops, []);
@@ -235,35 +235,35 @@ fn an_uplink_may_appear_later_and_come_back() {
         uplinks.iter().find(|uplink| uplink.name == "eth1").unwrap().attached
     };
     assert!(!attached(&net));
-    let mut stack = false;
+    let mut stack_started = false;
     for _ in 0..2 {
         net.join("eth1", ["198.51.100.1", "2001:db8:1::1"], ["198.51.100.2", "2001:db8:1::2"]);
-        let places = ["198.51.100.1", "2001:db8:1::1"].map(|host| at(host, 8000));
+        let endpoints = ["198.51.100.1", "2001:db8:1::1"].map(|host| at(host, 8000));
         until("its addresses are lent", || {
             let ports = net.lease(&device).ports;
-            attached(&net) && places.iter().all(|place| ports.contains(place))
+            attached(&net) && endpoints.iter().all(|endpoint| ports.contains(endpoint))
         });
         // The stack of the test takes the addresses that there are when it starts.
-        if !stack {
+        if !stack_started {
             holder.ask("host").unwrap();
             holder.ask("serve [::]:8000").unwrap();
-            stack = true;
+            stack_started = true;
         }
-        for place in places {
-            assert!(comes_back(&mut net.connect(place).unwrap(), 100_000), "{place}");
+        for endpoint in endpoints {
+            assert!(echoes(&mut net.connect(endpoint).unwrap(), 100_000), "{endpoint}");
         }
-        let gone = ["link", "del", "eth1"];
-        let status = net.host.spawn(std::process::Command::new("ip").args(gone)).unwrap().wait();
+        let delete = ["link", "del", "eth1"];
+        let status = net.host.spawn(std::process::Command::new("ip").args(delete)).unwrap().wait();
         assert!(status.unwrap().success());
         until("its addresses are not lent any more", || {
             let ports = net.lease(&device).ports;
-            !attached(&net) && places.iter().all(|place| !ports.contains(place))
+            !attached(&net) && endpoints.iter().all(|endpoint| !ports.contains(endpoint))
         });
     }
 }
 
 #[test]
-fn a_vlan_is_an_uplink_of_its_own() {
+fn a_vlan_can_be_an_uplink() {
     let Some(mut net) = Net::new() else { return };
     for (namespace, address) in [(&net.host, "203.0.113.1/24"), (&net.peer, "203.0.113.2/24")] {
         let add = ["link", "add", "link", "eth0", "name", "eth0.10", "type", "vlan", "id", "10"];
@@ -283,11 +283,11 @@ fn a_vlan_is_an_uplink_of_its_own() {
     holder.bind(at("203.0.113.1", 8000)).unwrap();
     holder.ask("serve 203.0.113.1:8000").unwrap();
     let mut stream = net.connect(at("203.0.113.1", 8000)).unwrap();
-    assert!(comes_back(&mut stream, 300_000));
+    assert!(echoes(&mut stream, 300_000));
 }
 
 #[test]
-fn an_unspecified_address_is_all_of_them_also_later_ones() {
+fn an_unspecified_address_covers_all_addresses_and_later_ones() {
     let Some(net) = Net::new() else { return };
     let (_broker, holder, device) = start_with_device(&net, RULES);
     let port = holder.bind("[::]:8000".parse().unwrap()).unwrap();
@@ -308,5 +308,5 @@ fn an_unspecified_address_is_all_of_them_also_later_ones() {
     run(&["link", "set", "eth0", "up"]);
     holder.ask(&format!("serve {}", at(HOST4, 8000))).unwrap();
     let mut stream = net.connect(at(HOST4, 8000)).unwrap();
-    assert!(comes_back(&mut stream, 100_000));
+    assert!(echoes(&mut stream, 100_000));
 }

@@ -1,4 +1,4 @@
-//! What the broker refuses, and what it goes on through.
+//! Requests that the broker refuses, and events after which it goes on.
 
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ addresses = [\"192.0.2.0/24\"]
 ";
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(outcome: Result<T, String>, kind: &str) {
+fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, String>, kind: &str) {
     let error = outcome.unwrap_err();
     assert!(error.contains(&format!("kind: {kind}")), "{error}");
 }
@@ -36,20 +36,20 @@ fn socket(family: AddressFamily) -> OwnedFd {
 }
 
 #[test]
-fn the_policy_decides() {
+fn the_policy_decides_about_devices_and_ports() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (one, other) = (Holder::start(&net, NOBODY), Holder::start(&net, SOMEBODY));
-    refused(one.bind(at(HOST4, 8000)).map_err(|_| "kind: NoLease".to_owned()), "NoLease");
+    assert_refused(one.bind(at(HOST4, 8000)).map_err(|_| "kind: NoLease".to_owned()), "NoLease");
     one.open().unwrap();
     other.open().unwrap();
     one.bind(at(HOST4, 8000)).unwrap();
-    // What the kernel gives out by itself is allowed unless the policy says no.
+    // Ports that the kernel chooses are allowed unless the policy says no.
     one.bind(at(HOST4, 0)).unwrap();
-    refused(other.bind(at(HOST4, 0)), "Denied");
-    refused(one.bind(at(HOST4, 9000)), "Denied");
+    assert_refused(other.bind(at(HOST4, 0)), "Denied");
+    assert_refused(one.bind(at(HOST4, 9000)), "Denied");
     other.bind(at(HOST4, 9000)).unwrap();
-    refused(other.bind(at(HOST6, 9000)), "Denied");
+    assert_refused(other.bind(at(HOST6, 9000)), "Denied");
     // The kernel itself keeps ordinary users from these, and from what others have bound.
     assert!(one.bind(at(HOST4, 22)).unwrap_err().contains("PermissionDenied"));
     assert!(other.bind(at(HOST4, 8000)).unwrap_err().contains("AddrInUse"));
@@ -66,23 +66,29 @@ fn the_policy_decides() {
 }
 
 #[test]
-fn only_a_socket_that_holds_a_port_stands_for_one() {
+fn only_a_bound_tcp_socket_can_register_a_port() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
     holder.open().unwrap();
-    let on_host =
+    let bind_on_host =
         |address: SocketAddr| net.host.run(|| BoundSocket::bind(address)).unwrap().unwrap();
-    let inside = |work: &(dyn Fn() -> OwnedFd + Sync)| net.host.run(work).unwrap();
+    let run_on_host = |work: &(dyn Fn() -> OwnedFd + Sync)| net.host.run(work).unwrap();
 
-    refused(holder.show(inside(&|| UdpSocket::bind(at(HOST4, 8001)).unwrap().into())), "Socket");
-    refused(holder.show(inside(&|| TcpListener::bind(at(HOST4, 8002)).unwrap().into())), "Socket");
+    assert_refused(
+        holder.register(run_on_host(&|| UdpSocket::bind(at(HOST4, 8001)).unwrap().into())),
+        "Socket",
+    );
+    assert_refused(
+        holder.register(run_on_host(&|| TcpListener::bind(at(HOST4, 8002)).unwrap().into())),
+        "Socket",
+    );
     net.kernel_echo(at(HOST4, 80));
-    let connected = inside(&|| TcpStream::connect(at(HOST4, 80)).unwrap().into());
-    refused(holder.show(connected), "Socket");
+    let connected = run_on_host(&|| TcpStream::connect(at(HOST4, 80)).unwrap().into());
+    assert_refused(holder.register(connected), "Socket");
     // Not bound at all.
     let unbound = net.host.run(|| socket(AddressFamily::INET)).unwrap();
-    refused(holder.show(unbound), "Socket");
+    assert_refused(holder.register(unbound), "Socket");
     // An address that is not the host's.
     let foreign = net.host.run(|| {
         let socket = socket(AddressFamily::INET);
@@ -91,25 +97,28 @@ fn only_a_socket_that_holds_a_port_stands_for_one() {
         socket
     });
     let foreign = foreign.unwrap();
-    refused(holder.show(&foreign), "Socket");
+    assert_refused(holder.register(&foreign), "Socket");
     // Setting it back afterwards does not help.
     sockopt::set_ip_freebind(&foreign, false).unwrap();
-    refused(holder.show(&foreign), "NotLocal");
-    refused(holder.show(on_host("127.0.0.1:8004".parse().unwrap())), "NotLocal");
+    assert_refused(holder.register(&foreign), "NotLocal");
+    assert_refused(holder.register(bind_on_host("127.0.0.1:8004".parse().unwrap())), "NotLocal");
     // Another network namespace, where everybody may be root.
-    let elsewhere = Namespace::new().unwrap();
-    let free = |address: SocketAddr| {
+    let other_namespace = Namespace::new().unwrap();
+    let bind_freely = |address: SocketAddr| {
         let socket = socket(AddressFamily::INET);
         sockopt::set_ip_freebind(&socket, true).unwrap();
         rustix::net::bind(&socket, &address).unwrap();
         sockopt::set_ip_freebind(&socket, false).unwrap();
         socket
     };
-    refused(holder.show(elsewhere.run(|| free(at(HOST4, 8005))).unwrap()), "Socket");
+    assert_refused(
+        holder.register(other_namespace.run(|| bind_freely(at(HOST4, 8005))).unwrap()),
+        "Socket",
+    );
 }
 
 #[test]
-fn all_addresses_of_ipv4_are_no_addresses_of_ipv6() {
+fn the_mapped_unspecified_address_gets_no_port_of_ipv6() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
@@ -120,12 +129,12 @@ fn all_addresses_of_ipv4_are_no_addresses_of_ipv6() {
     let _theirs = net.host.run(theirs).unwrap().unwrap();
     let both = BindOptions { only_v6: Some(false), ..Default::default() };
     let mapped = || BoundSocket::bind_with("[::ffff:0.0.0.0]:8000".parse().unwrap(), &both);
-    let port = holder.show(net.host.run(mapped).unwrap().unwrap()).unwrap();
+    let port = holder.register(net.host.run(mapped).unwrap().unwrap()).unwrap();
     assert_eq!(port.at, [at(HOST4, 8000)]);
 }
 
 #[test]
-fn a_close_that_waits_holds_nobody_up() {
+fn a_close_that_waits_does_not_delay_the_broker() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
@@ -161,7 +170,7 @@ fn a_close_that_waits_holds_nobody_up() {
 }
 
 #[test]
-fn a_port_is_given_once() {
+fn a_port_is_lent_to_one_process_only() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (one, other) = (Holder::start(&net, NOBODY), Holder::start(&net, NOBODY));
@@ -172,28 +181,28 @@ fn a_port_is_given_once() {
         net.host.run(|| BoundSocket::bind_with(address, &reuse)).unwrap().unwrap()
     };
     let (first, second) = (bound(at(HOST4, 8000)), bound(at(HOST4, 8000)));
-    let port = one.show(&first).unwrap();
+    let port = one.register(&first).unwrap();
     // The same socket again is the same port, for the same process.
-    assert_eq!(one.show(&first).unwrap(), port);
-    refused(other.show(&first), "InUse");
-    refused(other.show(&second), "InUse");
-    refused(one.show(&second), "InUse");
-    refused(other.show(bound("0.0.0.0:8000".parse().unwrap())), "InUse");
+    assert_eq!(one.register(&first).unwrap(), port);
+    assert_refused(other.register(&first), "InUse");
+    assert_refused(other.register(&second), "InUse");
+    assert_refused(one.register(&second), "InUse");
+    assert_refused(other.register(bound("0.0.0.0:8000".parse().unwrap())), "InUse");
     one.ask(&format!("remove {}", port.id)).unwrap();
-    other.show(&second).unwrap();
+    other.register(&second).unwrap();
     // SO_REUSEADDR, which most servers set, would let a third bind the port as long as nobody listens.
     let (third, fourth) = (
         BindOptions { reuse_address: true, ..Default::default() },
         BindOptions { reuse_address: true, ..Default::default() },
     );
     let mine = net.host.run(|| BoundSocket::bind_with(at(HOST4, 8001), &third)).unwrap().unwrap();
-    one.show(&mine).unwrap();
-    let stolen = net.host.run(|| BoundSocket::bind_with(at(HOST4, 8001), &fourth)).unwrap();
-    assert_eq!(stolen.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    one.register(&mine).unwrap();
+    let second_bind = net.host.run(|| BoundSocket::bind_with(at(HOST4, 8001), &fourth)).unwrap();
+    assert_eq!(second_bind.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
 }
 
 #[test]
-fn the_kernel_has_a_port_back_when_nobody_keeps_its_socket() {
+fn the_kernel_gets_a_port_back_when_no_socket_holds_it() {
     let Some(net) = Net::new() else { return };
     let (mut broker, holder, device) = start_with_device(&net, RULES);
     holder.bind(at(HOST4, 8000)).unwrap();
@@ -206,7 +215,7 @@ fn the_kernel_has_a_port_back_when_nobody_keeps_its_socket() {
     let listener = listen().unwrap();
     let mut stream = net.connect(at(HOST4, 8000)).unwrap();
     let serving = std::thread::spawn(move || crate::support::echo(listener.accept().unwrap().0));
-    assert!(crate::support::comes_back(&mut stream, 100_000));
+    assert!(crate::support::echoes(&mut stream, 100_000));
     drop(stream);
     serving.join().unwrap();
     let _broker = BrokerProcess::start(&net, RULES);
@@ -214,9 +223,9 @@ fn the_kernel_has_a_port_back_when_nobody_keeps_its_socket() {
     assert_eq!(net.demuxed("kernel-listens"), 1);
 }
 
-/// A port that the kernel takes while a broker runs. Its holder can see it, and so can whoever reads the log.
+/// A port that the kernel takes while a broker runs. Its holder can see it, and the log has a line.
 #[test]
-fn a_port_that_the_kernel_takes_is_told() {
+fn a_port_that_the_kernel_takes_is_removed_and_logged() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
@@ -241,17 +250,17 @@ fn a_port_that_the_kernel_takes_is_told() {
 
 /// Each line is an object of JSON, and says who, what and when.
 #[test]
-fn the_audit_log_tells_what_was_given_and_what_was_refused() {
+fn the_audit_log_has_leases_ports_and_refusals() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let (mut holder, stranger) = (Holder::start(&net, NOBODY), Holder::start(&net, 65_000));
     let device = holder.open().unwrap().opened.device;
     let port = holder.bind(at(HOST4, 8000)).unwrap();
     holder.ask(&format!("remove {}", port.id)).unwrap();
-    refused(holder.bind(at(HOST4, 9000)), "Denied");
+    assert_refused(holder.bind(at(HOST4, 9000)), "Denied");
     let many = 300;
     for _ in 0..many {
-        refused(stranger.open().map(drop), "Denied");
+        assert_refused(stranger.open().map(drop), "Denied");
     }
     holder.kill();
     until("the lease has ended", || net.status().leases.is_empty());
@@ -269,7 +278,7 @@ fn the_audit_log_tells_what_was_given_and_what_was_refused() {
     assert_eq!((&lease["user"], &lease["device"]), (&NOBODY.into(), &device.into()));
     assert_eq!(lease["process"], holder.id());
     assert_eq!(of("port")[0]["port"], "192.0.2.1:8000");
-    // Whichever is noticed first.
+    // The broker may notice either first.
     let reasons = ["the process has ended", "the device was closed"];
     assert!(reasons.iter().any(|reason| of("lease-end")[0]["reason"] == *reason), "{log}");
     let refusals = of("refused");
@@ -280,17 +289,17 @@ fn the_audit_log_tells_what_was_given_and_what_was_refused() {
 }
 
 #[test]
-fn there_are_so_many_devices_and_ports() {
+fn the_policy_limits_devices_and_ports() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holders: Vec<_> = (0..4).map(|_| Holder::start(&net, NOBODY)).collect();
     for holder in &holders[..3] {
         holder.open().unwrap();
     }
-    refused(holders[3].open().map(drop), "Limit");
+    assert_refused(holders[3].open().map(drop), "Limit");
     // A thousand more tries change nothing.
     for _ in 0..1000 {
-        refused(holders[3].open().map(drop), "Limit");
+        assert_refused(holders[3].open().map(drop), "Limit");
     }
     assert_eq!(net.status().leases.len(), 3);
     let ports =
@@ -305,7 +314,7 @@ fn there_are_so_many_devices_and_ports() {
 }
 
 #[test]
-fn garbage_and_crowds_do_not_stop_it() {
+fn malformed_messages_and_many_connections_do_not_stop_the_broker() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
@@ -342,12 +351,12 @@ fn garbage_and_crowds_do_not_stop_it() {
             assert!(wire::receive(&socket).unwrap().is_some());
         }
     }
-    // Who never reads is not served for ever.
-    let silent = wire::connect(&path).unwrap();
-    let flags = rustix::fs::fcntl_getfl(&silent).unwrap() | rustix::fs::OFlags::NONBLOCK;
-    rustix::fs::fcntl_setfl(&silent, flags).unwrap();
+    // A client that never reads is not served for ever.
+    let unread = wire::connect(&path).unwrap();
+    let flags = rustix::fs::fcntl_getfl(&unread).unwrap() | rustix::fs::OFlags::NONBLOCK;
+    rustix::fs::fcntl_setfl(&unread, flags).unwrap();
     until("the broker has given up", || {
-        match wire::send(&silent, br#"{"version":1,"request":{"list":{}}}"#, &[]) {
+        match wire::send(&unread, br#"{"version":1,"request":{"list":{}}}"#, &[]) {
             Ok(()) => false,
             Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         }

@@ -5,11 +5,11 @@ use std::time::Instant;
 use transom_broker::client::{BoundSocket, Lease};
 use transom_broker::protocol::ErrorKind;
 
-use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, comes_back, frames, until};
+use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, echoes, frames, until};
 
 /// Several hundred devices at once. Each has its port, and all of them go.
 #[test]
-fn hundreds_of_devices_live_side_by_side() {
+fn hundreds_of_devices_work_at_once() {
     const DEVICES: u16 = 300;
     let Some(net) = Net::new() else { return };
     let rules = format!(
@@ -23,27 +23,27 @@ fn hundreds_of_devices_live_side_by_side() {
     }
     let broker = BrokerProcess::start(&net, &rules);
     let start = || {
-        let mut took = Vec::new();
+        let mut times = Vec::new();
         let leases = (0..DEVICES).map(|number| {
             let since = Instant::now();
             let mut lease = Lease::connect(net.socket()).unwrap();
             let descriptors = lease.take_descriptors();
-            took.push(since.elapsed());
+            times.push(since.elapsed());
             let socket = BoundSocket::bind(at("0.0.0.0", 20_000 + number)).unwrap();
             lease.add_port(&socket).unwrap();
             (lease, descriptors, socket)
         });
         let leases: Vec<_> = leases.collect();
-        (leases, took)
+        (leases, times)
     };
-    let (mut leases, mut took) = net.host.run(start).unwrap();
+    let (mut leases, mut times) = net.host.run(start).unwrap();
     let one_more = net.host.run(|| Lease::connect(net.socket()).map(drop)).unwrap().unwrap_err();
     assert_eq!(one_more.refusal(), Some(ErrorKind::Limit));
-    let first = took[0];
-    took.sort_unstable();
-    let (middle, last) = (took[took.len() / 2], took[took.len() - 1]);
+    let first = times[0];
+    times.sort_unstable();
+    let (median, last) = (times[times.len() / 2], times[times.len() - 1]);
     eprintln!(
-        "{DEVICES} devices: the first took {first:?}, half of them {middle:?}, the slowest {last:?}"
+        "{DEVICES} devices: the first took {first:?}, half of them {median:?}, the slowest {last:?}"
     );
 
     // They do not fit in one message.
@@ -66,7 +66,7 @@ fn hundreds_of_devices_live_side_by_side() {
         assert_eq!(frames::until(tun, &packet), [packet]);
     }
     net.kernel_echo(at(HOST4, 80));
-    assert!(comes_back(&mut net.connect(at(HOST4, 80)).unwrap(), 1_000_000));
+    assert!(echoes(&mut net.connect(at(HOST4, 80)).unwrap(), 1_000_000));
     let since = Instant::now();
     leases.clear();
     until("the devices have gone", || {

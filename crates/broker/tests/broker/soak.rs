@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use transom_bpf::libbpf_rs::{MapCore, MapHandle};
 
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, SOMEBODY, at, comes_back, until,
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PATIENCE, SOMEBODY, at, echoes, until,
 };
 
 const RULES: &str = "
@@ -54,13 +54,13 @@ struct Serving {
 }
 
 /// The kernel's own traffic: one connection after the other, and one that lasts.
-struct Beside {
+struct KernelTraffic {
     stop: Arc<AtomicBool>,
     bytes: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
-impl Beside {
+impl KernelTraffic {
     fn start(net: &Net) -> Self {
         net.kernel_echo(at(HOST4, 80));
         let mut lasting = net.connect(at(HOST4, 80)).unwrap();
@@ -71,14 +71,14 @@ impl Beside {
                 let mut short = TcpStream::connect_timeout(&at(HOST4, 80), PATIENCE).unwrap();
                 short.set_read_timeout(Some(PATIENCE)).unwrap();
                 for stream in [&mut lasting, &mut short] {
-                    assert!(comes_back(stream, 200_000), "the kernel's traffic is disturbed");
+                    assert!(echoes(stream, 200_000), "the kernel's traffic is disturbed");
                     counted.fetch_add(200_000, Ordering::Relaxed);
                 }
             }
         };
         // Threads that a thread of the neighbour's starts are the neighbour's too.
         let thread = net.peer.run(|| std::thread::spawn(work)).unwrap();
-        Beside { stop, bytes, thread }
+        KernelTraffic { stop, bytes, thread }
     }
 
     fn check(&self) {
@@ -93,15 +93,15 @@ impl Beside {
 }
 
 #[derive(Debug, Default)]
-struct Done {
+struct Totals {
     started: u64,
     killed: u64,
-    given_up: u64,
+    removed: u64,
     refused: u64,
     exchanges: u64,
     resets: u64,
     brokers_killed: u64,
-    quiet: u64,
+    checks: u64,
 }
 
 struct Soak {
@@ -111,30 +111,30 @@ struct Soak {
     descriptors: usize,
     random: Random,
     serving: Vec<Serving>,
-    done: Done,
+    totals: Totals,
 }
 
 impl Soak {
     fn new(net: Net, seed: u64) -> Self {
         let broker = BrokerProcess::start(&net, RULES);
-        let descriptors = settled(&broker);
-        let (random, serving, done) = (Random(seed.max(1)), Vec::new(), Done::default());
-        Soak { net, broker, descriptors, random, serving, done }
+        let descriptors = idle_descriptor_count(&broker);
+        let (random, serving, totals) = (Random(seed.max(1)), Vec::new(), Totals::default());
+        Soak { net, broker, descriptors, random, serving, totals }
     }
 
     fn step(&mut self) {
         match self.random.below(100) {
             0..30 => self.start(),
             30..42 => self.kill(),
-            42..50 => self.give_up(),
+            42..50 => self.remove_port(),
             50..75 => self.exchange(),
             75..92 => self.leave_idle(),
             92..97 => self.kill_broker(),
-            _ => self.quiet(),
+            _ => self.end_all_and_check(),
         }
     }
 
-    fn any(&mut self) -> Option<usize> {
+    fn random_serving(&mut self) -> Option<usize> {
         let count = self.serving.len() as u64;
         (count > 0).then(|| self.random.below(count) as usize)
     }
@@ -152,22 +152,22 @@ impl Soak {
             Ok(port) => {
                 holder.ask(&format!("serve {at}")).unwrap();
                 self.serving.push(Serving { holder, at, id: port.id, idle: Vec::new() });
-                self.done.started += 1;
+                self.totals.started += 1;
             }
             // Somebody has it.
             Err(_) => {
-                assert!(self.serving.iter().any(|one| one.at == at), "{at} is refused");
-                self.done.refused += 1;
+                assert!(self.serving.iter().any(|serving| serving.at == at), "{at} is refused");
+                self.totals.refused += 1;
             }
         }
     }
 
     fn kill(&mut self) {
-        let Some(which) = self.any() else { return };
-        let Serving { mut holder, idle, .. } = self.serving.swap_remove(which);
+        let Some(index) = self.random_serving() else { return };
+        let Serving { mut holder, idle, .. } = self.serving.swap_remove(index);
         holder.kill();
         self.expect_resets(idle);
-        self.done.killed += 1;
+        self.totals.killed += 1;
     }
 
     fn expect_resets(&mut self, idle: Vec<TcpStream>) {
@@ -175,50 +175,50 @@ impl Soak {
             let read = stream.read(&mut [0]);
             assert!(read.is_err(), "a connection outlives its process: {read:?}");
             assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
-            self.done.resets += 1;
+            self.totals.resets += 1;
         }
     }
 
     /// A port goes back to the kernel, and its process lives on.
-    fn give_up(&mut self) {
-        let Some(which) = self.any() else { return };
-        let Serving { holder, id, at, idle } = self.serving.swap_remove(which);
+    fn remove_port(&mut self) {
+        let Some(index) = self.random_serving() else { return };
+        let Serving { holder, id, at, idle } = self.serving.swap_remove(index);
         drop(idle);
         holder.ask(&format!("remove {id}")).unwrap();
         let refused = self.net.connect(at).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
-        self.done.given_up += 1;
+        self.totals.removed += 1;
     }
 
     fn exchange(&mut self) {
-        let Some(which) = self.any() else { return };
+        let Some(index) = self.random_serving() else { return };
         let bytes = 1 + self.random.below(400_000) as usize;
-        let at = self.serving[which].at;
+        let at = self.serving[index].at;
         let mut stream = self.net.connect(at).unwrap();
-        assert!(comes_back(&mut stream, bytes), "{bytes} bytes did not come back from {at}");
-        self.done.exchanges += 1;
+        assert!(echoes(&mut stream, bytes), "{bytes} bytes did not come back from {at}");
+        self.totals.exchanges += 1;
     }
 
     fn leave_idle(&mut self) {
-        let Some(which) = self.any() else { return };
-        let mut stream = self.net.connect(self.serving[which].at).unwrap();
-        assert!(comes_back(&mut stream, 100));
-        self.serving[which].idle.push(stream);
+        let Some(index) = self.random_serving() else { return };
+        let mut stream = self.net.connect(self.serving[index].at).unwrap();
+        assert!(echoes(&mut stream, 100));
+        self.serving[index].idle.push(stream);
     }
 
     fn kill_broker(&mut self) {
         self.broker.kill();
         self.exchange();
         self.broker = BrokerProcess::start(&self.net, RULES);
-        for one in &self.serving {
+        for serving in &self.serving {
             // It asks the new broker, and shows its port again.
-            one.holder.ask("host").unwrap();
+            serving.holder.ask("host").unwrap();
         }
-        self.done.brokers_killed += 1;
+        self.totals.brokers_killed += 1;
     }
 
     /// Ends all processes and looks at what is left.
-    fn quiet(&mut self) {
+    fn end_all_and_check(&mut self) {
         while !self.serving.is_empty() {
             self.kill();
         }
@@ -241,14 +241,14 @@ impl Soak {
             let bind = || std::net::TcpListener::bind(at(host, 8000 + port)).map(drop);
             net.host.run(bind).unwrap().unwrap_or_else(|error| panic!("{host} {port}: {error}"));
         }
-        let descriptors = settled(&self.broker);
+        let descriptors = idle_descriptor_count(&self.broker);
         // libbpf has one more in a broker that took over a map of maps.
         assert!(
             descriptors <= self.descriptors + 1,
             "{descriptors} descriptors, not {}",
             self.descriptors
         );
-        self.done.quiet += 1;
+        self.totals.checks += 1;
     }
 }
 
@@ -257,7 +257,7 @@ fn entries(pin: &Path) -> usize {
 }
 
 /// How many descriptors a broker has when all who asked have gone.
-fn settled(broker: &BrokerProcess) -> usize {
+fn idle_descriptor_count(broker: &BrokerProcess) -> usize {
     let count = || std::fs::read_dir(format!("/proc/{}/fd", broker.id())).unwrap().count();
     let mut least = count();
     for _ in 0..40 {
@@ -272,20 +272,20 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_is_left_of_those_who_come_and_go() {
+fn processes_that_come_and_go_leave_nothing_behind() {
     let Some(net) = Net::new() else { return };
     let seconds = variable("TRANSOM_SOAK").unwrap_or(5);
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = variable("TRANSOM_SOAK_SEED").unwrap_or_else(now);
     eprintln!("a soak of {seconds} s, TRANSOM_SOAK_SEED={seed}");
     let mut soak = Soak::new(net, seed);
-    let beside = Beside::start(&soak.net);
+    let kernel_traffic = KernelTraffic::start(&soak.net);
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
         soak.step();
-        beside.check();
+        kernel_traffic.check();
     }
-    soak.quiet();
-    let kernels = beside.end();
-    eprintln!("{:?}; {} MB of the kernel's beside", soak.done, kernels / 1_000_000);
+    soak.end_all_and_check();
+    let kernel_bytes = kernel_traffic.end();
+    eprintln!("{:?}; {} MB of the kernel's beside", soak.totals, kernel_bytes / 1_000_000);
 }

@@ -6,7 +6,7 @@ use transom_broker::client::{Lease, Wish};
 use transom_net::{KernelPorts, PortSource, Stack};
 
 use crate::support::{
-    BrokerProcess, HOST4, HOST6, Net, PATIENCE, PEER4, PEER6, at, comes_back, echo, until,
+    BrokerProcess, HOST4, HOST6, Net, PATIENCE, PEER4, PEER6, at, echo, echoes, until,
 };
 
 const RULES: &str = "[[allow]]\nuser = 0\nports = \"1-65535\"\n";
@@ -30,7 +30,7 @@ fn serve(net: &Net, stack: &Stack, host: &str, port: u16) {
     });
 }
 
-fn ours_comes_back(stream: &mut transom_net::TcpStream, bytes: usize) -> bool {
+fn stack_echoes(stream: &mut transom_net::TcpStream, bytes: usize) -> bool {
     use std::io::{Read, Write};
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
@@ -52,25 +52,26 @@ fn a_stack_serves_and_connects_on_the_hosts_address() {
         assert_eq!(stack.shard_count(), usize::from(queues));
         for (host, peer) in [(HOST4, PEER4), (HOST6, PEER6)] {
             serve(&net, &stack, host, 8080);
-            let kernels = net.host.run(|| TcpListener::bind(at(host, 80))).unwrap().unwrap();
-            let kernels_end = std::thread::spawn(move || {
-                (0..2).for_each(|_| echo(kernels.accept().unwrap().0));
+            let kernel_listener =
+                net.host.run(|| TcpListener::bind(at(host, 80))).unwrap().unwrap();
+            let kernel_server = std::thread::spawn(move || {
+                (0..2).for_each(|_| echo(kernel_listener.accept().unwrap().0));
             });
             for _ in 0..8 {
                 let mut stream = net.connect(at(host, 8080)).unwrap();
-                assert!(comes_back(&mut stream, 300_000), "{host}");
+                assert!(echoes(&mut stream, 300_000), "{host}");
             }
             let mut stream = net.connect(at(host, 80)).unwrap();
-            assert!(comes_back(&mut stream, 300_000), "the kernel's server at {host}");
+            assert!(echoes(&mut stream, 300_000), "the kernel's server at {host}");
             drop(stream);
-            // Who is on the same host: the kernel's client, and its server.
+            // On the same host: the kernel's client, and its server.
             let local = net.host.run(|| TcpStream::connect(at(host, 8080))).unwrap();
-            assert!(comes_back(&mut local.unwrap(), 300_000));
+            assert!(echoes(&mut local.unwrap(), 300_000));
             let mut stream = net.host.run(|| stack.connect(at(host, 80))).unwrap().unwrap();
-            assert!(ours_comes_back(&mut stream, 300_000));
+            assert!(stack_echoes(&mut stream, 300_000));
             drop(stream);
-            kernels_end.join().unwrap();
-            // And who is outside.
+            kernel_server.join().unwrap();
+            // Outside: the server of the neighbour.
             let outside = net.peer.run(|| TcpListener::bind(at(peer, 7))).unwrap().unwrap();
             let serving = std::thread::spawn(move || {
                 for _ in 0..4 {
@@ -80,7 +81,7 @@ fn a_stack_serves_and_connects_on_the_hosts_address() {
             for _ in 0..4 {
                 let mut stream = net.host.run(|| stack.connect(at(peer, 7))).unwrap().unwrap();
                 assert_eq!(stream.local_addr().unwrap().ip(), at(host, 0).ip());
-                assert!(ours_comes_back(&mut stream, 300_000));
+                assert!(stack_echoes(&mut stream, 300_000));
             }
             serving.join().unwrap();
         }
@@ -99,7 +100,7 @@ fn two_stacks_on_one_address_talk_to_each_other_and_to_themselves() {
         serve(&net, &one, host, 8080);
         for from in [&one, &other] {
             let mut stream = net.host.run(|| from.connect(at(host, 8080))).unwrap().unwrap();
-            assert!(ours_comes_back(&mut stream, 1_000_000), "{host}");
+            assert!(stack_echoes(&mut stream, 1_000_000), "{host}");
         }
         let refused = net.host.run(|| other.listen(at(host, 8080)).map(drop)).unwrap();
         assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
@@ -128,7 +129,7 @@ fn ports_are_given_back_when_the_last_connection_has_gone() {
 }
 
 #[test]
-fn what_the_policy_refuses_is_refused() {
+fn a_stack_cannot_listen_on_a_port_that_the_policy_denies() {
     let Some(net) = Net::new() else { return };
     let rules = "[[allow]]\nuser = 0\nports = \"8000-8999\"\n";
     let _broker = BrokerProcess::start(&net, rules);
@@ -140,22 +141,22 @@ fn what_the_policy_refuses_is_refused() {
 }
 
 #[test]
-fn a_broker_that_is_killed_and_started_anew_is_found_again() {
+fn a_stack_finds_a_broker_that_was_restarted() {
     let Some(net) = Net::new() else { return };
     let mut broker = BrokerProcess::start(&net, RULES);
     let stack = stack(&net, 1);
     serve(&net, &stack, HOST4, 8080);
     let mut before = net.connect(at(HOST4, 8080)).unwrap();
     broker.kill();
-    assert!(comes_back(&mut before, 100_000));
+    assert!(echoes(&mut before, 100_000));
     let mut meanwhile = net.connect(at(HOST4, 8080)).unwrap();
-    assert!(comes_back(&mut meanwhile, 100_000), "packets go on without a broker");
+    assert!(echoes(&mut meanwhile, 100_000), "packets go on without a broker");
     let _broker = BrokerProcess::start(&net, RULES);
     serve(&net, &stack, HOST4, 8081);
     for (mut stream, port) in
         [(before, 8080), (meanwhile, 8080), (net.connect(at(HOST4, 8081)).unwrap(), 8081)]
     {
-        assert!(comes_back(&mut stream, 100_000), "{port}");
+        assert!(echoes(&mut stream, 100_000), "{port}");
     }
 }
 
@@ -172,7 +173,7 @@ fn a_stack_follows_the_uplink() {
     let stack = net.host.run(start).unwrap();
     serve(&net, &stack, HOST4, 8080);
     let mut stream = net.connect(at(HOST4, 8080)).unwrap();
-    assert!(comes_back(&mut stream, 100_000));
+    assert!(echoes(&mut stream, 100_000));
     let may_listen = |host| {
         let listened = net.host.run(|| stack.listen(at(host, 8090)).map(drop)).unwrap();
         listened.is_ok()
@@ -183,7 +184,7 @@ fn a_stack_follows_the_uplink() {
     until("the stack has the new address", || may_listen(new));
     net.host.interfaces().set_up("eth0", false).unwrap();
     net.host.interfaces().set_up("eth0", true).unwrap();
-    assert!(comes_back(&mut stream, 100_000), "after the link was down");
+    assert!(echoes(&mut stream, 100_000), "after the link was down");
 }
 
 /// A lease of DHCP's that is renewed late: the address goes and comes back, and then it is another one.
@@ -199,7 +200,7 @@ fn connections_outlive_a_renewal_of_the_address() {
         }
     });
     let mut stream = net.connect(at(HOST4, 8080)).unwrap();
-    assert!(comes_back(&mut stream, 100_000));
+    assert!(echoes(&mut stream, 100_000));
     let ip = |arguments: &[&str]| {
         let status = net.host.spawn(std::process::Command::new("ip").args(arguments));
         assert!(status.unwrap().wait().unwrap().success(), "{arguments:?}");
@@ -211,10 +212,10 @@ fn connections_outlive_a_renewal_of_the_address() {
     // With a lifetime, as DHCP gives them.
     ip(&["address", "add", &old, "dev", "eth0", "valid_lft", "3600", "preferred_lft", "1800"]);
     until("the address is lent again", || lent(at(HOST4, 8080)));
-    assert!(comes_back(&mut stream, 100_000), "after the address was back");
+    assert!(echoes(&mut stream, 100_000), "after the address was back");
     // Renewed in time, only the lifetime changes.
     ip(&["address", "change", &old, "dev", "eth0", "valid_lft", "7200", "preferred_lft", "3600"]);
-    assert!(comes_back(&mut stream, 100_000), "after a new lifetime");
+    assert!(echoes(&mut stream, 100_000), "after a new lifetime");
     let other = at("192.0.2.50", 8080);
     ip(&["address", "del", &old, "dev", "eth0"]);
     ip(&["address", "add", "192.0.2.50/24", "dev", "eth0"]);
@@ -224,7 +225,7 @@ fn connections_outlive_a_renewal_of_the_address() {
         second = net.connect(other).ok();
         second.is_some()
     });
-    assert!(comes_back(second.as_mut().unwrap(), 100_000));
+    assert!(echoes(second.as_mut().unwrap(), 100_000));
 }
 
 /// Super-segments of tiny segments are not let through: the device cuts them before.
@@ -236,33 +237,33 @@ fn a_peer_that_wants_tiny_segments_gets_them() {
     let _broker = BrokerProcess::start(&net, RULES);
     let stack = stack(&net, 1);
     serve(&net, &stack, HOST4, 8080);
-    let connecting = || {
+    let connect_with_small_mss = || {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         // With timestamps, 76 bytes of data in each segment.
         setsockopt(&socket, TcpMaxSeg, &88).unwrap();
         connect(&socket, &at(HOST4, 8080)).unwrap();
         TcpStream::from(socket)
     };
-    let mut stream = net.peer.run(connecting).unwrap();
+    let mut stream = net.peer.run(connect_with_small_mss).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert!(comes_back(&mut stream, 100_000));
+    assert!(echoes(&mut stream, 100_000));
     let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
     assert_eq!(drops, []);
 }
 
-/// `--device shared` is this word.
+/// `--device shared` passes this name.
 #[test]
-fn the_word_shared_opens_a_lease() {
+fn the_device_name_shared_opens_a_lease() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
-    let word = format!("shared:{}", net.socket().display());
-    let open = |builder: transom_net::StackBuilder| net.host.run(|| builder.device(&word)).unwrap();
+    let name = format!("shared:{}", net.socket().display());
+    let open = |builder: transom_net::StackBuilder| net.host.run(|| builder.device(&name)).unwrap();
     let stack = open(Stack::builder().shards(2)).unwrap();
     assert_eq!(stack.shard_count(), 2);
     serve(&net, &stack, HOST4, 8080);
     let mut stream = net.connect(at(HOST4, 8080)).unwrap();
-    assert!(comes_back(&mut stream, 100_000));
-    // What is the machine's is not to be chosen.
+    assert!(echoes(&mut stream, 100_000));
+    // The addresses are the machine's: the program does not choose them.
     let refused = open(Stack::builder().address(at(HOST4, 0).ip(), 24)).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
 }
@@ -277,7 +278,7 @@ fn a_lease_with_several_queues_is_a_stack_with_several_shards() {
     let mut streams: Vec<_> = (0..48).map(|_| net.connect(at(HOST4, 8080)).unwrap()).collect();
     std::thread::scope(|scope| {
         for stream in &mut streams {
-            scope.spawn(|| assert!(comes_back(stream, 100_000)));
+            scope.spawn(|| assert!(echoes(stream, 100_000)));
         }
     });
     let connections = (0..3).map(|shard| stack.shard(shard).unwrap().connection_count());
@@ -291,20 +292,20 @@ fn a_lease_with_several_queues_is_a_stack_with_several_shards() {
 
 /// `SO_REUSEPORT` shares a port among sockets of one user. A broker does not share it among processes, and a listener of the kernel's takes it.
 #[test]
-fn a_port_that_may_be_reused_is_still_one_process() {
+fn a_port_with_so_reuseport_is_lent_to_one_process() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
-    let reusing = || {
+    let start_with_reuse_port = || {
         let ports = PortSource::Kernel(KernelPorts::new().reuse_port(true));
         let lease = Lease::connect(net.socket()).unwrap();
         net.host.run(|| Stack::builder().ports(ports).start_leased(lease)).unwrap().unwrap()
     };
-    let (one, other) = (reusing(), reusing());
+    let (one, other) = (start_with_reuse_port(), start_with_reuse_port());
     serve(&net, &one, HOST4, 8080);
     let refused = net.host.run(|| other.listen(at(HOST4, 8080)).map(drop)).unwrap().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse, "{refused}");
     let mut before = net.connect(at(HOST4, 8080)).unwrap();
-    assert!(comes_back(&mut before, 100_000));
+    assert!(echoes(&mut before, 100_000));
 
     let bind = || {
         use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
@@ -314,9 +315,9 @@ fn a_port_that_may_be_reused_is_still_one_process() {
         listen(&socket, 8).unwrap();
         TcpListener::from(socket)
     };
-    let kernels = net.host.run(bind).unwrap();
+    let kernel_listener = net.host.run(bind).unwrap();
     let theirs = net.connect(at(HOST4, 8080)).unwrap();
-    let (accepted, from) = kernels.accept().unwrap();
+    let (accepted, from) = kernel_listener.accept().unwrap();
     assert_eq!(from, theirs.local_addr().unwrap());
     assert_eq!(net.demuxed("kernel-listens"), 1);
     drop(accepted);

@@ -21,9 +21,9 @@ fn peer_echo(net: &Net, at: SocketAddr) {
     });
 }
 
-/// That the broker refuses a port, which the kernel gives. Its copy of the socket from an attempt before may be there for a moment yet.
+/// Asserts that the broker refuses a port, which the kernel gives. Its copy of the socket from an attempt before may be there for a moment yet.
 #[track_caller]
-fn refused(holder: &Holder, address: SocketAddr) {
+fn assert_refused(holder: &Holder, address: SocketAddr) {
     let mut error = String::new();
     until("the kernel gives the port", || {
         error = holder.ask(&format!("bind-again {address}")).unwrap_err();
@@ -45,27 +45,27 @@ fn a_port_with_connections_of_another_user_is_not_lent() {
         victim.ask("kernel accept").unwrap();
         let serving = client.try_clone().unwrap();
         std::thread::spawn(move || echo(serving));
-        refused(&attacker, at(host, 8000));
-        refused(&attacker, at("::", 8000));
+        assert_refused(&attacker, at(host, 8000));
+        assert_refused(&attacker, at("::", 8000));
         victim.ask("kernel exchange").unwrap();
         // A client with a port of its own choice, before it has connected and after that.
         peer_echo(&net, at(peer, 7));
         victim.ask(&format!("kernel bind {}", at(host, 8001))).unwrap();
-        refused(&attacker, at(host, 8001));
+        assert_refused(&attacker, at(host, 8001));
         victim.ask(&format!("kernel connect {}", at(peer, 7))).unwrap();
-        refused(&attacker, at(host, 8001));
+        assert_refused(&attacker, at(host, 8001));
         victim.ask("kernel exchange").unwrap();
         drop(client);
     }
     assert_eq!(waiting(&device.queues[0]), Vec::<Vec<u8>>::new());
     assert!(net.lease(&device.opened.device).ports.is_empty());
-    // What nobody else has is lent as ever, also with that option.
+    // A port that nobody else has is lent as usual, also with that option.
     attacker.ask(&format!("bind-again {}", at(HOST4, 8002))).unwrap();
 }
 
 /// The option is the shared socket's: its holder can set it again at any time.
 #[test]
-fn a_connection_that_another_user_makes_later_is_its_own() {
+fn a_later_connection_of_another_user_stays_with_the_kernel() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (attacker, victim) = (Holder::start(&net, NOBODY), Holder::start(&net, SOMEBODY));
@@ -80,8 +80,11 @@ fn a_connection_that_another_user_makes_later_is_its_own() {
         victim.ask(&format!("kernel bind {mine}")).unwrap();
         victim.ask(&format!("kernel connect {theirs}")).unwrap();
         victim.ask("kernel exchange").unwrap();
-        let came = waiting(tun);
-        assert!(came.iter().all(|packet| frames::ends(packet).unwrap().0 != theirs), "{came:?}");
+        let received = waiting(tun);
+        assert!(
+            received.iter().all(|packet| frames::ends(packet).unwrap().0 != theirs),
+            "{received:?}"
+        );
         assert!(net.demuxed("kernel-connection") > 0);
         // Nor does the holder speak in that connection.
         let before = net.drops("foreign-port");
@@ -100,7 +103,7 @@ fn a_connection_that_another_user_makes_later_is_its_own() {
 }
 
 #[test]
-fn an_address_that_comes_later_does_not_bring_a_connection_with_it() {
+fn an_address_added_later_does_not_take_over_connections() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let (attacker, victim) = (Holder::start(&net, NOBODY), Holder::start(&net, SOMEBODY));

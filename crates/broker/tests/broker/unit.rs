@@ -5,9 +5,9 @@ use std::process::Command;
 const UNIT: &str = include_str!("../../transom-broker.service");
 
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_accepts_the_unit() {
     let present = Command::new("systemd-analyze").arg("--version").output();
-    if !present.is_ok_and(|said| said.status.success()) {
+    if !present.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: systemd-analyze is not installed; the unit was not verified");
         return;
     }
@@ -18,8 +18,8 @@ fn systemd_takes_the_unit() {
     let text = UNIT.replace("/usr/bin/transom", program.to_str().unwrap());
     assert_ne!(text, UNIT);
     std::fs::write(&path, text).unwrap();
-    let said = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
-    let errors = String::from_utf8_lossy(&said.stderr);
+    let output = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
     // Units of the system's own may have defects of their own.
     let ours: Vec<_> = errors.lines().filter(|line| line.contains("transom-broker")).collect();
     assert!(ours.is_empty(), "{ours:?}");

@@ -11,7 +11,7 @@ use transom_broker::wire;
 
 use crate::support::frames::{ACK, SYN, tcp, write};
 use crate::support::{
-    BrokerProcess, HOST4, Holder, NOBODY, Net, PEER4, SOMEBODY, at, comes_back, until,
+    BrokerProcess, HOST4, Holder, NOBODY, Net, PEER4, SOMEBODY, at, echoes, until,
 };
 
 const RULES: &str = "
@@ -25,16 +25,16 @@ ports = \"9000-9999\"
 ";
 
 /// Exchanges of a victim, each of which is compared byte for byte; how long the middle one took.
-fn exchanges(stream: &mut TcpStream, count: usize) -> Duration {
-    let mut took: Vec<_> = (0..count)
+fn median_exchange_time(stream: &mut TcpStream, count: usize) -> Duration {
+    let mut times: Vec<_> = (0..count)
         .map(|_| {
             let since = Instant::now();
-            assert!(comes_back(stream, 20_000), "a victim's bytes are lost");
+            assert!(echoes(stream, 20_000), "a victim's bytes are lost");
             since.elapsed()
         })
         .collect();
-    took.sort_unstable();
-    took[count / 2]
+    times.sort_unstable();
+    times[count / 2]
 }
 
 /// Threads that attack until they are told to stop.
@@ -64,7 +64,7 @@ impl Attacks {
 }
 
 #[test]
-fn the_victims_of_attacks_go_on() {
+fn other_processes_go_on_during_attacks() {
     const COUNT: usize = 60;
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
@@ -74,26 +74,26 @@ fn the_victims_of_attacks_go_on() {
     victim.bind(at(HOST4, 9000)).unwrap();
     victim.ask(&format!("serve {}", at(HOST4, 9000))).unwrap();
     let mut streams = [80, 9000].map(|port| net.connect(at(HOST4, port)).unwrap());
-    let mut quiet = Vec::new();
-    let mut beside = Vec::new();
+    let mut without_attacks = Vec::new();
+    let mut during_attacks = Vec::new();
     let attacker = Arc::new(Holder::start(&net, NOBODY));
     let mut device = attacker.open().unwrap();
     let mine = at(HOST4, 8000);
     attacker.bind(mine).unwrap();
     let flood = device.queues.remove(0);
     for _ in 0..3 {
-        quiet.push(streams.each_mut().map(|stream| exchanges(stream, COUNT)));
+        without_attacks.push(streams.each_mut().map(|stream| median_exchange_time(stream, COUNT)));
         let mut attacks = Attacks { stop: Arc::default(), threads: Vec::new() };
         // Packets: allowed ones past the rate, connections to everywhere, and what the guard drops.
         let tun = flood.try_clone().unwrap();
         let mut round = 0u32;
         attacks.add(move || {
             round = round.wrapping_add(1);
-            let many: SocketAddr =
+            let changing_peer: SocketAddr =
                 at(&format!("192.0.2.{}", 10 + round % 200), (round % 60_000) as u16 + 1);
             for packet in [
                 tcp(mine, at(PEER4, 9), ACK, b"x"),
-                tcp(mine, many, SYN, &[]),
+                tcp(mine, changing_peer, SYN, &[]),
                 tcp(at(HOST4, 80), at(PEER4, 7), ACK, b"x"),
                 vec![0xff; 60],
             ] {
@@ -118,15 +118,17 @@ fn the_victims_of_attacks_go_on() {
                 let _ = wire::send(&connection, bytes, &[null.as_fd()]);
             }
         });
-        beside.push(streams.each_mut().map(|stream| exchanges(stream, COUNT)));
+        during_attacks.push(streams.each_mut().map(|stream| median_exchange_time(stream, COUNT)));
         let rounds = attacks.end();
         assert!(rounds.iter().all(|count| *count > 0), "{rounds:?}");
     }
-    for (name, of) in [("the kernel", 0), ("another lease", 1)] {
-        let mut ratios: Vec<_> = quiet
+    for (name, index) in [("the kernel", 0), ("another lease", 1)] {
+        let mut ratios: Vec<_> = without_attacks
             .iter()
-            .zip(&beside)
-            .map(|(quiet, beside)| beside[of].as_secs_f64() / quiet[of].as_secs_f64())
+            .zip(&during_attacks)
+            .map(|(without_attacks, during_attacks)| {
+                during_attacks[index].as_secs_f64() / without_attacks[index].as_secs_f64()
+            })
             .collect();
         ratios.sort_by(f64::total_cmp);
         eprintln!("exchanges with {name} took {ratios:.2?} times as long beside the attacks");

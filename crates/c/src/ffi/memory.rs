@@ -33,7 +33,7 @@ fn check(at: *const c_void, len: usize) -> Result<bool> {
 ///
 /// # Safety
 /// As the module says, for writing.
-pub(super) unsafe fn room<'a>(at: *mut c_void, len: usize) -> Result<&'a mut [u8]> {
+pub(super) unsafe fn writable_bytes<'a>(at: *mut c_void, len: usize) -> Result<&'a mut [u8]> {
     if !check(at, len)? {
         return Ok(&mut []);
     }
@@ -100,5 +100,5 @@ pub(super) unsafe fn writable_pieces<'a>(
     // SAFETY: what the caller promises.
     let pieces = unsafe { pieces(at, count) }?;
     // SAFETY: what the caller promises.
-    pieces.iter().map(|piece| unsafe { room(piece.iov_base, piece.iov_len) }).collect()
+    pieces.iter().map(|piece| unsafe { writable_bytes(piece.iov_base, piece.iov_len) }).collect()
 }

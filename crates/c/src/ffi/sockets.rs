@@ -23,7 +23,7 @@ pub(super) unsafe fn address(from: *const sockaddr, len: socklen_t) -> Result<So
     if from.is_null() {
         return Err(Errno(EFAULT));
     }
-    // What lies beyond the longest address does not matter.
+    // Bytes beyond the longest address do not matter.
     let len = (len as usize).min(SOCKADDR_MAX);
     // SAFETY: what the caller promises.
     address::decode(unsafe { memory::bytes(from.cast(), len) }?)
@@ -33,7 +33,7 @@ pub(super) unsafe fn address(from: *const sockaddr, len: socklen_t) -> Result<So
 ///
 /// # Safety
 /// `to` is null or valid for writing `*len` bytes; `len` is null or valid for reading and writing.
-unsafe fn give_address(
+unsafe fn write_address(
     address: SocketAddr,
     to: *mut sockaddr,
     len: *mut socklen_t,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn transom_accept4(
         let accepted = registry::insert(&entry.stack, key)?;
         if !addr.is_null() {
             // SAFETY: what the caller promises.
-            unsafe { give_address(remote, addr, len) }.inspect_err(|_| {
+            unsafe { write_address(remote, addr, len) }.inspect_err(|_| {
                 registry::remove(accepted);
             })?;
         }
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn transom_getsockname(
         Some(entry) => {
             let local = entry.driven().local_address(entry.key)?;
             // SAFETY: what the caller promises.
-            unsafe { give_address(local, addr, len) }
+            unsafe { write_address(local, addr, len) }
         }
     })
 }
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn transom_getpeername(
         Some(entry) => {
             let peer = entry.driven().peer_address(entry.key)?;
             // SAFETY: what the caller promises.
-            unsafe { give_address(peer, addr, len) }
+            unsafe { write_address(peer, addr, len) }
         }
     })
 }

@@ -76,7 +76,7 @@ pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
 pub unsafe extern "C" fn transom_message(text: *mut c_char, room: usize) -> usize {
     let message = last_message();
     // SAFETY: what the caller promises.
-    if let Ok(out) = unsafe { memory::room(text.cast(), room) }
+    if let Ok(out) = unsafe { memory::writable_bytes(text.cast(), room) }
         && let Some((end, out)) = out.split_last_mut()
     {
         let len = message.len().min(out.len());

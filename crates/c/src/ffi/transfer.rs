@@ -11,7 +11,7 @@ use transom_sockets::SocketCalls;
 use transom_sockets::errno::{EINVAL, EMSGSIZE, EPIPE, Errno, Result};
 use transom_sockets::stream::{MSG_FASTOPEN, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC, Pieces, Sink};
 
-/// What is read at once from a file that is sent.
+/// How much is read at once from a file that is sent.
 const FILE_PIECE: usize = 128 * 1024;
 
 /// Sends, with the signal of a write that nobody reads.
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn transom_read(fd: c_int, to: *mut c_void, len: usize) ->
             return libc_result(unsafe { libc::read(fd, to, len) });
         };
         // SAFETY: what the caller promises.
-        let room = unsafe { memory::room(to, len) }?;
+        let room = unsafe { memory::writable_bytes(to, len) }?;
         receive(&entry, &mut [room], 0).map(to_ssize)
     })
 }
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn transom_recv(
             .map(to_ssize);
         }
         // SAFETY: what the caller promises.
-        let room = unsafe { memory::room(to, len) }?;
+        let room = unsafe { memory::writable_bytes(to, len) }?;
         receive(&entry, &mut [room], flags).map(to_ssize)
     })
 }
@@ -170,16 +170,16 @@ pub unsafe extern "C" fn transom_recvmsg(fd: c_int, message: *mut msghdr, flags:
             return libc_result(unsafe { libc::recvmsg(fd, message, flags) });
         };
         // SAFETY: what the caller promises.
-        let mut asked = unsafe { memory::read(message) }?;
-        let number = piece_count(&asked)?;
+        let mut header = unsafe { memory::read(message) }?;
+        let number = piece_count(&header)?;
         // SAFETY: what the caller promises.
-        let mut rooms = unsafe { memory::writable_pieces(asked.msg_iov, number) }?;
+        let mut rooms = unsafe { memory::writable_pieces(header.msg_iov, number) }?;
         let received = receive(&entry, &mut rooms, flags)?;
-        asked.msg_namelen = 0;
-        asked.msg_controllen = 0;
-        asked.msg_flags = 0;
+        header.msg_namelen = 0;
+        header.msg_controllen = 0;
+        header.msg_flags = 0;
         // SAFETY: what the caller promises.
-        unsafe { memory::write(message, asked) }?;
+        unsafe { memory::write(message, header) }?;
         Ok(to_ssize(received))
     })
 }
@@ -296,14 +296,14 @@ pub unsafe extern "C" fn transom_sendmsg(
             return libc_result(unsafe { libc::sendmsg(fd, message, flags) });
         };
         // SAFETY: what the caller promises.
-        let asked = unsafe { memory::read(message) }?;
-        let number = piece_count(&asked)?;
+        let header = unsafe { memory::read(message) }?;
+        let number = piece_count(&header)?;
         // SAFETY: what the caller promises.
         let (bytes, remote) = unsafe {
-            let name = asked.msg_name.cast::<sockaddr>();
+            let name = header.msg_name.cast::<sockaddr>();
             (
-                memory::readable_pieces(asked.msg_iov, number)?,
-                destination(name, asked.msg_namelen, flags)?,
+                memory::readable_pieces(header.msg_iov, number)?,
+                destination(name, header.msg_namelen, flags)?,
             )
         };
         send(&entry, &bytes, flags, remote).map(to_ssize)

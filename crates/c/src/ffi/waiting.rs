@@ -27,7 +27,7 @@ fn ppoll(fds: &mut [PollFd], timeout: Option<Timespec>, signals: *const sigset_t
 }
 
 /// A span, if it is one.
-fn span(seconds: i64, nanos: i64) -> Result<Duration> {
+fn duration(seconds: i64, nanos: i64) -> Result<Duration> {
     let seconds = u64::try_from(seconds).map_err(|_| Errno(EINVAL))?;
     match u32::try_from(nanos) {
         Ok(nanos) if nanos < 1_000_000_000 => Ok(Duration::new(seconds, nanos)),
@@ -45,7 +45,7 @@ unsafe fn timeout(at: *const timespec) -> Result<Option<Duration>> {
     }
     // SAFETY: what the caller promises.
     let timespec { tv_sec, tv_nsec } = unsafe { memory::read(at) }?;
-    span(tv_sec, tv_nsec).map(Some)
+    duration(tv_sec, tv_nsec).map(Some)
 }
 
 /// poll(2) over sockets of this library and any other descriptors together.
@@ -99,15 +99,15 @@ unsafe fn poll_memory(
         return Err(Errno(EFAULT));
     }
     let fds = fds.cast::<PollFd>();
-    let mut asked = Vec::with_capacity(count);
-    for nth in 0..count {
+    let mut pollfds = Vec::with_capacity(count);
+    for index in 0..count {
         // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `count`.
-        asked.push(unsafe { memory::read(fds.wrapping_add(nth)) }?);
+        pollfds.push(unsafe { memory::read(fds.wrapping_add(index)) }?);
     }
-    let ready = poll(&mut asked, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
-    for (nth, answer) in asked.iter().enumerate() {
+    let ready = poll(&mut pollfds, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
+    for (index, answer) in pollfds.iter().enumerate() {
         // SAFETY: as above.
-        unsafe { memory::write(fds.wrapping_add(nth), *answer) }?;
+        unsafe { memory::write(fds.wrapping_add(index), *answer) }?;
     }
     Ok(c_int::try_from(ready).unwrap_or(c_int::MAX))
 }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn transom_select(
         if !timeout.is_null() {
             // SAFETY: what the caller promises.
             let timeval { tv_sec, tv_usec } = unsafe { memory::read(timeout) }?;
-            left = Some(span(tv_sec, tv_usec.saturating_mul(1000))?);
+            left = Some(duration(tv_sec, tv_usec.saturating_mul(1000))?);
         }
         let began = Instant::now();
         // SAFETY: what the caller promises.
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn transom_pselect(
     })
 }
 
-/// What each set asks of a descriptor, and which answers count for it, as in the kernel's select.
+/// The event that each set asks for, and the answers that count for it, as in the kernel's select.
 const SELECT_SETS: [(i16, i16); 3] =
     [(POLLIN, POLLIN | POLLHUP | POLLERR), (POLLOUT, POLLOUT | POLLERR), (POLLPRI, POLLPRI)];
 
@@ -185,7 +185,7 @@ unsafe fn select(
     if !(0..=libc::FD_SETSIZE as c_int).contains(&count) {
         return Err(Errno(EINVAL));
     }
-    let mut asked = Vec::new();
+    let mut pollfds = Vec::new();
     for fd in 0..count {
         let events = sets.iter().zip(SELECT_SETS).filter(|(set, _)| {
             // SAFETY: what the caller promises, and the descriptor is below FD_SETSIZE.
@@ -193,16 +193,16 @@ unsafe fn select(
         });
         let events = events.fold(0, |events, (_, (event, _))| events | event);
         if events != 0 {
-            asked.push(PollFd { fd, events, revents: 0 });
+            pollfds.push(PollFd { fd, events, revents: 0 });
         }
     }
-    poll(&mut asked, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
-    if asked.iter().any(|answer| answer.revents & POLLNVAL != 0) {
+    poll(&mut pollfds, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
+    if pollfds.iter().any(|answer| answer.revents & POLLNVAL != 0) {
         return Err(Errno(EBADF));
     }
     let mut bits = 0;
     for (set, (event, answers)) in sets.into_iter().zip(SELECT_SETS) {
-        for answer in asked.iter().filter(|answer| answer.events & event != 0) {
+        for answer in pollfds.iter().filter(|answer| answer.events & event != 0) {
             if answer.revents & answers != 0 {
                 bits += 1;
             } else {
@@ -222,8 +222,8 @@ unsafe fn select(
 pub extern "C" fn transom_pollable(fd: c_int) -> c_int {
     c_result(|| {
         let entry = socket(fd)?.ok_or(Errno(EBADF))?;
-        let made = entry.stack.make_pollable(entry.key, &entry.descriptor);
-        made.map(|()| 0).map_err(|error| crate::error::errno_of(&error))
+        let result = entry.stack.make_pollable(entry.key, &entry.descriptor);
+        result.map(|()| 0).map_err(|error| crate::error::errno_of(&error))
     })
 }
 
@@ -242,8 +242,8 @@ pub unsafe extern "C" fn transom_epoll_ctl(
 ) -> c_int {
     c_result(|| {
         if let Some(entry) = socket(fd)? {
-            let made = entry.stack.make_pollable(entry.key, &entry.descriptor);
-            made.map_err(|error| crate::error::errno_of(&error))?;
+            let result = entry.stack.make_pollable(entry.key, &entry.descriptor);
+            result.map_err(|error| crate::error::errno_of(&error))?;
         }
         // SAFETY: what the caller promises.
         libc_result(unsafe { libc::epoll_ctl(epfd, op, fd, event) })
@@ -278,10 +278,10 @@ pub unsafe extern "C" fn transom_ready(stack: c_int, fds: *mut pollfd, room: usi
         }
         let stack = registry::stack(stack)?;
         let ready = stack.ready(room.min(MAX_POLL));
-        for (nth, &(fd, revents)) in ready.iter().enumerate() {
+        for (index, &(fd, revents)) in ready.iter().enumerate() {
             let answer = pollfd { fd, events: 0, revents };
             // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `room`.
-            unsafe { memory::write(fds.wrapping_add(nth), answer) }?;
+            unsafe { memory::write(fds.wrapping_add(index), answer) }?;
         }
         Ok(c_int::try_from(ready.len()).unwrap_or(c_int::MAX))
     })

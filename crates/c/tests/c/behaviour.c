@@ -16,10 +16,10 @@ static void pause_ms(int ms)
         ;
 }
 
-/* What is wrong gives the system's error, whatever it is. */
+/* A wrong call gives the system's error. */
 static void errors(void)
 {
-    struct sockaddr_in place = at("192.0.2.2", 80);
+    struct sockaddr_in addr = at("192.0.2.2", 80);
     struct sockaddr_in foreign = at("198.51.100.1", 80);
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
@@ -49,8 +49,8 @@ static void errors(void)
     FAILS(transom_socket_on(bob, AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
 
     CHECK((fd = transom_socket_on(bob, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
-    FAILS(transom_bind(fd, NULL, sizeof place), EFAULT);
-    FAILS(transom_bind(fd, (struct sockaddr *)&place, 4), EINVAL);
+    FAILS(transom_bind(fd, NULL, sizeof addr), EFAULT);
+    FAILS(transom_bind(fd, (struct sockaddr *)&addr, 4), EINVAL);
     FAILS(transom_bind(fd, ADDRESS(foreign)), EADDRNOTAVAIL);
     FAILS(transom_accept(fd, NULL, NULL), EINVAL);
     FAILS(transom_recv(fd, &byte, 1, 0), ENOTCONN);
@@ -64,7 +64,7 @@ static void errors(void)
     FAILS(transom_setsockopt(fd, IPPROTO_TCP, 12345, &number, sizeof number), ENOPROTOOPT);
     FAILS(transom_fcntl(fd, F_DUPFD, 0), EINVAL);
     FAILS(transom_ioctl(fd, FIONREAD, NULL), EFAULT);
-    CHECK(transom_bind(fd, ADDRESS(place)) == 0);
+    CHECK(transom_bind(fd, ADDRESS(addr)) == 0);
     CHECK(transom_listen(fd, 1) == 0);
     FAILS(transom_accept(fd, NULL, NULL), EAGAIN);
     CHECK(transom_fcntl(fd, F_GETFL, 0) == (O_RDWR | O_NONBLOCK));
@@ -87,14 +87,14 @@ static void errors(void)
     CHECK((fd = transom_socket_on(bob, AF_INET, SOCK_STREAM, 0)) >= 0);
     CHECK(close(fd) == 0);
     CHECK(transom_socket_on(bob, AF_INET, SOCK_STREAM, 0) == fd);
-    CHECK(transom_bind(fd, ADDRESS(place)) == 0);
+    CHECK(transom_bind(fd, ADDRESS(addr)) == 0);
     CHECK(transom_close(fd) == 0);
 }
 
 /* Without waiting: connect, read, write. */
 static void nonblocking(void)
 {
-    struct sockaddr_in place = at("192.0.2.2", 80);
+    struct sockaddr_in addr = at("192.0.2.2", 80);
     int listener = listen_at(80), fd, error;
     int there, on = 1;
     socklen_t len = sizeof error;
@@ -103,7 +103,7 @@ static void nonblocking(void)
     ssize_t all = 0, some;
 
     CHECK((fd = transom_socket_on(alice, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
-    if (transom_connect(fd, ADDRESS(place)) != 0)
+    if (transom_connect(fd, ADDRESS(addr)) != 0)
         CHECK(errno == EINPROGRESS);
     asked = (struct pollfd){.fd = fd, .events = POLLOUT};
     CHECK(transom_poll(&asked, 1, -1) == 1 && asked.revents == POLLOUT);
@@ -127,8 +127,8 @@ static void nonblocking(void)
 
     /* Nobody listens there. */
     CHECK((fd = transom_socket_on(alice, AF_INET, SOCK_STREAM, 0)) >= 0);
-    place = at("192.0.2.2", 81);
-    FAILS(transom_connect(fd, ADDRESS(place)), ECONNREFUSED);
+    addr = at("192.0.2.2", 81);
+    FAILS(transom_connect(fd, ADDRESS(addr)), ECONNREFUSED);
     CHECK(transom_close(fd) == 0);
 }
 
@@ -192,44 +192,44 @@ static void waiting(void)
     struct link link = connected();
     struct pollfd asked[3];
     pthread_t later;
-    int tube[2], set;
+    int pipe_fds[2], epoll_fd;
     char bytes[16];
     fd_set reads;
     struct timeval span;
     struct epoll_event event = {.events = EPOLLIN, .data.fd = 7};
 
-    CHECK(pipe(tube) == 0);
-    asked[0] = (struct pollfd){.fd = tube[0], .events = POLLIN};
+    CHECK(pipe(pipe_fds) == 0);
+    asked[0] = (struct pollfd){.fd = pipe_fds[0], .events = POLLIN};
     asked[1] = (struct pollfd){.fd = link.there, .events = POLLIN | POLLOUT};
     asked[2] = (struct pollfd){.fd = -1, .events = POLLIN};
     CHECK(transom_poll(asked, 3, 0) == 1 && asked[1].revents == POLLOUT);
     asked[1].events = POLLIN;
     CHECK(transom_poll(asked, 3, 30) == 0);
-    CHECK(write(tube[1], "x", 1) == 1);
+    CHECK(write(pipe_fds[1], "x", 1) == 1);
     CHECK(transom_poll(asked, 3, -1) == 1 && asked[0].revents == POLLIN && asked[1].revents == 0);
-    CHECK(read(tube[0], bytes, 1) == 1);
+    CHECK(read(pipe_fds[0], bytes, 1) == 1);
     CHECK(pthread_create(&later, NULL, write_later, &link.here) == 0);
     CHECK(transom_poll(asked, 3, -1) == 1 && asked[0].revents == 0 && asked[1].revents == POLLIN);
     CHECK(pthread_join(later, NULL) == 0);
     CHECK(transom_read(link.there, bytes, sizeof bytes) == 4);
-    CHECK(pthread_create(&later, NULL, write_later, &tube[1]) == 0);
+    CHECK(pthread_create(&later, NULL, write_later, &pipe_fds[1]) == 0);
     CHECK(transom_poll(asked, 3, -1) == 1 && asked[0].revents == POLLIN);
     CHECK(pthread_join(later, NULL) == 0);
-    CHECK(read(tube[0], bytes, sizeof bytes) == 4);
+    CHECK(read(pipe_fds[0], bytes, sizeof bytes) == 4);
     FAILS(transom_poll(NULL, 1, 0), EFAULT);
     FAILS(transom_poll(asked, 1u << 30, 0), EINVAL);
 
     FD_ZERO(&reads);
     FD_SET(link.there, &reads);
-    FD_SET(tube[0], &reads);
+    FD_SET(pipe_fds[0], &reads);
     span = (struct timeval){.tv_usec = 20000};
     CHECK(transom_select(FD_SETSIZE, &reads, NULL, NULL, &span) == 0);
     CHECK(!FD_ISSET(link.there, &reads) && span.tv_sec == 0 && span.tv_usec == 0);
     FD_SET(link.there, &reads);
-    FD_SET(tube[0], &reads);
+    FD_SET(pipe_fds[0], &reads);
     CHECK(pthread_create(&later, NULL, write_later, &link.here) == 0);
     CHECK(transom_select(FD_SETSIZE, &reads, NULL, NULL, NULL) == 1);
-    CHECK(FD_ISSET(link.there, &reads) && !FD_ISSET(tube[0], &reads));
+    CHECK(FD_ISSET(link.there, &reads) && !FD_ISSET(pipe_fds[0], &reads));
     CHECK(pthread_join(later, NULL) == 0);
     CHECK(transom_read(link.there, bytes, sizeof bytes) == 4);
     FAILS(transom_select(-1, NULL, NULL, NULL, NULL), EINVAL);
@@ -237,16 +237,16 @@ static void waiting(void)
     FD_SET(1000, &reads);
     FAILS(transom_select(1001, &reads, NULL, NULL, NULL), EBADF);
 
-    CHECK((set = epoll_create1(0)) >= 0);
-    FAILS(epoll_ctl(set, EPOLL_CTL_ADD, link.there, &event), EBADF);
-    CHECK(transom_epoll_ctl(set, EPOLL_CTL_ADD, link.there, &event) == 0);
-    CHECK(epoll_wait(set, &event, 1, 0) == 0);
+    CHECK((epoll_fd = epoll_create1(0)) >= 0);
+    FAILS(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, link.there, &event), EBADF);
+    CHECK(transom_epoll_ctl(epoll_fd, EPOLL_CTL_ADD, link.there, &event) == 0);
+    CHECK(epoll_wait(epoll_fd, &event, 1, 0) == 0);
     CHECK(pthread_create(&later, NULL, write_later, &link.here) == 0);
-    CHECK(epoll_wait(set, &event, 1, -1) == 1 && event.data.fd == 7);
+    CHECK(epoll_wait(epoll_fd, &event, 1, -1) == 1 && event.data.fd == 7);
     CHECK(pthread_join(later, NULL) == 0);
     CHECK(transom_read(link.there, bytes, sizeof bytes) == 4);
-    CHECK(epoll_wait(set, &event, 1, 0) == 0);
-    CHECK(close(set) == 0);
+    CHECK(epoll_wait(epoll_fd, &event, 1, 0) == 0);
+    CHECK(close(epoll_fd) == 0);
 
     /* The same number, for poll(2). */
     asked[0] = (struct pollfd){.fd = link.there, .events = POLLIN | POLLOUT};
@@ -255,8 +255,8 @@ static void waiting(void)
     asked[0].events = POLLIN;
     CHECK(poll(asked, 1, -1) == 1 && asked[0].revents == POLLIN);
     CHECK(transom_read(link.there, bytes, sizeof bytes) == 0);
-    CHECK(close(tube[0]) == 0 && close(tube[1]) == 0);
-    FAILS(transom_pollable(tube[0]), EBADF);
+    CHECK(close(pipe_fds[0]) == 0 && close(pipe_fds[1]) == 0);
+    FAILS(transom_pollable(pipe_fds[0]), EBADF);
     hang_up(link);
     CHECK(poll(asked, 1, 0) == 1 && asked[0].revents == POLLNVAL);
 }
@@ -300,7 +300,7 @@ static void watching(void)
             CHECK(transom_read(ready[i].fd, &byte, 1) == 1);
     }
     CHECK(transom_ready(bob, ready, 7) == 0);
-    /* What another thread ends. */
+    /* Another thread may end a connection meanwhile. */
     CHECK(transom_shutdown(links[5].there, SHUT_RD) == 0);
     CHECK(poll(&stack, 1, 0) == 1);
     CHECK(transom_ready(bob, ready, 7) == 1 && ready[0].fd == links[5].there);
@@ -331,7 +331,7 @@ static void *receive(void *argument)
     return NULL;
 }
 
-static void *take_connection(void *argument)
+static void *accept_connection(void *argument)
 {
     struct call *call = argument;
 
@@ -370,7 +370,7 @@ static void threads(void)
     CHECK(transom_shutdown(link.there, SHUT_RD) == 0);
     CHECK(pthread_join(readers[0], NULL) == 0);
     CHECK(calls[0].returned == 0);
-    CHECK(pthread_create(&acceptor, NULL, take_connection, &accept) == 0);
+    CHECK(pthread_create(&acceptor, NULL, accept_connection, &accept) == 0);
     pause_ms(30);
     CHECK(transom_shutdown(accept.fd, SHUT_RD) == 0);
     CHECK(pthread_join(acceptor, NULL) == 0);
@@ -526,14 +526,14 @@ static void options(void)
 
 static void *tcpu_server(void *argument)
 {
-    struct sockaddr_in place = at("192.0.2.2", 99), peer;
+    struct sockaddr_in addr = at("192.0.2.2", 99), peer;
     socklen_t len = sizeof peer;
     char bytes[16];
     int fd = socket_tcpu(AF_INET, SOCK_STREAM, 0), stream;
 
     (void)argument;
     CHECK(fd >= 0);
-    CHECK(bind_tcpu(fd, &place, sizeof place) == 0);
+    CHECK(bind_tcpu(fd, &addr, sizeof addr) == 0);
     CHECK((stream = accept_tcpu(fd, &peer, &len)) >= 0);
     CHECK(recv_tcpu(stream, bytes, 5, MSG_WAITALL) == 5 && memcmp(bytes, "paper", 5) == 0);
     CHECK(send_tcpu(stream, "1995", 4, TF_NODELAY) == 4);
@@ -547,7 +547,7 @@ static void *tcpu_server(void *argument)
 /* The calls of the paper. */
 static void tcpu(void)
 {
-    struct sockaddr_in place = at("192.0.2.2", 99);
+    struct sockaddr_in addr = at("192.0.2.2", 99);
     pthread_t server;
     char bytes[16];
     int fd;
@@ -556,7 +556,7 @@ static void tcpu(void)
     CHECK(pthread_create(&server, NULL, tcpu_server, NULL) == 0);
     CHECK((fd = transom_socket_on(alice, AF_INET, SOCK_STREAM, 0)) >= 0);
     /* Until the server listens. */
-    while (connect_tcpu(fd, &place, sizeof place) != 0)
+    while (connect_tcpu(fd, &addr, sizeof addr) != 0)
         CHECK(errno == ECONNREFUSED);
     CHECK(send_tcpu(fd, "paper", 5, 0) == 5);
     CHECK(recv_tcpu(fd, bytes, sizeof bytes, 0) == 4);

@@ -1,4 +1,4 @@
-/* What the test programs share: checks, addresses, two stacks over memory, and a connection between them. */
+/* Shared by the test programs: checks, addresses, two stacks over memory, and a connection between them. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -30,14 +30,14 @@ static void fail(const char *file, int line, const char *what)
     _exit(1);
 }
 
-#define ADDRESS(place) ((struct sockaddr *)&(place)), sizeof(place)
+#define ADDRESS(addr) ((struct sockaddr *)&(addr)), sizeof(addr)
 
 static inline struct sockaddr_in at(const char *address, int port)
 {
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 
-    CHECK(inet_pton(AF_INET, address, &place.sin_addr) == 1);
-    return place;
+    CHECK(inet_pton(AF_INET, address, &addr.sin_addr) == 1);
+    return addr;
 }
 
 static int alice, bob;
@@ -52,11 +52,11 @@ static inline void open_stacks(void)
 
 static inline int listen_at(int port)
 {
-    struct sockaddr_in place = at("192.0.2.2", port);
+    struct sockaddr_in addr = at("192.0.2.2", port);
     int fd = transom_socket_on(bob, AF_INET, SOCK_STREAM, 0);
 
     CHECK(fd >= 0);
-    CHECK(transom_bind(fd, ADDRESS(place)) == 0);
+    CHECK(transom_bind(fd, ADDRESS(addr)) == 0);
     CHECK(transom_listen(fd, 16) == 0);
     return fd;
 }
@@ -69,14 +69,14 @@ struct link {
 static inline struct link connected(void)
 {
     static int port = 1000;
-    struct sockaddr_in place;
+    struct sockaddr_in addr;
     struct link link;
     int listener = listen_at(++port);
 
-    place = at("192.0.2.2", port);
+    addr = at("192.0.2.2", port);
     link.here = transom_socket_on(alice, AF_INET, SOCK_STREAM, 0);
     CHECK(link.here >= 0);
-    CHECK(transom_connect(link.here, ADDRESS(place)) == 0);
+    CHECK(transom_connect(link.here, ADDRESS(addr)) == 0);
     link.there = transom_accept(listener, NULL, NULL);
     CHECK(link.there >= 0);
     CHECK(transom_close(listener) == 0);

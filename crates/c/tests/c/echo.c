@@ -29,19 +29,19 @@ static void fail(int line, const char *what)
 
 static struct sockaddr_in at(const char *address, int port)
 {
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 
-    CHECK(inet_pton(AF_INET, address, &place.sin_addr) == 1);
-    return place;
+    CHECK(inet_pton(AF_INET, address, &addr.sin_addr) == 1);
+    return addr;
 }
 
 static int listener(int stack, const char *address, int port)
 {
-    struct sockaddr_in place = at(address, port);
+    struct sockaddr_in addr = at(address, port);
     int fd = transom_socket_on(stack, AF_INET, SOCK_STREAM, 0);
 
     CHECK(fd >= 0);
-    CHECK(transom_bind(fd, (struct sockaddr *)&place, sizeof place) == 0);
+    CHECK(transom_bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0);
     CHECK(transom_listen(fd, 5) == 0);
     return fd;
 }
@@ -52,14 +52,14 @@ static void *serve(void *argument)
     struct sockaddr_in peer;
     socklen_t len = sizeof peer;
     char buffer[16384];
-    ssize_t got;
+    ssize_t received;
     int stream = transom_accept(fd, (struct sockaddr *)&peer, &len);
 
     CHECK(stream >= 0);
     CHECK(len == sizeof peer && peer.sin_family == AF_INET && peer.sin_port != 0);
-    while ((got = transom_read(stream, buffer, sizeof buffer)) > 0)
-        CHECK(transom_write(stream, buffer, (size_t)got) == got);
-    CHECK(got == 0);
+    while ((received = transom_read(stream, buffer, sizeof buffer)) > 0)
+        CHECK(transom_write(stream, buffer, (size_t)received) == received);
+    CHECK(received == 0);
     CHECK(transom_close(stream) == 0);
     CHECK(transom_close(fd) == 0);
     return NULL;
@@ -67,7 +67,7 @@ static void *serve(void *argument)
 
 enum { LENGTH = 1 << 20 };
 
-static void *give(void *argument)
+static void *send_all(void *argument)
 {
     int fd = *(int *)argument;
     char *bytes = malloc(LENGTH);
@@ -81,26 +81,26 @@ static void *give(void *argument)
     return NULL;
 }
 
-static void ask(int stack, const char *address, int port)
+static void run_client(int stack, const char *address, int port)
 {
-    struct sockaddr_in place = at(address, port);
+    struct sockaddr_in addr = at(address, port);
     int fd = transom_socket_on(stack, AF_INET, SOCK_STREAM, 0);
     pthread_t writer;
     char buffer[10000];
-    ssize_t got;
-    int place_in_stream = 0;
+    ssize_t received;
+    int offset = 0;
 
     CHECK(fd >= 0);
-    CHECK(transom_connect(fd, (struct sockaddr *)&place, sizeof place) == 0);
-    CHECK(pthread_create(&writer, NULL, give, &fd) == 0);
-    while ((got = transom_recv(fd, buffer, sizeof buffer, 0)) > 0)
-        for (ssize_t i = 0; i < got; i++, place_in_stream++)
-            CHECK(buffer[i] == (char)(place_in_stream * 7 + place_in_stream / 251));
-    CHECK(got == 0);
-    CHECK(place_in_stream == LENGTH);
+    CHECK(transom_connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0);
+    CHECK(pthread_create(&writer, NULL, send_all, &fd) == 0);
+    while ((received = transom_recv(fd, buffer, sizeof buffer, 0)) > 0)
+        for (ssize_t i = 0; i < received; i++, offset++)
+            CHECK(buffer[i] == (char)(offset * 7 + offset / 251));
+    CHECK(received == 0);
+    CHECK(offset == LENGTH);
     CHECK(pthread_join(writer, NULL) == 0);
     CHECK(transom_close(fd) == 0);
-    printf("%d bytes came back\n", place_in_stream);
+    printf("%d bytes came back\n", offset);
 }
 
 int main(int count, char **arguments)
@@ -113,7 +113,7 @@ int main(int count, char **arguments)
         serve(&fd);
         puts("served");
     } else if (count == 4 && strcmp(arguments[1], "client") == 0) {
-        ask(0, arguments[2], atoi(arguments[3]));
+        run_client(0, arguments[2], atoi(arguments[3]));
     } else if (count == 2 && strcmp(arguments[1], "both") == 0) {
         int one = transom_stack_open("mem:echo", "192.0.2.1/24", NULL);
         int other = transom_stack_open("mem:echo", "192.0.2.2/24", "modern");
@@ -124,7 +124,7 @@ int main(int count, char **arguments)
         CHECK(other > one);
         fd = listener(other, "192.0.2.2", 7);
         CHECK(pthread_create(&server, NULL, serve, &fd) == 0);
-        ask(one, "192.0.2.2", 7);
+        run_client(one, "192.0.2.2", 7);
         CHECK(pthread_join(server, NULL) == 0);
         CHECK(transom_stack_close(one) == 0);
         CHECK(transom_stack_close(other) == 0);

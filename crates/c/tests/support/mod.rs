@@ -1,4 +1,4 @@
-//! What the tests with C programs share: the compiler, and programs that are bounded in time.
+//! Shared by the tests with C programs: the compiler, and programs that are bounded in time.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ pub(crate) struct Program {
     path: PathBuf,
 }
 
-/// What Rust's standard library needs of the system's.
+/// The system's libraries that Rust's standard library needs.
 pub(crate) const SYSTEM_LIBRARIES: [&str; 5] = ["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lc"];
 
 impl Program {

@@ -7,7 +7,7 @@ use transom_device::intercept::{Answer, Call};
 use super::names::{AddressBuffer, copy_address_out};
 use super::{Arguments, Outcome, Refusal, fail};
 use crate::ledger::is_time_to_purge;
-use crate::listening::Waiting;
+use crate::listening::PendingAccept;
 use crate::outer::{OuterConnection, errno_of};
 use crate::pair;
 use crate::program;
@@ -28,7 +28,7 @@ impl Supervisor {
         let Some(theirs) = theirs.filter(|_| self.calls.is_valid(call.id)) else {
             return self.descriptor_changed(call);
         };
-        let waiting = Waiting {
+        let waiting = PendingAccept {
             id: call.id,
             thread: call.thread,
             address: (call.word(1), call.word(2)),
@@ -67,10 +67,10 @@ impl Supervisor {
     pub(crate) fn answer_accept(
         &mut self,
         listener: u64,
-        waiting: Waiting,
+        waiting: PendingAccept,
         outer: OuterConnection,
     ) -> Option<OuterConnection> {
-        let Waiting { id, thread, address, flags } = waiting;
+        let PendingAccept { id, thread, address, flags } = waiting;
         if !self.calls.is_valid(id) {
             return Some(outer);
         }
@@ -96,8 +96,8 @@ impl Supervisor {
             }
         };
         let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
-        let told = self.calls.answer_with_descriptor(id, theirs.as_fd(), close_on_exec);
-        match told {
+        let delivered = self.calls.answer_with_descriptor(id, theirs.as_fd(), close_on_exec);
+        match delivered {
             Ok(true) => {
                 drop(theirs);
                 self.run_later(inode);

@@ -29,7 +29,7 @@ impl Supervisor {
         let v6_only = socket.settings.v6_only();
         let bound = self.reserve_address(local, v6_only)?;
         let socket = self.socket_with_inode(inode)?;
-        if let AddressHolder::Kernel(kernel) = &bound.hold {
+        if let AddressHolder::Kernel(kernel) = &bound.holder {
             socket.settings.apply_to_kernel(kernel);
         }
         socket.state = State::Bound(bound);
@@ -52,7 +52,7 @@ impl Supervisor {
                 match TcpListener::bind_with(stack, local, config) {
                     Ok(listener) => {
                         let local = listener.local_addr()?;
-                        Ok(Bound { local, hold: AddressHolder::Transom(listener) })
+                        Ok(Bound { local, holder: AddressHolder::Transom(listener) })
                     }
                     // It may be the kernel's.
                     Err(error) if errno_of(&error) == libc::EADDRNOTAVAIL => {
@@ -141,11 +141,11 @@ impl Supervisor {
             }
         };
         let local = bound.as_ref().map(|bound| bound.local);
-        let outer = match (stack, bound.map(|bound| bound.hold)) {
+        let outer = match (stack, bound.map(|bound| bound.holder)) {
             (_, Some(AddressHolder::Kernel(kernel))) => OuterConnection::by_kernel(kernel, remote)?,
-            (Some(stack), hold) => {
+            (Some(stack), holder) => {
                 // The port is free again for the connection itself.
-                drop(hold);
+                drop(holder);
                 let local = local.map(|local| local_in_family_of(local, remote));
                 let outer = OuterConnection::by_transom(&stack, local, remote)?;
                 self.counts.by_transom += 1;
@@ -167,7 +167,7 @@ impl Supervisor {
 
 fn reserve_at_kernel(local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
     let (socket, local) = bind_kernel(local, v6_only)?;
-    Ok(Bound { local, hold: AddressHolder::Kernel(socket) })
+    Ok(Bound { local, holder: AddressHolder::Kernel(socket) })
 }
 
 /// Linux takes a connection to no address for one to its own host.

@@ -36,10 +36,10 @@ impl Supervisor {
         };
         let local = bound.local;
         let mut sources = Vec::new();
-        match (bound.hold, &self.setup.stack) {
+        match (bound.holder, &self.setup.stack) {
             (AddressHolder::Kernel(socket), _) => sources.push(listen_kernel(socket, backlog)?),
-            (hold @ AddressHolder::Transom(_), Some(stack)) => {
-                drop(hold);
+            (holder @ AddressHolder::Transom(_), Some(stack)) => {
+                drop(holder);
                 let config =
                     ListenConfig { backlog, v6_only, fast_open, ..ListenConfig::default() };
                 let listener = TcpListener::bind_with(stack, local, config)?;
@@ -49,7 +49,7 @@ impl Supervisor {
                     sources.extend(listen_at_loopback(local, v6_only, backlog));
                 }
             }
-            // There is no hold of Transom's without Transom.
+            // Transom holds no address without Transom.
             (AddressHolder::Transom(_), None) => return fail(libc::EOPNOTSUPP),
         }
         for source in &sources {

@@ -16,14 +16,15 @@ pub(crate) struct AddressBuffer(Option<(u64, u64, usize)>);
 
 impl AddressBuffer {
     /// Reads how much room there is.
-    pub(crate) fn read(thread: u32, (place, length): (u64, u64)) -> Result<Self, Refusal> {
-        if place == 0 {
+    pub(crate) fn read(thread: u32, (address, len_address): (u64, u64)) -> Result<Self, Refusal> {
+        if address == 0 {
             return Ok(AddressBuffer(None));
         }
-        let room = program::read_exact::<4>(thread, length).ok_or(Refusal::Error(libc::EFAULT))?;
+        let room =
+            program::read_exact::<4>(thread, len_address).ok_or(Refusal::Error(libc::EFAULT))?;
         let room = usize::try_from(i32::from_ne_bytes(room));
         let room = room.map_err(|_| Refusal::Error(libc::EINVAL))?;
-        Ok(AddressBuffer(Some((place, length, room))))
+        Ok(AddressBuffer(Some((address, len_address, room))))
     }
 }
 
@@ -72,11 +73,11 @@ impl Supervisor {
     }
 
     fn write_address(&mut self, call: &Call, address: SocketAddr, v6: bool) -> Outcome {
-        let place = AddressBuffer::read(call.thread, (call.word(1), call.word(2)))?;
+        let buffer = AddressBuffer::read(call.thread, (call.word(1), call.word(2)))?;
         if !self.calls.is_valid(call.id) {
             return Err(Refusal::Later);
         }
-        copy_address_out(call.thread, place, address, v6)?;
+        copy_address_out(call.thread, buffer, address, v6)?;
         Ok(0)
     }
 }

@@ -7,7 +7,7 @@ fn the_object_was_compiled_from_the_sources() {
 
 /// A change of the layout takes another number, or a new broker would misunderstand the maps of an old one.
 #[test]
-fn the_layout_is_the_one_that_has_the_number() {
+fn a_changed_layout_takes_another_number() {
     let list = include_str!("../../../bpf/tcpk.sha256");
     let digest = |name: &str| {
         let line = list.lines().find(|line| line.ends_with(name)).unwrap();
@@ -21,9 +21,9 @@ fn the_layout_is_the_one_that_has_the_number() {
 const TYPES: &str = "c0511c3733c83105442573547e5a66784b3af32e5c9efd42a44f9c3df553f1c4";
 const SHARED: &str = "7fe90f2f5634829ce19db951260a7f53563d3abeda6f4f919ce71fe510419c4a";
 
-/// Whoever has the sources and the compiler gets the object that is checked in, byte for byte.
+/// The sources and the compiler give the object that is checked in, byte for byte.
 #[test]
-fn the_object_can_be_made_again() {
+fn compiling_the_sources_again_gives_the_same_object() {
     let version = std::process::Command::new("clang").arg("--version").output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
     if !version.as_ref().is_ok_and(|text| text.contains("clang version 14.")) {
@@ -39,13 +39,13 @@ fn the_object_can_be_made_again() {
             std::fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
         }
     }
-    let made = std::process::Command::new(directory.path().join("build.sh")).output().unwrap();
-    let said = String::from_utf8_lossy(&made.stderr);
+    let build = std::process::Command::new(directory.path().join("build.sh")).output().unwrap();
+    let said = String::from_utf8_lossy(&build.stderr);
     if said.contains("not found") {
         eprintln!("SKIPPED: the BPF object was not compiled again: {said}");
         return;
     }
-    assert!(made.status.success(), "{said}");
-    let again = std::fs::read(directory.path().join("tcpk.bpf.o")).unwrap();
-    assert!(again == super::OBJECT.0, "another object; run bpf/build.sh");
+    assert!(build.status.success(), "{said}");
+    let rebuilt = std::fs::read(directory.path().join("tcpk.bpf.o")).unwrap();
+    assert!(rebuilt == super::OBJECT.0, "another object; run bpf/build.sh");
 }

@@ -19,7 +19,7 @@ pub(crate) fn tcp(from: SocketAddr, to: SocketAddr, flags: u8, payload: &[u8]) -
     let mut packet = transom_testkit::packets::tcp(from, to, &TcpHeader::default(), payload);
     let at = header_len(&packet);
     packet[at + 13] = flags;
-    refill(&mut packet);
+    fill_checksum(&mut packet);
     packet
 }
 
@@ -130,12 +130,12 @@ pub(crate) fn answer(packet: &[u8], flags: u8) -> Vec<u8> {
     let mut back = tcp(destination, source, flags, &[]);
     back[at + 8..at + 12].copy_from_slice(&sequence.wrapping_add(1).to_be_bytes());
     back[at + 14..at + 16].copy_from_slice(&[255, 255]);
-    refill(&mut back);
+    fill_checksum(&mut back);
     back
 }
 
-/// Puts the checksum of a TCP segment right.
-pub(crate) fn refill(packet: &mut [u8]) {
+/// Sets the checksum of a TCP segment.
+pub(crate) fn fill_checksum(packet: &mut [u8]) {
     let (source, destination) = ends(packet).unwrap();
     let at = header_len(packet);
     packet[at + 16..at + 18].fill(0);
@@ -185,7 +185,7 @@ impl Tap {
         tap
     }
 
-    /// The frames that have come, until one is what is looked for; all of them.
+    /// Receives frames until `last` accepts one. Returns all of them.
     fn frames(&self, mut last: impl FnMut(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let end = Instant::now() + super::PATIENCE;
         let mut frames = Vec::new();
@@ -203,10 +203,10 @@ impl Tap {
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         }
-        panic!("what was looked for did not come; {} frames did", frames.len());
+        panic!("the expected frame did not come; {} other frames did", frames.len());
     }
 
-    /// The IP packets that have come, until one is what is looked for; all of them.
+    /// Receives IP packets until `last` accepts one. Returns all of them.
     pub(crate) fn until(&self, mut last: impl FnMut(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let frames = self.frames(|frame| frame.len() > 34 && last(&frame[14..]));
         frames

@@ -21,28 +21,28 @@ const PLACE: &str = "BROKER_TEST_PLACE";
 #[test]
 fn helper() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let place = std::env::var(PLACE).unwrap();
+    let path = std::env::var(PLACE).unwrap();
     // Nothing of it is left when the test is killed.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(1);
     });
     match role.as_str() {
-        "broker" => broker(Path::new(&place)),
-        _ => hold(Path::new(&place)),
+        "broker" => run_broker(Path::new(&path)),
+        _ => run_holder(Path::new(&path)),
     }
     std::process::exit(0);
 }
 
 /// How this program is started again.
-pub(crate) fn again(role: &str, place: &Path) -> Command {
+pub(crate) fn helper_command(role: &str, place: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "support::helper::helper", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(PLACE, place).stdin(Stdio::piped()).stdout(Stdio::null());
     command
 }
 
-fn broker(directory: &Path) {
+fn run_broker(directory: &Path) {
     let policy = Policy::read(&directory.join("policy.toml")).unwrap();
     let mut options = Options::new(policy);
     options.socket = directory.join("broker.sock");
@@ -61,7 +61,7 @@ impl BrokerProcess {
         let uplinks = net.uplinks.join("\", \"");
         let text = format!("uplinks = [\"{uplinks}\"]\naudit = \"{}\"\n{rules}", audit.display());
         std::fs::write(net.directory.path().join("policy.toml"), text).unwrap();
-        let child = net.host.spawn(&mut again("broker", net.directory.path())).unwrap();
+        let child = net.host.spawn(&mut helper_command("broker", net.directory.path())).unwrap();
         let mut broker = BrokerProcess(child);
         until("the broker answers", || {
             assert!(broker.0.try_wait().unwrap().is_none(), "the broker has ended");
@@ -98,27 +98,27 @@ impl Drop for BrokerProcess {
 }
 
 /// Holds a device, and does what the test says. One message each way; descriptors travel beside them.
-fn hold(control: &Path) {
+fn run_holder(control: &Path) {
     let control = {
         let socket = wire::socket(SocketFlags::CLOEXEC).unwrap();
         rustix::net::connect(&socket, &SocketAddrUnix::new(control).unwrap()).unwrap();
         socket
     };
-    let mut holding = Holding::default();
+    let mut state = HolderState::default();
     while let Ok(Some((bytes, descriptors))) = wire::receive(&control) {
         let command = String::from_utf8(bytes).unwrap();
-        let (text, lent) = match holding.obey(&command, descriptors) {
+        let (text, attached) = match state.execute(&command, descriptors) {
             Ok(answer) => answer,
             Err(error) => (format!("error {error:?}"), Vec::new()),
         };
-        let lent: Vec<_> = lent.iter().map(AsFd::as_fd).collect();
-        wire::send(&control, text.as_bytes(), &lent).unwrap();
+        let attached: Vec<_> = attached.iter().map(AsFd::as_fd).collect();
+        wire::send(&control, text.as_bytes(), &attached).unwrap();
     }
 }
 
 #[derive(Default)]
-struct Holding {
-    kernel: Kernel,
+struct HolderState {
+    kernel: KernelSockets,
     lease: Option<Lease>,
     sockets: Vec<BoundSocket>,
     tun: Option<OwnedFd>,
@@ -127,8 +127,8 @@ struct Holding {
 
 type Answer = Result<(String, Vec<OwnedFd>), Box<dyn std::error::Error>>;
 
-impl Holding {
-    fn obey(&mut self, command: &str, mut descriptors: Vec<OwnedFd>) -> Answer {
+impl HolderState {
+    fn execute(&mut self, command: &str, mut descriptors: Vec<OwnedFd>) -> Answer {
         let words: Vec<_> = command.split(' ').collect();
         match words[..] {
             ["open", path, queues] => {
@@ -175,7 +175,7 @@ impl Holding {
                 rustix::net::sockopt::set_socket_reuseaddr(socket, true)?;
                 Ok(("ok".into(), Vec::new()))
             }
-            ["kernel", ref rest @ ..] => self.kernel.obey(rest),
+            ["kernel", ref rest @ ..] => self.kernel.execute(rest),
             // A connection to the broker, for the test.
             ["reach", path] => Ok(("ok".into(), vec![wire::connect(Path::new(path))?])),
             ["attach", name, queues] => {
@@ -254,14 +254,14 @@ impl Holding {
 
 /// Sockets of the kernel's TCP.
 #[derive(Default)]
-struct Kernel {
+struct KernelSockets {
     listener: Option<std::net::TcpListener>,
     stream: Option<std::net::TcpStream>,
     bound: Option<OwnedFd>,
 }
 
-impl Kernel {
-    fn obey(&mut self, command: &[&str]) -> Answer {
+impl KernelSockets {
+    fn execute(&mut self, command: &[&str]) -> Answer {
         match command {
             // As all servers do, with SO_REUSEADDR.
             ["listen", address] => self.listener = Some(std::net::TcpListener::bind(address)?),
@@ -283,7 +283,7 @@ impl Kernel {
             ["exchange"] => {
                 let stream = self.stream.as_mut().ok_or("no connection")?;
                 stream.set_read_timeout(Some(super::PATIENCE))?;
-                if !super::comes_back(stream, 100_000) {
+                if !super::echoes(stream, 100_000) {
                     return Err("it does not come back".into());
                 }
             }

@@ -11,7 +11,7 @@ use transom_broker::protocol::{Opened, Port};
 use transom_broker::wire;
 
 use super::Net;
-use super::helper::again;
+use super::helper::helper_command;
 
 /// It is killed with the value.
 pub(crate) struct Holder {
@@ -37,12 +37,12 @@ impl Holder {
         let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(&path, everybody).unwrap();
         rustix::net::listen(&listener, 1).unwrap();
-        let child = net.host.spawn(again("holder", &path).uid(user).gid(user)).unwrap();
+        let child = net.host.spawn(helper_command("holder", &path).uid(user).gid(user)).unwrap();
         let control = rustix::net::accept_with(&listener, SocketFlags::CLOEXEC).unwrap();
         Holder { child, control, broker: net.socket().display().to_string() }
     }
 
-    fn tell(&self, command: &str, descriptors: &[BorrowedFd<'_>]) -> (String, Vec<OwnedFd>) {
+    fn request(&self, command: &str, descriptors: &[BorrowedFd<'_>]) -> (String, Vec<OwnedFd>) {
         wire::send(&self.control, command.as_bytes(), descriptors).unwrap();
         let (bytes, descriptors) = wire::receive(&self.control).unwrap().expect("an answer");
         (String::from_utf8(bytes).unwrap(), descriptors)
@@ -50,7 +50,7 @@ impl Holder {
 
     /// Has it do something; the answer, or the error's words.
     pub(crate) fn ask(&self, command: &str) -> Result<String, String> {
-        let (text, _) = self.tell(command, &[]);
+        let (text, _) = self.request(command, &[]);
         match text.strip_prefix("error ") {
             Some(error) => Err(error.to_owned()),
             None => Ok(text),
@@ -62,7 +62,7 @@ impl Holder {
     }
 
     pub(crate) fn open_with(&self, queues: u16) -> Result<Device, String> {
-        let (text, queues) = self.tell(&format!("open {} {queues}", self.broker), &[]);
+        let (text, queues) = self.request(&format!("open {} {queues}", self.broker), &[]);
         match serde_json::from_str(&text) {
             Ok(opened) => Ok(Device { opened, queues }),
             Err(_) => Err(text),
@@ -75,14 +75,14 @@ impl Holder {
     }
 
     /// Registers a socket of the test's.
-    pub(crate) fn show(&self, socket: impl AsFd) -> Result<Port, String> {
-        let (text, _) = self.tell("show", &[socket.as_fd()]);
+    pub(crate) fn register(&self, socket: impl AsFd) -> Result<Port, String> {
+        let (text, _) = self.request("show", &[socket.as_fd()]);
         serde_json::from_str(&text).map_err(|_| text)
     }
 
     /// Has it open a device by its name, with a descriptor of `/dev/net/tun` from the test: not everywhere may ordinary users open that.
     pub(crate) fn attach(&self, tun: &OwnedFd, device: &str, queues: &str) -> Result<(), String> {
-        let (text, _) = self.tell(&format!("attach {device} {queues}"), &[tun.as_fd()]);
+        let (text, _) = self.request(&format!("attach {device} {queues}"), &[tun.as_fd()]);
         if text == "ok" { Ok(()) } else { Err(text) }
     }
 
@@ -92,8 +92,8 @@ impl Holder {
     }
 
     /// A connection of its own to the broker.
-    pub(crate) fn reach(&self) -> OwnedFd {
-        self.tell(&format!("reach {}", self.broker), &[]).1.remove(0)
+    pub(crate) fn open_connection(&self) -> OwnedFd {
+        self.request(&format!("reach {}", self.broker), &[]).1.remove(0)
     }
 
     pub(crate) fn kill(&mut self) {

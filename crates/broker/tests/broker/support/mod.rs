@@ -31,13 +31,13 @@ pub(crate) const PEER6: &str = "2001:db8::2";
 pub(crate) const NOBODY: u32 = 65_534;
 /// Another one.
 pub(crate) const SOMEBODY: u32 = 65_533;
-/// What is waited for comes within this time, or the test fails.
+/// An expected event happens within this time, or the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until something is so.
-pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
-    while !so() {
+    while !condition() {
         assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -60,7 +60,7 @@ pub(crate) struct Net {
     pub(crate) host: Namespace,
     pub(crate) peer: Namespace,
     pub(crate) directory: TempDir,
-    /// What there is besides the rules of the test.
+    /// The uplinks of the policy file.
     pub(crate) uplinks: Vec<String>,
 }
 
@@ -126,8 +126,8 @@ impl Net {
     }
 
     /// How often demux has done something.
-    pub(crate) fn demuxed(&self, what: &str) -> u64 {
-        self.status().demux.iter().find(|count| count.name == what).unwrap().count
+    pub(crate) fn demuxed(&self, counter: &str) -> u64 {
+        self.status().demux.iter().find(|count| count.name == counter).unwrap().count
     }
 
     /// Connects with the neighbour's kernel.
@@ -174,8 +174,8 @@ pub(crate) fn echo(mut stream: impl Read + Write) {
     }
 }
 
-/// Whether what is sent comes back.
-pub(crate) fn comes_back(stream: &mut TcpStream, bytes: usize) -> bool {
+/// Whether all bytes that are sent come back.
+pub(crate) fn echoes(stream: &mut TcpStream, bytes: usize) -> bool {
     let sent: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
     let mut writer = stream.try_clone().unwrap();
     let copy = sent.clone();
