@@ -238,18 +238,32 @@ pub fn build_many(settings: Settings) -> anyhow::Result<Group> {
         (
             100,
             "100, the kernel alone",
-            ["100, each round trip", "100, each acknowledgement", "100, nice in the kernel"],
+            [
+                "100, each round trip",
+                "100, each acknowledgement",
+                "100, nice in the kernel",
+                "100, nice(noise=1ms) in the kernel",
+            ],
         ),
         (
             MANY,
             "9,500, the kernel alone",
-            ["9,500, each round trip", "9,500, each acknowledgement", "9,500, nice in the kernel"],
+            [
+                "9,500, each round trip",
+                "9,500, each acknowledgement",
+                "9,500, nice in the kernel",
+                "9,500, nice(noise=1ms) in the kernel",
+            ],
         ),
     ] {
         // The connections are made for each sample: the descriptors are not enough for all cases at a time.
         cases.push(Case::new(alone, move |span| Crowd::new(count, None)?.sample(span, settings)));
-        let nice = transom_extensions::stack("nice")?;
-        let kinds = [(watching(Wake::ROUND), false), (watching(Wake::ACK), false), (nice, true)];
+        let kinds = [
+            (watching(Wake::ROUND), false),
+            (watching(Wake::ACK), false),
+            (transom_extensions::stack("nice")?, true),
+            (transom_extensions::stack("nice(noise=1ms)")?, true),
+        ];
         for (name, (extensions, in_kernel)) in names.into_iter().zip(kinds) {
             let sample = move |span| {
                 Crowd::new(count, Some((&extensions, in_kernel)))?.sample(span, settings)

@@ -77,13 +77,15 @@ fn flows_beside_greedy_ones() {
         }
         plain as f64 / (plain + other) as f64
     };
-    let mut cases = vec![None];
+    // As many samples beside plain flows as of each state.
+    let mut cases = Vec::new();
     for text in [
         "greedy(cwnd=4)",
         "greedy(cwnd-cnt=4)",
         "greedy(ssthresh=2)",
         "greedy(cwnd=4, cwnd-cnt=4, ssthresh=2)",
     ] {
+        cases.push(None);
         cases.extend(STATES.map(|state| Some((text, state))));
     }
     // In turns, because shares of a full queue scatter, and so does the machine.
