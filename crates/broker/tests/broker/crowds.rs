@@ -70,13 +70,16 @@ fn root_can_connect_when_other_users_have_all_connections() {
         };
         std::thread::spawn(work).join().unwrap()
     };
-    let crowd: Vec<_> = (0..USERS).map(|user| connect(100_000 + user)).collect();
+    let mut crowd: Vec<_> = (0..USERS).map(|user| connect(100_000 + user)).collect();
     let connections = || {
         let status = net.status();
         status.broker.iter().find(|count| count.name == "connections").unwrap().count
     };
-    // Of 2304, with root's own that asks.
-    until("there are as many as may be", || connections() == 2049);
+    // Of 2304, with root's own that asks. A connection of root that ended late may have had the place of one of them, so another user asks too.
+    until("there are as many as may be", || {
+        crowd.push(connect(100_000 + USERS));
+        connections() == 2049
+    });
     drop(crowd);
     until("there is room again", || connections() == 1);
 }
