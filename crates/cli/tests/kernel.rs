@@ -205,8 +205,7 @@ fn every_extension_beside_transoms() {
     ] {
         let Some((distance, verdict)) = apart(extension, point, &[]) else { return };
         println!("{extension}, point {point}: {distance:.3} apart in the median\n{verdict}");
-        // Of the last one chance decides, as docs/kernel.md explains.
-        assert!(point == 5 || !verdict.contains("FAILED"));
+        assert!(!verdict.contains("FAILED"));
     }
     // What has no form on the kernel's sockets is refused, with the reason.
     for (extension, reason) in [("rr", "dupthresh"), ("cm", "SEND")] {
