@@ -25,7 +25,14 @@ fn a_window_bounds_what_is_in_flight() {
     let host = net.attach(&[at_most_segments(8)], false);
     let before = sink.taken();
     let _sender = net.sender(&sink, true);
-    until("the connection is under control", || !host.report().connections.is_empty());
+    // Ten segments may leave before the limit is there.
+    until("the limit is in use", || {
+        let report = host.report();
+        let window = report.connections.first().and_then(|connection| connection.limits.first());
+        window.is_some_and(|window| window.by == "segments")
+    });
+    let limited = sink.taken();
+    until("the first flight has arrived", || sink.taken() > limited + 100_000);
     let mut most = 0;
     while sink.taken() < before + 4_000_000 {
         if let Some(socket) = net.socket() {

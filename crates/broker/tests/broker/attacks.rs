@@ -402,7 +402,10 @@ fn no_packet_leaves_with_a_vlan_tag() {
     drop(before);
     // The packet's protocol comes first from now on, as whoever opens it says.
     let tun = open_tun(&net);
-    NewTun::attach(&tun, &device.opened.device, false, true).unwrap();
+    // The broker's and the holder's own descriptors may close late.
+    until("the device is free", || {
+        NewTun::attach(&tun, &device.opened.device, false, true).is_ok()
+    });
     set_persistent(tun.as_fd(), false).unwrap();
     let good = tcp(mine(), theirs(), ACK, b"x");
     let header = [0; VirtioNetHdr::LEN];
