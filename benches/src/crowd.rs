@@ -1,6 +1,6 @@
 //! Two hosts with many connections between them.
 
-use crate::pair::{MTU, carry, wire};
+use crate::pair::{MTU, carry, carry_together, wire};
 use anyhow::{Context, ensure};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -155,6 +155,33 @@ impl Crowd {
         carried += self.exchange(now);
         let read = self.hosts.client.read(ends.client, now, into)?;
         ensure!(read == bytes.len(), "the client read {read} bytes");
+        Ok(carried)
+    }
+
+    /// The same on several connections at a time: all requests arrive at the server together, and all answers at the client.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn requests(&mut self, ends: &[Ends], bytes: &[u8], now: Instant) -> anyhow::Result<u64> {
+        let mut into = [0; MTU];
+        let into = into.get_mut(..bytes.len()).context("a request of more than one packet")?;
+        for ends in ends {
+            self.hosts.client.write(ends.client, now, bytes)?;
+        }
+        let Hosts { client, server, .. } = &mut self.hosts;
+        let mut carried = carry_together(client, server, &mut self.wire, now);
+        for ends in ends {
+            let read = self.hosts.server.read(ends.server, now, into)?;
+            ensure!(read == bytes.len(), "the server read {read} bytes");
+            self.hosts.server.write(ends.server, now, bytes)?;
+        }
+        let Hosts { client, server, .. } = &mut self.hosts;
+        carried += carry_together(server, client, &mut self.wire, now);
+        for ends in ends {
+            let read = self.hosts.client.read(ends.client, now, into)?;
+            ensure!(read == bytes.len(), "the client read {read} bytes");
+        }
+        carried += self.exchange(now);
         Ok(carried)
     }
 

@@ -172,3 +172,34 @@ pub fn carry(from: &mut Stack, to: &mut Stack, wire: &mut MemoryLink, now: Insta
     }
     carried
 }
+
+/// The same, but all packets are on the wire before the first is received.
+pub fn carry_together(
+    from: &mut Stack,
+    to: &mut Stack,
+    wire: &mut MemoryLink,
+    now: Instant,
+) -> u64 {
+    while let Some(packet) = from.poll_transmit(now) {
+        let packet =
+            TxPacket { headers: packet.headers, payload: packet.payload, offload: packet.offload };
+        // As there.
+        if wire.send(&packet).is_err() {
+            continue;
+        }
+    }
+    let mut arrived = Vec::with_capacity(64);
+    let mut carried = 0;
+    while wire.recv_batch(64, &mut arrived).is_ok() {
+        carried += arrived.len() as u64;
+        for RxPacket { buffer, range, offload } in arrived.drain(..) {
+            if let Some(buffer) = to.on_owned_packet(now, buffer, range, offload) {
+                wire.recycle(buffer);
+            }
+        }
+        while let Some(buffer) = to.reclaim() {
+            wire.recycle(buffer);
+        }
+    }
+    carried
+}
