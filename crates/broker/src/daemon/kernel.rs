@@ -257,29 +257,22 @@ impl Kernel {
         named_counts(&DROP_REASONS, &all)
     }
 
-    /// The connections of a device, the device's end first. They are forgotten.
-    pub(super) fn take_flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
-        self.take_flows_where(device, |_| true)
+    /// The connections of a device, the device's end first. They are kept until the lease is cleared, for the next broker if this one is killed.
+    pub(super) fn flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
+        let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
+        read_flows(&flows).into_iter().map(|(_, own, other)| (own, other)).collect()
     }
 
-    /// Those of one address and port.
+    /// Those of one address and port. They are forgotten.
     pub(super) fn take_flows_at(
         &self,
         device: u32,
         at: SocketAddr,
     ) -> Vec<(SocketAddr, SocketAddr)> {
-        self.take_flows_where(device, |own| own == at)
-    }
-
-    fn take_flows_where(
-        &self,
-        device: u32,
-        wanted: impl Fn(SocketAddr) -> bool,
-    ) -> Vec<(SocketAddr, SocketAddr)> {
         let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
         let mut taken = Vec::new();
         for (key, own, other) in read_flows(&flows) {
-            if wanted(own) {
+            if own == at {
                 Self::clear(&flows, &key);
                 taken.push((own, other));
             }

@@ -314,9 +314,11 @@ impl Daemon {
         self.counters.ended += 1;
     }
 
-    /// Queues a probe for each connection that the process has left behind.
+    /// Queues a probe for each connection that the process has left behind, and sends the first ones. The caller clears the lease afterwards: if the broker
+    /// is killed before that, the next one probes them again.
     fn queue_probes(&mut self, device: u32) {
-        self.pending_probes.add(self.kernel.take_flows(device));
+        self.pending_probes.add(self.kernel.flows(device));
+        self.pending_probes.send_batch(&self.probe_sockets);
     }
 
     /// The state of a device in the maps and the pins.
