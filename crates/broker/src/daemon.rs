@@ -115,6 +115,8 @@ pub struct Daemon {
     namespace: u64,
     probe_sockets: ProbeSockets,
     pending_probes: PendingProbes,
+    /// Devices whose leases have ended, and whose connections may still have to be probed.
+    ended_devices: Vec<u32>,
     audit: Audit,
     counters: Counters,
     /// The number of a rule's list of peers is this, plus the rule's place, counted from 1.
@@ -183,6 +185,7 @@ impl Daemon {
             refusals: (RateLimiter::default(), 0),
             probe_sockets: ProbeSockets::open(),
             pending_probes: PendingProbes::default(),
+            ended_devices: Vec::new(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,

@@ -257,13 +257,13 @@ impl Kernel {
         named_counts(&DROP_REASONS, &all)
     }
 
-    /// The connections of a device, the device's end first. They are kept until the lease is cleared, for the next broker if this one is killed.
+    /// The connections of a device, the device's end first.
     pub(super) fn flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
         let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
         read_flows(&flows).into_iter().map(|(_, own, other)| (own, other)).collect()
     }
 
-    /// Those of one address and port. They are forgotten.
+    /// Takes those of one address and port out of the map.
     pub(super) fn take_flows_at(
         &self,
         device: u32,

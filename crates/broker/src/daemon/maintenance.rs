@@ -113,7 +113,6 @@ impl Daemon {
         }
         for device in ended {
             self.queue_probes(device);
-            self.forget_device(device);
         }
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
@@ -308,17 +307,30 @@ impl Daemon {
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
         let _ = self.hosts.remove(device);
         self.queue_probes(device);
-        self.forget_device(device);
         let users = self.leases.values().map(|lease| lease.entry.user).collect();
         self.kernel.retain_rates(&users);
         self.counters.ended += 1;
     }
 
-    /// Queues a probe for each connection that the process has left behind, and sends the first ones. The caller clears the lease afterwards: if the broker
-    /// is killed before that, the next one probes them again.
+    /// Queues a probe for each connection that the process has left behind. The maps keep the lease until the probes have been sent. If the broker is killed
+    /// before that, the next one finds it there.
     fn queue_probes(&mut self, device: u32) {
         self.pending_probes.add(self.kernel.flows(device));
-        self.pending_probes.send_batch(&self.probe_sockets);
+        self.ended_devices.push(device);
+    }
+
+    /// Sends a batch of probes. Returns whether more are left, for after a pause.
+    pub(super) fn send_probes(&mut self) -> bool {
+        let more = self.pending_probes.send_batch(&self.probe_sockets);
+        if !more {
+            for device in std::mem::take(&mut self.ended_devices) {
+                // The number may be another device's by now.
+                if !self.leases.contains_key(&device) {
+                    self.forget_device(device);
+                }
+            }
+        }
+        more
     }
 
     /// The state of a device in the maps and the pins.
@@ -337,7 +349,7 @@ impl Daemon {
     pub(super) fn shut_down(mut self) {
         self.end_all_leases("the broker was stopped");
         self.audit.write(&Event { event: "stop", ..Event::default() });
-        while self.pending_probes.send_batch(&self.probe_sockets) {
+        while self.send_probes() {
             std::thread::sleep(peer_probe::PAUSE);
         }
         host::restore_loopback(&self.loopback_setting_path());

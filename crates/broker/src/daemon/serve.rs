@@ -79,7 +79,7 @@ impl Daemon {
         let mut refreshed_at = Instant::now();
         loop {
             let wait = REFRESH_INTERVAL.saturating_sub(refreshed_at.elapsed());
-            let more = self.pending_probes.send_batch(&self.probe_sockets);
+            let more = self.send_probes();
             let wait = if more { wait.min(peer_probe::PAUSE) } else { wait };
             let woken = self.wait_for_events(wait).map_err(DaemonError::io("cannot wait"))?;
             let mut changed = refreshed_at.elapsed() >= REFRESH_INTERVAL;
