@@ -153,22 +153,8 @@ pub fn wire() -> MemoryLink {
 /// Carries what `from` has to send to `to`; returns how many packets there were.
 pub fn carry(from: &mut Stack, to: &mut Stack, wire: &mut MemoryLink, now: Instant) -> u64 {
     let mut carried = 0;
-    while let Some(packet) = from.poll_transmit(now) {
-        let packet =
-            TxPacket { headers: packet.headers, payload: packet.payload, offload: packet.offload };
-        // The wire is empty, so there is room; what it cannot take is lost, and the transfer would show it.
-        if wire.send(&packet).is_err() {
-            continue;
-        }
-        while let Ok(RxPacket { buffer, range, offload }) = wire.recv() {
-            if let Some(buffer) = to.on_owned_packet(now, buffer, range, offload) {
-                wire.recycle(buffer);
-            }
-            carried += 1;
-        }
-        while let Some(buffer) = to.reclaim() {
-            wire.recycle(buffer);
-        }
+    while send_next(from, wire, now) {
+        carried += receive_all(to, wire, now);
     }
     carried
 }
@@ -180,26 +166,30 @@ pub fn carry_together(
     wire: &mut MemoryLink,
     now: Instant,
 ) -> u64 {
-    while let Some(packet) = from.poll_transmit(now) {
-        let packet =
-            TxPacket { headers: packet.headers, payload: packet.payload, offload: packet.offload };
-        // As there.
-        if wire.send(&packet).is_err() {
-            continue;
-        }
-    }
-    let mut arrived = Vec::with_capacity(64);
-    let mut carried = 0;
-    while wire.recv_batch(64, &mut arrived).is_ok() {
-        carried += arrived.len() as u64;
-        for RxPacket { buffer, range, offload } in arrived.drain(..) {
-            if let Some(buffer) = to.on_owned_packet(now, buffer, range, offload) {
-                wire.recycle(buffer);
-            }
-        }
-        while let Some(buffer) = to.reclaim() {
+    while send_next(from, wire, now) {}
+    receive_all(to, wire, now)
+}
+
+/// Puts the next packet on the wire; returns whether there was one.
+fn send_next(from: &mut Stack, wire: &mut MemoryLink, now: Instant) -> bool {
+    let Some(packet) = from.poll_transmit(now) else { return false };
+    let packet =
+        TxPacket { headers: packet.headers, payload: packet.payload, offload: packet.offload };
+    // There is room; what the wire cannot take is lost, and the transfer would show it.
+    let _ = wire.send(&packet);
+    true
+}
+
+fn receive_all(to: &mut Stack, wire: &mut MemoryLink, now: Instant) -> u64 {
+    let mut received = 0;
+    while let Ok(RxPacket { buffer, range, offload }) = wire.recv() {
+        if let Some(buffer) = to.on_owned_packet(now, buffer, range, offload) {
             wire.recycle(buffer);
         }
+        received += 1;
     }
-    carried
+    while let Some(buffer) = to.reclaim() {
+        wire.recycle(buffer);
+    }
+    received
 }

@@ -11,7 +11,7 @@ use crate::crowd::Crowd;
 use crate::harness::{Bound, Case, Group, Unit};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Connections that are in use.
 const ACTIVE: usize = 4;
@@ -34,58 +34,54 @@ fn crowd(count: usize) -> anyhow::Result<Shared> {
     Ok(Rc::new(RefCell::new((Crowd::new(count, clock.now())?, clock))))
 }
 
-/// Uses connections `step` apart, `active` of them, in turns; returns nanoseconds per packet.
-fn sample(shared: &Shared, active: usize, span: Duration) -> anyhow::Result<f64> {
-    let (crowd, clock) = &mut *shared.borrow_mut();
-    let count = crowd.connections.len();
-    // Far from each other, in the tables as well.
-    let step = count / active;
-    let (start, started, mut packets, mut turn) = (Instant::now(), thread_time(), 0, 0);
-    loop {
-        let now = clock.now();
-        crowd.tick(now);
-        for _ in 0..ACTIVE {
+/// Repeats `round`, which gets its number and returns how many packets it took. The result is in nanoseconds per packet.
+fn case(
+    name: &'static str,
+    crowd: &Shared,
+    mut round: impl FnMut(&mut Crowd, usize, transom_tcp::time::Instant) -> anyhow::Result<u64>
+    + 'static,
+) -> Case {
+    let crowd = Rc::clone(crowd);
+    Case::new(name, move |span| {
+        let (crowd, clock) = &mut *crowd.borrow_mut();
+        let (start, started, mut packets, mut number) = (Instant::now(), thread_time(), 0, 0);
+        loop {
+            let now = clock.now();
+            crowd.tick(now);
+            packets += round(crowd, number, now)?;
+            number += 1;
+            crowd.forget_events();
+            if start.elapsed() >= span {
+                let elapsed = thread_time() - started;
+                return Ok(elapsed.as_secs_f64() * 1e9 / packets as f64);
+            }
+        }
+    })
+}
+
+/// Uses `active` connections in turns, [`ACTIVE`] in a round, one after the other.
+fn in_turns(name: &'static str, crowd: &Shared, active: usize) -> Case {
+    case(name, crowd, move |crowd, round, now| {
+        // Far from each other, in the tables as well.
+        let step = crowd.connections.len() / active;
+        let mut packets = 0;
+        for turn in round * ACTIVE..(round + 1) * ACTIVE {
             let ends = crowd.connections[turn % active * step];
             packets += crowd.request(ends, &REQUEST, now)?;
-            turn += 1;
         }
-        crowd.forget_events();
-        if start.elapsed() >= span {
-            let elapsed = thread_time() - started;
-            return Ok(elapsed.as_secs_f64() * 1e9 / packets as f64);
-        }
-    }
+        Ok(packets)
+    })
 }
 
 /// Uses all connections in turns, [`TOGETHER`] at a time and far from each other.
-fn together(shared: &Shared, span: Duration) -> anyhow::Result<f64> {
-    let (crowd, clock) = &mut *shared.borrow_mut();
-    let count = crowd.connections.len();
-    let (start, started, mut packets, mut turn) = (Instant::now(), thread_time(), 0, 0);
-    let mut ends = Vec::with_capacity(TOGETHER);
-    loop {
-        let now = clock.now();
-        crowd.tick(now);
-        ends.clear();
-        ends.extend((0..TOGETHER).map(|at| crowd.connections[(turn + at) * STRIDE % count]));
-        packets += crowd.requests(&ends, &REQUEST, now)?;
-        turn += TOGETHER;
-        crowd.forget_events();
-        if start.elapsed() >= span {
-            let elapsed = thread_time() - started;
-            return Ok(elapsed.as_secs_f64() * 1e9 / packets as f64);
-        }
-    }
-}
-
 fn scattered(name: &'static str, crowd: &Shared) -> Case {
-    let crowd = Rc::clone(crowd);
-    Case::new(name, move |span| together(&crowd, span))
-}
-
-fn case(name: &'static str, crowd: &Shared, active: usize) -> Case {
-    let crowd = Rc::clone(crowd);
-    Case::new(name, move |span| sample(&crowd, active, span))
+    let mut ends = Vec::with_capacity(TOGETHER);
+    case(name, crowd, move |crowd, round, now| {
+        let (all, first) = (&crowd.connections, round * TOGETHER);
+        ends.clear();
+        ends.extend((0..TOGETHER).map(|at| all[(first + at) * STRIDE % all.len()]));
+        crowd.requests(&ends, &REQUEST, now)
+    })
 }
 
 /// Builds the group.
@@ -97,10 +93,10 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
     let (ten, few) = (crowd(10)?, crowd(TOGETHER)?);
     let (thousand, many) = (crowd(1_000)?, crowd(100_000)?);
     let cases = vec![
-        case(TEN, &ten, ACTIVE),
-        case("1,000 connections", &thousand, ACTIVE).figure(TEN, figure),
-        case("100,000 connections", &many, ACTIVE).figure(TEN, figure),
-        case("100,000 connections, all in turns", &many, 100_000).against(TEN),
+        in_turns(TEN, &ten, ACTIVE),
+        in_turns("1,000 connections", &thousand, ACTIVE).figure(TEN, figure),
+        in_turns("100,000 connections", &many, ACTIVE).figure(TEN, figure),
+        in_turns("100,000 connections, all in turns", &many, 100_000).against(TEN),
         scattered(FEW_TOGETHER, &few),
         scattered("100,000 connections, 32 at a time, scattered", &many).against(FEW_TOGETHER),
     ];
