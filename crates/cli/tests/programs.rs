@@ -401,7 +401,7 @@ fn nothing_in_a_capture_is_wrong() -> bool {
         tshark(&format!("_ws.malformed || (_ws.expert.severity >= 0x600000 && !({slow}))")),
         ""
     );
-    // If the reader's process has to wait for a processor, a probe repeats the last segment (RFC 8985 section 7). Its comment says that nothing is lost.
+    // On a busy machine Transom may send a tail loss probe (RFC 8985 section 7). The phase, which the packet's comment names, stays open then.
     let repeated = "ip.src == 10.9.0.2 && tcp.analysis.retransmission";
     assert_eq!(tshark(&format!("{repeated} && !(frame.comment contains \"phase=open\")")), "");
     true
