@@ -171,6 +171,7 @@ pub fn carry_together(
 }
 
 /// Puts the next packet on the wire; returns whether there was one.
+#[inline]
 fn send_next(from: &mut Stack, wire: &mut MemoryLink, now: Instant) -> bool {
     let Some(packet) = from.poll_transmit(now) else { return false };
     let packet =
@@ -180,6 +181,7 @@ fn send_next(from: &mut Stack, wire: &mut MemoryLink, now: Instant) -> bool {
     true
 }
 
+#[inline]
 fn receive_all(to: &mut Stack, wire: &mut MemoryLink, now: Instant) -> u64 {
     let mut received = 0;
     while let Ok(RxPacket { buffer, range, offload }) = wire.recv() {
