@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transom_benches::counting::CountingAllocator;
 use transom_benches::environment::Environment;
@@ -97,6 +97,8 @@ fn main() -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&arguments.groups)?;
+    let outputs = [&arguments.json, &arguments.keep, &arguments.markdown];
+    outputs.into_iter().flatten().try_for_each(|path| check_output(path))?;
     // Before any thread exists: afterwards the kernel does not allow it. Groups that need it say so if it failed.
     if let Err(error) = enter_user_namespace().context("no network namespaces here") {
         eprintln!("{error:#}");
@@ -128,6 +130,17 @@ fn main() -> anyhow::Result<()> {
     if let Some(path) = &arguments.markdown {
         std::fs::write(path, report.markdown())
             .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Checks before the measurements that their results can be written. What exists stays as it is.
+fn check_output(path: &Path) -> anyhow::Result<()> {
+    let is_new = !path.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write {}", path.display()))?;
+    if is_new {
+        std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }

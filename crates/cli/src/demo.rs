@@ -9,6 +9,7 @@ mod observe;
 mod sample;
 mod transfer;
 
+use crate::outputs::{self, Room};
 use crate::units::parse_bytes;
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
@@ -25,6 +26,11 @@ use transom_report::ReportData;
 use transom_report::transfer::{Outcome, Transfers};
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
+
+/// The files in the output directory.
+const GENERATED: &str = "original.bin";
+const AT_THE_PEER: &str = "at-the-peer.bin";
+const RETURNED: &str = "returned.bin";
 
 /// Send a file to the kernel's TCP and back, and report how it went
 ///
@@ -120,18 +126,19 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let profile = algorithms::profile(args.tcp.as_ref())?;
     // Before any thread exists: that is when an ordinary user may still get a user namespace.
     let privileges = network::prepare(args.memory);
+    let pcap = args.pcap.clone().unwrap_or_else(|| args.out.join("capture.pcapng"));
+    check_outputs(args, &pcap)?;
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot create the directory {}", args.out.display()))?;
     let source = match &args.file {
         Some(file) => file.clone(),
-        None => generate(&args.out.join("original.bin"), args.size, args.seed)?,
+        None => generate(&args.out.join(GENERATED), args.size, args.seed)?,
     };
     let len =
         fs::metadata(&source).with_context(|| format!("cannot read {}", source.display()))?.len();
     if len == 0 {
         bail!("{} is empty: there is nothing to send", source.display());
     }
-    let pcap = args.pcap.clone().unwrap_or_else(|| args.out.join("capture.pcapng"));
     let timeline = Timeline::start();
     let network = network::build(args, profile, privileges, &pcap, &timeline)?;
     if !args.json {
@@ -146,8 +153,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         println!("{}", network.describe_congestion());
     }
     let original = crate::hash::of_file(&source)?;
-    let there = args.out.join("at-the-peer.bin");
-    let back = args.out.join("returned.bin");
+    let there = args.out.join(AT_THE_PEER);
+    let back = args.out.join(RETURNED);
     let quiet = args.json;
     let out = transfer::to_peer(&network, &timeline, &source, &there, quiet)?;
     // The same packets are lost, so that the two can be compared.
@@ -176,6 +183,42 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(error) => bail!("the capture {} is incomplete: {error}", pcap.display()),
     }
+}
+
+/// Checks before any work that all files can be written and fit on their disks.
+fn check_outputs(args: &Args, pcap: &Path) -> Result<()> {
+    let len = match &args.file {
+        Some(file) => {
+            let found = fs::metadata(file);
+            found.with_context(|| format!("cannot read {}", file.display()))?.len()
+        }
+        None => args.size,
+    };
+    outputs::check_directory(&args.out)?;
+    let mut room = Room::default();
+    if args.file.is_none() {
+        room.add(&args.out.join(GENERATED), len)?;
+    }
+    for copy in [AT_THE_PEER, RETURNED] {
+        room.add(&args.out.join(copy), len)?;
+    }
+    if let Some(pcap) = &args.pcap {
+        outputs::check_file(pcap)?;
+    }
+    room.add(pcap, capture_size(len, args.snap))?;
+    room.check()
+}
+
+/// About how long the capture of `len` bytes there and back is.
+fn capture_size(len: u64, snap: u32) -> u64 {
+    /// Payload of a full packet, with its headers, and what pcapng adds to a packet.
+    const PAYLOAD: u64 = 1448;
+    const PACKET: u64 = 1500;
+    const BLOCK: u64 = 36;
+    let kept = if snap == 0 { PACKET } else { u64::from(snap).min(PACKET) };
+    // An acknowledgement for every other packet has 52 bytes.
+    let each = kept + BLOCK + (kept.min(52) + BLOCK) / 2;
+    (2 * len.div_ceil(PAYLOAD)).saturating_mul(each)
 }
 
 /// The contents of the page.

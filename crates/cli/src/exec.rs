@@ -19,6 +19,7 @@ use transom_exec::{
 use crate::interrupt::PassedOn;
 use crate::network::NetworkArgs;
 use crate::output::note;
+use crate::outputs;
 use crate::socket::Host;
 use recorder::Recorder;
 
@@ -72,6 +73,8 @@ pub(crate) struct Args {
 
 /// Runs the program.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // The page is written at the end, when it would be too late.
+    args.report.as_deref().map_or(Ok(()), outputs::check_file)?;
     let network = args.network.open()?;
     let stack = match &network.host {
         Host::Transom(stack) => Some(stack.clone()),

@@ -27,6 +27,7 @@ mod log;
 mod ltcp;
 mod network;
 mod output;
+mod outputs;
 mod packaging;
 mod papers;
 mod progress;

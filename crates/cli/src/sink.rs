@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::output;
+use crate::{output, outputs};
 
 /// The options of a command that gets data.
 #[derive(clap::Args)]
@@ -30,12 +30,12 @@ impl SinkArgs {
         self.output.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// Whether these options go together.
+    /// Whether these options go together, and the file can be written: it is created only when there is something to write.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         if self.json && self.path().is_none() {
             bail!("--json needs a file: the data go to standard output");
         }
-        Ok(())
+        self.path().map_or(Ok(()), outputs::check_file)
     }
 
     /// Creates the file.

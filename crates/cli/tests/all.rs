@@ -26,6 +26,7 @@ mod kernel_side;
 mod lab;
 mod live;
 mod nice_rsync;
+mod outputs;
 mod packaging;
 mod pages;
 mod papers;

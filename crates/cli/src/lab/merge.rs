@@ -8,7 +8,7 @@ use transom_lab::results::{Found, Merged, PlannedRun, merge};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
-use crate::output;
+use crate::{output, outputs};
 
 /// Merge the parts of a sweep
 ///
@@ -37,6 +37,7 @@ pub(crate) struct Args {
 
 /// Puts results together.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    outputs::check_directory(&args.output)?;
     let interruption = Interruption::handle()?;
     let Merged { store, plan } = merge(&args.parts, &args.output)?;
     let runs: Vec<&PlannedRun> = plan.runs.iter().collect();

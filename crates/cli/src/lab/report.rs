@@ -10,7 +10,7 @@ use transom_report::{INDEX, REPORT};
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use crate::features::Feature;
-use crate::output;
+use crate::{output, outputs};
 
 /// Write the pages of results again
 ///
@@ -40,6 +40,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Feature::Png.need()?;
     }
     let store = Store::open(&directory)?;
+    outputs::check_directory(&directory)?;
     let plan = store.plan()?;
     let stored = store.runs()?;
     if stored.is_empty() {

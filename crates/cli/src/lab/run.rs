@@ -28,7 +28,7 @@ use super::programs::{self, Consent};
 use super::tui::{self, Tui};
 use super::watch::Watch;
 use crate::features::Feature;
-use crate::output;
+use crate::{output, outputs};
 pub(crate) use arguments::Args;
 use engine::{Ended, Engaged, Engine};
 pub(crate) use execute::Emulated;
@@ -129,6 +129,7 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     /// The steps that need a process with one thread.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
+        outputs::check_directory(&self.directory)?;
         if self.png {
             Feature::Png.need()?;
         }

@@ -10,6 +10,7 @@ use transom_trace::convert::{ConvertError, Format, Log, annotate};
 
 use crate::features::Feature;
 use crate::output::note;
+use crate::outputs;
 
 /// Write an event log in another format
 ///
@@ -42,6 +43,7 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     if [from, to].iter().any(|one| matches!(one, Format::Parquet | Format::Arrow)) {
         Feature::Parquet.need()?;
     }
+    outputs::check_file(&args.output)?;
     let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {input}"))?;
     let log = Log::read(from, &bytes).with_context(|| input.to_string())?;
     drop(bytes);

@@ -11,6 +11,7 @@ use transom_report::{ReportData, Svg};
 use super::{Opened, open};
 use crate::features::Feature;
 use crate::output::note;
+use crate::outputs;
 
 /// Draw sequence, windows and round-trip time of an event log or a packet capture
 ///
@@ -55,6 +56,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("{output}: the name must end in .svg, .png or .html"),
     };
+    outputs::check_file(&args.output)?;
     let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
     let (data, picture, count, shown): (ReportData, Option<Svg>, usize, String) =
         match open(&args.file)? {

@@ -8,7 +8,7 @@ use transom_lab::results::Store;
 use transom_papers::{Experiment, Summary, form};
 
 use super::find;
-use crate::output;
+use crate::{output, outputs};
 
 /// Summarize stored runs, for `transom papers results`
 ///
@@ -36,6 +36,7 @@ pub(crate) struct Args {
 
 /// Sums them up.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    outputs::check_directory(&args.to)?;
     let mut any = false;
     for experiment in find(&args.ids)? {
         for full in [false, true] {

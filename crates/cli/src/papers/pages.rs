@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::output;
+use crate::{output, outputs};
 
 /// Write a page for each figure and table of the papers, with pictures
 ///
@@ -38,6 +38,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.from.display()
         );
     }
+    outputs::check_directory(&args.to)?;
     let files = transom_papers::pages(&args.from)?;
     let place = |path: &PathBuf| format!("cannot write {}", path.display());
     fs::create_dir_all(&args.to).with_context(|| place(&args.to))?;

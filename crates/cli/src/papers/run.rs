@@ -12,7 +12,7 @@ use super::{find, keep};
 use crate::lab::interruption::Interruption;
 use crate::lab::run::engine::Engaged;
 use crate::lab::run::{Emulated, Job, refuse_too_many};
-use crate::output;
+use crate::{output, outputs};
 
 /// Run experiments
 ///
@@ -84,6 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             (*experiment, job(&args, experiment, scenario, *emulated))
         })
         .collect();
+    args.keep.as_deref().map_or(Ok(()), outputs::check_directory)?;
     for (_, job) in &jobs {
         job.prepare()?;
     }
