@@ -9,6 +9,7 @@ mod delivery;
 mod partial;
 mod queueing;
 mod sent;
+mod slow_start;
 mod timestamps;
 mod traffic;
 mod validation;

@@ -327,6 +327,12 @@ pub const WORDS: &[Word] = &[
     }),
     plain!("hystart++", SlowStart, "RFC 9406", slow_start = SlowStartChoice::HyStartPp),
     plain!(
+        "hystart",
+        SlowStart,
+        "Ha, Rhee: 2011, as Linux' CUBIC: trains of acknowledgements and delay",
+        slow_start = SlowStartChoice::HyStart
+    ),
+    plain!(
         "go-back-n",
         Recovery,
         "resends everything from the loss on",

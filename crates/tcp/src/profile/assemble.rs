@@ -34,6 +34,7 @@ use crate::reduction::Reduction;
 use crate::reduction::prr::Prr;
 use crate::rto::RetransmissionTimer;
 use crate::slow_start::SlowStart;
+use crate::slow_start::hystart::HyStart;
 use crate::slow_start::hystart_pp::HyStartPp;
 use crate::validation::Validation;
 use crate::validation::cwv::Cwv;
@@ -49,6 +50,7 @@ impl Profile {
             SlowStartChoice::HyStartPp => {
                 Box::new(HyStartPp::new(self.pacing != PacingChoice::None))
             }
+            SlowStartChoice::HyStart => Box::new(HyStart::new(self.pacing != PacingChoice::None)),
         }
     }
 

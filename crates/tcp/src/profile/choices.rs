@@ -21,6 +21,8 @@ pub enum SlowStartChoice {
     Limited(Limited),
     /// RFC 9406.
     HyStartPp,
+    /// The one of Linux' CUBIC.
+    HyStart,
 }
 
 /// Loss detection and recovery.

@@ -1,0 +1,44 @@
+//! How slow start ends on a link with a drop-tail queue.
+
+use std::sync::Arc;
+use transom_sim::network::{HostConfig, Topology};
+use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_tcp::compose::compose;
+use transom_tcp::time::Instant;
+
+/// A transfer of 4 MiB over 100 Mbit/s and a round trip of 20 ms, with a queue of 256 KiB: packets dropped, and when it was complete in milliseconds.
+fn transfer(slow_start: &str) -> (u64, u64) {
+    let profile = Arc::new(compose(&format!("modern + {slow_start}")).unwrap());
+    let host = || HostConfig { profile: profile.clone(), ..HostConfig::default() };
+    let mut topology = Topology::new(1);
+    let (client, server) = (topology.host(host()), topology.host(host()));
+    let there = "rate=100Mbit/s, delay=10ms, queue=256KiB".parse().unwrap();
+    let (link, _) = topology.join(client, server, there, "delay=10ms".parse().unwrap());
+    let remote = (topology.address(server).unwrap(), 80).into();
+    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(4 << 20));
+    topology.run(client, Instant::ZERO, Box::new(bulk)).unwrap();
+    topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
+    let mut network = topology.build().unwrap();
+    let mut at = 0;
+    while network.flows().first().is_none_or(|flow| flow.delivered < 4 << 20) {
+        at += 1;
+        network.run_until(Instant::from_millis(at)).unwrap();
+        assert!(at < 10_000, "{slow_start}: not complete after 10 s");
+    }
+    (network.link_counters(link).unwrap().dropped().packets, at)
+}
+
+/// The path holds 167 packets and its queue 175 more. A window that doubles until a loss overshoots by most of a window.
+#[test]
+fn slow_starts_end_before_or_after_the_queue_is_full() {
+    let (drops, all) = transfer("slow-start");
+    assert!(drops > 300, "without a detector: {drops}");
+    // RFC 9406 looks at a round's first samples alone. These meet a queue that has drained, so the window overshoots all the same.
+    assert_eq!(transfer("hystart++").0, drops);
+    let (trained, when) = transfer("hystart");
+    assert_eq!(trained, 0, "a train of acknowledgements tells in time");
+    // It costs no time: CUBIC grows from half of the path's capacity on.
+    assert!(when <= all + all / 20, "{when} ms beside {all}");
+    let (limited, _) = transfer("limited-slow-start");
+    assert!((1..100).contains(&limited), "{limited}");
+}

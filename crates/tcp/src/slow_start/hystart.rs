@@ -1,0 +1,266 @@
+//! HyStart (Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 2011) as Linux' CUBIC has it: slow start ends when a round's
+//! acknowledgements show that the path is full.
+//!
+//! Two detectors run beside each other, from a window of 16 segments on:
+//! - The train: acknowledgements at most 2 ms apart form a train. Segments leave in bursts, so the bottleneck spaces their acknowledgements. A
+//!   train as long as half of the least round-trip time says that the window fills about half of the path in each direction. A sender that paces
+//!   spaces its own segments, so its train has to last a whole round trip.
+//! - The delay: the least round-trip time among a round's first acknowledgements has grown by an eighth of the connection's least (4 to 16 ms).
+//!
+//! [HyStart++](super::hystart_pp) kept the second detector only. The first acknowledgements of a round meet a queue that has drained meanwhile, so
+//! where bursts leave before them, that one speaks too late.
+//!
+//! Differences from Linux: times are in nanoseconds. The pacing rate that the allowance of the train needs is computed here, as twice the window in a
+//! smoothed round-trip time; Linux takes the socket's, which is the same in slow start.
+
+use super::SlowStart;
+use crate::ack_context::AckContext;
+use crate::congestion::Window;
+use crate::time::{Duration, Instant};
+
+/// `hystart_low_window`, in segments.
+const LOW_WINDOW: u64 = 16;
+/// `hystart_ack_delta_us`: acknowledgements of a train are no further apart.
+const ACK_DELTA: Duration = Duration::from_millis(2);
+/// `HYSTART_MIN_SAMPLES`: so many round-trip times of a round come before the delay is judged.
+const MIN_SAMPLES: u32 = 8;
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`.
+const DELAY_MIN: Duration = Duration::from_millis(4);
+const DELAY_MAX: Duration = Duration::from_millis(16);
+/// Bursts that offloads make may delay an acknowledgement by the time of four of the largest super-segments, a millisecond at most.
+const BURSTS: u64 = 4 * 65_536;
+const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
+
+/// The slow start of Linux' CUBIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HyStart {
+    /// Whether transmissions are paced.
+    pub paced: bool,
+    /// The round, once it has begun at a window that is large enough.
+    round: Option<Round>,
+    /// The connection's least round-trip time, since the last timeout.
+    least: Option<Duration>,
+    /// It has ended slow start once; it does so again only after a timeout.
+    found: bool,
+}
+
+/// What a round's acknowledgements have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Round {
+    began: Instant,
+    /// The latest acknowledgement of the train.
+    last_ack: Instant,
+    least: Duration,
+    samples: u32,
+}
+
+impl HyStart {
+    /// For transmissions that are paced or not.
+    pub fn new(paced: bool) -> Self {
+        HyStart { paced, ..HyStart::default() }
+    }
+
+    /// How long a train is that shows a full path.
+    fn full_train(&self, least: Duration, window: &Window, ack: &AckContext) -> Duration {
+        let rate_known = ack.srtt.filter(|srtt| !srtt.is_zero());
+        let allowance = rate_known.map_or(Duration::ZERO, |srtt| {
+            let rate_in_srtt = window.cwnd.saturating_mul(2).max(1);
+            let nanos = u128::from(BURSTS) * u128::from(srtt.as_nanos()) / u128::from(rate_in_srtt);
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(MAX_ACK_DELAY)
+        });
+        let whole = least + allowance;
+        if self.paced { whole } else { Duration::from_nanos(whole.as_nanos() / 2) }
+    }
+}
+
+impl Round {
+    fn new(now: Instant) -> Self {
+        Round { began: now, last_ack: now, least: Duration::MAX, samples: 0 }
+    }
+
+    /// Whether the train, with this acknowledgement, is longer than `full`.
+    fn train_is_full(&mut self, now: Instant, full: Duration) -> bool {
+        if now.since(self.last_ack) > ACK_DELTA {
+            return false;
+        }
+        self.last_ack = now;
+        now.since(self.began) > full
+    }
+
+    /// Whether the round's least round-trip time, with this one, shows a queue.
+    fn delay_has_risen(&mut self, rtt: Duration, least: Duration) -> bool {
+        self.least = self.least.min(rtt);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let eighth = Duration::from_nanos(least.as_nanos() / 8);
+        self.least > least + eighth.max(DELAY_MIN).min(DELAY_MAX)
+    }
+}
+
+impl SlowStart for HyStart {
+    fn name(&self) -> &'static str {
+        "hystart"
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
+        // A round may begin with an acknowledgement that gives no sample.
+        if ack.round_start {
+            self.round = None;
+        }
+        let Some(rtt) = ack.rtt else { return };
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        self.least = Some(least);
+        let low = window.cwnd < LOW_WINDOW * u64::from(window.mss);
+        if self.found || low || !window.in_slow_start() {
+            return;
+        }
+        let full = self.full_train(least, window, ack);
+        let mut round = self.round.unwrap_or_else(|| Round::new(ack.now));
+        // Both look at each acknowledgement.
+        let train = round.train_is_full(ack.now, full);
+        let delay = round.delay_has_risen(rtt, least);
+        self.round = Some(round);
+        if train || delay {
+            self.found = true;
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) -> u64 {
+        window.slow_start(acked)
+    }
+
+    fn on_reduction(&mut self, timeout: bool) {
+        if timeout {
+            *self = HyStart::new(self.paced);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn window(segments: u64) -> Window {
+        Window { cwnd: segments * MSS, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1000 }
+    }
+
+    /// Acknowledgements of a round, one each `gap` microseconds from `start` milliseconds on. Says at which one slow start ended.
+    fn round(
+        unit: &mut HyStart,
+        window: &mut Window,
+        start: u64,
+        gap: u64,
+        acks: u64,
+        rtt: u64,
+    ) -> Option<u64> {
+        for i in 0..acks {
+            let rtt = Duration::from_millis(rtt);
+            let ack = AckContext {
+                now: Instant::ZERO + Duration::from_micros(start * 1000 + i * gap),
+                rtt: Some(rtt),
+                srtt: Some(rtt),
+                round_start: i == 0,
+                ..AckContext::default()
+            };
+            unit.on_sample(window, &ack);
+            if !window.in_slow_start() {
+                return Some(i);
+            }
+        }
+        None
+    }
+
+    /// The least round-trip time is 20 ms, and the allowance 1 ms (16 segments of 1000 bytes: 262,144 bytes at 1.6 MB/s take longer). So the limit is
+    /// 10.5 ms: the twelfth acknowledgement of one each millisecond is 11 ms after the first.
+    #[test]
+    fn a_train_of_half_a_round_trip_ends_slow_start() {
+        let (mut unit, mut w) = (HyStart::new(false), window(16));
+        assert_eq!(round(&mut unit, &mut w, 100, 1000, 30, 20), Some(11));
+        assert_eq!(w.ssthresh, w.cwnd);
+    }
+
+    /// A paced sender spaces the acknowledgements itself: 21 ms are the limit, and the 23rd acknowledgement is the first beyond.
+    #[test]
+    fn a_paced_train_lasts_a_whole_round_trip() {
+        let (mut unit, mut w) = (HyStart::new(true), window(16));
+        assert_eq!(round(&mut unit, &mut w, 100, 1000, 30, 20), Some(22));
+    }
+
+    #[test]
+    fn a_gap_ends_the_train_until_the_next_round() {
+        let (mut unit, mut w) = (HyStart::new(false), window(16));
+        assert_eq!(round(&mut unit, &mut w, 100, 2001, 30, 20), None);
+        assert_eq!(round(&mut unit, &mut w, 200, 2000, 30, 20), Some(6));
+    }
+
+    #[test]
+    fn small_windows_are_left_alone() {
+        let (mut unit, mut w) = (HyStart::new(false), window(15));
+        assert_eq!(round(&mut unit, &mut w, 100, 1000, 30, 20), None);
+    }
+
+    /// At 400 MB/s (4,000,000 bytes in 20 ms, twice) the four super-segments take 655.36 µs: 10.33 ms are the limit.
+    #[test]
+    fn the_allowance_shrinks_with_the_rate() {
+        let (mut unit, mut w) = (HyStart::new(false), window(4000));
+        assert_eq!(round(&mut unit, &mut w, 100, 10, 2000, 20), Some(1033));
+    }
+
+    /// The ninth sample of a round is the first that is judged. An eighth of 80 ms is 10.
+    #[test]
+    fn a_risen_delay_ends_slow_start() {
+        for (rtt, ended) in [(90, None), (91, Some(8))] {
+            let (mut unit, mut w) = (HyStart::new(false), window(16));
+            assert_eq!(round(&mut unit, &mut w, 100, 3000, 10, 80), None);
+            assert_eq!(round(&mut unit, &mut w, 200, 3000, 10, rtt), ended, "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn the_delay_may_rise_by_4_to_16_ms() {
+        for (before, after, ended) in
+            [(8, 12, None), (8, 13, Some(8)), (400, 416, None), (400, 417, Some(8))]
+        {
+            let (mut unit, mut w) = (HyStart::new(false), window(16));
+            assert_eq!(round(&mut unit, &mut w, 100, 3000, 10, before), None);
+            assert_eq!(round(&mut unit, &mut w, 900, 3000, 10, after), ended, "{before}, {after}");
+        }
+    }
+
+    /// One low sample among the first eight hides a queue, as it does in Linux.
+    #[test]
+    fn one_low_sample_keeps_the_delay_silent() {
+        let (mut unit, mut w) = (HyStart::new(false), window(16));
+        assert_eq!(round(&mut unit, &mut w, 100, 3000, 10, 80), None);
+        assert_eq!(round(&mut unit, &mut w, 200, 3000, 1, 80), None);
+        for i in 0..20 {
+            let now = Instant::ZERO + Duration::from_millis(210 + 3 * i);
+            let rtt = Some(Duration::from_millis(120));
+            unit.on_sample(&mut w, &AckContext { now, rtt, ..AckContext::default() });
+        }
+        assert!(w.in_slow_start());
+    }
+
+    #[test]
+    fn it_ends_slow_start_once_until_a_timeout() {
+        let (mut unit, mut w) = (HyStart::new(false), window(16));
+        round(&mut unit, &mut w, 100, 1000, 30, 20);
+        for (timeout, again) in [(false, None), (true, Some(11))] {
+            unit.on_reduction(timeout);
+            w.ssthresh = 100_000;
+            assert_eq!(round(&mut unit, &mut w, 200, 1000, 30, 20), again);
+        }
+    }
+
+    #[test]
+    fn the_window_doubles_meanwhile() {
+        let mut w = window(100);
+        assert_eq!(HyStart::new(false).grow(&mut w, 64_000, &AckContext::default()), 0);
+        assert_eq!(w.cwnd, 164_000);
+    }
+}
