@@ -3,7 +3,7 @@
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
 //! what it has counted with it, so [`ClosedSockets`] hears of each as it ends (sock_diag(7); `NETLINK_ADD_MEMBERSHIP` to
 //! `SKNLGRP_INET_TCP_DESTROY`, which takes `CAP_NET_ADMIN` in the namespace). Both look at the namespace that the thread which opened them was
-//! in.
+//! in. [`Destroyer`] ends them all.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +18,10 @@ use rustix::net::netlink::SOCK_DIAG;
 
 use crate::kernel_tcp::{KernelTcpInfo, KernelTcpState};
 use crate::netlink::{Netlink, attributes};
+
+mod destroy;
+
+pub use destroy::{Destroyed, Destroyer};
 
 /// The groups that are told of the end of TCP sockets: `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`, numbered from one.
 const DESTROY_GROUPS: u32 = 1 << 0 | 1 << 2;
