@@ -42,8 +42,8 @@ mod paths;
 pub mod sockets;
 mod wire;
 
-pub use device::PrivateDevice;
 use device::Carrier;
+pub use device::PrivateDevice;
 use parameters::Parameters;
 use paths::Paths;
 use wire::Wire;
@@ -210,7 +210,9 @@ impl PrivateBuilder {
         let mut parameters = Parameters::read();
         match self.local_ports {
             Some((first, last)) if first == 0 || first > last => {
-                return Err(PrivateError::Config("the first local port must be 1 or more, and not above the last"));
+                return Err(PrivateError::Config(
+                    "the first local port must be 1 or more, and not above the last",
+                ));
             }
             Some((first, last)) => parameters.set_local_ports(first, last),
             None => {}
@@ -348,9 +350,16 @@ impl PrivateNetwork {
     }
 
     /// Rules, addresses and routes. Gives the socket for `::1`, if there is to be one.
-    fn set_up(&mut self, builder: &PrivateBuilder, ipv6: bool) -> Result<Option<Wire>, PrivateError> {
-        let families: &[_] =
-            if ipv6 { &[AddressFamily::Inet, AddressFamily::Inet6] } else { &[AddressFamily::Inet] };
+    fn set_up(
+        &mut self,
+        builder: &PrivateBuilder,
+        ipv6: bool,
+    ) -> Result<Option<Wire>, PrivateError> {
+        let families: &[_] = if ipv6 {
+            &[AddressFamily::Inet, AddressFamily::Inet6]
+        } else {
+            &[AddressFamily::Inet]
+        };
         for family in families {
             let rules = self.paths.add_rules(*family, builder.loopback);
             rules.map_err(paths_error("set the rules of routing"))?;

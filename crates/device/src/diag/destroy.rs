@@ -94,7 +94,8 @@ impl Destroyer {
             let busy = || StateFlags::from_bits_retain(!idle);
             let all = SockDiagMessage::InetRequest(request(busy(), socket_id));
             self.netlink.dump(all, |answer| {
-                if let Ok(InetResponseHeader { socket_id, .. }) = InetResponseHeader::parse(answer) {
+                if let Ok(InetResponseHeader { socket_id, .. }) = InetResponseHeader::parse(answer)
+                {
                     let socket_id = SocketId { cookie: ANY_COOKIE, ..socket_id };
                     sockets.push(request(busy(), socket_id));
                 }

@@ -28,7 +28,7 @@ pub(super) enum Carrier {
 #[derive(Debug)]
 pub struct PrivateDevice {
     carrier: Carrier,
-    /// The packets between `::1` and `::1`, and what both descriptors are waited for with.
+    /// The packets to `::1`, and what both descriptors are waited for with.
     loopback: Option<(Wire, OwnedFd)>,
     in_a_row: u32,
 }
@@ -100,10 +100,10 @@ impl PrivateDevice {
     }
 }
 
-/// Whether a packet is for `::1`.
-fn is_to_loopback_v6(packet: &TxPacket<'_>) -> bool {
-    packet.headers.first().is_some_and(|first| first >> 4 == 6)
-        && packet.headers.get(24..40) == Some(&Ipv6Addr::LOCALHOST.octets()[..])
+/// Whether a packet is to or from `::1`, so that the kernel takes it in by `lo` only.
+fn is_loopback_v6(packet: &TxPacket<'_>) -> bool {
+    let has = |range| packet.headers.get(range) == Some(&Ipv6Addr::LOCALHOST.octets()[..]);
+    packet.headers.first().is_some_and(|first| first >> 4 == 6) && (has(8..24) || has(24..40))
 }
 
 impl Device for PrivateDevice {
@@ -116,7 +116,7 @@ impl Device for PrivateDevice {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         match (&mut self.loopback, &mut self.carrier) {
-            (Some((wire, _)), _) if is_to_loopback_v6(packet) => wire.send(packet),
+            (Some((wire, _)), _) if is_loopback_v6(packet) => wire.send(packet),
             (_, Carrier::Tun(tun)) => tun.send(packet),
             (_, Carrier::Veth(wire)) => wire.send(packet),
         }

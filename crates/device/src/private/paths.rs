@@ -19,7 +19,7 @@
 //! `ip6_rcv_core()`; RFC 4291 section 2.5.3). So it cannot cross a TUN or veth interface. But a route to `::1` need not be a *local* one. One of the plain
 //! kind, `::1 dev lo src ::1`, has the kernel send the packet over `lo` and then find that it would have to forward it, which is off: it drops it. A packet
 //! socket on `lo` has got its copy by then. What the supervisor sends by that socket has a mark, and the rule for the mark takes it in. All names
-//! are right then: both ends are `::1`.
+//! are right then: both ends are `::1`. A packet *from* `::1` to another own address leaves by the device, and comes in by `lo`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -117,11 +117,14 @@ impl Paths {
             self.add_rule(inside)?;
         }
         self.add_rule(sent(family, 5, OWN))?;
-        let mut stays = sent(family, 6, RouteHeader::RT_TABLE_UNSPEC);
-        stays.header.action = RuleAction::Blackhole;
-        stays.header.src_len = own_host.prefix_len();
-        stays.attributes.push(RuleAttribute::Source(own_host.address()));
-        self.add_rule(stays)?;
+        // With IPv6, Linux lets the connection begin.
+        if family == AddressFamily::Inet {
+            let mut stays = sent(family, 6, RouteHeader::RT_TABLE_UNSPEC);
+            stays.header.action = RuleAction::Blackhole;
+            stays.header.src_len = own_host.prefix_len();
+            stays.attributes.push(RuleAttribute::Source(own_host.address()));
+            self.add_rule(stays)?;
+        }
         self.add_rule(sent(family, 7, OUTSIDE))?;
         self.add_rule(rule(family, 10, local))?;
         // The first in order that asks this table: the kernel's own.

@@ -230,8 +230,8 @@ impl SocketMaker {
         }
         let failed = |source| SocketError::Group { group: group.to_owned(), source };
         let count = if self.spares == 0 { 1 } else { BATCH };
-        let mut made = cgroup::make(group, self.namespace.as_fd(), family.number(), count)
-            .map_err(failed)?;
+        let mut made =
+            cgroup::make(group, self.namespace.as_fd(), family.number(), count).map_err(failed)?;
         let socket = made.pop().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
         if self.elsewhere.len() >= GROUPS {
             self.elsewhere.clear();

@@ -72,12 +72,8 @@ impl Wire {
             af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
         }
         af_packet::bind(&socket, index)?;
-        let capabilities = Capabilities {
-            mtu,
-            tx_checksum: true,
-            segmentation: Some(LONGEST),
-            rx_coalesce: true,
-        };
+        let capabilities =
+            Capabilities { mtu, tx_checksum: true, segmentation: Some(LONGEST), rx_coalesce: true };
         let pool = BufferPool::new(FRONT + LONGEST + 40 + 1, KEEP);
         let name = name.to_owned();
         Ok(Wire { socket, name, station, capabilities, pool, spare: None, discarded: 0 })
@@ -168,7 +164,9 @@ enum Frame {
 }
 
 fn parse(bytes: &[u8]) -> Frame {
-    let kind = bytes.get(FRONT - 2..FRONT).and_then(|kind| Some(u16::from_be_bytes(kind.try_into().ok()?)));
+    let kind = bytes
+        .get(FRONT - 2..FRONT)
+        .and_then(|kind| Some(u16::from_be_bytes(kind.try_into().ok()?)));
     match kind.map(i32::from) {
         Some(libc::ETH_P_IP | libc::ETH_P_IPV6) => {}
         Some(_) => return Frame::Other,

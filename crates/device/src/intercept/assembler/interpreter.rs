@@ -3,7 +3,12 @@
 use super::*;
 
 /// The kernel's decision about a call.
-pub(in super::super) fn decide(code: &[sock_filter], architecture: u32, number: i64, arguments: [u64; 6]) -> u32 {
+pub(in super::super) fn decide(
+    code: &[sock_filter],
+    architecture: u32,
+    number: i64,
+    arguments: [u64; 6],
+) -> u32 {
     let word = |offset: u32| match offset {
         NUMBER => number as u32,
         ARCH => architecture,
@@ -29,4 +34,3 @@ pub(in super::super) fn decide(code: &[sock_filter], architecture: u32, number: 
         }
     }
 }
-
