@@ -3,7 +3,7 @@
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
 //! what it has counted with it, so [`ClosedSockets`] hears of each as it ends (sock_diag(7); `NETLINK_ADD_MEMBERSHIP` to
 //! `SKNLGRP_INET_TCP_DESTROY`, which takes `CAP_NET_ADMIN` in the namespace). Both look at the namespace that the thread which opened them was
-//! in.
+//! in. [`Destroyer`] ends them all.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,8 +19,14 @@ use rustix::net::netlink::SOCK_DIAG;
 use crate::kernel_tcp::{KernelTcpInfo, KernelTcpState};
 use crate::netlink::{Netlink, attributes};
 
+mod destroy;
+
+pub use destroy::{Destroyed, Destroyer};
+
 /// The groups that are told of the end of TCP sockets: `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`, numbered from one.
 const DESTROY_GROUPS: u32 = 1 << 0 | 1 << 2;
+/// `INET_DIAG_CGROUP_ID` of linux/inet_diag.h.
+const CONTROL_GROUP: u16 = 21;
 /// Bytes of `struct inet_diag_msg`.
 const MESSAGE_LEN: usize = 72;
 
@@ -37,6 +43,9 @@ pub struct TcpSocket {
     pub user: u32,
     /// The inode by which `/proc/PID/fd` names it; 0 if no process has it, not yet or not any more.
     pub inode: u32,
+    /// The control group of version 2 that it was made in, by the number that is the inode of its directory; nothing in TIME-WAIT and before the handshake
+    /// is complete, and before Linux 5.9.
+    pub control_group: Option<u64>,
     /// Whether it is for IPv6 only; known of sockets without a connection.
     pub only_v6: bool,
     /// The TCP state.
@@ -171,12 +180,17 @@ fn parse(message: &[u8]) -> Option<TcpSocket> {
         cookie: u64::from_ne_bytes(socket_id.cookie),
         user: uid,
         inode,
+        control_group: None,
         only_v6: false,
         state: KernelTcpState(state),
         congestion: None,
         info: None,
     };
     for attribute in attributes(message, MESSAGE_LEN) {
+        if attribute.kind() == CONTROL_GROUP {
+            let number = <[u8; 8]>::try_from(attribute.value()).ok();
+            socket.control_group = number.map(u64::from_ne_bytes);
+        }
         match Nla::parse(&attribute) {
             Ok(Nla::Congestion(name)) => socket.congestion = Some(name),
             Ok(Nla::SkV6Only(only)) => socket.only_v6 = only,

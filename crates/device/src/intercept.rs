@@ -19,8 +19,10 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
 };
 
+mod assembler;
 mod filter;
 mod install;
+pub mod kernel_sockets;
 mod memory;
 mod notifier;
 mod options;
@@ -41,6 +43,32 @@ pub use options::{get_option, is_plain_option, set_option};
 /// [`Command::spawn`].
 pub fn spawn(command: &mut Command) -> io::Result<(Child, Notifier)> {
     let program = filter::program().ok_or(io::ErrorKind::Unsupported)?;
+    spawn_filtered(command, program, 0)
+}
+
+/// Starts a program whose TCP sockets are to be the kernel's in a [private network](crate::private): only the calls of [`kernel_sockets`] come to the
+/// [`Notifier`]. Everything else is as with [`spawn`].
+///
+/// Once [`Notifier::receive`] has given a call, nothing but the end of the process interrupts it.
+///
+/// # Errors
+/// As [`spawn`]; [`io::ErrorKind::Unsupported`] before Linux 5.19.
+pub fn spawn_with_kernel_sockets(command: &mut Command) -> io::Result<(Child, Notifier)> {
+    let program = kernel_sockets::program().ok_or(io::ErrorKind::Unsupported)?;
+    spawn_filtered(command, program, kernel_sockets::FLAGS).map_err(|error| {
+        // The flag is not known.
+        match error.raw_os_error() {
+            Some(libc::EINVAL) => io::ErrorKind::Unsupported.into(),
+            _ => error,
+        }
+    })
+}
+
+fn spawn_filtered(
+    command: &mut Command,
+    program: Vec<libc::sock_filter>,
+    filter_flags: libc::c_ulong,
+) -> io::Result<(Child, Notifier)> {
     notifier::check_sizes()?;
     let flags = SocketFlags::CLOEXEC;
     let (ours, theirs) =
@@ -49,7 +77,7 @@ pub fn spawn(command: &mut Command) -> io::Result<(Child, Notifier)> {
     // SAFETY: between fork and exec, `install` makes system calls and uses memory that exists already; it does not allocate. `end` is open
     // while the command is started: `theirs` is dropped below.
     unsafe {
-        command.pre_exec(move || install::install(&program, end));
+        command.pre_exec(move || install::install(&program, filter_flags, end));
     }
     let child = command.spawn();
     drop(theirs);

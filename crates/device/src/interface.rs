@@ -249,6 +249,18 @@ impl Interfaces {
         })
     }
 
+    /// Has an Ethernet interface ask for no neighbours: all frames go to its own address (`IFF_NOARP`). For a link with one station at its far end that takes
+    /// everything.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_without_neighbours(&mut self, name: &str) -> Result<(), InterfaceError> {
+        self.change("take the neighbours from", name, |link| {
+            link.header.flags = LinkFlags::Noarp;
+            link.header.change_mask = LinkFlags::Noarp;
+        })
+    }
+
     /// Sets an interface's MTU, in bytes of IP packet.
     ///
     /// # Errors
@@ -276,20 +288,40 @@ impl Interfaces {
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
     pub fn add_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
+        let mut message = self.address_message(name, address)?;
+        message.header.flags = AddressHeaderFlags::Nodad;
+        let request = RouteNetlinkMessage::NewAddress(message);
+        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
+        executed.map_err(failed("add an address to", name))?;
+        Ok(())
+    }
+
+    /// Takes an address away from an interface, and with it the route to its network.
+    ///
+    /// # Errors
+    /// The kernel's refusal: it is not there, for one.
+    pub fn remove_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
+        let message = self.address_message(name, address)?;
+        let executed = self.netlink.execute(0, RouteNetlinkMessage::DelAddress(message));
+        executed.map_err(failed("remove an address from", name))?;
+        Ok(())
+    }
+
+    fn address_message(
+        &mut self,
+        name: &str,
+        address: IpPrefix,
+    ) -> Result<AddressMessage, InterfaceError> {
         let index = self.state(name)?.index;
         let mut message = AddressMessage::default();
         message.header.family = family(address.address());
         message.header.prefix_len = address.prefix_len();
-        message.header.flags = AddressHeaderFlags::Nodad;
         message.header.index = index;
         message.attributes = vec![
             AddressAttribute::Local(address.address()),
             AddressAttribute::Address(address.address()),
         ];
-        let request = RouteNetlinkMessage::NewAddress(message);
-        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
-        executed.map_err(failed("add an address to", name))?;
-        Ok(())
+        Ok(message)
     }
 
     /// Whether packets to `address` are taken in as the machine's own.

@@ -19,6 +19,7 @@
 //! - [`frames`]: whole frames of an interface that exists already.
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
 //! - [`port_socket`]: what a socket is that another process has passed.
+//! - [`private`]: a network for programs' kernel TCP sockets, which only a supervisor is the way out of.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
 //! - [`routes`]: the way the kernel would take, the addresses it has, and word of changes.
 //! - [`hints`]: about memory, to the processor and the kernel.
@@ -74,6 +75,7 @@ pub mod nfqueue;
 pub mod open;
 pub mod packet;
 pub mod port_socket;
+pub mod private;
 pub mod qdisc;
 pub mod routes;
 pub mod scheduling;

@@ -125,7 +125,13 @@ impl Namespace {
     /// # Errors
     /// [`NamespaceError::Enter`] without the right to it.
     pub fn enter(&self) -> Result<(), NamespaceError> {
-        rustix::thread::move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network))
+        Self::enter_descriptor(self)
+    }
+
+    /// The same, for a descriptor that stands for a network namespace.
+    pub(crate) fn enter_descriptor(namespace: &impl AsFd) -> Result<(), NamespaceError> {
+        let kind = Some(LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)
             .map_err(|errno| NamespaceError::Enter(errno.into()))
     }
 

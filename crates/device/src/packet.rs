@@ -375,7 +375,7 @@ impl PacketDevice {
 }
 
 /// The virtio-net header of a frame, as it would be without the Ethernet header; `None` if that makes no sense.
-fn inner(header: VirtioNetHdr) -> Option<VirtioNetHdr> {
+pub(crate) fn inner(header: VirtioNetHdr) -> Option<VirtioNetHdr> {
     let mut header = header;
     if header.flags & VirtioNetHdr::NEEDS_CSUM != 0 {
         header.csum_start = header.csum_start.checked_sub(ETHERNET_LEN as u16)?;

@@ -6,6 +6,8 @@
 mod support;
 
 mod capture;
+mod kernel_sockets;
 mod namespace;
+mod private;
 mod sockets;
 mod tun;

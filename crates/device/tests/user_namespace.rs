@@ -8,9 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use transom_device::Device;
+use transom_device::diag::Destroyer;
 use transom_device::namespace::{
     Namespace, UserNamespace, UserNamespaceError, enter_user_namespace,
 };
+use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
+use transom_device::private::{InterfaceKind, PrivateError, PrivateNetwork};
 use transom_device::tun::{Tun, TunError};
 
 /// The user and group that systems agree to call nobody.
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
         Some("--ordinary-user") => ordinary_user(),
         Some("--too-late") => too_late(),
         Some("--use-network") => use_network(),
+        Some("--private-network") => private_network(),
         // What `cargo test` passes is not for us.
         _ => return all(),
     }
@@ -50,6 +54,7 @@ fn all() -> ExitCode {
         command
     };
     run("an_ordinary_user_gets_a_network", &mut ordinary("--ordinary-user"));
+    run("an_ordinary_user_has_a_private_network", &mut ordinary("--private-network"));
     run("with_a_second_thread_it_is_too_late", &mut ordinary("--too-late"));
     // Here the user who is root inside is root outside too, and so may open /dev/net/tun.
     let mut mapped = Command::new("unshare");
@@ -74,6 +79,61 @@ fn ordinary_user() {
     assert!(rustix::process::geteuid().is_root(), "root within");
     assert_eq!(enter_user_namespace().unwrap(), UserNamespace::Entered, "again is harmless");
     use_network();
+}
+
+/// Sockets of a private network, without any privilege outside; by a veth pair where TUN is not for this user.
+fn private_network() {
+    if let Err(error) = enter_user_namespace() {
+        eprintln!("SKIPPED: {error:?}");
+        return;
+    }
+    let builder = || {
+        let builder = PrivateNetwork::builder().address("192.0.2.1/24".parse().unwrap());
+        builder.address("2001:db8::1/64".parse().unwrap())
+    };
+    let may_open_tun = std::fs::File::options().write(true).open("/dev/net/tun").is_ok();
+    if !may_open_tun {
+        let refused = builder().kind(InterfaceKind::Tun).open().unwrap_err();
+        assert!(matches!(refused, PrivateError::Tun(TunError::Open(_))), "{refused:?}");
+    }
+    let (network, mut device) = builder().open().expect("a private network");
+    assert_eq!(device.is_veth(), !may_open_tun);
+    let mut maker = SocketMaker::new(&network, 2).expect("a thread inside");
+    let caller = Caller::ourselves(&Home::here().unwrap()).unwrap();
+    let has_v6 = std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
+    let has_v6 = has_v6.is_ok_and(|off| off.trim() == "0");
+    for (family, to) in [
+        (Family::V4, "198.51.100.7:80"),
+        (Family::V4, "127.0.0.1:80"),
+        (Family::V6, "[2001:db8:7::7]:80"),
+        (Family::V6, "[::1]:80"),
+    ] {
+        if family == Family::V6 && !has_v6 {
+            continue;
+        }
+        let to: std::net::SocketAddr = to.parse().unwrap();
+        let socket = maker.take(family, &caller).expect("a socket");
+        rustix::io::ioctl_fionbio(&socket, true).unwrap();
+        let begun = rustix::net::connect(&socket, &to);
+        assert_eq!(begun, Err(rustix::io::Errno::INPROGRESS), "{to}");
+        // The SYN was sent within the call; other packets may stand before it.
+        let mut found = false;
+        while let Ok(packet) = device.recv() {
+            let bytes = packet.bytes();
+            let destination =
+                if to.is_ipv4() { bytes[16..20].to_vec() } else { bytes[24..40].to_vec() };
+            found |= match to.ip() {
+                std::net::IpAddr::V4(v4) => bytes[9] == 6 && destination == v4.octets(),
+                std::net::IpAddr::V6(v6) => bytes[6] == 6 && destination == v6.octets(),
+            };
+            device.recycle(packet.buffer);
+        }
+        assert!(found, "the SYN to {to} did not come to the device");
+        let mut destroyer = network.namespace().run(Destroyer::open).unwrap().unwrap();
+        assert_eq!(destroyer.destroy_all().unwrap().destroyed, 1);
+        let error = rustix::net::sockopt::socket_error(&socket).unwrap();
+        assert_eq!(error, Err(rustix::io::Errno::CONNABORTED));
+    }
 }
 
 fn too_late() {

@@ -58,6 +58,7 @@ mod tests {
             cookie,
             user,
             inode: 0,
+            control_group: None,
             only_v6: false,
             state,
             congestion: None,

@@ -6,13 +6,17 @@ use std::os::fd::RawFd;
 use libc::{c_ulong, sock_filter, sock_fprog};
 
 /// Puts the filter on and sends its descriptor through `socket`.
-pub(super) fn install(program: &[sock_filter], socket: RawFd) -> io::Result<()> {
+pub(super) fn install(
+    program: &[sock_filter],
+    flags: libc::c_ulong,
+    socket: RawFd,
+) -> io::Result<()> {
     set(libc::PR_SET_PDEATHSIG, libc::SIGTERM as c_ulong)?;
-    let descriptor = match filter(program) {
+    let descriptor = match filter(program, flags) {
         // Without privileges, the process has to give up that the program may gain any.
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             set(libc::PR_SET_NO_NEW_PRIVS, 1)?;
-            filter(program)?
+            filter(program, flags)?
         }
         other => other?,
     };
@@ -30,7 +34,7 @@ fn set(what: libc::c_int, value: c_ulong) -> io::Result<()> {
     }
 }
 
-fn filter(program: &[sock_filter]) -> io::Result<RawFd> {
+fn filter(program: &[sock_filter], flags: libc::c_ulong) -> io::Result<RawFd> {
     // Some thousand instructions are allowed; the kernel refuses more.
     let len = u16::try_from(program.len()).unwrap_or(u16::MAX);
     let program = sock_fprog { len, filter: program.as_ptr().cast_mut() };
@@ -39,7 +43,7 @@ fn filter(program: &[sock_filter]) -> io::Result<RawFd> {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | flags,
             &raw const program,
         )
     };

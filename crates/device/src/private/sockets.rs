@@ -1,0 +1,282 @@
+//! TCP sockets of a private network, to be handed to programs.
+//!
+//! # What the kernel writes down when a socket is made, and whose it is here
+//! Each line was tried on Linux 6.18. "Made by" is the task that calls `socket(2)`.
+//!
+//! | what | whose at first | how it becomes the caller's |
+//! |---|---|---|
+//! | network namespace | the maker's | never changes; that it is the private one is the purpose. A caller in another network namespace than the host's gets no socket of ours: [`Caller::shares_network`] |
+//! | owner (`sk_uid`, the inode's user; `ss -e`, `ip rule uidrange`, `SO_REUSEPORT` groups) | the maker's `fsuid` | `fchown(2)` on the socket: `sockfs_setattr()` sets both. Needs `CAP_CHOWN`, and a user that is mapped in the maker's user namespace |
+//! | control group, version 2 (`sk_cgrp_data`; programs at `cgroup/connect4`, `sock_ops`, `cgroup_skb`) | the maker's, for good; accepted sockets inherit the listener's | a process that is born in the caller's group makes it (`CLONE_INTO_CGROUP`) |
+//! | class and priority of `net_cls` and `net_prio` (version 1) | the maker's | of itself: `__receive_sock()` sets both to the receiver's when a descriptor is injected |
+//! | memory group (`sk_memcg`) | the maker's | as the control group, with version 2 |
+//! | rights at `bind(2)` and at options | are asked of the task that makes the call | of itself: these calls run in the program |
+//! | credentials of the open file (`f_cred`), security label | the maker's | stays; TCP asks for neither, a security module may |
+//!
+//! A connection that is accepted is made by the program's own `accept(2)`, so its inode has the right owner.
+//!
+//! # Spare sockets
+//! A thread inside the namespace keeps some ready, so that `socket(2)` costs its caller a pop and, for another user, an `fchown(2)`. For another control group,
+//! a process is started once for several sockets.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+use rustix::fs::{Gid, Uid};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::PrivateNetwork;
+use crate::namespace::{Namespace, NamespaceError};
+
+mod caller;
+mod cgroup;
+
+pub use caller::{Caller, Home};
+
+/// So many spare sockets a process in another control group makes at once.
+const BATCH: usize = 4;
+/// For so many other control groups spare sockets are kept.
+const GROUPS: usize = 16;
+
+/// The IP version of a socket. One for IPv6 may reach IPv4 too (`IPV6_V6ONLY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// `AF_INET`.
+    V4,
+    /// `AF_INET6`.
+    V6,
+}
+
+impl Family {
+    /// The family with this number of `socket(2)`.
+    pub fn of(domain: i32) -> Option<Family> {
+        match domain {
+            libc::AF_INET => Some(Family::V4),
+            libc::AF_INET6 => Some(Family::V6),
+            _ => None,
+        }
+    }
+
+    fn number(self) -> i32 {
+        match self {
+            Family::V4 => libc::AF_INET,
+            Family::V6 => libc::AF_INET6,
+        }
+    }
+
+    fn index(self) -> usize {
+        usize::from(self == Family::V6)
+    }
+}
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// The kernel refused it, as it may refuse any program: too many descriptors, no IPv6.
+    #[error("the kernel gave no socket")]
+    Refused(#[source] io::Error),
+    /// It cannot be given to the caller's user.
+    #[error("the socket cannot be given to user {user}")]
+    Owner {
+        /// The user.
+        user: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// No socket can be made in the caller's control group.
+    #[error("no socket can be made in the control group {group}")]
+    Group {
+        /// The group's path.
+        group: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl SocketError {
+    /// The error number that the program's call fails with.
+    pub fn number(&self) -> i32 {
+        match self {
+            SocketError::Refused(source) => source.raw_os_error().unwrap_or(libc::ENOBUFS),
+            SocketError::Owner { .. } | SocketError::Group { .. } => libc::EACCES,
+        }
+    }
+}
+
+/// What both sides of the stock see.
+#[derive(Debug, Default)]
+struct Stock {
+    spare: [Vec<OwnedFd>; 2],
+    /// Somebody waits for one of this kind.
+    wanted: [bool; 2],
+    failed: [Option<io::Error>; 2],
+    stop: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stock: Mutex<Stock>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes TCP sockets in a private network.
+#[derive(Debug)]
+pub struct SocketMaker {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+    namespace: OwnedFd,
+    /// Our own user and group, which sockets have at first.
+    own: (u32, u32),
+    spares: usize,
+    elsewhere: HashMap<(String, Family), Vec<OwnedFd>>,
+}
+
+/// Makes one in the calling thread's namespace. It blocks, and is closed on exec in this process.
+fn make(family: Family) -> io::Result<OwnedFd> {
+    let domain = AddressFamily::from_raw(family.number() as u16);
+    Ok(rustix::net::socket_with(domain, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+impl SocketMaker {
+    /// Starts the thread, which keeps `spares` sockets of each family ready.
+    ///
+    /// # Errors
+    /// When no thread can be had, or the kernel does not let it in.
+    pub fn new(network: &PrivateNetwork, spares: usize) -> Result<Self, NamespaceError> {
+        let namespace = network.as_fd().try_clone_to_owned().map_err(NamespaceError::Open)?;
+        let inside = namespace.try_clone().map_err(NamespaceError::Open)?;
+        let shared = Arc::new(Shared::default());
+        let (entered, outcome) = mpsc::channel();
+        let theirs = Arc::clone(&shared);
+        let worker = thread::Builder::new().name("sockets".into()).spawn(move || {
+            let result = Namespace::enter_descriptor(&inside);
+            let ready = result.is_ok();
+            drop(inside);
+            if entered.send(result).is_ok() && ready {
+                keep_stock(&theirs, spares);
+            }
+        });
+        let worker = worker.map_err(NamespaceError::Thread)?;
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let worker = Some(worker);
+        let elsewhere = HashMap::new();
+        let maker = SocketMaker { shared, worker, namespace, own, spares, elsewhere };
+        let ended = || NamespaceError::Thread(io::ErrorKind::BrokenPipe.into());
+        outcome.recv().map_err(|_| ended())??;
+        Ok(maker)
+    }
+
+    /// A socket for this caller: with its owner and its control group. It blocks.
+    ///
+    /// # Errors
+    /// [`SocketError`]. Nothing else is handed out instead.
+    pub fn take(&mut self, family: Family, caller: &Caller) -> Result<OwnedFd, SocketError> {
+        let socket = match &caller.other_group {
+            None => self.take_spare(family).map_err(SocketError::Refused)?,
+            Some(group) => self.take_in_group(family, group)?,
+        };
+        let (user, group) = (caller.user, caller.group);
+        if (user, group) != self.own {
+            let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(group));
+            rustix::fs::fchown(&socket, Some(uid), Some(gid))
+                .map_err(|errno| SocketError::Owner { user, source: errno.into() })?;
+        }
+        Ok(socket)
+    }
+
+    /// How many sockets of a family are ready.
+    pub fn ready(&self, family: Family) -> usize {
+        self.shared.lock().spare[family.index()].len()
+    }
+
+    fn take_spare(&self, family: Family) -> io::Result<OwnedFd> {
+        let at = family.index();
+        let mut stock = self.shared.lock();
+        loop {
+            if let Some(socket) = stock.spare[at].pop() {
+                // Half of it is enough to go on with meanwhile.
+                if stock.spare[at].len() * 2 < self.spares {
+                    self.shared.changed.notify_all();
+                }
+                return Ok(socket);
+            }
+            if let Some(error) = stock.failed[at].take() {
+                return Err(error);
+            }
+            if self.worker.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            stock.wanted[at] = true;
+            self.shared.changed.notify_all();
+            let waited = self.shared.changed.wait(stock);
+            stock = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take_in_group(&mut self, family: Family, group: &str) -> Result<OwnedFd, SocketError> {
+        let key = (group.to_owned(), family);
+        if let Some(socket) = self.elsewhere.get_mut(&key).and_then(Vec::pop) {
+            return Ok(socket);
+        }
+        let failed = |source| SocketError::Group { group: group.to_owned(), source };
+        let count = if self.spares == 0 { 1 } else { BATCH };
+        let mut made =
+            cgroup::make(group, self.namespace.as_fd(), family.number(), count).map_err(failed)?;
+        let socket = made.pop().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+        if self.elsewhere.len() >= GROUPS {
+            self.elsewhere.clear();
+        }
+        self.elsewhere.insert(key, made);
+        Ok(socket)
+    }
+}
+
+/// The worker's life.
+fn keep_stock(shared: &Shared, spares: usize) {
+    let mut stock = shared.lock();
+    while !stock.stop {
+        let missing = [Family::V4, Family::V6].into_iter().find(|family| {
+            let at = family.index();
+            let enough = stock.spare[at].len() >= spares.max(usize::from(stock.wanted[at]));
+            // After a failure nobody is in need until somebody asks again.
+            !enough && (stock.wanted[at] || stock.failed[at].is_none())
+        });
+        let Some(family) = missing else {
+            stock = shared.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        drop(stock);
+        let made = make(family);
+        stock = shared.lock();
+        let at = family.index();
+        stock.wanted[at] = false;
+        match made {
+            Ok(socket) => {
+                stock.failed[at] = None;
+                stock.spare[at].push(socket);
+            }
+            Err(error) => stock.failed[at] = Some(error),
+        }
+        shared.changed.notify_all();
+    }
+}
+
+impl Drop for SocketMaker {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+}
