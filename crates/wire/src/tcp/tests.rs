@@ -330,8 +330,8 @@ fn partial_reliability_is_an_experiment_with_an_identifier() {
         let unknown = TcpOption::Unknown { kind: other[0], data };
         assert_eq!(OptionIter::new(other).next(), Some(unknown));
     }
-    // The first counts.
-    let twice = [&bytes[..], &[253, 8, 0x50, 0x52, 0, 0, 0, 1]].concat();
+    // The last counts.
+    let twice = [&[253, 8, 0x50, 0x52, 0, 0, 0, 1], &bytes[..]].concat();
     assert_eq!(Options::parse(&twice), Ok(forward));
     // Two SACK blocks fit beside it and timestamps.
     let stamped = Options { timestamps: Some(Timestamps::default()), ..forward };
@@ -379,8 +379,8 @@ fn accurate_ecn_counts_in_three_bytes_and_either_order() {
         assert!(emit_options(&mut out, OptionIter::new(bytes)).is_ok());
         assert_eq!(&out[..bytes.len()], bytes);
     }
-    // The first of two counts; an empty one is one.
-    let twice = [172, 2, 174, 5, 1, 1, 1];
+    // The last of two counts; an empty one is one.
+    let twice = [174, 5, 1, 1, 1, 172, 2];
     assert_eq!(Options::parse(&twice).unwrap().acc_ecn, Some(AccEcn::new(zero, counters, 0)));
     let option = Some(AccEcn::new(one, counters, 2));
     let shown = std::format!("{}", Options { acc_ecn: option, ..Options::default() });
@@ -391,6 +391,38 @@ fn accurate_ecn_counts_in_three_bytes_and_either_order() {
         let acc_ecn = Some(AccEcn::new(zero, counters, fields));
         assert_eq!(Options { acc_ecn, ..stamped }.sack_room(), room);
     }
+}
+
+/// Of several options of one kind the last one counts, whatever the kind is.
+#[test]
+fn the_last_of_several_options_counts() {
+    let block = |left: u32| {
+        let mut blocks = SackBlocks::default();
+        blocks.push(SackBlock { left: Seq::new(left), right: Seq::new(left + 1) });
+        blocks
+    };
+    let of = |n: u8| Options {
+        mss: Some(500 + u16::from(n)),
+        window_scale: Some(n),
+        timestamps: Some(Timestamps { value: n.into(), echo: 0 }),
+        ..Options::default()
+    };
+    let more = |n: u8| Options {
+        sack: block(n.into()),
+        user_timeout: Some(UserTimeout::from_secs(n.into())),
+        fast_open: FastOpen::new(&[n; 4]),
+        ..Options::default()
+    };
+    for [first, last] in [[of(1), of(2)], [more(1), more(2)]] {
+        let (mut a, mut b) = ([0; 40], [0; 40]);
+        let (n, m) = (first.emit(&mut a).unwrap(), last.emit(&mut b).unwrap());
+        let both = [&a[..n], &b[..m]].concat();
+        assert_eq!(Options::parse(&both), Ok(last));
+        let parts = [&b[..m], &a[..n]].concat();
+        assert_eq!(Options::parse(&parts), Ok(first));
+    }
+    // One whose length is wrong is none.
+    assert_eq!(Options::parse(&[2, 4, 5, 180, 2, 3, 1]).unwrap().mss, Some(1460));
 }
 
 fn arbitrary_options() -> impl Strategy<Value = Options> {
