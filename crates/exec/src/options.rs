@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, is_plain_option, set_option};
 use transom_net::{KeepAlive, TcpStream};
+use transom_sockets::options::{in_room, ip_int_of};
 
 use crate::calls::{Arguments, Outcome, Refusal, fail};
 use crate::listening::Source;
@@ -264,10 +265,9 @@ impl Supervisor {
         let room = room.map(i32::from_ne_bytes).ok_or(Refusal::Error(libc::EFAULT))?;
         let room = usize::try_from(room).map_err(|_| Refusal::Error(libc::EINVAL))?;
         let value = self.socket_with_inode(inode)?.get(level, name)?;
-        let len = value.len().min(room);
-        let shown = value.get(..len).unwrap_or_default();
-        let len = i32::try_from(len).unwrap_or(i32::MAX).to_ne_bytes();
-        if program::write(call.thread, call.word(3), shown)
+        let shown = in_room(level, value, room);
+        let len = i32::try_from(shown.len()).unwrap_or(i32::MAX).to_ne_bytes();
+        if program::write(call.thread, call.word(3), &shown)
             && program::write(call.thread, call.word(4), &len)
         {
             Ok(0)
@@ -307,10 +307,7 @@ impl Socket {
             let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
             self.settings.congestion = std::str::from_utf8(name).ok().map(str::to_owned);
         } else if is_integer_option(level, name) {
-            let value = match value {
-                [byte] => c_int::from(*byte),
-                _ => int(value).unwrap_or(0),
-            };
+            let value = number_of(level, value).unwrap_or(0);
             self.settings.numbers.insert((level, name), shown(level, name, value));
         }
         Some(Ok(0))
@@ -356,11 +353,7 @@ impl Socket {
         if !is_integer_option(level, name) {
             return fail(libc::ENOPROTOOPT);
         }
-        // At the level of IP a byte will do.
-        let value = match value {
-            [byte] if level == libc::IPPROTO_IP => c_int::from(*byte),
-            _ => int(value)?,
-        };
+        let value = number_of(level, value)?;
         if !is_valid_value(level, name, value) {
             return fail(libc::EINVAL);
         }
@@ -431,6 +424,11 @@ impl Socket {
         bytes.resize(CA_NAME_MAX, 0);
         bytes
     }
+}
+
+/// The number that a program has given for an option of this level.
+fn number_of(level: c_int, value: &[u8]) -> Result<c_int, Refusal> {
+    if level == libc::IPPROTO_IP { Ok(ip_int_of(value)) } else { int(value) }
 }
 
 fn int(value: &[u8]) -> Result<c_int, Refusal> {

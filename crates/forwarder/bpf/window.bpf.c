@@ -273,11 +273,10 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 
 struct syn_options { u16 mss; u8 scale; u8 scales; };
 
-// The options of a SYN: the maximum segment size and the window scale, the first of each. 0 if they are malformed: then nothing is learned.
+// The options of a SYN: the maximum segment size and the window scale, the last of each, as the ends read them. 0 if they are malformed: then nothing is learned.
 static __always_inline int read_options(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
 {
 	u32 at = segment->header + sizeof(struct tcp), end = at + segment->options;
-	int sized = 0;
 
 	found->mss = DEFAULT_MSS;
 	found->scale = 0;
@@ -296,14 +295,12 @@ static __always_inline int read_options(struct __sk_buff *ctx, const struct segm
 		}
 		if (at + 2 > end || bpf_skb_load_bytes(ctx, at + 1, &length, 1) || length < 2 || at + length > end)
 			return 0;
-		if (kind == 2 && length == 4 && !sized) {
+		if (kind == 2 && length == 4) {
 			u16 mss;
 			if (bpf_skb_load_bytes(ctx, at + 2, &mss, 2))
 				return 0;
-			if (mss)
-				found->mss = bpf_ntohs(mss);
-			sized = 1;
-		} else if (kind == 3 && length == 3 && !found->scales) {
+			found->mss = mss ? bpf_ntohs(mss) : DEFAULT_MSS;
+		} else if (kind == 3 && length == 3) {
 			if (bpf_skb_load_bytes(ctx, at + 2, &found->scale, 1))
 				return 0;
 			if (found->scale > MAX_SCALE)

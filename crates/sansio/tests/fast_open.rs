@@ -110,6 +110,60 @@ fn sendto_connects_with_data() {
     assert_eq!(host.tcp_info(fd).unwrap().tcpi_flags >> 1, 2);
 }
 
+/// RFC 7413 section 4.1.3.1: a server that answers the SYN alone, without a cookie, is left in peace for a while. The data of that SYN arrives all the same.
+#[test]
+fn a_server_that_takes_no_data_is_not_tried_again_at_once() {
+    let mut host = with_cookie();
+    let fd = socket(&mut host);
+    assert_eq!(host.send_to(fd, b"data", MSG_FASTOPEN, Some(at(REMOTE))), Ok(4));
+    let syn = only(&mut host);
+    assert_eq!(syn.payload, b"data");
+    let mut peer = support::peer(80, syn.header.src_port);
+    peer.ack = syn.header.seq + 1;
+    peer.send(&mut host, Flags::SYN | Flags::ACK, b"");
+    assert_eq!(only(&mut host).payload, b"data");
+    let fd = socket(&mut host);
+    assert_eq!(host.send_to(fd, b"data", MSG_FASTOPEN, Some(at(REMOTE))), failed(EINPROGRESS));
+    let syn = only(&mut host);
+    assert_eq!((syn.payload.len(), syn.header.options.fast_open), (0, None));
+    // A minute later it is tried again.
+    let later = host.now() + transom_tcp::time::Duration::from_secs(61);
+    host.run_to(later).unwrap();
+    drain(&mut host);
+    let fd = socket(&mut host);
+    assert_eq!(host.send_to(fd, b"data", MSG_FASTOPEN, Some(at(REMOTE))), Ok(4));
+}
+
+/// The call again after the handshake, without `connect` in between: it sends, and the next one finds the socket connected.
+#[test]
+fn sendto_again_finds_the_connection_open() {
+    let mut host = host(LOCAL);
+    let remote = Some(at(REMOTE));
+    let fd = socket(&mut host);
+    assert_eq!(host.send_to(fd, b"first", MSG_FASTOPEN, remote), failed(EINPROGRESS));
+    assert_eq!(host.send_to(fd, b"first", MSG_FASTOPEN, remote), failed(EALREADY));
+    answer(&mut host, None);
+    drain(&mut host);
+    assert_eq!(host.send_to(fd, b"first", MSG_FASTOPEN, remote), Ok(5));
+    assert_eq!(only(&mut host).payload, b"first");
+    assert_eq!(host.send_to(fd, b"second", MSG_FASTOPEN, remote), failed(EISCONN));
+    assert_eq!(host.send(fd, b"second", 0), Ok(6));
+    // A refusal is told, and the socket can connect anew.
+    let fd = socket(&mut host);
+    assert_eq!(host.send_to(fd, b"x", MSG_FASTOPEN, Some(at("192.0.2.9:80"))), failed(EINPROGRESS));
+    let sent = drain(&mut host);
+    let syn = sent.last().unwrap();
+    let mut other = Peer { from: at("192.0.2.9:80"), ..support::peer(80, syn.header.src_port) };
+    other.ack = syn.header.seq + 1;
+    let reset = other.segment(Flags::RST | Flags::ACK, &[]);
+    host.inject(host.now(), &reset).unwrap();
+    assert_eq!(
+        host.send_to(fd, b"x", MSG_FASTOPEN, Some(at("192.0.2.9:80"))),
+        failed(ECONNREFUSED)
+    );
+    assert_eq!(host.send_to(fd, b"x", MSG_FASTOPEN, Some(at("192.0.2.9:80"))), failed(EINPROGRESS));
+}
+
 #[test]
 fn connect_waits_for_the_first_data() {
     let mut host = with_cookie();

@@ -99,6 +99,31 @@ fn values_out_of_range_change_nothing() {
     assert_eq!(set(&mut host, six, IPPROTO_IPV6, IPV6_UNICAST_HOPS, 9), Ok(()));
 }
 
+/// Options of `IPPROTO_IP` take shorter values too, as on Linux; those of other levels do not.
+#[test]
+fn a_number_for_ip_may_be_a_byte() {
+    let mut host = host(support::LOCAL);
+    let fd = socket(&mut host);
+    for value in [&[16][..], &[16, 9], &[16, 9, 9]] {
+        for (name, number) in [(IP_TOS, 16), (IP_TTL, 16), (IP_RECVERR, 1)] {
+            let zero: i32 = if name == IP_TTL { 64 } else { 0 };
+            set(&mut host, fd, IPPROTO_IP, name, zero).unwrap();
+            assert_eq!(host.set_option(fd, IPPROTO_IP, name, value), Ok(()));
+            assert_eq!(get(&mut host, fd, IPPROTO_IP, name), number, "{name} {value:?}");
+        }
+    }
+    assert_eq!(host.set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, &[2]), Ok(()));
+    assert_eq!(get(&mut host, fd, IPPROTO_IP, IP_MTU_DISCOVER), 2);
+    assert_eq!(host.set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, &[6]), failed(EINVAL));
+    // No value is zero.
+    assert_eq!(host.set_option(fd, IPPROTO_IP, IP_TOS, &[]), Ok(()));
+    assert_eq!(get(&mut host, fd, IPPROTO_IP, IP_TOS), 0);
+    assert_eq!(host.set_option(fd, IPPROTO_IP, IP_TTL, &[]), failed(EINVAL));
+    assert_eq!(host.set_option(fd, IPPROTO_TCP, TCP_NODELAY, &[1]), failed(EINVAL));
+    let six = host.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
+    assert_eq!(host.set_option(six, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &[9]), failed(EINVAL));
+}
+
 /// [MUST-48] [MUST-49] [SHLD-21] [SHLD-22]
 #[test]
 fn time_to_live_and_type_of_service_before_and_during_a_connection() {

@@ -8,7 +8,7 @@ use transom_sansio::address::AF_INET;
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
-use transom_sansio::options::{SO_SNDBUF, SOL_SOCKET};
+use transom_sansio::options::{SO_ERROR, SO_LINGER, SO_SNDBUF, SOL_SOCKET};
 use transom_sansio::readiness::*;
 use transom_sansio::socket::{SOCK_NONBLOCK, SOCK_STREAM};
 use transom_tcp::time::{Duration, Instant};
@@ -41,6 +41,50 @@ fn the_life_of_a_connection_as_poll_sees_it() {
     assert_eq!(now(&mut host, fd), POLLOUT | POLLIN | POLLRDHUP);
     host.shutdown(fd, SHUT_WR).unwrap();
     assert_eq!(now(&mut host, fd), POLLOUT | POLLIN | POLLRDHUP | POLLHUP);
+}
+
+/// As on Linux: in CLOSING and LAST-ACK a reset is `ECONNRESET`, in CLOSE-WAIT `EPIPE`. What the peer sent before its FIN is read, and then the end.
+#[test]
+fn a_reset_after_the_peers_fin_is_an_error() {
+    let fin = Flags::FIN | Flags::ACK;
+    for (we_close, peer_closes_first, errno) in
+        [(true, true, ECONNRESET), (true, false, ECONNRESET), (false, true, EPIPE)]
+    {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        if peer_closes_first {
+            peer.send(&mut host, fin, b"data");
+        }
+        if we_close {
+            host.shutdown(fd, SHUT_WR).unwrap();
+        }
+        if !peer_closes_first {
+            peer.send(&mut host, fin, b"data");
+        }
+        peer.send(&mut host, Flags::RST | Flags::ACK, b"");
+        assert_eq!(now(&mut host, fd), POLLERR | POLLHUP | POLLIN | POLLOUT | POLLRDHUP);
+        let error = host.option(fd, SOL_SOCKET, SO_ERROR).unwrap();
+        assert_eq!(error, errno.to_ne_bytes(), "{we_close} {peer_closes_first}");
+        assert_eq!(now(&mut host, fd), POLLHUP | POLLIN | POLLOUT | POLLRDHUP);
+        let mut data = [0; 9];
+        assert_eq!((host.read(fd, &mut data), &data[..4]), (Ok(4), &b"data"[..]));
+        assert_eq!(host.read(fd, &mut data), Ok(0));
+        assert_eq!(host.write(fd, b"x"), failed(EPIPE));
+    }
+}
+
+/// RFC 9293 section 3.10.5: after both FINs, a close that resets sends nothing.
+#[test]
+fn a_close_without_lingering_after_both_fins_is_silent() {
+    let mut host = host(support::LOCAL);
+    let (fd, mut peer) = accepted(&mut host);
+    peer.send(&mut host, Flags::FIN | Flags::ACK, b"");
+    host.shutdown(fd, SHUT_WR).unwrap();
+    drain(&mut host);
+    let at_once = [1i32.to_ne_bytes(), 0i32.to_ne_bytes()].concat();
+    host.set_option(fd, SOL_SOCKET, SO_LINGER, &at_once).unwrap();
+    host.close(fd).unwrap();
+    assert!(drain(&mut host).is_empty());
 }
 
 #[test]

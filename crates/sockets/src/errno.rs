@@ -140,12 +140,12 @@ impl core::fmt::Display for Errno {
 
 impl core::error::Error for Errno {}
 
-/// How a connection ended. `peer_closed`: its FIN had arrived before.
-pub(crate) fn of_connection(error: ConnectionError, peer_closed: bool) -> Errno {
+/// How a connection ended. `half_closed`: the peer's FIN had arrived before, and nothing had been closed here.
+pub(crate) fn of_connection(error: ConnectionError, half_closed: bool) -> Errno {
     Errno(match error {
         ConnectionError::Refused => ECONNREFUSED,
-        // A reset after the peer's FIN means that nobody reads what we write.
-        ConnectionError::Reset if peer_closed => EPIPE,
+        // Linux: a reset in CLOSE-WAIT means that nobody reads what we write.
+        ConnectionError::Reset if half_closed => EPIPE,
         ConnectionError::Reset => ECONNRESET,
         ConnectionError::TimedOut => ETIMEDOUT,
         ConnectionError::Unreachable(error) => error.errno(),

@@ -45,14 +45,16 @@ pub(crate) fn send_to(
         Ok((sockets.table.get(fd)?.role, sockets.holds_syn(fd)))
     };
     let (role, held) = driver.with(begun)?;
+    // Begun by another call: this one finds out how it came out, as on Linux, and sends if it came out well.
+    let again = matches!(role, Role::Stream(stream) if stream.connecting && !held);
     match role {
         Role::Fresh => opening::begin(driver, fd, remote.ok_or(Errno(EINVAL))?, true)?,
         Role::Stream(_) if held => return stream::send(driver, fd, bytes, flags),
-        Role::Stream(stream) if stream.connecting => return Err(Errno(EALREADY)),
+        Role::Stream(_) if again => {}
         Role::Stream(_) | Role::Listener { .. } => return Err(Errno(EISCONN)),
     }
     let queued = driver.with(|sockets| -> Result<usize> {
-        if !sockets.holds_syn(fd) {
+        if again || !sockets.holds_syn(fd) {
             return Ok(0);
         }
         let queued = sockets.write_now(fd, bytes, 0, how, false)?.unwrap_or(0);
@@ -65,7 +67,7 @@ pub(crate) fn send_to(
     let awaited = Awaited::Writable(id);
     match driver.wait_unless(nonblocking, awaited, timeout, |sockets| sockets.connected(fd)) {
         Waited::Done(outcome) => outcome?,
-        Waited::TimedOut => return or_queued(EINPROGRESS),
+        Waited::TimedOut => return or_queued(if again { EALREADY } else { EINPROGRESS }),
         Waited::Interrupted => return or_queued(EINTR),
         Waited::Failed(Errno(errno)) => return or_queued(errno),
     }

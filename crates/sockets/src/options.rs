@@ -18,6 +18,7 @@ mod network;
 mod values;
 
 pub use names::*;
+pub use values::{in_room, ip_int_of};
 
 use crate::address::Family;
 use crate::drive::Sockets;

@@ -154,7 +154,8 @@ impl Sockets<'_> {
             return Some(Errno(error.errno()));
         }
         let error = connection.error().filter(|_| !stream.error_reported)?;
-        Some(errno::of_connection(error, connection.peer_has_closed()))
+        let half_closed = connection.peer_has_closed() && !stream.shut_write;
+        Some(errno::of_connection(error, half_closed))
     }
 
     /// Reports a pending error, once.

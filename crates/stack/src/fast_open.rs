@@ -98,7 +98,8 @@ struct Refusal {
 /// The servers with a cookie for this host, and those without.
 ///
 /// A cookie belongs to our address and the server's (RFC 7413 section 4.1.3). A refusal belongs to a port too, because a server enables Fast Open for
-/// each (section 4.1.3.1). A SYN that is lost with the option and answered without it counts as one: something on the path may drop it.
+/// each. RFC 7413 section 4.1.3.1 has negative responses remembered: no answer to a SYN with the option, an ICMP error about it, an answer that takes
+/// none of its data, or one without a cookie.
 #[derive(Debug)]
 pub(crate) struct Servers {
     most: usize,
@@ -128,12 +129,12 @@ impl Servers {
         Some((server.cookie, server.mss))
     }
 
-    /// The handshake of a SYN with the option is complete.
+    /// The handshake of a SYN with the option is complete, or has failed.
     pub(crate) fn learn(&mut self, key: &FlowKey, outcome: FastOpenOutcome, now: Instant) {
-        let FastOpenOutcome { cookie, mss, requested, lost } = outcome;
+        let FastOpenOutcome { cookie, mss, requested, lost, refused } = outcome;
         let addresses = (key.local, key.remote);
         let service = (key.local, key.remote());
-        if lost || (requested && cookie.is_none()) {
+        if lost || refused || (requested && cookie.is_none()) {
             self.refuse(service, now);
         } else {
             self.refusals.remove(&service);

@@ -21,7 +21,7 @@
 //! - If the segment has an option, its bytes decide how often the field ACE has wrapped: the fewest packets that can have carried them. This replaces
 //!   appendix A.2.2 and agrees with its examples. Without an option the safest likely case of appendix A.2.1 is assumed, with two exceptions. Either
 //!   options usually arrive, so that the next one will decide. Or acknowledgements usually cover half of a wrap or more, so that every one would be a
-//!   guess.
+//!   guess. As on Linux, the first acknowledgement with data says what is usual at first.
 //! - A count of bytes that would go back is ignored (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 

@@ -119,7 +119,8 @@ pub struct Profile {
     pub r1: u32,
     /// Retransmissions of one segment after which the connection is given up (R2 of RFC 9293); `None`: never.
     pub r2: Option<u32>,
-    /// The same for a SYN; with the back-off this has to amount to three minutes at least.
+    /// The same for a SYN; with the back-off this has to amount to three minutes at least. A SYN that offers accurate ECN has four more, which do not back
+    /// off.
     pub syn_r2: u32,
     /// Give up when data that the application has written stays unacknowledged for so long, sent or not (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,

@@ -139,7 +139,10 @@ impl TimeWait {
             return self.limited_ack(now);
         }
         if !flags.contains(Flags::ACK) {
-            return TimeWaitAction::Ignore;
+            // RFC 9293 section 3.10.7.4: the first check answers what is outside of the window, the fifth drops the rest.
+            let ahead = header.seq.distance_from(self.rcv_nxt);
+            let inside = ahead >= 0 && i64::from(ahead) <= i64::from(self.window);
+            return if inside { TimeWaitAction::Ignore } else { self.limited_ack(now) };
         }
         let end = header.seq + segment.sequence_len() as u32;
         if flags.contains(Flags::FIN) && end == self.rcv_nxt {

@@ -200,6 +200,29 @@ fn a_syn_ack_sent_again_does_with_less() {
     assert!(!accurate(&third).sends_options, "an option may be why it did not arrive");
 }
 
+/// Section 3.2.3.2.2: a server may try again later. It does so if the peer's options arrive, and sees whether the first data with one is lost.
+#[test]
+fn a_peers_option_brings_ours_back() {
+    let setup = offering();
+    let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
+    half.syn_ack(&setup.profile, peer.now);
+    half.syn_ack(&setup.profile, peer.now);
+    let back = || completed(&setup, &half, seg().accurate(0b010, counts(1, 0)));
+    let mut peer = back();
+    peer.write(100).expect(&["PAEe 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0"]);
+    peer.recv(seg().ack(101).accurate(5, counts(101, 0)).data(100).ce());
+    peer.expect(&["AWe 101:101 ack 101 acc e0 1 ce 100"]);
+    let mut peer = back();
+    peer.write(100).drain();
+    peer.next_timer();
+    peer.expect(&["PAEe 1:101 ack 1"]);
+    assert!(!accurate(&peer).sends_options);
+    // A profile without options has none.
+    let setup = with(AccurateConfig { options: false, ..config(false) });
+    let mut peer = completed(&setup, &half, seg().accurate(0b010, counts(1, 0)));
+    peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
+}
+
 /// Section 3.1.5: the latest SYN counts; one without the offer changes nothing but that nothing is ECN-capable; one with another offer is a
 /// contradiction.
 #[test]
@@ -360,11 +383,11 @@ fn blocks_leave_no_room_for_the_handshake() {
     peer.recv(seg().seq(1001).ack(101).data(100)).drain();
     let options = setup.syn_options(&peer);
     peer.wait(1000).recv(seg().seq(0).syn().options(options).accurate(0b010, None));
-    peer.expect(&["AEe 101:101 ack 1 sack 1001-1101"]);
+    peer.expect(&["AEe 101:101 ack 1 sack 1001-1101 acc e0 1 ce 0 e1 1"]);
     peer.recv(seg().seq(1).ack(101).data(1000)).expect(&["AEe 101:101 ack 1101"]);
 }
 
-/// The SYN-ACK again: the acknowledgement says how this one arrived, and goes without the option (section 3.2.2.1).
+/// The SYN-ACK again: the acknowledgement says how this one arrived (section 3.2.2.1). It has an option once more, and then none.
 #[test]
 fn a_repeated_syn_ack_is_answered_for_itself() {
     let setup = offering();
@@ -372,12 +395,60 @@ fn a_repeated_syn_ack_is_answered_for_itself() {
     peer.drain();
     let options = setup.syn_options(&peer);
     let again = seg().seq(0).syn().options(options).accurate(0b010, None);
-    peer.wait(1000).recv(again.clone().ce()).expect(&["AWe 1:1 ack 1"]);
+    peer.wait(1000).recv(again.clone().ce()).expect(&["AWe 1:1 ack 1 acc e0 1 ce 0 e1 1"]);
     assert_eq!(accurate(&peer).received.ce_packets, 1);
+    assert!(accurate(&peer).sends_options);
     peer.wait(1000).recv(again.ce()).expect(&["AWe 1:1 ack 1"]);
     assert_eq!(accurate(&peer).received.ce_packets, 1, "once, however many are marked");
     assert!(!accurate(&peer).sends_options);
     peer.write(100).expect(&["PAWe 1:101 ack 1 ect0"]);
+}
+
+/// One without the offer too, as a server sends it when others were not answered: what was agreed on stays (section 3.1.5).
+#[test]
+fn a_syn_ack_without_accurate_ecn_is_answered_for_itself() {
+    let lines = ["AW 1:1 ack 1", "AEW 1:1 ack 1", "Ae 1:1 ack 1", "AWe 1:1 ack 1"];
+    let setup = offering();
+    for ace in [0b000, 0b001] {
+        for (arrived, line) in CODEPOINTS.into_iter().zip(lines) {
+            let mut peer = answered(&setup, 0b010, Ecn::NotEct, counts(1, 0));
+            peer.drain();
+            let options = setup.syn_options(&peer);
+            let again = seg().seq(0).syn().options(options).accurate(ace, None).codepoint(arrived);
+            peer.wait(1000).recv(again);
+            peer.expect(&[&format!("{line} acc e0 1 ce 0 e1 1")]);
+            assert!(!ecn(&peer).disabled);
+            let field = if arrived == Ecn::Ce { "PAWe" } else { "PAEe" };
+            peer.write(100).expect(&[&format!("{field} 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0")]);
+        }
+    }
+}
+
+/// Section 3.1.4.1, and Linux' intervals: the SYNs that find out what passes are no further apart than the first two.
+#[test]
+fn the_first_syns_do_not_back_off() {
+    let mut peer = offering().connecting();
+    peer.run_to(20_000);
+    peer.expect_timed(&[
+        "0 SEWe 0:1",
+        "1000 SEWe 0:1",
+        "2000 S 0:1",
+        "3000 S 0:1",
+        "4000 S 0:1",
+        "5000 S 0:1",
+        "7000 S 0:1",
+        "11000 S 0:1",
+        "19000 S 0:1",
+    ]);
+    // [MUST-23] for three minutes at least.
+    peer.run_to(180_000);
+    assert!(peer.connection.error().is_none());
+    peer.run_to(300_000);
+    assert!(peer.connection.error().is_some());
+    // Without the offer they do, as RFC 6298 says, and so do SYN-ACKs.
+    let mut peer = Setup::default().connecting();
+    peer.run_to(7_500);
+    peer.expect_timed(&["0 S 0:1", "1000 S 0:1", "3000 S 0:1", "7000 S 0:1"]);
 }
 
 /// Section 3.1.2: SYNs that cross are answered as a listener would.
@@ -391,9 +462,30 @@ fn syns_cross() {
     peer.expect(&["SAe 0:1 ack 1 acc e0 1 ce 0 e1 1"]);
     let syn_ack = seg().seq(0).syn().options(options).accurate(0b010, counts(1, 0));
     peer.wait(50).recv(syn_ack).expect(&["AW 1:1 ack 1 acc e0 1 ce 0 e1 1"]);
+    // The handshake is complete, but this says how our SYN-ACK arrived: it is no count.
     peer.recv(seg().accurate(0b010, counts(1, 0))).silent();
     assert!(!ecn(&peer).disabled);
+    assert_eq!((accurate(&peer).delivered, ecn(&peer).reductions), (Counts::default(), 0));
     peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
+    // The next one is.
+    peer.recv(seg().ack(101).accurate(6, None)).silent();
+    assert_eq!(accurate(&peer).delivered.ce_packets, 1);
+}
+
+/// The same with timestamps, which make every acknowledgement news.
+#[test]
+fn syns_cross_with_timestamps() {
+    let setup = offering().timestamps();
+    let mut peer = setup.connecting();
+    let options = setup.syn_options(&peer);
+    peer.timestamps = true;
+    peer.wait(50).recv(seg().syn().no_ack().flags(OFFER).options(options)).drain();
+    let options = setup.syn_options(&peer);
+    peer.wait(50).recv(seg().seq(0).syn().options(options).accurate(0b010, counts(1, 0))).drain();
+    peer.wait(50).recv(seg().accurate(0b010, None)).silent();
+    assert_eq!((accurate(&peer).delivered.ce_packets, ecn(&peer).reductions), (0, 0));
+    peer.wait(50).recv(seg().accurate(6, None)).silent();
+    assert_eq!(accurate(&peer).delivered.ce_packets, 1);
 }
 
 /// A connection that begins with its SYN (RFC 7413) sends its SYN-ACK itself. A SYN without the offer changes nothing but that nothing is ECN-capable.
@@ -424,7 +516,9 @@ fn a_fast_open_agrees_too() {
         peer.next = 6;
         peer.recv(seg().accurate(0b010, counts(1, 0))).silent();
         let capable = if again == Some(Flags::empty()) { "" } else { " ect0" };
-        peer.write(100).expect(&[&format!("PAEe 1:101 ack 6{capable}")]);
+        // The SYN-ACK again went without an option, but the peer's has arrived.
+        let tries = if again.is_some() { " acc e0 1 ce 0 e1 1" } else { "" };
+        peer.write(100).expect(&[&format!("PAEe 1:101 ack 6{tries}{capable}")]);
         assert_eq!(accurate(&peer).received, Counts::default(), "the SYN's data does not count");
     }
 }

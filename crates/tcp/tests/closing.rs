@@ -182,7 +182,7 @@ fn a_repeated_fin_restarts_time_wait() {
     }
 }
 
-/// RFC 9293 section 3.10.5: a reset from the states in which the peer still expects something of us.
+/// RFC 9293 section 3.10.5: a reset from the states in which the peer still expects something of us, and nothing in CLOSING, LAST-ACK and TIME-WAIT.
 #[test]
 fn abort_in_every_state() {
     for state in SYNCHRONIZED {
@@ -190,7 +190,7 @@ fn abort_in_every_state() {
         let nxt = peer.info().snd_nxt.stream_offset() + 1;
         let rcv = peer.info().rcv_nxt.stream_offset() + 1;
         peer.abort();
-        if state == State::TimeWait {
+        if matches!(state, State::Closing | State::LastAck | State::TimeWait) {
             peer.silent();
         } else {
             peer.expect(&[&format!("RA {nxt}:{nxt} ack {rcv}")]);
@@ -203,6 +203,22 @@ fn abort_in_every_state() {
     }
 }
 
+/// Our LAST-ACK begins with the call that closes, the RFC's with the FIN. Before that, the peer waits for data.
+#[test]
+fn an_abort_before_the_fin_has_left_resets() {
+    let mut peer = Setup::default().window(1000).active();
+    peer.recv(seg().fin()).write(1500).shutdown().drain();
+    peer.expect_state(State::LastAck);
+    peer.abort().expect(&["RA 1001:1001 ack 2"]);
+    let mut peer = Setup::default().active();
+    peer.recv(seg().fin()).write(1500).shutdown().drain();
+    peer.expect_state(State::LastAck).abort().silent();
+    // [SHLD-3] data that was not read is lost.
+    let mut peer = Setup::default().active();
+    peer.recv(seg().data(100).fin()).shutdown().drain();
+    peer.expect_state(State::LastAck).abort().expect(&["RA 2:2 ack 102"]);
+}
+
 /// A reset in every synchronized state (RFC 9293 section 3.10.7.4, second step; TIME-WAIT: RFC 1337). [MUST-12]
 #[test]
 fn reset_in_every_state() {
@@ -212,14 +228,17 @@ fn reset_in_every_state() {
         peer.recv(seg().seq(rcv).rst()).silent();
         let (after, error) = match state {
             State::TimeWait => (State::TimeWait, None),
-            State::Closing | State::LastAck => (State::Closed, None),
             _ => (State::Closed, Some(ConnectionError::Reset)),
         };
         peer.expect_state(after);
         assert_eq!(peer.connection.error(), error, "{state:?}");
         if error.is_some() {
+            // The peer's FIN has ended what can be read.
+            let ended = matches!(state, State::CloseWait | State::Closing | State::LastAck);
             let read = peer.connection.read(peer.now, &mut [0; 4]);
-            assert_eq!(read, Err(ReadError::Failed(ConnectionError::Reset)));
+            let expected =
+                if ended { Ok(0) } else { Err(ReadError::Failed(ConnectionError::Reset)) };
+            assert_eq!(read, expected, "{state:?}");
             let write = peer.connection.write(peer.now, b"x");
             assert_eq!(write, Err(WriteError::Failed(ConnectionError::Reset)));
             assert!(peer.take_events().contains(&Event::Closed));
@@ -227,15 +246,15 @@ fn reset_in_every_state() {
     }
 }
 
-/// A reset that comes while data is unacknowledged is told of, also after both ends have closed: that data may be lost.
+/// A reset is told of also after both ends have closed, as on Linux. What the peer had sent before its FIN can be read.
 #[test]
-fn a_reset_before_all_data_has_arrived() {
+fn a_reset_after_both_ends_have_closed() {
+    let error = Some(ConnectionError::Reset);
     for acked in [1, 50, 101] {
         // LAST-ACK: the peer closed, then we.
         let mut peer = Setup::default().active();
         peer.recv(seg().fin()).write(100).close().drain();
         peer.expect_state(State::LastAck).recv(seg().ack(acked)).recv(seg().ack(acked).rst());
-        let error = (acked < 101).then_some(ConnectionError::Reset);
         assert_eq!((peer.state(), peer.connection.error()), (State::Closed, error), "{acked}");
         // CLOSING: both at once.
         let mut peer = Setup::default().active();
@@ -244,6 +263,11 @@ fn a_reset_before_all_data_has_arrived() {
         peer.recv(seg().ack(acked)).recv(seg().ack(acked).rst());
         assert_eq!((peer.state(), peer.connection.error()), (State::Closed, error), "{acked}");
     }
+    let mut peer = Setup::default().active();
+    peer.recv(seg().data(10).fin()).shutdown().recv(seg().ack(1).rst());
+    assert_eq!((peer.state(), peer.connection.error()), (State::Closed, error));
+    peer.read(10);
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 4]), Ok(0));
 }
 
 /// RFC 7323 section 3.2: where timestamps are agreed, resets have them too.

@@ -51,8 +51,13 @@ fn a_cookie_is_asked_for_and_used() {
     peer.expect(&["S 0:1 cookie?"]);
     answer(&setup, &mut peer, 1, Some(cookie(7)));
     peer.expect(&["PA 1:301 ack 1"]);
-    let given =
-        FastOpenOutcome { cookie: Some(cookie(7)), mss: 1000, requested: true, lost: false };
+    let given = FastOpenOutcome {
+        cookie: Some(cookie(7)),
+        mss: 1000,
+        requested: true,
+        lost: false,
+        refused: false,
+    };
     assert_eq!(outcome(&mut peer), Some(given));
     assert_eq!(outcome(&mut peer), None, "once");
     let none = FastOpenInfo { syn_data_acked: false, failure: FastOpenFailure::NoCookie };
@@ -67,7 +72,8 @@ fn a_cookie_is_asked_for_and_used() {
     assert_eq!(peer.info().since_data_sent, Some(ms(100)));
     assert_eq!((peer.info().unacknowledged, peer.info().cwnd), (0, 10_000), "no growth for it");
     peer.write(10).expect(&["PA 301:311 ack 1"]);
-    let used = FastOpenOutcome { cookie: None, mss: 1000, requested: false, lost: false };
+    let used =
+        FastOpenOutcome { cookie: None, mss: 1000, requested: false, lost: false, refused: false };
     assert_eq!(outcome(&mut peer), Some(used));
 }
 
@@ -138,8 +144,13 @@ fn a_lost_syn_is_repeated_without() {
         peer.expect_timed(&[first, "1000 S 0:1", "3000 S 0:1"]);
         answer(&setup, &mut peer, 1, None);
         peer.expect(&["PA 1:301 ack 1"]);
-        let lost =
-            FastOpenOutcome { cookie: None, mss: 1000, requested: option.is_request(), lost: true };
+        let lost = FastOpenOutcome {
+            cookie: None,
+            mss: 1000,
+            requested: option.is_request(),
+            lost: true,
+            refused: false,
+        };
         assert_eq!(outcome(&mut peer), Some(lost));
         let failure = match option.is_request() {
             true => FastOpenFailure::NoCookie,
@@ -152,6 +163,85 @@ fn a_lost_syn_is_repeated_without() {
     answer(&setup, &mut peer, 301, None);
     peer.expect(&["A 301:301 ack 1"]);
     assert_eq!(peer.info().fast_open, FastOpenInfo { syn_data_acked: true, ..Default::default() });
+}
+
+/// RFC 7413 section 4.1.3.1: the negative responses. An answer that takes no data counts unless it brings another cookie, which the next SYN can use.
+#[test]
+fn negative_responses_are_told() {
+    let setup = Setup::default();
+    let told = |ack, given: Option<FastOpen>| {
+        let mut peer = opening(&setup, cookie(7), 1000, false, 300);
+        peer.drain();
+        answer(&setup, &mut peer, ack, given);
+        let outcome = outcome(&mut peer).unwrap();
+        (outcome.lost, outcome.refused)
+    };
+    assert_eq!(told(1, None), (false, true));
+    assert_eq!(told(1, Some(cookie(7))), (false, true));
+    assert_eq!(told(1, Some(cookie(8))), (false, false));
+    assert_eq!((told(301, None), told(100, None)), ((false, false), (false, false)));
+    // Without data there is nothing to refuse.
+    let mut peer = opening(&setup, cookie(7), 1000, false, 0);
+    peer.expect(&["S 0:1 cookie 8"]);
+    answer(&setup, &mut peer, 1, None);
+    assert!(!outcome(&mut peer).unwrap().refused);
+}
+
+/// The same section: no answer at all, and errors of the network.
+#[test]
+fn silence_and_errors_are_negative_responses() {
+    let setup = Setup::default();
+    let lost = |peer: &mut Peer| outcome(peer).map(|outcome| (outcome.lost, outcome.requested));
+    for option in [cookie(7), FastOpen::REQUEST] {
+        let begun = || {
+            let mut peer = opening(&setup, option, 1000, false, 300);
+            peer.drain();
+            peer
+        };
+        let negative = Some((true, option.is_request()));
+        // Given up by the timer, and by the program after the first repetition; before, it says nothing.
+        let mut peer = begun();
+        peer.wait(600_000).expect_state(State::Closed);
+        assert_eq!(lost(&mut peer), negative);
+        let mut peer = begun();
+        peer.wait(1_500).close().expect_state(State::Closed);
+        assert_eq!(lost(&mut peer), negative);
+        let mut peer = begun();
+        peer.wait(500).close().expect_state(State::Closed);
+        assert_eq!(lost(&mut peer), None);
+        // An error that ends the attempt, and one that does not.
+        let mut peer = begun();
+        peer.connection.on_icmp(peer.now, IcmpError::PortUnreachable, Seq::new(ISS));
+        assert_eq!((peer.state(), lost(&mut peer)), (State::Closed, negative));
+        let mut peer = begun();
+        peer.connection.on_icmp(peer.now, IcmpError::Prohibited, Seq::new(ISS));
+        answer(&setup, &mut peer, 1, None);
+        assert_eq!(lost(&mut peer), negative);
+        // A forged one does not count against an answer that only that SYN can have.
+        let mut peer = begun();
+        peer.connection.on_icmp(peer.now, IcmpError::Prohibited, Seq::new(ISS));
+        answer(&setup, &mut peer, 1, Some(cookie(8)));
+        assert_eq!(lost(&mut peer), Some((false, option.is_request())));
+        // Nor does one about the SYN without the option, whose predecessor was lost; and that was.
+        let mut peer = begun();
+        peer.wait(1_500);
+        peer.connection.on_icmp(peer.now, IcmpError::Prohibited, Seq::new(ISS));
+        answer(&setup, &mut peer, 1, None);
+        assert_eq!(lost(&mut peer), negative);
+        // A reset is an answer of the host.
+        let mut peer = begun();
+        peer.recv(seg().seq(0).rst_ack(1)).expect_state(State::Closed);
+        assert_eq!(lost(&mut peer), None);
+    }
+    // The data was taken, though the first answer was lost.
+    let mut peer = opening(&setup, cookie(7), 1000, false, 300);
+    peer.wait(1_500).drain();
+    answer(&setup, &mut peer, 301, None);
+    assert_eq!(lost(&mut peer), Some((false, false)));
+    // A SYN that has not left was not refused.
+    let mut peer = opening(&setup, cookie(7), 1000, true, 0);
+    peer.close();
+    assert_eq!(lost(&mut peer), None);
 }
 
 /// A held SYN waits for data, for a FIN, or for somebody who reads; without a cookie there is nothing to wait for.
@@ -220,7 +310,8 @@ fn a_syn_that_is_too_big() {
     peer.expect(&["S 0:1"]);
     answer(&setup, &mut peer, 1, None);
     assert_eq!(peer.ranges(), [(1, 761)], "one segment: the SYN had to be repeated");
-    assert!(!outcome(&mut peer).unwrap().lost, "nobody dislikes the option");
+    let told = outcome(&mut peer).unwrap();
+    assert!(!told.lost && !told.refused, "nobody dislikes the option");
     // A report that the SYN alone cannot have caused is not believed.
     let mut peer = opening(&setup, FastOpen::REQUEST, 0, false, 0);
     peer.drain();

@@ -116,6 +116,38 @@ fn a_segment_without_ack_is_dropped() {
     assert_eq!(peer.connection.readable(), 0);
 }
 
+/// What the first check does not admit is answered even so (RFC 9293 section 3.10.7.4): before the window, behind it, and at both of its edges.
+#[test]
+fn an_unacceptable_segment_without_ack_is_answered() {
+    let outside = [
+        seg().seq(1).no_ack().data(100),
+        seg().seq(51).no_ack().data(50),
+        seg().seq(100).no_ack(),
+        seg().seq(2).no_ack(),
+        seg().seq(70_000).no_ack().data(10),
+        seg().seq(70_000).no_ack().fin(),
+    ];
+    for segment in outside {
+        let mut peer = Setup::default().active();
+        peer.recv(seg().data(100)).read(100).wait(100).drain();
+        peer.recv(segment.clone());
+        assert_eq!(peer.sent.len(), 1, "{segment:?}");
+        let header = &peer.drain()[0].header;
+        assert_eq!(
+            (header.flags, header.ack),
+            (transom_wire::Flags::ACK, transom_wire::Seq::new(common::IRS) + 101)
+        );
+        assert_eq!(peer.connection.readable(), 0);
+    }
+    // A full window: data at its right edge is outside.
+    let mut peer = Setup::default().receive_buffer(4000).active();
+    for _ in 0..4 {
+        peer.recv(seg().data(1000));
+    }
+    peer.wait(100).drain();
+    peer.recv(seg().seq(4001).no_ack().data(1)).expect(&["A 1:1 ack 4001"]);
+}
+
 /// Of something not yet sent: acknowledge and drop, data and all.
 #[test]
 fn an_acknowledgement_of_the_future_is_dropped() {

@@ -1,4 +1,4 @@
-//! Both ends open at once (RFC 9293 figure 8).
+//! Both ends open at once (RFC 9293 figure 7).
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
 use transom_wire::{Seq, Timestamps};
 
-/// [MUST-10] [MUST-11] The SYNs cross; each is answered with a SYN-ACK, and each SYN-ACK with an acknowledgement.
+/// [MUST-10] [MUST-11] The SYNs cross; each is answered with a SYN-ACK. The SYN-ACK completes the handshake, and is acknowledged for peers that wait for that.
 #[test]
 fn syns_cross() {
     let setup = Setup::default().timestamps().scale(3);
@@ -25,17 +25,53 @@ fn syns_cross() {
     assert_eq!(syn_ack.options.window_scale, Some(0));
     assert_eq!(syn_ack.options.timestamps, Some(Timestamps { value: 7_050, echo: 5_050 }));
     assert!(syn_ack.options.sack_permitted);
-    // The peer's SYN-ACK takes no new sequence space: it is answered, and completes nothing by itself.
     peer.timestamps = true;
     let options = setup.syn_options(&peer);
     peer.wait(50).recv(seg().seq(0).ack(1).syn().options(options)).expect(&["A 1:1 ack 1"]);
-    peer.recv(seg()).silent().expect_state(State::Established);
+    peer.expect_state(State::Established);
     assert_eq!(peer.take_events(), [Event::Connected, Event::Writable]);
     let info = peer.info();
     assert_eq!((info.mss, info.cwnd), (988, 9_880));
     assert_eq!(info.rto, secs(1), "nothing was lost, nothing was measured");
     assert_eq!(info.counters.retransmitted_segments, 0);
+    peer.recv(seg()).silent();
     peer.write(100).expect(&["PA 1:101 ack 1"]);
+}
+
+/// Line 6 of figure 7, segment by segment: a SYN-ACK with the numbers of both SYNs, and no other, makes SYN-RECEIVED ESTABLISHED. Its window is not scaled.
+#[test]
+fn only_the_crossing_syn_ack_completes() {
+    let setup = Setup::default().scale(3);
+    let received = || {
+        let mut peer = setup.connecting();
+        let options = setup.syn_options(&peer);
+        peer.recv(seg().syn().no_ack().options(options)).drain();
+        peer
+    };
+    let options = setup.syn_options(&received());
+    for (seq, ack) in [(-1, 1), (1, 1), (0, 0), (0, 2), (0, -5)] {
+        let mut peer = received();
+        peer.recv(seg().seq(seq).ack(ack).syn().options(options)).expect(&["A 1:1 ack 1"]);
+        peer.expect_state(State::SynReceived);
+    }
+    let mut peer = received();
+    peer.recv(seg().seq(0).ack(1).syn().options(options).win(700)).expect(&["A 1:1 ack 1"]);
+    peer.expect_state(State::Established);
+    assert_eq!(peer.info().snd_wnd, 700);
+    // Again, as our acknowledgement was lost: it is only answered.
+    peer.wait(1000).recv(seg().seq(0).ack(1).syn().options(options)).expect(&["A 1:1 ack 1"]);
+    peer.write(100).expect(&["PA 1:101 ack 1"]);
+    // The SYN-ACK comes before ours has left: nobody needs that any more.
+    let mut peer = setup.connecting();
+    peer.drain();
+    let both = [seg().seq(0).syn().no_ack().options(options), seg().seq(0).syn().options(options)];
+    peer.recv_batch(both).expect(&["A 1:1 ack 1"]).expect_state(State::Established);
+    peer.wait(10_000).silent();
+    // What was queued before leaves, a close too.
+    let mut peer = received();
+    peer.write(10).shutdown().silent();
+    peer.recv(seg().seq(0).ack(1).syn().options(options)).expect(&["FPA 1:12 ack 1"]);
+    peer.expect_state(State::FinWait1);
 }
 
 /// The acknowledgement of our SYN may come with data, and the SYN-ACK is retransmitted until it does.

@@ -109,9 +109,15 @@ fn what_is_not_the_last_acknowledgement_is_answered() {
         peer.now += secs(1);
         assert_eq!(answer(&mut wait, &peer, seg().seq(seq).ack(102)), "A 102:102 ack 102");
     }
-    // Without ACK nothing is looked at, a FIN neither.
-    peer.now += secs(1);
-    assert_eq!(answer(&mut wait, &peer, seg().seq(101).no_ack().fin()), "ignored");
+    // Without ACK too, if it is outside of the window; inside it is dropped.
+    for segment in [seg().seq(101).fin(), seg().seq(101), seg().seq(50).data(52), seg().seq(-3)] {
+        peer.now += secs(1);
+        assert_eq!(answer(&mut wait, &peer, segment.no_ack()), "A 102:102 ack 102");
+    }
+    for segment in [seg().seq(102), seg().seq(102).data(5), seg().seq(2_000)] {
+        peer.now += secs(1);
+        assert_eq!(answer(&mut wait, &peer, segment.no_ack()), "ignored");
+    }
     assert_eq!(wait.expires(), expires);
 }
 

@@ -11,7 +11,7 @@ use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
 #[path = "../../../sansio/src/ffi/copies.rs"]
 mod copies;
 
-pub(super) use copies::{bytes, copy_out_sized, read, write};
+pub(super) use copies::{bytes, copy_out_sized, give_option, read, write};
 
 /// The most pieces of memory in one call (Linux' `UIO_MAXIOV`).
 pub(super) const MAX_PIECES: usize = 1024;

@@ -253,7 +253,7 @@ pub unsafe extern "C" fn transom_getsockopt(
         let option =
             call_and_notify(&entry, |entry| entry.driven().option(entry.key, level, name))?;
         // SAFETY: what the caller promises.
-        unsafe { memory::copy_out_sized(&option, value, len, true) }?;
+        unsafe { memory::give_option(level, option, value, len) }?;
         Ok(0)
     })
 }

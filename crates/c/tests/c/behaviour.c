@@ -502,12 +502,23 @@ static void options(void)
     char name[16] = "newreno";
     int number = 1;
     socklen_t len = sizeof number;
-    char byte;
+    char byte, bytes[3] = {9, 9, 9};
 
     CHECK(transom_setsockopt(link.here, IPPROTO_TCP, TCP_NODELAY, &number, sizeof number) == 0);
     number = 0;
     CHECK(transom_getsockopt(link.here, IPPROTO_TCP, TCP_NODELAY, &number, &len) == 0);
     CHECK(number == 1 && len == sizeof number);
+    /* At the level of IP a byte will do, both ways. */
+    byte = 16;
+    CHECK(transom_setsockopt(link.here, IPPROTO_IP, IP_TOS, &byte, 1) == 0);
+    number = 0;
+    len = sizeof number;
+    CHECK(transom_getsockopt(link.here, IPPROTO_IP, IP_TOS, &number, &len) == 0);
+    CHECK(number == 16 && len == sizeof number);
+    len = 3;
+    CHECK(transom_getsockopt(link.here, IPPROTO_IP, IP_TOS, bytes, &len) == 0);
+    CHECK(bytes[0] == 16 && bytes[1] == 9 && len == 1);
+    FAILS(transom_setsockopt(link.here, IPPROTO_TCP, TCP_NODELAY, &byte, 1), EINVAL);
     len = sizeof name;
     CHECK(transom_getsockopt(link.here, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0);
     CHECK(strcmp(name, "cubic") == 0);

@@ -211,6 +211,24 @@ fn as_without_the_command(program: &str) {
     assert!(lines > 20, "{}{}", ended.text(), ended.stderr);
 }
 
+/// Options of IP take values of one to three bytes, and give one byte where there is no room for four: before a connection, and on one.
+#[test]
+fn options_of_ip_may_be_bytes() {
+    as_without_the_command(
+        "
+from socket import *
+def tried(call, *arguments):
+    try: return call(*arguments)
+    except OSError as error: return error.errno
+server = socket(); server.bind(('127.0.0.1', 0)); server.listen()
+connected = create_connection(server.getsockname())
+for s in (socket(), connected):
+    for level, option in ((IPPROTO_IP, IP_TOS), (IPPROTO_IP, IP_TTL), (IPPROTO_IP, 10), (IPPROTO_IP, 11), (IPPROTO_TCP, TCP_NODELAY)):
+        for value in (bytes([16]), bytes([2, 9]), bytes([1, 9, 9]), bytes(1)):
+            print(option, value, tried(s.setsockopt, level, option, value), [tried(s.getsockopt, level, option, room) for room in (1, 2, 3, 4, 9)])",
+    );
+}
+
 /// Options of connections that the kernel makes: the values, the errors and the effects are the kernel's.
 #[test]
 fn options_of_the_kernels_connections() {

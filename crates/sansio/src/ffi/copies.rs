@@ -4,6 +4,7 @@
 
 use std::ffi::c_void;
 use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
+use transom_sockets::options::in_room;
 
 /// The bytes at `from`. No bytes may be at null.
 ///
@@ -88,4 +89,21 @@ pub(crate) unsafe fn copy_out_sized(
     let told = if cut { copied } else { bytes.len() };
     // SAFETY: what the caller promises.
     unsafe { write(len, u32::try_from(told).unwrap_or(u32::MAX)) }
+}
+
+/// Gives a program an option's value: [`in_room`] says which bytes of it.
+///
+/// # Safety
+/// As [`copy_out_sized`].
+pub(crate) unsafe fn give_option(
+    level: i32,
+    value: Vec<u8>,
+    to: *mut c_void,
+    len: *mut u32,
+) -> Result<()> {
+    // SAFETY: what the caller promises.
+    let room = unsafe { read(len) }?;
+    let value = in_room(level, value, room as usize);
+    // SAFETY: the same.
+    unsafe { copy_out_sized(&value, to, len, true) }
 }

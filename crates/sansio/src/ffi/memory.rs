@@ -7,7 +7,7 @@
 use crate::errno::{EFAULT, EINVAL, Errno, Result};
 use std::ffi::{CStr, c_char};
 
-pub(super) use super::copies::{bytes, copy_out, copy_out_sized, read, write};
+pub(super) use super::copies::{bytes, copy_out, copy_out_sized, give_option, read, write};
 
 /// The string at `from`.
 ///

@@ -385,7 +385,7 @@ pub unsafe extern "C" fn ts_getsockopt(
         }
         let option = host.option(fd, level, name)?;
         // SAFETY: what the caller promises.
-        unsafe { memory::copy_out_sized(&option, value, len, true) }
+        unsafe { memory::give_option(level, option, value, len) }
     }))
 }
 

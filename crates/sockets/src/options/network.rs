@@ -1,7 +1,7 @@
 //! The options of IPv4 and of IPv6, kept apart: an IPv6 socket has both, since its connections may be IPv4's.
 
 use super::names::*;
-use super::values::{bool_of, int_in, int_of};
+use super::values::{bool_of, int_in, int_of, ip_int_of};
 use crate::address::Family;
 use crate::errno::{EINVAL, Errno, Result};
 use transom_tcp::path_mtu::PathMtuDiscovery;
@@ -49,17 +49,17 @@ impl Network {
     /// Sets an option. `Ok(false)`: there is none by that name.
     pub(super) fn set(&mut self, level: i32, name: i32, value: &[u8]) -> Result<bool> {
         match (level, name) {
-            (IPPROTO_IP, IP_TTL) => self.v4.hop_limit = hop_limit_of(value)?,
-            (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => self.v6.hop_limit = hop_limit_of(value)?,
+            (IPPROTO_IP, IP_TTL) => self.v4.hop_limit = hop_limit_of(ip_int_of(value))?,
+            (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => self.v6.hop_limit = hop_limit_of(int_of(value)?)?,
             // The two bits of ECN are TCP's own.
-            (IPPROTO_IP, IP_TOS) => self.v4.traffic_class = (int_of(value)? & 0xfc) as u8,
+            (IPPROTO_IP, IP_TOS) => self.v4.traffic_class = (ip_int_of(value) & 0xfc) as u8,
             (IPPROTO_IPV6, IPV6_TCLASS) => {
                 self.v6.traffic_class = (int_in(value, -1..=255)?.max(0) & 0xfc) as u8;
             }
-            (IPPROTO_IP, IP_RECVERR) => self.v4.receive_errors = bool_of(value)?,
+            (IPPROTO_IP, IP_RECVERR) => self.v4.receive_errors = ip_int_of(value) != 0,
             (IPPROTO_IPV6, IPV6_RECVERR) => self.v6.receive_errors = bool_of(value)?,
-            (IPPROTO_IP, IP_MTU_DISCOVER) => self.v4.discovery = discovery_of(value)?,
-            (IPPROTO_IPV6, IPV6_MTU_DISCOVER) => self.v6.discovery = discovery_of(value)?,
+            (IPPROTO_IP, IP_MTU_DISCOVER) => self.v4.discovery = discovery_of(ip_int_of(value))?,
+            (IPPROTO_IPV6, IPV6_MTU_DISCOVER) => self.v6.discovery = discovery_of(int_of(value)?)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -80,11 +80,11 @@ impl Network {
     }
 }
 
-fn hop_limit_of(value: &[u8]) -> Result<u8> {
-    match int_in(value, -1..=255)? {
+fn hop_limit_of(value: i32) -> Result<u8> {
+    match value {
         -1 => Ok(64),
-        0 => Err(Errno(EINVAL)),
-        limit => Ok(limit as u8),
+        1..=255 => Ok(value as u8),
+        _ => Err(Errno(EINVAL)),
     }
 }
 
@@ -98,8 +98,8 @@ const DISCOVERY: [PathMtuDiscovery; 6] = [
     PathMtuDiscovery::Omit,
 ];
 
-fn discovery_of(value: &[u8]) -> Result<PathMtuDiscovery> {
-    let number = usize::try_from(int_of(value)?).ok();
+fn discovery_of(value: i32) -> Result<PathMtuDiscovery> {
+    let number = usize::try_from(value).ok();
     number.and_then(|number| DISCOVERY.get(number)).copied().ok_or(Errno(EINVAL))
 }
 

@@ -1,5 +1,6 @@
 //! Option values as C programs hold them.
 
+use super::names::IPPROTO_IP;
 use crate::errno::{EINVAL, ENOENT, Errno, Result};
 use core::ops::RangeInclusive;
 use transom_tcp::time::Duration;
@@ -8,6 +9,25 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 pub(super) fn int_of(value: &[u8]) -> Result<i32> {
     value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(Errno(EINVAL))
+}
+
+/// The number in a value for an option of `IPPROTO_IP`, as Linux reads it: a value shorter than an `int` is its first byte, and an empty one is zero.
+pub fn ip_int_of(value: &[u8]) -> i32 {
+    int_of(value).unwrap_or_else(|_| value.first().map_or(0, |&byte| byte.into()))
+}
+
+/// The bytes of an option's value that `getsockopt` gives a program with room for so many. Of `IPPROTO_IP`, a number from 0 to 255 becomes one byte if there
+/// is no room for an `int`, as on Linux. Any other value is cut.
+pub fn in_room(level: i32, mut value: Vec<u8>, room: usize) -> Vec<u8> {
+    if level == IPPROTO_IP
+        && (1..size_of::<i32>()).contains(&room)
+        && value.len() == size_of::<i32>()
+        && let Ok(byte) = u8::try_from(ip_int_of(&value))
+    {
+        return vec![byte];
+    }
+    value.truncate(room);
+    value
 }
 
 pub(super) fn bool_of(value: &[u8]) -> Result<bool> {
@@ -75,4 +95,36 @@ pub(super) fn show_time(span: Option<Duration>) -> Vec<u8> {
     let seconds = (nanos / NANOS_PER_SEC) as i64;
     let micros = (nanos % NANOS_PER_SEC / 1000) as i64;
     [seconds.to_ne_bytes(), micros.to_ne_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_for_ip_may_be_a_byte() {
+        for (value, number) in [
+            (&[][..], 0),
+            (&[16], 16),
+            (&[200, 9], 200),
+            (&[7, 9, 9], 7),
+            (&(-1i32).to_ne_bytes(), -1),
+            (&[&300i32.to_ne_bytes()[..], &[9]].concat(), 300),
+        ] {
+            assert_eq!(ip_int_of(value), number, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_ip_becomes_a_byte_where_there_is_no_room() {
+        let bytes = |value: i32| value.to_ne_bytes().to_vec();
+        let ip = |value, room| in_room(IPPROTO_IP, bytes(value), room);
+        for room in 1..4 {
+            assert_eq!((ip(0, room), ip(255, room)), (vec![0], vec![255]));
+            assert_eq!(ip(256, room), bytes(256)[..room], "it is cut");
+            assert_eq!(ip(-1, room), bytes(-1)[..room]);
+            assert_eq!(in_room(IPPROTO_IP + 6, bytes(5), room), bytes(5)[..room], "TCP's is cut");
+        }
+        assert_eq!((ip(9, 0), ip(9, 4), ip(9, 100)), (vec![], bytes(9), bytes(9)));
+    }
 }

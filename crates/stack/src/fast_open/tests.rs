@@ -50,7 +50,7 @@ fn servers() -> Servers {
 
 fn given(byte: u8) -> FastOpenOutcome {
     let cookie = FastOpen::new(&[byte; 4]);
-    FastOpenOutcome { cookie, mss: 1400, requested: true, lost: false }
+    FastOpenOutcome { cookie, mss: 1400, requested: true, lost: false, refused: false }
 }
 
 #[test]
@@ -65,7 +65,8 @@ fn cookies_belong_to_addresses_and_refusals_to_ports() {
         (known, known)
     );
     // A SYN with the option was lost: not to this port for a minute, then two.
-    let lost = FastOpenOutcome { cookie: None, mss: 1400, requested: false, lost: true };
+    let lost =
+        FastOpenOutcome { cookie: None, mss: 1400, requested: false, lost: true, refused: false };
     servers.learn(&web, lost, at(10));
     assert_eq!(
         (servers.option_for(&web, at(69)), servers.option_for(&other, at(69))),
@@ -86,6 +87,21 @@ fn cookies_belong_to_addresses_and_refusals_to_ports() {
     }
     assert_eq!(servers.option_for(&web, at(1000 + 3839)), None);
     assert!(servers.option_for(&web, at(1000 + 3840)).is_some());
+}
+
+#[test]
+fn a_server_that_takes_no_data_is_not_tried_again_at_once() {
+    let mut servers = servers();
+    let web = flow("192.0.2.1:80");
+    servers.learn(&web, given(1), at(0));
+    let known = servers.option_for(&web, at(1));
+    assert!(known.is_some());
+    let refused = FastOpenOutcome { cookie: None, requested: false, refused: true, ..given(1) };
+    servers.learn(&web, refused, at(5));
+    assert_eq!(servers.option_for(&web, at(64)), None);
+    assert_eq!(servers.option_for(&web, at(65)), known, "its cookie is kept for that");
+    servers.learn(&web, refused, at(65));
+    assert_eq!(servers.option_for(&web, at(184)), None, "twice as long");
 }
 
 #[test]

@@ -118,6 +118,61 @@ fn from_end_to_end() {
     assert_eq!(client.counters().fast_opens_active, 1);
 }
 
+/// RFC 7413 section 4.1.3.1, at the host: after a negative response the next connection to that service opens as any other.
+#[test]
+fn negative_responses_pause_fast_open() {
+    let remote = at(PEER, 80);
+    let connecting = |host: &mut Host| {
+        let id = host.call(|stack, now| stack.connect_on_write(now, None, remote, None)).unwrap();
+        host.write_all(id, b"data");
+        (id, host.sent_one())
+    };
+    let answered = |host: &mut Host, syn: &Sent, ack: u32, cookie: Option<FastOpen>| {
+        let mut peer = Peer::new(remote, syn.ends().0);
+        peer.ack = syn.tcp().seq + ack;
+        let options = Options { fast_open: cookie, ..bare_options() };
+        let header = TcpHeader { options, ..peer.header(SYN_ACK) };
+        host.inject(&peer.packet(&header, &[]));
+        host.sent();
+    };
+    type Reaction = fn(&mut Host, ConnectionId, &Sent);
+    let reactions: [Reaction; 3] = [
+        |host, _, syn| {
+            let mut peer = Peer::new(at(PEER, 80), syn.ends().0);
+            peer.ack = syn.tcp().seq + 1;
+            let header = TcpHeader { options: bare_options(), ..peer.header(SYN_ACK) };
+            host.inject(&peer.packet(&header, &[]));
+        },
+        |host, id, _| {
+            host.run_for(Duration::from_millis(1_500));
+            host.close(id);
+        },
+        |host, _, syn| {
+            let code = transom_wire::icmp::UnreachableCode::Port;
+            let message = transom_wire::IcmpMessage::Unreachable { code, quoted: &syn.bytes };
+            host.inject(&transom_testkit::packets::icmp4(ROUTER, HOST, &message));
+        },
+    ];
+    for (n, reaction) in reactions.into_iter().enumerate() {
+        let mut host = Host::new();
+        let (_, syn) = connecting(&mut host);
+        answered(&mut host, &syn, 1, FastOpen::new(&[7; 8]));
+        let (id, syn) = connecting(&mut host);
+        assert_eq!(
+            (syn.payload(), syn.tcp().options.fast_open),
+            (b"data".to_vec(), FastOpen::new(&[7; 8]))
+        );
+        reaction(&mut host, id, &syn);
+        host.sent();
+        let (_, syn) = connecting(&mut host);
+        assert_eq!((syn.payload().len(), syn.tcp().options.fast_open), (0, None), "{n}");
+        host.run_for(Duration::from_secs(120));
+        host.sent();
+        let (_, syn) = connecting(&mut host);
+        assert_eq!(syn.payload(), b"data", "{n}: later it is tried again");
+    }
+}
+
 #[test]
 fn data_in_a_syn_is_read_and_answered_before_the_handshake_is_complete() {
     let mut host = Host::new();

@@ -85,17 +85,34 @@ impl ReceiverCounters {
         self.untold & CE != 0 || self.untold_bytes >= URGENT_BYTES
     }
 
-    /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option (section
-    /// 3.2.3.3). `None` if it does not fit.
+    /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option, and as many
+    /// of the others as fit (section 3.2.3.3). `None` if it does not fit.
     pub fn option(&self, room: usize) -> Option<AccEcn> {
         let Counts { ce_bytes, ect0_bytes, ect1_bytes, .. } = self.counts;
         let flag = |bytes: u64, bit: u8| if bytes > 0 { bit } else { 0 };
         let ever = flag(ect0_bytes, ECT0) | flag(ce_bytes, CE) | flag(ect1_bytes, ECT1);
         let fits = |wanted: u8| {
-            let (order, fields) = Self::fewest(wanted, ever);
-            (AccEcn::padded_len(fields) <= room).then(|| self.with(order, fields))
+            let (order, fewest) = Self::fewest(wanted, ever);
+            let most = Self::fields_in(order, ever);
+            let fields = (fewest..=most).rev();
+            let fields = fields.into_iter().find(|&fields| AccEcn::padded_len(fields) <= room)?;
+            Some(self.with(order, fields))
         };
         fits(ever).or_else(|| fits(self.untold))
+    }
+
+    /// How many fields in this order have all counts of `wanted`.
+    fn fields_in(order: AccEcnOrder, wanted: u8) -> usize {
+        let [first, last] = match order {
+            AccEcnOrder::Ect0First => [ECT0, ECT1],
+            AccEcnOrder::Ect1First => [ECT1, ECT0],
+        };
+        match wanted {
+            _ if wanted & last != 0 => 3,
+            _ if wanted & CE != 0 => 2,
+            _ if wanted & first != 0 => 1,
+            _ => 0,
+        }
     }
 
     /// The option of the handshake, where it shows that options arrive: as much of it as fits into `room` bytes.

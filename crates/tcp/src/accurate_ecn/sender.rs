@@ -70,6 +70,7 @@ impl SenderCounters {
         let told = u64::from(ace).wrapping_sub(FIRST_PACKETS).wrapping_sub(self.counts.ce_packets);
         let least = told % WRAP;
         let covered = delivered.div_ceil(mss);
+        self.note_covered(covered);
         let thinned = self.covered >= ACK_THINNING << FRACTION;
         let packets = match counted {
             // The fewest that can have carried what the option says beyond what was taken for granted.
@@ -79,10 +80,6 @@ impl SenderCounters {
             None => safest(least, covered),
         };
         self.expect_options(counted.is_some(), least > 0);
-        if delivered > 0 {
-            let sample = u32::try_from(covered.min(1 << 16)).unwrap_or(0) << FRACTION;
-            self.covered = self.covered - self.covered / 8 + sample / 8;
-        }
         self.counts.ce_packets = self.counts.ce_packets.saturating_add(packets);
         let bytes = match counted {
             Some(bytes) => {
@@ -97,6 +94,17 @@ impl SenderCounters {
             }
         };
         NewMarks { packets, bytes, least, counted: counted.unwrap_or(0) }
+    }
+
+    /// An acknowledgement covers so many packets. The first one stands for those to come, as on Linux.
+    fn note_covered(&mut self, covered: u64) {
+        if covered > 0 {
+            let sample = u32::try_from(covered.min(1 << 16)).unwrap_or(0) << FRACTION;
+            self.covered = match self.covered {
+                0 => sample,
+                average => average - average / 8 + sample / 8,
+            };
+        }
     }
 
     /// An acknowledgement came, with or without counts, and with or without marks.

@@ -141,7 +141,8 @@ fn an_option_has_the_fields_that_have_changed() {
     received.on_option_sent();
     received.on_packets(Ecn::Ect1, 1, 7, true);
     assert_eq!(sent(&received, 12), Some((zero, 3)));
-    assert_eq!(sent(&received, 8), Some((one, 1)), "what has changed since");
+    assert_eq!(sent(&received, 8), Some((one, 2)), "what has changed since, and CE fits too");
+    assert_eq!(received.option(8).unwrap().ce(), Some(50));
     let option = received.option(12).unwrap();
     assert_eq!((option.ect0(), option.ce(), option.ect1()), (Some(101), Some(50), Some(8)));
     received.on_option_sent();
@@ -173,6 +174,9 @@ fn told(packets: u64, bytes: u64) -> SenderCounters {
     told
 }
 
+/// The average of packets that an acknowledgement covers, where each covers one.
+const ONE_PACKET: u32 = 1 << 4;
+
 /// The field by which `packets` goes up by `least`.
 fn field(packets: u64, least: u64) -> u8 {
     ace(count_flags(packets + least))
@@ -199,12 +203,24 @@ fn a_wrap_is_assumed_where_it_is_the_safest_likely_case() {
         [(9, 2, 2), (10, 2, 10), (8, 0, 8), (7, 7, 7), (1, 5, 5), (0, 3, 3)]
     {
         let mut told = told(6, 0);
+        told.covered = ONE_PACKET;
         let delivered = covered * 1000;
         let arrival = Arrival { ace: field(6, least), option: None, delivered, mss: 1000 };
         let marks = told.on_arrival(&arrival);
         assert_eq!((marks.packets, marks.bytes), (packets, packets * 1000), "{covered} {least}");
         assert_eq!(told.counts().ce_packets, 6 + packets);
     }
+    // Nor is it with the first acknowledgement, if that covers much: it stands for those to come, as on Linux. Once one has covered little, it is.
+    let all = |told: &mut SenderCounters, least| {
+        let ace = field(told.counts().ce_packets, least);
+        told.on_arrival(&Arrival { ace, option: None, delivered: 10_000, mss: 1000 }).packets
+    };
+    for (least, packets) in [(0, 0), (1, 1), (7, 7)] {
+        assert_eq!(all(&mut SenderCounters::default(), least), packets);
+    }
+    let mut told = SenderCounters::default();
+    told.on_arrival(&Arrival { ace: field(0, 0), option: None, delivered: 1000, mss: 1000 });
+    assert_eq!(all(&mut told, 0), 8);
     // Where acknowledgements cover much, it is not: eight of them, each of eight packets, half of them marked.
     let mut told = SenderCounters::default();
     let mut marked = 0;
@@ -252,12 +268,12 @@ fn options_are_waited_for() {
         let arrival = Arrival { ace: field(marked, 0), option: None, delivered: 16_000, mss };
         // Nothing new: no reason to believe in a wrap, nor to give up on options.
         assert_eq!(SenderCounters::clone(&told).on_arrival(&arrival).packets, 0);
-        told.covered = 0;
+        told.covered = ONE_PACKET;
         let arrival = Arrival { ace: field(marked, 1), option: None, delivered: 16_000, mss };
         let marks = told.on_arrival(&arrival);
         assert_eq!(marks.packets, 1);
         marked += 1;
-        told.covered = 0;
+        told.covered = ONE_PACKET;
         if packets == 16 {
             let arrival = Arrival { ace: field(marked, 0), option: None, delivered: 16_000, mss };
             assert_eq!(told.on_arrival(&arrival).packets, 16);

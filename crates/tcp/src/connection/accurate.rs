@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::accurate_ecn::{
-    self, Agreement, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
+    self, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
     handshake_flags, is_mangled,
 };
 use crate::ack_context::AckContext;
@@ -54,8 +54,16 @@ pub(super) struct Accurate {
     syn_ack_sent: Option<Ecn>,
     /// The segment at hand is the acknowledgement of our SYN-ACK: its field is no count.
     is_handshake: bool,
+    /// A SYN-ACK has completed the handshake, so that the acknowledgement of ours is still to come.
+    awaits_handshake_ack: bool,
     /// Options are sent.
     sends_options: bool,
+    /// The profile allows options.
+    may_send_options: bool,
+    /// An acknowledgement of a repeated SYN-ACK has left with an option.
+    has_shown_again: bool,
+    /// The beginning of the last data that arrived again though it had been acknowledged.
+    repeated_at: Option<Pos>,
     /// The next pure acknowledgement carries one, whether a count has changed or not.
     shows_option: bool,
     /// So does the first data.
@@ -110,7 +118,11 @@ impl Accurate {
             syn_ack_counted: false,
             syn_ack_sent: None,
             is_handshake: false,
+            awaits_handshake_ack: false,
             sends_options: options,
+            may_send_options: options,
+            has_shown_again: false,
+            repeated_at: None,
             shows_option: false,
             shows_with_data: false,
             first_with_option: None,
@@ -241,14 +253,15 @@ impl Connection {
         }
     }
 
-    /// A SYN-ACK arrived again: our acknowledgement was lost, perhaps for its option. The next says how this one arrived (section 3.2.2.1).
+    /// A SYN-ACK arrived again: our acknowledgement was lost, perhaps for its option. The next says how this one arrived (section 3.2.2.1), whatever its
+    /// own flags are: what was agreed on stays (section 3.1.5). It has an option once more, as on Linux. After that, options may be why it is lost.
     pub(super) fn on_repeated_syn_ack(&mut self, segment: &Segment<'_>, start: Pos) {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let acceptable = header.flags.contains(Flags::SYN | Flags::ACK)
             && self.active
             && (start, ack) == (Pos::INITIAL, Pos::FIRST_DATA);
-        if !acceptable || accurate_ecn::agreed_by_syn_ack(header.flags) != Agreement::Accurate {
+        if !acceptable {
             return;
         }
         let simultaneous = !self.state.is_synchronized();
@@ -256,7 +269,8 @@ impl Connection {
         let answered = self.rcv.ack_now;
         let Some(state) = self.accurate_mut() else { return };
         state.syn_ack = Some(segment.ecn).filter(|_| answered);
-        state.sends_options &= simultaneous;
+        let again = !simultaneous && answered;
+        state.sends_options &= !(again && core::mem::replace(&mut state.has_shown_again, true));
         state.shows_option = state.sends_options;
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
             state.receiver.on_packets(Ecn::Ce, 1, 0, false);
@@ -273,6 +287,29 @@ impl Connection {
         state.sends_options = false;
     }
 
+    /// SYNs have crossed, and the peer's SYN-ACK completes the handshake. The acknowledgement of our own SYN-ACK comes later, and its field is no count.
+    pub(super) fn await_accurate_handshake_ack(&mut self) {
+        if let Some(state) = self.accurate_mut() {
+            state.awaits_handshake_ack = true;
+        }
+    }
+
+    /// A segment arrived, perhaps the acknowledgement of our SYN-ACK after the handshake was complete.
+    pub(super) fn on_late_handshake_ack(&mut self, now: Instant, segment: &Segment<'_>, ack: Pos) {
+        let Some(state) = self.accurate_mut() else { return };
+        if core::mem::take(&mut state.awaits_handshake_ack) && ack == Pos::FIRST_DATA {
+            self.on_accurate_handshake_ack(now, segment);
+        }
+    }
+
+    /// Data from `start` on arrived again though it had been acknowledged. The answer has an option. If the data comes for a third time, options may be
+    /// why acknowledgements are lost (section 3.2.3.2.2). Linux gives them up at the same time.
+    pub(super) fn suspect_options_of_acks(&mut self, start: Pos) {
+        let Some(state) = self.accurate_mut() else { return };
+        state.sends_options &= state.repeated_at.replace(start) != Some(start);
+        state.shows_option |= state.sends_options;
+    }
+
     /// The acknowledgement of our SYN-ACK arrived (section 3.2.2.1, table 4).
     pub(super) fn on_accurate_handshake_ack(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
@@ -280,6 +317,11 @@ impl Connection {
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         let Some(state) = ecn.accurate_mut() else { return };
         state.test_options(header.options.acc_ecn.as_ref());
+        if matches!(state.peer_options, PeerOptions::Empty | PeerOptions::Counting) {
+            // Options pass in one direction at least, so the first data tries one even if a SYN-ACK had to do without (section 3.2.3.2.2).
+            state.shows_with_data |= state.may_send_options && !state.sends_options;
+            state.sends_options = state.may_send_options;
+        }
         if !bare {
             return;
         }

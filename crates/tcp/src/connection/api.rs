@@ -218,6 +218,11 @@ impl Connection {
         self.snd.writer_waits = true;
     }
 
+    /// The error that a reader hears of when there is no more data. None if the peer's FIN has arrived, as on Linux: the reader has all that was sent.
+    pub(super) fn error_for_reader(&self) -> Option<ConnectionError> {
+        self.error.filter(|&error| error == ConnectionError::Aborted || !self.peer_has_closed())
+    }
+
     pub(super) fn read_state(&self, read: usize) -> Result<usize, ReadError> {
         if read > 0 {
             return Ok(read);
@@ -225,7 +230,7 @@ impl Connection {
         if self.rcv.ordering.hole().is_some() {
             return Err(ReadError::Hole);
         }
-        if let Some(error) = self.error {
+        if let Some(error) = self.error_for_reader() {
             return Err(ReadError::Failed(error));
         }
         if self.end_of_stream() { Ok(0) } else { Err(ReadError::WouldBlock) }

@@ -55,6 +55,7 @@ impl Connection {
             // RFC 5961 section 4: in whatever place.
             self.reply(now);
             self.on_repeated_syn_ack(segment, start);
+            self.on_crossing_syn_ack(now, segment, start);
             return;
         }
         if place == Place::Outside {
@@ -65,6 +66,10 @@ impl Connection {
             return;
         }
         if !header.flags.contains(Flags::ACK) {
+            // The first check comes before the fifth: what it does not admit is answered, with an acknowledgement or without.
+            if place == Place::Edge {
+                self.answer_unacceptable(now, segment, start);
+            }
             return;
         }
         self.rcv.last_heard = now;
@@ -87,6 +92,8 @@ impl Connection {
                 return; // What came with the SYN is nobody's any more.
             }
             self.on_handshake_ack(now, segment);
+        } else if self.agreed.accurate {
+            self.on_late_handshake_ack(now, segment, ack);
         }
         if place == Place::Inside && self.rejects_segment(start, segment.payload.len() as u64) {
             self.rcv.ack_now = true;
@@ -216,7 +223,7 @@ impl Connection {
     }
 
     /// RFC 7323 section 4.3 step 2.
-    fn update_timestamp(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
+    pub(super) fn update_timestamp(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
         if let Some(stamps) = header.options.timestamps
             && self.agreed.timestamps
             && start <= self.rcv.last_ack_sent
@@ -234,8 +241,6 @@ impl Connection {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
-                // The FIN was the last, and all written data has arrived.
-                State::Closing | State::LastAck if self.snd.buffer.is_empty() => self.finish(None),
                 _ => self.fail(ConnectionError::Reset),
             }
         } else if place == Place::Inside && start < self.rcv.edge {
@@ -335,7 +340,7 @@ impl Connection {
         }
         if self.orphaned && end > self.rcv.next {
             // [SHLD-3] nobody will ever read it
-            self.abort(now);
+            self.reset(now);
             return;
         }
         let payload = segment.payload.slice(0..wanted);

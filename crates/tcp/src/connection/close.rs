@@ -51,7 +51,7 @@ impl Connection {
         self.orphaned = true;
         let usable = self.state.is_synchronized() || self.is_early();
         if self.has_unread() && !self.rcv.shut && usable {
-            self.abort(now);
+            self.reset(now);
             return;
         }
         if self.state == State::SynSent {
@@ -79,11 +79,21 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once with a reset (RFC 9293 section 3.10.5).
+    /// Ends the connection at once (RFC 9293 section 3.10.5): with a reset, except in CLOSING and LAST-ACK, where the RFC has nothing sent.
     ///
-    /// The RFC requires no reset in CLOSING and LAST-ACK. We send one there too: data and FIN may still be on their
-    /// way, and a peer without a reset would wait for them.
+    /// In these states of the RFC, the FIN has left. We enter them with the call that closes. Until the FIN has left, the RFC's state would be
+    /// FIN-WAIT-1 or CLOSE-WAIT, so there is a reset: the peer would wait for data that never comes. Linux does the same.
     pub fn abort(&mut self, now: Instant) {
+        let over = matches!(self.state, State::Closing | State::LastAck) && self.fin_sent();
+        // [SHLD-3] a reset says that data was lost with its reader.
+        if over && !self.has_unread() {
+            return self.fail(ConnectionError::Aborted);
+        }
+        self.reset(now);
+    }
+
+    /// Ends the connection at once and tells the peer, in any state in which it may wait for something.
+    pub(super) fn reset(&mut self, now: Instant) {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
@@ -106,14 +116,17 @@ impl Connection {
         if self.state == State::Closed {
             return;
         }
+        self.on_syn_unanswered(error);
         self.state = State::Closed;
         self.error = self.error.or(error);
         self.timers.clear_all();
         self.snd.syn_due = false;
         self.snd.probe_due = false;
         self.rcv.ack_now = false;
-        // Data received in order may still be read, except after an error or if nobody is there to read it.
-        if self.error.is_some() || self.orphaned {
+        // Data received in order may still be read, except after an error or if nobody is there to read it. An error takes nothing away from a
+        // stream whose end has arrived: the reader takes no part for the whole.
+        let cut_short = self.error.is_some() && !self.peer_has_closed();
+        if cut_short || self.error == Some(ConnectionError::Aborted) || self.orphaned {
             self.drop_received();
         }
         self.rcv.ordering.release();

@@ -124,7 +124,7 @@ impl Connection {
 
     /// The length of a stream of which everything has been read.
     fn end_or_why_not(&self) -> Result<u64, ReadError> {
-        if let Some(error) = self.error {
+        if let Some(error) = self.error_for_reader() {
             return Err(ReadError::Failed(error));
         }
         if !self.end_of_stream() {

@@ -8,7 +8,7 @@
 //! complete, and written data leaves within the initial window (RFC 7413 section 4.2.2).
 
 use super::timers::Timer;
-use super::{Connection, State};
+use super::{Connection, ConnectionError, State};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::sent::Delivered;
@@ -40,17 +40,19 @@ pub struct FastOpenInfo {
     pub failure: FastOpenFailure,
 }
 
-/// The result of Fast Open for a client after the handshake. The host keeps it for later connections.
+/// The result of Fast Open for a client, after the handshake or in its place. The host keeps it for later connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpenOutcome {
     /// The cookie in the SYN-ACK, if there was one.
     pub cookie: Option<FastOpen>,
-    /// The segment size that the server announced.
+    /// The segment size that the server announced; 0 if it has not answered.
     pub mss: u16,
     /// We had requested a cookie.
     pub requested: bool,
-    /// The SYN with the option was not answered; one without it was.
+    /// The SYN with the option was not answered, or the network answered it with an error.
     pub lost: bool,
+    /// The server answered the SYN, but took none of its data and had no other cookie.
+    pub refused: bool,
 }
 
 /// How a connection opens fast.
@@ -66,6 +68,8 @@ pub(super) struct FastOpenState {
     held: bool,
     /// Up to here data left in the SYN.
     sent_upto: Pos,
+    /// The network has reported an error about the SYN with the option.
+    reported: bool,
     info: FastOpenInfo,
     outcome: Option<FastOpenOutcome>,
 }
@@ -78,6 +82,7 @@ impl FastOpenState {
             mss: 0,
             held: false,
             sent_upto: Pos::FIRST_DATA,
+            reported: false,
             info: FastOpenInfo::default(),
             outcome: None,
         })
@@ -215,11 +220,18 @@ impl Connection {
                 _ => FastOpenFailure::SynRetransmitted,
             };
         }
+        let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
+        // An answer that only the SYN with the option can have takes back what was suspected.
+        let answered = cookie.is_some() || (had_data && ack > Pos::FIRST_DATA);
+        // If several SYNs have left, an ordinary one may have been answered.
+        let untaken = had_data && ack <= Pos::FIRST_DATA && self.snd.syn_transmissions == 1;
         state.outcome = offered.map(|offered| FastOpenOutcome {
-            cookie: options.fast_open.filter(|cookie| !cookie.is_request()),
+            cookie,
             mss: u16::try_from(self.agreed.peer_mss).unwrap_or(u16::MAX),
             requested: offered.is_request(),
-            lost: self.snd.retransmits > 0,
+            lost: !answered && (self.snd.retransmits > 0 || state.reported),
+            // Another cookie means that ours was too old, and the next SYN has a good one.
+            refused: untaken && cookie.is_none_or(|cookie| cookie == offered),
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
@@ -228,6 +240,32 @@ impl Connection {
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }
+    }
+
+    /// The network reports an error about our SYN. It is about the option or the data if no other SYN has left.
+    pub(super) fn on_icmp_about_syn(&mut self) {
+        if let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) {
+            state.reported |= state.option.is_some() && self.snd.syn_transmissions == 1;
+        }
+    }
+
+    /// The attempt to connect ends without an answer to our SYN. RFC 7413 section 4.1.3.1 counts a timeout and an ICMP error as negative responses. A
+    /// program that gives up after the first repetition has waited for such a timeout too.
+    pub(super) fn on_syn_unanswered(&mut self, error: Option<ConnectionError>) {
+        let timed_out =
+            matches!(error, Some(ConnectionError::TimedOut | ConnectionError::Unreachable(_)));
+        let lost = self.snd.retransmits > 0 || timed_out;
+        let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
+        if self.snd.syn_acked || self.snd.syn_transmissions == 0 || !(lost || state.reported) {
+            return;
+        }
+        state.outcome = state.option.take().map(|offered| FastOpenOutcome {
+            cookie: None,
+            mss: 0,
+            requested: offered.is_request(),
+            lost: true,
+            refused: false,
+        });
     }
 
     /// The SYN of a connection that began with data arrives again: our answer was lost, or the network duplicated it. Its data is ignored. Returns

@@ -96,6 +96,9 @@ impl Connection {
             self.on_packet_too_big(now, mtu, pos);
             return;
         }
+        if self.state == State::SynSent {
+            self.on_icmp_about_syn();
+        }
         // One that opened fast is in use already, as one that is synchronized is.
         if error.is_hard() && !self.snd.syn_acked && !self.is_opened_fast() {
             return self.fail(match error {

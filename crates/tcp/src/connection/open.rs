@@ -341,6 +341,38 @@ impl Connection {
         }
     }
 
+    /// The SYNs have crossed, and the peer's SYN-ACK acknowledges ours: the handshake is complete (RFC 9293 figure 7, lines 6 and 7) [MUST-10].
+    ///
+    /// In the figure nobody answers. We do: a peer that takes the SYN-ACK for a repetition waits for an acknowledgement, as older systems do.
+    pub(super) fn on_crossing_syn_ack(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
+        let header = segment.header;
+        let ack = self.snd.space.from_wire(header.ack, self.una());
+        let crossing = self.state == State::SynReceived
+            && self.active
+            && header.flags.contains(Flags::SYN | Flags::ACK)
+            && start == Pos::INITIAL
+            && ack > Pos::INITIAL
+            && ack <= self.highest_sent();
+        if !crossing {
+            return;
+        }
+        let window = u64::from(header.window);
+        self.snd.right_edge = ack + window;
+        self.snd.max_window = self.snd.max_window.max(window);
+        self.snd.wl1 = start;
+        self.snd.wl2 = ack;
+        self.snd.syn_due = false;
+        self.rcv.last_heard = now;
+        self.update_timestamp(now, header, start);
+        self.await_accurate_handshake_ack();
+        self.on_syn_acked(now, ack, &header.options);
+        self.establish(now);
+        if self.state != State::Closed {
+            self.on_text(now, segment, Pos::FIRST_DATA);
+            self.on_fin(now, segment, Pos::FIRST_DATA);
+        }
+    }
+
     /// The peer has answered our SYN with a number of an older connection between the same ports, often one that it keeps in TIME-WAIT. Our reset removes
     /// that connection, so the SYN is sent once more behind it, as Linux does. Otherwise it would wait for the retransmission timer, a second. This happens
     /// once: forged segments must not become a stream of SYNs.

@@ -230,6 +230,10 @@ impl Connection {
         }
         self.counters.duplicate_bytes_received += bytes;
         self.rcv.dsack = from..upto;
+        // One byte alone is a keep-alive, which repeats itself for no loss.
+        if from < self.rcv.last_ack_sent && bytes > 1 {
+            self.suspect_options_of_acks(from);
+        }
     }
 
     /// Drops received data that will not be read.

@@ -59,6 +59,10 @@ const ALL: [Timer; COUNT] = [
     Timer::Orphan,
 ];
 
+/// So many SYNs of a connection that offers accurate ECN are repeated without a back-off, as on Linux (`tcp_syn_linear_timeouts`). The third leaves
+/// without the offer (RFC 9768 section 3.1.4.1), and the way for it is not to take seconds longer than without accurate ECN.
+const LINEAR_SYNS: u32 = 4;
+
 /// Unused buffers are kept for so long.
 pub(super) const IDLE_RELEASE: Duration = Duration::from_secs(5);
 
@@ -194,8 +198,8 @@ impl Connection {
     /// Whether `retransmits` attempts, or the time since the data was first sent, are too much.
     fn gives_up(&self, now: Instant) -> bool {
         let (attempts, limit) = if !self.snd.syn_acked {
-            // [MUST-22] [MUST-23]
-            (self.snd.retransmits, Some(self.profile.syn_r2))
+            // [MUST-22] [MUST-23] as many doubled ones as without accurate ECN, so that the time is no shorter.
+            (self.snd.retransmits.saturating_sub(self.linear_syns()), Some(self.profile.syn_r2))
         } else if self.orphaned {
             // Nobody waits for this data any more: a peer that keeps its window closed, and answers every probe, does
             // not hold the memory for ever.
@@ -210,6 +214,12 @@ impl Connection {
         }
         self.user_timeout_at().is_some_and(|end| now >= end)
             || limit.is_some_and(|limit| attempts >= limit)
+    }
+
+    /// How many repetitions of our SYN or SYN-ACK do not back off.
+    fn linear_syns(&self) -> u32 {
+        let accurate = self.offers_ecn() && self.profile.ecn.accurate().is_some();
+        if self.state == State::SynSent && accurate { LINEAR_SYNS } else { 0 }
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant) {
@@ -231,7 +241,9 @@ impl Connection {
                 self.lose_all(now);
                 self.snd.repeat_due = true;
             }
-            self.snd.timer.back_off();
+            if self.snd.retransmits > self.linear_syns() {
+                self.snd.timer.back_off();
+            }
             self.snd.syn_due = true;
         } else if self.timeout_confirms_report(now) {
             self.snd.timer.back_off();

@@ -72,9 +72,9 @@ fn two_sack_blocks_go_before_the_option() {
     peer.recv(ect0(3001)).expect(&["AEe 101:101 ack 1 sack 3001-3101 2001-2101 acc e0 301"]);
     peer.recv(ect0(4001).ce());
     peer.expect(&["AWe 101:101 ack 1 sack 4001-4101 3001-3101 acc e0 301 ce 100"]);
-    // Three counts do not fit beside two blocks: what has changed, in the other order.
+    // Three counts do not fit beside two blocks: what has changed, in the other order, and the next one, which fits too.
     peer.recv(ect0(5001).codepoint(Ecn::Ect1));
-    peer.expect(&["AWe 101:101 ack 1 sack 5001-5101 4001-4101 acc e1 101"]);
+    peer.expect(&["AWe 101:101 ack 1 sack 5001-5101 4001-4101 acc ce 100 e1 101"]);
     // Without news there are three blocks.
     peer.recv(ect0(6001).codepoint(Ecn::NotEct));
     peer.expect(&["AWe 101:101 ack 1 sack 6001-6101 5001-5101 4001-4101"]);
@@ -148,6 +148,30 @@ fn options_that_may_be_why_data_is_lost_are_given_up() {
     assert!(!accurate(&peer).sends_options);
     peer.recv(seg().ack(501).accurate(5, None).data(1500).codepoint(Ecn::Ect0));
     peer.wait(40).expect(&["AEe 501:501 ack 1501"]);
+}
+
+/// Section 3.2.3.2.2: the same data arrives again and again though it is acknowledged, so options may be why the acknowledgements are lost. Once is nothing.
+#[test]
+fn options_that_may_be_why_acknowledgements_are_lost_are_given_up() {
+    let ect0 = |at: i64| seg().seq(at).ack(101).data(100).codepoint(Ecn::Ect0);
+    let mut peer = agreed(&offering());
+    peer.recv(ect0(1)).wait(40).expect(&["AEe 101:101 ack 101 acc e0 101"]);
+    peer.recv(ect0(1)).expect(&["AEe 101:101 ack 101 sack 1-101 acc e0 101 ce 0 e1 1"]);
+    peer.recv(ect0(1)).expect(&["AEe 101:101 ack 101 sack 1-101"]);
+    peer.recv(ect0(101)).wait(40).expect(&["AEe 101:101 ack 201"]);
+    assert!(!accurate(&peer).sends_options);
+    // Other data each time: some acknowledgements are lost, no more.
+    let mut peer = agreed(&offering());
+    peer.recv(ect0(1)).recv(ect0(101)).recv(ect0(201)).wait(40).drain();
+    for at in [1, 101, 201] {
+        peer.recv(ect0(at));
+    }
+    assert!(accurate(&peer).sends_options);
+    // Nor are keep-alives a loss.
+    for _ in 0..4 {
+        peer.recv(seg().seq(300).ack(101).data(1)).drain();
+    }
+    assert!(accurate(&peer).sends_options);
 }
 
 /// DCTCP with bytes: half of a round trip's are marked, whatever the acknowledgements cover.

@@ -10,8 +10,8 @@
 //! - A known kind with a length that is wrong for it is ignored, as [`TcpOption::Unknown`] (RFC
 //!   7413 4.1.1 demands this for fast open; for the rest it is the same reading as an unknown kind,
 //!   MUST-6).
-//! - If a kind occurs twice the first counts: a middlebox that clamps the MSS rewrites the first
-//!   one.
+//! - If a kind occurs twice the last one counts. No RFC says which; all deployed systems do it so, and
+//!   the two ends of a connection and the devices between them must read a header alike.
 //! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3
 //!   lets the receiver of the option use 14).
 //! - Bytes after an end-of-list option are not read.
@@ -124,26 +124,25 @@ impl Options {
         Ok(options)
     }
 
-    /// Takes over an option unless one of its kind is there already.
+    /// Takes over an option, also in place of one of its kind.
     #[inline(always)]
     fn note(&mut self, option: &TcpOption<'_>) {
         match *option {
             TcpOption::Nop => {}
             // Of another length than usual, but its whole fields count (RFC 9768 3.2.3).
             TcpOption::Unknown { kind: kind @ (AccEcn::KIND_0 | AccEcn::KIND_1), data } => {
-                _ = self.acc_ecn.get_or_insert_with(|| AccEcn::decode(kind, data));
+                self.acc_ecn = Some(AccEcn::decode(kind, data));
             }
             TcpOption::Unknown { .. } => {}
-            TcpOption::Mss(mss) => _ = self.mss.get_or_insert(mss),
-            TcpOption::WindowScale(shift) => _ = self.window_scale.get_or_insert(shift),
+            TcpOption::Mss(mss) => self.mss = Some(mss),
+            TcpOption::WindowScale(shift) => self.window_scale = Some(shift),
             TcpOption::SackPermitted => self.sack_permitted = true,
-            TcpOption::Sack(blocks) if self.sack.is_empty() => self.sack = blocks,
-            TcpOption::Sack(_) => {}
-            TcpOption::Timestamps(stamps) => _ = self.timestamps.get_or_insert(stamps),
-            TcpOption::UserTimeout(timeout) => _ = self.user_timeout.get_or_insert(timeout),
-            TcpOption::FastOpen(cookie) => _ = self.fast_open.get_or_insert(cookie),
-            TcpOption::Partial(partial) => _ = self.partial.get_or_insert(partial),
-            TcpOption::AccEcn(counters) => _ = self.acc_ecn.get_or_insert(counters),
+            TcpOption::Sack(blocks) => self.sack = blocks,
+            TcpOption::Timestamps(stamps) => self.timestamps = Some(stamps),
+            TcpOption::UserTimeout(timeout) => self.user_timeout = Some(timeout),
+            TcpOption::FastOpen(cookie) => self.fast_open = Some(cookie),
+            TcpOption::Partial(partial) => self.partial = Some(partial),
+            TcpOption::AccEcn(counters) => self.acc_ecn = Some(counters),
         }
     }
 

@@ -139,7 +139,7 @@ fn a_known_kind_of_wrong_length_is_unknown_and_kept() {
 }
 
 #[test]
-fn the_first_of_two_counts() {
+fn the_last_of_two_counts() {
     for (first, second) in [
         (&[2, 4, 0, 100][..], &[2, 4, 0, 200][..]),
         (&[3, 3, 1], &[3, 3, 2]),
@@ -148,10 +148,12 @@ fn the_first_of_two_counts() {
         (&[28, 4, 0, 1], &[28, 4, 0, 2]),
         (&[34, 6, 1, 2, 3, 4], &[34, 6, 5, 6, 7, 8]),
     ] {
-        let alone = Options::parse(first).unwrap();
-        assert_ne!(alone, Options::parse(second).unwrap());
+        let alone = Options::parse(second).unwrap();
+        assert_ne!(alone, Options::parse(first).unwrap());
         assert_eq!(Options::parse(&[first, second].concat()), Ok(alone));
     }
+    // One whose length is wrong is none.
+    assert_eq!(Options::parse(&[2, 4, 5, 180, 2, 3, 1]).unwrap().mss, Some(1460));
 }
 
 #[test]
@@ -330,8 +332,8 @@ fn partial_reliability_is_an_experiment_with_an_identifier() {
         let unknown = TcpOption::Unknown { kind: other[0], data };
         assert_eq!(OptionIter::new(other).next(), Some(unknown));
     }
-    // The first counts.
-    let twice = [&bytes[..], &[253, 8, 0x50, 0x52, 0, 0, 0, 1]].concat();
+    // The last counts.
+    let twice = [&[253, 8, 0x50, 0x52, 0, 0, 0, 1], &bytes[..]].concat();
     assert_eq!(Options::parse(&twice), Ok(forward));
     // Two SACK blocks fit beside it and timestamps.
     let stamped = Options { timestamps: Some(Timestamps::default()), ..forward };
@@ -379,8 +381,8 @@ fn accurate_ecn_counts_in_three_bytes_and_either_order() {
         assert!(emit_options(&mut out, OptionIter::new(bytes)).is_ok());
         assert_eq!(&out[..bytes.len()], bytes);
     }
-    // The first of two counts; an empty one is one.
-    let twice = [172, 2, 174, 5, 1, 1, 1];
+    // The last of two counts; an empty one is one.
+    let twice = [174, 5, 1, 1, 1, 172, 2];
     assert_eq!(Options::parse(&twice).unwrap().acc_ecn, Some(AccEcn::new(zero, counters, 0)));
     let option = Some(AccEcn::new(one, counters, 2));
     let shown = std::format!("{}", Options { acc_ecn: option, ..Options::default() });
