@@ -228,7 +228,10 @@ fn shown(status: &Status) -> String {
         format!("{}: {wait}; {} dropped, {} sent", queue.kind, queue.drops, queue.sent_packets),
     );
     row("forward", format!("{} packets, {} B", c.arrivals, c.arrived_bytes));
-    let untouched = format!("{} of unknown flows, {} implausible", c.unknown, c.implausible);
+    let untouched = format!(
+        "{} covered by an option, {} of unknown flows, {} implausible",
+        c.covered, c.unknown, c.implausible
+    );
     row("acks", format!("{}: {} rewritten, {} held; {untouched}", c.acks, c.rewritten, c.held));
     row(
         "flows",
@@ -238,7 +241,13 @@ fn shown(status: &Status) -> String {
         ),
     );
     if c.unreadable + c.failed > 0 {
-        row("odd", format!("{} truncated or fragments, {} not changed", c.unreadable, c.failed));
+        row(
+            "odd",
+            format!(
+                "{} truncated, fragments or source-routed, {} not changed",
+                c.unreadable, c.failed
+            ),
+        );
     }
     if c.lost > 0 {
         row("lost", format!("{} frames that an interface did not take", c.lost));
@@ -278,6 +287,7 @@ mod tests {
             acks: 9,
             rewritten: 8,
             held: 3,
+            covered: 6,
             unreadable: 5,
             failed: 2,
             lost: 4,
@@ -295,8 +305,8 @@ mod tests {
         for part in [
             "mode tc at eth1",
             "5000 B",
-            "9: 8 rewritten, 3 held",
-            "5 truncated or fragments, 2 not changed",
+            "9: 8 rewritten, 3 held; 6 covered by an option, 0 of unknown flows",
+            "5 truncated, fragments or source-routed, 2 not changed",
             "4 frames that an interface did not take",
             "10.1.0.2:5000 -> [2001:db8::1]:80",
             "12ms ago",

@@ -47,6 +47,10 @@ struct sk_buff { struct net_device *dev; } KERNEL;
 #define DEFAULT_MSS 536
 // What a SYN may carry, as far as the answer to it may acknowledge it, in bytes.
 #define MAX_SYN_DATA 65535
+// How many extension headers of IPv6 are followed, as transom_wire does.
+#define MAX_EXTENSION_HEADERS 8
+// The identifier of the experiment of partial reliability, as in transom_wire.
+#define PARTIAL 0x5052
 // TCX_NEXT, and the same number for classifiers: go on with the next program.
 #define NEXT (-1)
 // errno-base.h
@@ -142,6 +146,7 @@ struct counters {
 	u64 table_full;   // flows that did not
 	u64 unreadable;   // truncated packets and fragments
 	u64 failed;       // changes that the kernel refused
+	u64 covered;      // acknowledgements and SYNs whose header an option covers, or may cover
 };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct parameters); } parameters SEC(".maps");
@@ -201,6 +206,11 @@ struct ipv4 { u8 version_length, tos; u16 total, id, fragment; u8 ttl, protocol;
 struct ipv6 { u32 version; u16 payload; u8 next, hops; u32 source[4], destination[4]; };
 struct tcp { u16 source, destination; u32 sequence, ack; u8 offset, flags; u16 window, checksum, urgent; };
 
+static __always_inline int mapped(const u32 *address)
+{
+	return !address[0] && !address[1] && address[2] == bpf_htonl(0xffff);
+}
+
 // Reads the headers. 1: a TCP segment whose header is all there. 0: something else. -1: a fragment or truncated.
 static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct segment *segment)
 {
@@ -227,7 +237,7 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 		segment->destination[3] = ip.destination;
 	} else if (ctx->protocol == bpf_htons(ETHERTYPE_IPV6)) {
 		struct ipv6 ip;
-		u8 next, extension[2];
+		u8 next, extension[8];
 		if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)))
 			return -1;
 		if ((bpf_ntohl(ip.version) >> 28) != 6)
@@ -235,11 +245,17 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 		at += sizeof(ip);
 		end = ip.payload ? at + bpf_ntohs(ip.payload) : ctx->len;
 		next = ip.next;
-		// Hop-by-hop options, routing, destination options (RFC 8200, section 4); a few, then it is not looked at.
-		for (int i = 0; i < 4; i++) {
-			if (next != 0 && next != 43 && next != 60)
+		// Mapped addresses are on no wire, and here they would be taken for IPv4.
+		if (mapped(ip.source) || mapped(ip.destination))
+			return -1;
+		// Hop-by-hop options in the first place, routing, destination options (RFC 8200, section 4); a few, then it is not looked at.
+		for (int i = 0; i < MAX_EXTENSION_HEADERS; i++) {
+			if ((next != 0 || i) && next != 43 && next != 60)
 				break;
 			if (bpf_skb_load_bytes(ctx, at, extension, sizeof(extension)))
+				return -1;
+			// While segments are left, the destination is not the receiver (RFC 8200, section 4.4).
+			if (next == 43 && extension[3])
 				return -1;
 			next = extension[0];
 			at += (extension[1] + 1) * 8;
@@ -271,9 +287,28 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 	return 1;
 }
 
-struct syn_options { u16 mss; u8 scale; u8 scales; };
+// Whether options cover the header; the larger counts. transom_router's cover.rs says why.
+#define NO_COVER 0
+#define POSSIBLE 1
+#define CERTAIN 2
+struct syn_options { u16 mss; u8 scale; u8 scales; u8 cover; };
 
-// The options of a SYN: the maximum segment size and the window scale, the last of each, as the ends read them. 0 if they are malformed: then nothing is learned.
+// Whether an option covers the header, by its kind and, if it is an experiment (RFC 6994), its identifier.
+static __always_inline u8 cover_by(u8 kind, u16 experiment)
+{
+	switch (kind) {
+	case 14: case 15: case 18: case 19: case 29:
+		return CERTAIN;
+	case 2: case 3: case 4: case 5: case 6: case 7: case 8: case 28: case 34: case 172: case 174:
+		return NO_COVER;
+	case 253: case 254:
+		return experiment == 0xf989 || experiment == 0xacce || experiment == PARTIAL ? NO_COVER : POSSIBLE;
+	}
+	return POSSIBLE;
+}
+
+// The options of a segment: the maximum segment size and the window scale, the last of each as the ends read them, and whether they cover
+// the header. 0 if they are malformed: then nothing is learned.
 static __always_inline int read_options(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
 {
 	u32 at = segment->header + sizeof(struct tcp), end = at + segment->options;
@@ -281,12 +316,14 @@ static __always_inline int read_options(struct __sk_buff *ctx, const struct segm
 	found->mss = DEFAULT_MSS;
 	found->scale = 0;
 	found->scales = 0;
+	found->cover = NO_COVER;
 	for (int i = 0; i < 40; i++) {
-		u8 kind, length;
+		u8 kind, length, cover;
+		u16 experiment = 0;
 		if (at >= end)
 			break;
 		if (bpf_skb_load_bytes(ctx, at, &kind, 1))
-			return 0;
+			goto malformed;
 		if (kind == 0)
 			break;
 		if (kind == 1) {
@@ -294,15 +331,17 @@ static __always_inline int read_options(struct __sk_buff *ctx, const struct segm
 			continue;
 		}
 		if (at + 2 > end || bpf_skb_load_bytes(ctx, at + 1, &length, 1) || length < 2 || at + length > end)
-			return 0;
+			goto malformed;
+		if (length >= 4 && bpf_skb_load_bytes(ctx, at + 2, &experiment, 2))
+			goto malformed;
+		cover = cover_by(kind, bpf_ntohs(experiment));
+		if (cover > found->cover)
+			found->cover = cover;
 		if (kind == 2 && length == 4) {
-			u16 mss;
-			if (bpf_skb_load_bytes(ctx, at + 2, &mss, 2))
-				return 0;
-			found->mss = mss ? bpf_ntohs(mss) : DEFAULT_MSS;
+			found->mss = experiment ? bpf_ntohs(experiment) : DEFAULT_MSS;
 		} else if (kind == 3 && length == 3) {
 			if (bpf_skb_load_bytes(ctx, at + 2, &found->scale, 1))
-				return 0;
+				goto malformed;
 			if (found->scale > MAX_SCALE)
 				found->scale = MAX_SCALE;
 			found->scales = 1;
@@ -310,6 +349,37 @@ static __always_inline int read_options(struct __sk_buff *ctx, const struct segm
 		at += length;
 	}
 	return 1;
+malformed:
+	// Whatever stands there cannot be read.
+	if (found->cover < POSSIBLE)
+		found->cover = POSSIBLE;
+	return 0;
+}
+
+// The options of a SYN, if something may be learned from them: not if they cover the header of all that follows.
+static __always_inline int read_syn(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
+{
+	if (!read_options(ctx, segment, found))
+		return 0;
+	// An unknown option is in force when the answer has it.
+	return found->cover == NO_COVER || (found->cover == POSSIBLE && !(segment->flags & ACK));
+}
+
+// Whether an acknowledgement has to pass as it is because of its options.
+static __always_inline int covered(struct __sk_buff *ctx, const struct segment *segment)
+{
+	struct syn_options options;
+
+	// Timestamps alone, as nearly every segment has them (RFC 7323, appendix A), and nothing at all.
+	if (!segment->options)
+		return 0;
+	if (segment->options == 12) {
+		u32 usual;
+		if (!bpf_skb_load_bytes(ctx, segment->header + sizeof(struct tcp), &usual, 4) && usual == bpf_htonl(0x0101080a))
+			return 0;
+	}
+	read_options(ctx, segment, &options);
+	return options.cover != NO_COVER;
 }
 
 // The flow a segment belongs to, by who sends the data.
@@ -406,7 +476,7 @@ static __always_inline void sender_calls(struct __sk_buff *ctx, const struct seg
 	struct flow *flow;
 
 	key_of(segment, 1, &key);
-	if (!read_options(ctx, segment, &options))
+	if (!read_syn(ctx, segment, &options))
 		return;
 	// A flow that goes on is not given up because somebody says so. One that is over, and of which nothing but this SYN has been
 	// acknowledged, is no new one either.
@@ -443,7 +513,7 @@ static __always_inline void sender_calls(struct __sk_buff *ctx, const struct seg
 }
 
 // A SYN of the receiver. The window that goes on.
-static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct segment *segment, const struct flow_key *key, u32 wish)
+static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct segment *segment, const struct flow_key *key, u32 wish, struct counters *c)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
 	struct half_open new, *half = bpf_map_lookup_elem(&half_open, key);
@@ -452,9 +522,11 @@ static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct se
 	u16 window = segment->window;
 	u32 early = 0;
 
-	int readable = read_options(ctx, segment, &options);
+	int readable = read_syn(ctx, segment, &options);
 
-	if (!readable)
+	if (options.cover != NO_COVER)
+		c->covered++;
+	if (!readable || options.cover != NO_COVER)
 		wish = 0;
 	if (flow && (!flow->state || (answers && !half))) {
 		// Once more, when its handshake is over for all that has been seen here.
@@ -710,6 +782,19 @@ static __always_inline u16 mark(struct flow *flow, const struct segment *segment
 	return field;
 }
 
+// What an acknowledgement tells that passes as it is; with the flow locked.
+static __always_inline void pass(struct flow *flow, const struct segment *segment)
+{
+	u32 told = (u32)segment->window << (flow->scale & 15);
+
+	flow->advertised = told;
+	flow->written = told;
+	if (after(segment->ack, flow->acked))
+		flow->acked = segment->ack;
+	if (after(segment->ack + told, flow->edge))
+		flow->edge = segment->ack + told;
+}
+
 SEC("classifier")
 int transom_ingress(struct __sk_buff *ctx)
 {
@@ -720,7 +805,7 @@ int transom_ingress(struct __sk_buff *ctx)
 	struct flow_key key;
 	struct flow *flow;
 	u16 field, old_field, new_field;
-	int implausible, fall = 1;
+	int implausible, is_covered, fall = 1;
 	u64 now;
 
 	if (!p || !c || !t)
@@ -731,7 +816,7 @@ int transom_ingress(struct __sk_buff *ctx)
 	if (segment.flags & SYN) {
 		if (segment.flags & (RST | FIN))
 			return NEXT;
-		field = receiver_calls(ctx, &segment, &key, p->syn_windows && !p->passive ? t->window : 0);
+		field = receiver_calls(ctx, &segment, &key, p->syn_windows && !p->passive ? t->window : 0, c);
 		goto write;
 	}
 	flow = bpf_map_lookup_elem(&flows, &key);
@@ -746,11 +831,15 @@ int transom_ingress(struct __sk_buff *ctx)
 	if (!(segment.flags & ACK))
 		return NEXT;
 	c->acks++;
+	is_covered = covered(ctx, &segment);
+	if (is_covered)
+		c->covered++;
 	// A handshake that has just ended takes the place of an older connection with the same addresses.
 	if (!flow || flow->state & (RESET | SENDER_FIN | RECEIVER_FIN))
 		flow = returned(&key, &segment, flow, c);
 	if (!flow) {
-		c->unknown++;
+		if (!is_covered)
+			c->unknown++;
 		return NEXT;
 	}
 	if (p->only_above) {
@@ -764,7 +853,10 @@ int transom_ingress(struct __sk_buff *ctx)
 	// One more for the FIN, which takes a sequence number but no window.
 	implausible = after(segment.ack, flow->edge + 1);
 	if (!implausible) {
-		field = mark(flow, &segment, t->window, fall, p->passive);
+		if (is_covered)
+			pass(flow, &segment);
+		else
+			field = mark(flow, &segment, t->window, fall, p->passive);
 		flow->last_seen = now;
 		if (segment.flags & FIN)
 			flow->state |= RECEIVER_FIN;

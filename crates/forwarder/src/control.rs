@@ -104,6 +104,7 @@ impl Control {
                 acks: counters.acks,
                 rewritten: counters.rewritten,
                 held: counters.held,
+                covered: counters.covered,
                 unknown: counters.unknown,
                 implausible: counters.implausible,
                 unreadable: counters.unreadable,

@@ -56,6 +56,12 @@ pub fn text(status: &Status) -> String {
     );
     metric("held_total", "counter", "Acknowledgements that were delayed.", counters.held);
     metric(
+        "covered_total",
+        "counter",
+        "Acknowledgements and SYNs whose options cover their header.",
+        counters.covered,
+    );
+    metric(
         "unknown_total",
         "counter",
         "Acknowledgements of flows whose handshake was not seen.",

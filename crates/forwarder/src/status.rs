@@ -89,11 +89,15 @@ pub struct Counters {
     pub rewritten: u64,
     /// Acknowledgements that were delayed.
     pub held: u64,
+    /// Acknowledgements and SYNs with an option that covers their header, such as a signature, or may do so; they pass unchanged. They do not
+    /// count as unknown.
+    #[serde(default)]
+    pub covered: u64,
     /// Acknowledgements of flows whose handshake was not seen; they pass unchanged.
     pub unknown: u64,
     /// Acknowledgements of data that was never sent; they pass unchanged.
     pub implausible: u64,
-    /// Truncated packets and fragments either way, which pass unchanged. Policies without a flow table read only the way back.
+    /// Truncated packets, fragments, and packets on their way to an intermediate host, either way, which pass unchanged. Policies without a flow table read only the way back.
     pub unreadable: u64,
     /// Flows entered into the table.
     pub confirmed: u64,

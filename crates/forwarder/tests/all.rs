@@ -16,6 +16,7 @@ mod same;
 #[cfg(feature = "bpf")]
 mod tc;
 mod tun;
+mod untouched;
 mod user;
 
 #[cfg(not(feature = "bpf"))]

@@ -15,7 +15,8 @@
 //! edge (acknowledgement number plus window) never moves left of an edge that the sender has seen, unless the receiver itself moves it.
 //! RFC 9293 3.8.6.2 requires this of receivers, and some senders fail otherwise. Only the window and the checksum change. The marker
 //! passes these packets unchanged: fragments, truncated packets, and acknowledgement numbers that the sender cannot expect. It also passes
-//! flows whose SYNs were not seen, because the scale of their windows is unknown (RFC 7323 2.2).
+//! flows whose SYNs were not seen, because the scale of their windows is unknown (RFC 7323 2.2). A segment with an option that covers its
+//! header, or may do so, passes unchanged as well ([`Cover`]).
 //!
 //! **SYNs.** The window of a receiver's SYN is the first one that a sender sees, so lowering it moves no edge. The paper leaves it
 //! unchanged. A policy may lower it ([`Policy::on_syn`]), and then the same guarantees hold.
@@ -29,6 +30,7 @@ mod ack_delay;
 mod active;
 mod config;
 mod control;
+mod cover;
 mod explicit;
 mod fair_share;
 mod flow;
@@ -43,6 +45,7 @@ mod target;
 pub use ack_delay::{AckDelay, AckDelayConfig};
 pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
+pub use cover::Cover;
 pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, FlowSummary, Record};

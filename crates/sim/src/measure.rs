@@ -166,6 +166,8 @@ impl From<WindowReport> for WindowSample {
             arrived: _,
             acks,
             rewritten,
+            // No host of a simulation signs its segments.
+            covered: _,
             unknown,
             implausible,
             held,

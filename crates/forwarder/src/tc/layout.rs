@@ -14,7 +14,7 @@ pub(super) const PARAMETERS_LEN: usize = 48;
 /// `struct target`.
 pub(super) const TARGET_LEN: usize = 40;
 /// `struct counters`.
-pub(super) const COUNTERS_LEN: usize = 80;
+pub(super) const COUNTERS_LEN: usize = 88;
 /// `struct flow_key`.
 pub(super) const KEY_LEN: usize = 36;
 /// `struct flow`.
@@ -137,6 +137,7 @@ pub(super) fn counters<'a>(each: impl IntoIterator<Item = &'a [u8; COUNTERS_LEN]
         table_full,
         unreadable,
         failed,
+        covered,
     ] = sum;
     Counters {
         arrivals,
@@ -144,6 +145,7 @@ pub(super) fn counters<'a>(each: impl IntoIterator<Item = &'a [u8; COUNTERS_LEN]
         acks,
         rewritten,
         held: 0,
+        covered,
         unknown,
         implausible,
         unreadable,

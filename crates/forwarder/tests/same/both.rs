@@ -1,12 +1,13 @@
 //! Traffic that both get, and what they make of it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use transom_forwarder::tc::Tc;
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, Segment, WindowControl};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets;
+use transom_wire::IpPacket;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
 
@@ -33,6 +34,55 @@ impl Dice {
     fn window(&mut self) -> u16 {
         (self.next() as u16) >> self.below(16)
     }
+}
+
+/// Options that cover a header, that may, and that do not; and lists that cannot be read. Whole words.
+const EXTRA: [&[u8]; 9] = [
+    &[1, 1, 19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    &[29, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+    &[30, 8, 0x20, 1, 0, 0, 0, 1],
+    &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+    &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+    &[254, 4, 0xf9, 0x89],
+    &[253, 4, 0x12, 0x34],
+    &[1, 19, 2, 0],
+    &[1, 1, 77, 9],
+];
+
+/// The packet with one of these behind its own options, now and then.
+fn with_extra(dice: &mut Dice, one_in: u64, packet: Vec<u8>) -> Vec<u8> {
+    if !dice.one_in(one_in) {
+        return packet;
+    }
+    let extra = EXTRA[dice.below(EXTRA.len() as u64) as usize];
+    let ip = IpPacket::parse(&packet).unwrap();
+    let mut tcp = ip.payload().to_vec();
+    let header = usize::from(tcp[12] >> 4) * 4;
+    if header + extra.len() > 60 {
+        return packet;
+    }
+    tcp.splice(header..header, extra.iter().copied());
+    tcp[12] += ((extra.len() / 4) as u8) << 4;
+    packets::raw_tcp(ip.src(), ip.dst(), &tcp)
+}
+
+/// A packet of IPv6 with a random chain of extension headers.
+fn with_chain(dice: &mut Dice, packet: &[u8]) -> Vec<u8> {
+    const KINDS: [u8; 9] = [0, 43, 60, 60, 60, 43, 44, 50, 51];
+    let mut changed = packet[..40].to_vec();
+    let count = dice.below(10);
+    let mut named = 6;
+    for number in 0..count {
+        // Those that may stand in front are more likely there.
+        let among = if number == 0 || dice.one_in(9) { KINDS.len() as u64 } else { 4 };
+        changed[named] = KINDS[(dice.below(among) + u64::from(number > 0)) as usize % KINDS.len()];
+        named = changed.len();
+        changed.extend([6, 0, 4, u8::from(dice.one_in(6)), 0, 0, 0, 0]);
+    }
+    changed.extend(&packet[40..]);
+    let payload = (changed.len() as u16 - 40).to_be_bytes();
+    changed[4..6].copy_from_slice(&payload);
+    changed
 }
 
 /// Both, side by side.
@@ -245,10 +295,29 @@ impl Flow {
             let last = packet.len() - 4;
             packet[last..].copy_from_slice(&[1, 1, 1, 3]);
         }
+        let packet = with_extra(dice, 16, packet);
         let window = both.back(&packet, &format!("a SYN, {flags:?}, window {}", header.window));
         let told = ack.unwrap_or(self.sent).wrapping_add(window.into());
         if told.wrapping_sub(self.edge) as i32 > 0 {
             self.edge = told;
+        }
+    }
+
+    /// Something of the receiver's behind a chain of extension headers, or of addresses that are on no wire.
+    pub(crate) fn say_oddly(&self, dice: &mut Dice, both: &mut Both) {
+        let (flags, none) = (Flags::ACK, Options::default());
+        let header = Flow::header(flags, self.received, self.sent, dice.window(), none);
+        let segment = packets::segment(self.receiver, self.sender, &header, &[]);
+        let mapped = |at: SocketAddr| match at.ip() {
+            IpAddr::V4(four) => IpAddr::V6(four.to_ipv6_mapped()),
+            six => six,
+        };
+        let packet = packets::raw_tcp(mapped(self.receiver), mapped(self.sender), &segment);
+        if self.receiver.is_ipv4() {
+            both.back(&packet, "mapped addresses");
+        } else {
+            let packet = with_chain(dice, &packet);
+            both.back(&packet, &format!("a chain of extension headers: {packet:?}"));
         }
     }
 
@@ -271,6 +340,7 @@ impl Flow {
         let payload = vec![7; dice.below(3) as usize * 30];
         let header = Flow::header(flags, self.received, ack, window, Options::default());
         let packet = packets::tcp(self.receiver, self.sender, &header, &payload);
+        let packet = with_extra(dice, 6, packet);
         let what = format!("ack {ack}, window {window} << {}, flags {flags:?}", self.scale);
         let window = both.back(&packet, &what);
         // The sender sends no more than it is told.

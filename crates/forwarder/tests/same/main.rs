@@ -38,7 +38,8 @@ fn attached(policy: &str, queue: Option<Length>) -> Option<Both> {
 fn traffic(dice: &mut Dice, flows: &mut [Flow], both: &mut Both, count: u32) {
     for _ in 0..count {
         let flow = dice.below(flows.len() as u64) as usize;
-        match dice.below(17) {
+        match dice.below(18) {
+            17 => flows[flow].say_oddly(dice, both),
             16 => both.halve(),
             // Data towards the bottleneck, which raises the target.
             0..4 => {
@@ -93,6 +94,8 @@ fn same(seed: u64, quiet: &Namespace) -> Option<u64> {
     let core = both.control.counters();
     assert_eq!(status.counters.confirmed, core.opened, "handshakes that are over");
     assert_eq!(status.counters.acks, core.acks);
+    assert!(core.covered > 50, "hardly anything was covered: {}", core.covered);
+    assert_eq!(status.counters.covered, core.covered);
     Some(both.rewritten)
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Net {
     pub(crate) router: Namespace,
     pub(crate) receiver: Namespace,
     /// Of the sender and of the receiver, of both families.
-    addresses: [(IpAddr, IpAddr); 2],
+    pub(crate) addresses: [(IpAddr, IpAddr); 2],
 }
 
 /// Whether the kernel is asked to leave checksums and segmentation to the cards.

@@ -12,6 +12,7 @@ use transom_wire::tcp::Flags;
 
 use super::active::Active;
 use super::config::{ControlConfig, ControlConfigError};
+use super::cover::Cover;
 use super::flow::{FlowKey, Open, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
 use super::policy::{AckAction, AckContext, Policy};
@@ -41,13 +42,16 @@ pub struct Counters {
     pub acks: u64,
     /// Acknowledgements whose window was rewritten, and SYNs.
     pub rewritten: u64,
+    /// Acknowledgements and SYNs that passed unchanged because an option covers their header, or may do so ([`Cover`]). They do not count as
+    /// unknown.
+    pub covered: u64,
     /// Acknowledgements of flows that are not known, and passed as they were.
     pub unknown: u64,
     /// Acknowledgements that were impossible for their flow, and passed unchanged.
     pub implausible: u64,
     /// Acknowledgements that were to go on later.
     pub held: u64,
-    /// Packets in either direction that passed unchanged because they are truncated or fragments. With a policy without flow state only
+    /// Packets in either direction that passed unchanged because they are truncated, fragments, or not addressed to their receiver yet. With a policy without flow state only
     /// returning packets count, as the others are not read.
     pub unreadable: u64,
     /// Flows whose handshake was seen.
@@ -235,7 +239,7 @@ impl WindowControl {
     ) -> Verdict {
         let (marked, hold) = match hash {
             Some(hash) => self.known(now, segment, hash, packet, queue),
-            None => self.unknown(now, segment, queue),
+            None => self.unknown(now, segment, packet, queue),
         };
         if let Some(window) = marked {
             self.counters.rewritten += 1;
@@ -250,6 +254,7 @@ impl WindowControl {
         &mut self,
         now: Instant,
         segment: &Segment,
+        packet: &[u8],
         queue: Length,
     ) -> (Option<u16>, Duration) {
         let outside = Flags::SYN | Flags::RST;
@@ -257,6 +262,7 @@ impl WindowControl {
             return (None, Duration::ZERO);
         }
         self.counters.acks += 1;
+        let is_covered = self.is_covered(segment, packet);
         let context = AckContext {
             queue,
             advertised: segment.window.into(),
@@ -268,6 +274,7 @@ impl WindowControl {
         match self.policy.on_ack(now, &context) {
             AckAction::AsItIs => (None, Duration::ZERO),
             AckAction::Hold(delay) => (None, delay),
+            AckAction::Window { .. } if is_covered => (None, Duration::ZERO),
             AckAction::Window { bytes, .. } => {
                 let window = u16::try_from(bytes.max(self.mss.into())).unwrap_or(u16::MAX);
                 ((window < segment.window).then_some(window), Duration::ZERO)
@@ -295,8 +302,10 @@ impl WindowControl {
             return (told.filter(|window| *window != segment.window), Duration::ZERO);
         }
         self.counters.acks += u64::from(is_ack);
+        let is_covered = is_ack && self.is_covered(segment, packet);
+        let is_unknown = u64::from(is_ack && !is_covered);
         let Some(place) = self.table.find(hash, &key) else {
-            self.counters.unknown += u64::from(is_ack);
+            self.counters.unknown += is_unknown;
             return none;
         };
         let micros = now.as_micros() as u32;
@@ -310,7 +319,7 @@ impl WindowControl {
         let Some(record) = self.table.record(place) else { return none };
         record.seen = now.as_millis() as u32;
         let Phase::Open(open) = &mut record.phase else {
-            self.counters.unknown += u64::from(is_ack);
+            self.counters.unknown += is_unknown;
             return none;
         };
         open.closing |= segment.flags.intersects(Flags::FIN | Flags::RST);
@@ -329,7 +338,11 @@ impl WindowControl {
                 rtt: (open.rtt > 0).then(|| Duration::from_micros(open.rtt.into())),
                 active,
             };
-            let wish = self.policy.on_ack(now, &context);
+            let wish = match self.policy.on_ack(now, &context) {
+                // Its window passes, and the edge that it tells is remembered.
+                AckAction::Window { .. } if is_covered => AckAction::AsItIs,
+                wish => wish,
+            };
             let hold = if let AckAction::Hold(delay) = wish { delay } else { Duration::ZERO };
             (WindowMarker::mark(open, ack, wish), hold)
         } else {
@@ -346,6 +359,13 @@ impl WindowControl {
                 none
             }
         }
+    }
+
+    /// Whether a packet must pass unchanged because of its options; counts those.
+    fn is_covered(&mut self, segment: &Segment, packet: &[u8]) -> bool {
+        let is_covered = segment.cover(packet) != Cover::None;
+        self.counters.covered += u64::from(is_covered);
+        is_covered
     }
 
     fn open(&mut self, place: Place, opened: Option<Open>) {
@@ -393,3 +413,6 @@ impl WindowControl {
         &self.table
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,14 @@ use transom_wire::checksum::update_u16;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 
+use super::cover::Cover;
+
 /// Why a packet cannot be read as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// It carries something else, or is no IP packet.
     NotTcp,
-    /// It is truncated, a fragment, or inconsistent. A fragment over IPv6 hides its protocol.
+    /// It is truncated, a fragment, on its way to an intermediate host, or inconsistent. A fragment over IPv6 hides its protocol.
     Broken,
 }
 
@@ -112,9 +114,18 @@ impl Segment {
 
     /// The options, if they can be read.
     pub fn options(&self, bytes: &[u8]) -> Option<Options> {
+        Options::parse(self.raw_options(bytes)?).ok()
+    }
+
+    /// Whether its options cover its header.
+    pub fn cover(&self, bytes: &[u8]) -> Cover {
+        self.raw_options(bytes).map_or(Cover::Possible, Cover::of)
+    }
+
+    fn raw_options<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let tcp = bytes.get(self.at.into()..)?;
         let header = usize::from(tcp.get(12)? >> 4) * 4;
-        Options::parse(tcp.get(20..header)?).ok()
+        tcp.get(20..header)
     }
 
     /// Writes another window into the packet that was read.
@@ -163,13 +174,19 @@ fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unreadable> {
     let ip: &[u8; 40] = chunk(bytes, 0)?;
     let mut at = 40;
     let mut next = Protocol(ip[6]);
-    // As many as this crate's neighbours accept.
-    for _ in 0..transom_wire::ipv6::MAX_EXTENSION_HEADERS {
-        if !matches!(next, Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS)
-        {
-            break;
+    // As many as this crate's neighbours accept. An authentication header is not among them: it covers the segment (RFC 4302).
+    for number in 0..transom_wire::ipv6::MAX_EXTENSION_HEADERS {
+        match next {
+            // Anywhere else it is not recognized (RFC 8200 4.1).
+            Protocol::HOP_BY_HOP if number == 0 => {}
+            Protocol::ROUTING | Protocol::DESTINATION_OPTIONS => {}
+            _ => break,
         }
         let header: &[u8; 8] = chunk(bytes, at)?;
+        // While segments are left, the destination is not the receiver (RFC 8200 4.4).
+        if next == Protocol::ROUTING && header[3] > 0 {
+            return Err(Unreadable::Broken);
+        }
         next = Protocol(header[0]);
         at += (usize::from(header[1]) + 1) * 8;
     }

@@ -96,7 +96,7 @@ pub(super) fn config() -> ControlConfig {
     }
 }
 
-fn always(bytes: u64) -> WindowControl {
+pub(super) fn always(bytes: u64) -> WindowControl {
     WindowControl::with_policy(std::boxed::Box::new(Always(bytes)), &config(), [3; 16])
 }
 

@@ -2,8 +2,9 @@
 
 use transom_tcp::time::Instant;
 use transom_wire::seq::Seq;
-use transom_wire::tcp::Flags;
+use transom_wire::tcp::{Flags, Options};
 
+use super::super::cover::Cover;
 use super::super::flow::{FlowKey, Opening, Phase, Record};
 use super::super::handshake::{ReceiverSyn, data_beside, mss};
 use super::super::marker::{Ack, WindowMarker};
@@ -17,7 +18,7 @@ impl WindowControl {
     /// A SYN of the sender.
     pub(super) fn sender_calls(&mut self, now: Instant, segment: &Segment, packet: &[u8]) {
         let key = FlowKey::forward(segment);
-        let Some(options) = segment.options(packet) else { return };
+        let Some(options) = taught(segment, packet) else { return };
         let hash = self.table.hash(&key);
         let place = self.table.find(hash, &key);
         let (micros, answers) = (now.as_micros() as u32, segment.flags.contains(Flags::ACK));
@@ -44,10 +45,12 @@ impl WindowControl {
         queue: Length,
     ) -> Option<u16> {
         let key = FlowKey::returning(segment);
-        let options = segment.options(packet);
+        let is_covered = self.is_covered(segment, packet);
+        let options = taught(segment, packet);
         let (micros, answers) = (now.as_micros() as u32, segment.flags.contains(Flags::ACK));
         // A call whose answer goes another way is of a flow whose scale nobody here will know.
-        let wish = options.as_ref().filter(|_| answers || !self.returns_only).and_then(|options| {
+        let may_change = !is_covered && (answers || !self.returns_only);
+        let wish = options.as_ref().filter(|_| may_change).and_then(|options| {
             let active = self.active.at(now);
             let (advertised, mss) = (segment.window, mss(options));
             self.policy.on_syn(now, &SynContext { queue, advertised, mss, active })
@@ -121,6 +124,16 @@ impl WindowControl {
         }
         is_replaceable
     }
+}
+
+/// The options of a SYN, unless they cannot be read, or cover the header of all that follows.
+fn taught(segment: &Segment, packet: &[u8]) -> Option<Options> {
+    let is_in_force = match segment.cover(packet) {
+        Cover::None => false,
+        Cover::Possible => segment.flags.contains(Flags::ACK),
+        Cover::Certain => true,
+    };
+    segment.options(packet).filter(|_| !is_in_force)
 }
 
 #[cfg(test)]
