@@ -42,7 +42,7 @@ impl Watched {
         let Some(&token) = self.streams.get(&id) else { return false };
         let (readable, writable) = match event {
             Event::Readable => (true, false),
-            Event::Connected | Event::Writable => (false, true),
+            Event::Answered | Event::Connected | Event::Writable => (false, true),
             Event::Closed | Event::TimeWait | Event::Trouble => (true, true),
             Event::Urgent => return false,
         };

@@ -323,7 +323,9 @@ impl Inner {
                 self.roles.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.roles.wake(Channel::Readable(id)),
-                    Event::Connected | Event::Writable => self.roles.wake(Channel::Writable(id)),
+                    Event::Answered | Event::Connected | Event::Writable => {
+                        self.roles.wake(Channel::Writable(id));
+                    }
                     Event::Closed => {
                         self.roles.wake(Channel::Readable(id));
                         self.roles.wake(Channel::Writable(id));

@@ -106,6 +106,7 @@ impl Connection {
         if self.state == State::Closed {
             return;
         }
+        self.refuse_answer();
         self.state = State::Closed;
         self.error = self.error.or(error);
         self.timers.clear_all();
