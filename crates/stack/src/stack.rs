@@ -85,6 +85,8 @@ pub enum StackEvent {
     Acceptable(ListenerId),
     /// A listener holds a SYN, which waits for [`Stack::admit`] or [`Stack::refuse`].
     Incoming(ListenerId, IncomingId),
+    /// The connection of an admitted SYN is there to be [accepted](Stack::accept_admitted).
+    Admitted(ListenerId, IncomingId),
     /// A held SYN is not held any more, though its owner has not decided: the peer took it back, or the time limit has passed. Or it was admitted, and
     /// the peer did not complete the handshake.
     IncomingGone(ListenerId, IncomingId),

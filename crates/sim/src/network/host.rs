@@ -334,7 +334,7 @@ impl Host {
                 }
             }
             // No listener of a simulation holds SYNs.
-            StackEvent::Incoming(..) | StackEvent::IncomingGone(..) => {}
+            StackEvent::Incoming(..) | StackEvent::Admitted(..) | StackEvent::IncomingGone(..) => {}
             StackEvent::Connection(id, event) => {
                 if let Some(&application) = self.registry.connections.get(&id) {
                     self.call(now, fabric, application, Call::Event(id, event));

@@ -1,14 +1,14 @@
 //! Holding SYNs until their owner has decided: see [`crate::incoming`].
 
 use super::transmit::IpFields;
-use super::{Reply, Stack, StackEvent, Wake};
+use super::{ConnectionId, Reply, Stack, StackEvent, Wake};
 use crate::flow::{FlowKey, Handler};
 use crate::incoming::{AdmitError, HeldSyn, Incoming, IncomingId, Marks, Refusal};
 use crate::listener::ListenerId;
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::Instant;
-use transom_wire::{Ecn, Flags, Seq};
+use transom_wire::{Ecn, Flags, Seq, TcpHeader};
 
 impl HeldSyn {
     fn segment(&self) -> Segment<'_> {
@@ -50,12 +50,12 @@ impl Stack {
     }
 
     /// The held SYN that a connection came from, if it was admitted by that.
-    pub fn incoming_of(&self, id: super::ConnectionId) -> Option<IncomingId> {
+    pub fn incoming_of(&self, id: ConnectionId) -> Option<IncomingId> {
         self.slots.get(self.slot_index(id)?)?.incoming
     }
 
-    /// Answers a held SYN: the handshake goes on, and its connection comes into the listener's accept queue. [`Stack::incoming_of`] tells it from others.
-    /// If the peer does not complete the handshake, [`StackEvent::IncomingGone`] says so.
+    /// Answers a held SYN: the handshake goes on, and its connection comes into the listener's accept queue ([`StackEvent::Admitted`]). There
+    /// [`Stack::accept_admitted`] takes it out; of one that [`Stack::accept`] gives, [`Stack::incoming_of`] tells where it came from. If the peer does not complete the handshake, [`StackEvent::IncomingGone`] says so.
     ///
     /// # Errors
     /// [`AdmitError::Gone`] if it is not held any more; [`AdmitError::Full`] if there is no room now.
@@ -76,6 +76,69 @@ impl Stack {
             half.incoming = Some(id);
         }
         Ok(())
+    }
+
+    /// Takes the connection of an admitted SYN out of its listener's accept queue; `None`: the handshake is not complete. `incoming` is what was held under
+    /// that name.
+    ///
+    /// # Errors
+    /// [`AdmitError::Gone`] if there is none and will be none.
+    pub fn accept_admitted(
+        &mut self,
+        id: IncomingId,
+        incoming: &Incoming,
+    ) -> Result<Option<ConnectionId>, AdmitError> {
+        let &Incoming { listener, local, remote, .. } = incoming;
+        let known = self.listeners.generation(listener.index) == Some(listener.generation);
+        let entry = self.listeners.get(listener.index).filter(|_| known);
+        let mut waiting = entry.into_iter().flat_map(|entry| &entry.accept).enumerate();
+        let found = waiting.find(|&(_, &connection)| self.incoming_of(connection) == Some(id));
+        if let Some((place, &connection)) = found {
+            if let Some(entry) = self.listeners.get_mut(listener.index) {
+                entry.accept.remove(place);
+            }
+            let accepted = self.hand_over(connection).ok_or(AdmitError::Gone)?;
+            return Ok(Some(accepted.0));
+        }
+        let is_half_open = match self.flows.get(&FlowKey::new(local, remote)) {
+            Some(&Handler::HalfOpen(index)) => {
+                self.halves.get(index).is_some_and(|half| half.incoming == Some(id))
+            }
+            _ => false,
+        };
+        if is_half_open { Ok(None) } else { Err(AdmitError::Gone) }
+    }
+
+    /// The owner does not want the connection of an admitted SYN any more: it is reset, or forgotten if the handshake is not complete.
+    pub fn give_up_admitted(&mut self, now: Instant, id: IncomingId, incoming: &Incoming) {
+        match self.accept_admitted(id, incoming) {
+            Ok(Some(connection)) => self.abort(connection, now),
+            Ok(None) => {
+                let key = FlowKey::new(incoming.local, incoming.remote);
+                if let Some(&Handler::HalfOpen(index)) = self.flows.get(&key) {
+                    self.reset_half_open(index);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Ends a half-open connection, whose peer may have our SYN-ACK.
+    fn reset_half_open(&mut self, index: u32) {
+        let Some(entry) = self.halves.get(index) else { return };
+        let (half, key) = (&entry.half, entry.key);
+        let header = TcpHeader {
+            src_port: key.local_port,
+            dst_port: key.remote_port,
+            seq: half.iss() + 1,
+            ack: half.irs() + 1,
+            flags: Flags::RST | Flags::ACK,
+            ..TcpHeader::default()
+        };
+        self.counters.resets_sent += 1;
+        let ip_fields = IpFields::of(&self.config.profile);
+        self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
+        self.drop_half_open(index);
     }
 
     /// Refuses a held SYN. Returns whether it was still held.
@@ -99,8 +162,10 @@ impl Stack {
     }
 
     /// Whether a listener holds SYNs instead of answering them.
-    pub(super) fn holds_syns(&self, listener: ListenerId) -> bool {
-        self.listeners.get(listener.index).is_some_and(|entry| entry.hold_syns.is_some())
+    pub fn holds_syns(&self, listener: ListenerId) -> bool {
+        let known = self.listeners.generation(listener.index) == Some(listener.generation);
+        let entry = self.listeners.get(listener.index).filter(|_| known);
+        entry.is_some_and(|entry| entry.hold_syns.is_some())
     }
 
     /// A SYN for a listener that holds them.
@@ -203,6 +268,9 @@ impl Stack {
             && let Some(slot) = self.slots.get_mut(index)
         {
             slot.incoming = Some(id);
+            if let super::Owner::Listener(listener) = slot.owner {
+                self.events.push_back(StackEvent::Admitted(listener, id));
+            }
         }
     }
 

@@ -213,17 +213,27 @@ impl Stack {
         self.listener(id)?;
         loop {
             let connection = self.listeners.get_mut(id.index)?.accept.pop_front()?;
-            let Some(index) = self.slot_index(connection) else { continue };
-            let slot = self.slots.get_mut(index)?;
-            slot.owner = Owner::Application;
-            // What happened while it waited.
-            slot.connection.renew_events();
-            let remote = slot.key.remote();
-            while let Some(event) = slot.connection.poll_event() {
-                self.events.push_back(super::StackEvent::Connection(connection, event));
+            if let Some(accepted) = self.hand_over(connection) {
+                return Some(accepted);
             }
-            return Some((connection, remote));
         }
+    }
+
+    /// A connection of an accept queue becomes the application's.
+    pub(super) fn hand_over(
+        &mut self,
+        connection: ConnectionId,
+    ) -> Option<(ConnectionId, SocketAddr)> {
+        let index = self.slot_index(connection)?;
+        let slot = self.slots.get_mut(index)?;
+        slot.owner = Owner::Application;
+        // What happened while it waited.
+        slot.connection.renew_events();
+        let remote = slot.key.remote();
+        while let Some(event) = slot.connection.poll_event() {
+            self.events.push_back(super::StackEvent::Connection(connection, event));
+        }
+        Some((connection, remote))
     }
 
     /// Stops listening. Connections not accepted are reset, half-open ones forgotten, and held SYNs refused by resets.
