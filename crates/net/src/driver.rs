@@ -5,6 +5,7 @@
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
 use crate::driving::Driving;
+use crate::incoming::IncomingConnection;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
@@ -13,6 +14,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
+use transom_stack::incoming::IncomingId;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
@@ -33,6 +35,7 @@ pub struct SocketReadiness {
 pub(crate) struct Watched {
     streams: HashMap<ConnectionId, u64>,
     listeners: HashMap<ListenerId, u64>,
+    incoming: HashMap<IncomingId, u64>,
     changes: Vec<SocketReadiness>,
 }
 
@@ -42,7 +45,7 @@ impl Watched {
         let Some(&token) = self.streams.get(&id) else { return false };
         let (readable, writable) = match event {
             Event::Readable => (true, false),
-            Event::Connected | Event::Writable => (false, true),
+            Event::Answered | Event::Connected | Event::Writable => (false, true),
             Event::Closed | Event::TimeWait | Event::Trouble => (true, true),
             Event::Urgent => return false,
         };
@@ -57,9 +60,17 @@ impl Watched {
         true
     }
 
+    /// The same for a held SYN whose fate is known.
+    pub(crate) fn note_incoming(&mut self, id: IncomingId) -> bool {
+        let Some(&token) = self.incoming.get(&id) else { return false };
+        self.changes.push(SocketReadiness { token, readable: true, writable: false });
+        true
+    }
+
     /// Tells all of them, to find out for themselves.
     pub(crate) fn note_all(&mut self) {
         let tokens = self.streams.values().chain(self.listeners.values());
+        let tokens = tokens.chain(self.incoming.values());
         let changes =
             tokens.map(|&token| SocketReadiness { token, readable: true, writable: true });
         self.changes.extend(changes);
@@ -71,6 +82,10 @@ impl Watched {
 
     pub(crate) fn forget(&mut self, id: ConnectionId) {
         self.streams.remove(&id);
+    }
+
+    pub(crate) fn forget_incoming(&mut self, id: IncomingId) {
+        self.incoming.remove(&id);
     }
 
     pub(crate) fn forget_listener(&mut self, id: ListenerId) {
@@ -93,11 +108,21 @@ impl Stack {
     /// # Errors
     /// [`io::ErrorKind::ResourceBusy`] if another thread leads, because it waits for a socket or has a driver.
     pub fn driver(&self) -> io::Result<Driver> {
-        Ok(Driver { driving: Driving::take(self.shards().iter().map(|shared| &shared.runtime))? })
+        Driver::over([self])
     }
 }
 
 impl Driver {
+    /// Lets the calling thread lead several hosts from one event loop, with one policy of waiting: a packet at any of their devices keeps it awake for
+    /// the next one at each.
+    ///
+    /// # Errors
+    /// As [`Stack::driver`], also if a host is named twice. Then none of them is led.
+    pub fn over<'a>(stacks: impl IntoIterator<Item = &'a Stack>) -> io::Result<Driver> {
+        let shards = stacks.into_iter().flat_map(Stack::shards);
+        Ok(Driver { driving: Driving::take(shards.map(|shared| &shared.runtime))? })
+    }
+
     /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.driving.runtimes().iter().flat_map(|runtime| {
@@ -113,7 +138,14 @@ impl Driver {
         runtime.lock().watched.streams.insert(id, token);
     }
 
-    /// The same for a listener: it is reported when there is a connection to accept.
+    /// The same for a connection that a peer asks for, until it is accepted or refused: it is reported when it can be
+    /// [accepted](crate::AdmittedConnection::try_accept), or when the peer has given up.
+    pub fn watch_incoming(&self, incoming: &IncomingConnection, token: u64) {
+        let (runtime, id) = incoming.place();
+        runtime.lock().watched.incoming.insert(id, token);
+    }
+
+    /// The same for a listener: it is reported when there is a connection to accept, or to decide on.
     pub fn watch_listener(&self, listener: &TcpListener, token: u64) {
         for (runtime, id) in listener.places() {
             runtime.lock().watched.listeners.insert(id, token);

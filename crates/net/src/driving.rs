@@ -19,7 +19,7 @@ const BYTES: usize = 256 * 1024;
 /// After so many bytes at once, more of them are on their way.
 const BULK: usize = 32 * 1024;
 
-/// The lead of all shards of a host.
+/// The lead of all shards of a host, or of several hosts.
 #[derive(Debug)]
 pub(crate) struct Driving {
     runtimes: Vec<Arc<Runtime>>,
@@ -110,11 +110,11 @@ impl Driving {
 
     /// For how long the thread may sleep now: `None` is for ever.
     pub(crate) fn rest(&mut self) -> Option<Duration> {
-        let mut least = Instant::FAR_FUTURE;
-        let mut now = Instant::ZERO;
+        // Not a time: each host has a clock of its own.
+        let mut least = Duration::MAX;
         for (runtime, awake) in self.runtimes.iter().zip(&mut self.awake) {
             let mut inner = runtime.lock();
-            now = runtime.now();
+            let now = runtime.now();
             if self.more || inner.has_driver_news() {
                 return Some(Duration::ZERO);
             }
@@ -134,12 +134,15 @@ impl Driving {
                 Some(_) if inner.has_failed() => RETRY_FAILED,
                 Some(_) => Duration::MAX,
             };
-            least = least.min(wake).min(now + look);
+            if wake != Instant::FAR_FUTURE {
+                least = least.min(wake.since(now));
+            }
+            least = least.min(look);
         }
         // Without a descriptor, or with a device that failed, it is not told of packets.
         self.more =
             self.runtimes.iter().any(|runtime| runtime.telling_fd(&runtime.lock()).is_none());
-        (least != Instant::FAR_FUTURE).then(|| least.since(now))
+        (least != Duration::MAX).then_some(least)
     }
 }
 

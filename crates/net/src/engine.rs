@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
+use transom_stack::incoming::IncomingId;
 use transom_stack::listener::ListenerId;
 pub(crate) use transom_stack::stack::{ConnectionId, ForwardedPacket};
 use transom_stack::stack::{Stack as Host, StackEvent};
@@ -37,6 +38,10 @@ pub(crate) enum Channel {
     /// A report about it (RFC 9293 section 3.9.1.8).
     Report(ConnectionId),
     Acceptable(ListenerId),
+    /// A listener holds a SYN that nobody has taken.
+    Incoming(ListenerId),
+    /// The outcome of an admitted SYN.
+    Admitted(IncomingId),
 }
 
 /// The host, its device, and the waiting threads.
@@ -319,11 +324,27 @@ impl Inner {
                     watcher.listener(&mut self.host, self.clock.now(), id);
                 }
             }
+            StackEvent::Incoming(id, _) => {
+                self.roles.leader_notified |= self.watched.note_listener(id);
+                self.roles.wake(Channel::Incoming(id));
+                self.update_listener_readiness(id);
+            }
+            StackEvent::Admitted(_, incoming) => {
+                self.roles.leader_notified |= self.watched.note_incoming(incoming);
+                self.roles.wake(Channel::Admitted(incoming));
+            }
+            StackEvent::IncomingGone(id, incoming) => {
+                self.roles.leader_notified |= self.watched.note_incoming(incoming);
+                self.roles.wake(Channel::Admitted(incoming));
+                self.update_listener_readiness(id);
+            }
             StackEvent::Connection(id, event) => {
                 self.roles.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.roles.wake(Channel::Readable(id)),
-                    Event::Connected | Event::Writable => self.roles.wake(Channel::Writable(id)),
+                    Event::Answered | Event::Connected | Event::Writable => {
+                        self.roles.wake(Channel::Writable(id));
+                    }
                     Event::Closed => {
                         self.roles.wake(Channel::Readable(id));
                         self.roles.wake(Channel::Writable(id));
@@ -378,7 +399,12 @@ impl Inner {
 
     /// The same for a listener's descriptor.
     pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
-        let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
+        // Of a listener that holds SYNs these count. Its connections come by the names of their SYNs.
+        let waiting = match self.host.holds_syns(id) {
+            true => self.host.incoming_count(id),
+            false => self.host.acceptable(id),
+        };
+        let failed = self.has_failed();
         if let Some((shard, acceptor)) = self.acceptors.get(&id) {
             let tasks = acceptor.update(*shard, waiting, failed);
             self.roles.wakers.extend(tasks.into_iter().map(Waker::Task));

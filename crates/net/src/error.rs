@@ -72,7 +72,8 @@ pub(crate) fn listen_error(error: ListenError) -> io::Error {
     let errno = match error {
         ListenError::InUse(_) | ListenError::NoPort => Errno::ADDRINUSE,
         ListenError::NotLocal(_) => Errno::ADDRNOTAVAIL,
-        ListenError::Profile(_) => Errno::INVAL,
+        ListenError::EverythingInUse => Errno::ADDRINUSE,
+        ListenError::NotOurPorts | ListenError::Profile(_) => Errno::INVAL,
     };
     io::Error::new(io::Error::from(errno).kind(), error)
 }

@@ -47,6 +47,7 @@ mod engine;
 mod error;
 mod exporting;
 mod guard;
+mod incoming;
 #[cfg(feature = "bpf")]
 mod kernel_address;
 mod listener;
@@ -74,6 +75,7 @@ mod wake_event;
 pub use bytes::Bytes;
 pub use census::{ConnectionStatus, Request};
 pub use driver::{Driver, SocketReadiness};
+pub use incoming::{AdmittedConnection, IncomingConnection};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
@@ -81,10 +83,11 @@ pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
-pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
+pub use stream::{Chunk, ChunkReader, Direction, HeldStream, Readiness, TcpStream};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
+pub use transom_stack::incoming::{Refusal, Unreachable};
 pub use transom_stack::listener::ListenConfig;
 pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};
 pub use transom_tcp::holes::Hole;

@@ -12,7 +12,7 @@ use crate::stream::TcpStream;
 use crate::tasks::Slot;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,7 +28,7 @@ pub struct TcpListener {
 }
 
 #[derive(Debug)]
-struct Socket {
+pub(crate) struct Socket {
     /// In each shard of the stack.
     parts: Vec<Part>,
     /// Of several parts: what waits in any of them.
@@ -38,6 +38,8 @@ struct Socket {
     local: SocketAddr,
     v6_only: bool,
     non_blocking: AtomicBool,
+    /// SYNs are held, so that connections come by [`TcpListener::wait_incoming`] alone.
+    holds: bool,
     /// The options of its connections.
     inherited: Mutex<SocketOptions>,
     fd: OnceLock<OwnedFd>,
@@ -50,9 +52,9 @@ type Accepted = (ConnectionId, SocketAddr);
 
 /// A listener in one shard.
 #[derive(Debug)]
-struct Part {
-    shared: Arc<Shared>,
-    id: ListenerId,
+pub(crate) struct Part {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: ListenerId,
 }
 
 impl Drop for Socket {
@@ -62,10 +64,80 @@ impl Drop for Socket {
     }
 }
 
+impl Socket {
+    /// Whether calls wait.
+    pub(crate) fn waits(&self) -> bool {
+        !self.non_blocking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn parts(&self) -> (&[Part], Option<&Acceptor>) {
+        (&self.parts, self.acceptor.as_deref())
+    }
+
+    pub(crate) fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// A listener that holds SYNs has one way to its connections.
+    fn refuse_if_held(&self) -> io::Result<()> {
+        let why = "the listener holds SYNs: its connections are those that are admitted";
+        match self.holds {
+            true => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
+            false => Ok(()),
+        }
+    }
+
+    /// The stream of a connection of one part, as the listener's connections are.
+    pub(crate) fn stream(&self, part: &Part, connection: ConnectionId) -> TcpStream {
+        let shared = Arc::clone(&part.shared);
+        let inherited = self.inherited().clone();
+        if inherited != SocketOptions::default() {
+            let runtime = &shared.runtime;
+            // What goes wrong here is that the connection is over, and the caller finds that out.
+            let _ = runtime.with(|inner, now| inherited.apply(inner, connection, now));
+        }
+        TcpStream::new(shared, connection, self.local.is_ipv6()).with_options(&inherited)
+    }
+
+    fn inherited(&self) -> MutexGuard<'_, SocketOptions> {
+        self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the shards in turn.
+    pub(crate) fn ask_parts<'a, T>(
+        &self,
+        parts: &'a [Part],
+        acceptor: &Acceptor,
+        waits: bool,
+        ask: impl Fn(&Part) -> Option<io::Result<T>>,
+    ) -> io::Result<(&'a Part, Option<io::Result<T>>)> {
+        loop {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % parts.len();
+            let (before, first) = parts.split_at(turn);
+            let mut failure = None;
+            for part in first.iter().chain(before) {
+                match ask(part) {
+                    Some(Err(error)) => failure = Some(error),
+                    Some(answer) => return Ok((part, Some(answer))),
+                    None => {}
+                }
+            }
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            if !waits {
+                return Err(would_block());
+            }
+            acceptor.wait();
+        }
+    }
+}
+
 impl Drop for Part {
     fn drop(&mut self) {
         self.shared.runtime.with(|inner, now| {
             inner.roles.forget_tasks(Channel::Acceptable(self.id));
+            inner.roles.forget_tasks(Channel::Incoming(self.id));
             inner.watched.forget_listener(self.id);
             inner.listener_readiness.remove(&self.id);
             inner.acceptors.remove(&self.id);
@@ -75,10 +147,10 @@ impl Drop for Part {
 }
 
 impl Part {
-    /// Listens in a shard.
+    /// Listens in a shard; without an address, to everything.
     fn listen(
         shared: &Arc<Shared>,
-        addr: SocketAddr,
+        addr: Option<SocketAddr>,
         config: &ListenConfig,
         place: Option<&Place>,
     ) -> io::Result<Part> {
@@ -86,8 +158,11 @@ impl Part {
             profile: config.profile.clone().map(|p| guarded_shared(p, &shared.budget)),
             ..config.clone()
         };
-        let bound = Bound::new(addr, config.v6_only);
         let id = shared.runtime.with(|inner, _| {
+            let Some(addr) = addr else {
+                return inner.host.listen_to_everything(config).map_err(listen_error);
+            };
+            let bound = Bound::new(addr, config.v6_only);
             if let Some(place) = place {
                 place.release(shared, inner);
             }
@@ -173,10 +248,35 @@ impl TcpListener {
         let mut parts = Vec::with_capacity(stack.shard_count());
         // A listener that gets a place in the first shard gets it in all of them, because they have the same listeners.
         for shared in stack.shards() {
-            let part = Part::listen(shared, local, &config, place)?;
+            let part = Part::listen(shared, Some(local), &config, place)?;
             local.set_port(part.port().unwrap_or(local.port()));
             parts.push(part);
         }
+        Ok(Self::of_parts(parts, local, &config, options, port))
+    }
+
+    /// Listens at every port of every address of the host, for what no other listener has. Both versions of IP are meant, or IPv6 alone
+    /// ([`ListenConfig::v6_only`]). [`TcpListener::local_addr`] is the unspecified address with port 0; that of a stream is the one that its peer
+    /// wanted to reach.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] if there is such a listener, [`io::ErrorKind::InvalidInput`] if the host's ports are not its own, or for a profile that
+    /// does not work.
+    pub fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
+        let shards = stack.shards().iter();
+        let parts = shards.map(|shared| Part::listen(shared, None, &config, None));
+        let parts = parts.collect::<io::Result<Vec<_>>>()?;
+        let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+        Ok(Self::of_parts(parts, local, &config, SocketOptions::default(), None))
+    }
+
+    fn of_parts(
+        parts: Vec<Part>,
+        local: SocketAddr,
+        config: &ListenConfig,
+        options: SocketOptions,
+        port: Option<Reservation>,
+    ) -> Self {
         let acceptor = (parts.len() > 1).then(|| Arc::new(Acceptor::new(parts.len())));
         if let Some(acceptor) = &acceptor {
             for (number, part) in parts.iter().enumerate() {
@@ -193,11 +293,16 @@ impl TcpListener {
             local,
             v6_only: config.v6_only || !local.is_ipv6(),
             non_blocking: AtomicBool::new(options.non_blocking),
+            holds: config.hold_syns.is_some(),
             inherited: Mutex::new(options.inherited()),
             fd: OnceLock::new(),
             _port: port,
         };
-        Ok(TcpListener { socket: Arc::new(socket) })
+        TcpListener { socket: Arc::new(socket) }
+    }
+
+    pub(crate) fn socket(&self) -> &Arc<Socket> {
+        &self.socket
     }
 
     /// Its parts, each with where it is.
@@ -224,12 +329,16 @@ impl TcpListener {
     /// Waits for a connection and gives it with the peer's address, as [`TcpStream::peer_addr`] shows it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if the listener is non-blocking and there is none.
+    /// [`io::ErrorKind::WouldBlock`] if the listener is non-blocking and there is none. [`io::ErrorKind::InvalidInput`] for a listener that
+    /// [holds SYNs](ListenConfig::hold_syns), whose connections come by [`TcpListener::wait_incoming`].
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let waits = !self.socket.non_blocking.load(Ordering::Relaxed);
+        self.socket.refuse_if_held()?;
+        let waits = self.socket.waits();
         let (part, accepted) = match (&*self.socket.parts, &self.socket.acceptor) {
             ([part], _) => (part, part.accept(waits)),
-            (parts, Some(acceptor)) => self.accept_anywhere(parts, acceptor, waits)?,
+            (parts, Some(acceptor)) => {
+                self.socket.ask_parts(parts, acceptor, waits, Part::accept_now)?
+            }
             (_, None) => return Err(would_block()),
         };
         Ok(self.stream(part, accepted.unwrap_or_else(|| Err(would_block()))?))
@@ -241,6 +350,7 @@ impl TcpListener {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] if there is no such shard, and as [`TcpListener::accept`].
     pub fn try_accept_in(&self, shard: usize) -> io::Result<(TcpStream, SocketAddr)> {
+        self.socket.refuse_if_held()?;
         let part = self.socket.parts.get(shard).ok_or(io::ErrorKind::InvalidInput)?;
         let accepted = part.accept(false).unwrap_or_else(|| Err(would_block()))?;
         Ok(self.stream(part, accepted))
@@ -248,16 +358,9 @@ impl TcpListener {
 
     fn stream(&self, part: &Part, accepted: Accepted) -> (TcpStream, SocketAddr) {
         let (connection, remote) = accepted;
-        let shared = Arc::clone(&part.shared);
-        let inherited = self.inherited().clone();
-        if inherited != SocketOptions::default() {
-            let runtime = &shared.runtime;
-            // What goes wrong here is that the connection is over, and the caller finds that out.
-            let _ = runtime.with(|inner, now| inherited.apply(inner, connection, now));
-        }
-        let stream = TcpStream::new(shared, connection, self.socket.local.is_ipv6());
+        let stream = self.socket.stream(part, connection);
         let remote = stream.shown(remote);
-        (stream.with_options(&inherited), remote)
+        (stream, remote)
     }
 
     /// Accepts, or has the task woken when there is a connection. The listener keeps the waker of the last task that polled;
@@ -282,6 +385,7 @@ impl TcpListener {
         slot: Slot,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        self.socket.refuse_if_held()?;
         let parts = &*self.socket.parts;
         let Some(acceptor) = &self.socket.acceptor else {
             let Some(part) = parts.first() else { return Poll::Ready(Err(would_block())) };
@@ -291,20 +395,21 @@ impl TcpListener {
             return polled.map_ok(|accepted| self.stream(part, accepted));
         };
         loop {
-            let (part, accepted) = match self.accept_anywhere(parts, acceptor, false) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let Some((first, replaced)) = acceptor.put(slot, context.waker()) else {
-                        continue;
-                    };
-                    drop(replaced);
-                    if first {
-                        // From now on somebody may wait, whom the background threads serve.
-                        parts.iter().for_each(|part| part.shared.runtime.with(|_, _| ()));
+            let (part, accepted) =
+                match self.socket.ask_parts(parts, acceptor, false, Part::accept_now) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let Some((first, replaced)) = acceptor.put(slot, context.waker()) else {
+                            continue;
+                        };
+                        drop(replaced);
+                        if first {
+                            // From now on somebody may wait, whom the background threads serve.
+                            parts.iter().for_each(|part| part.shared.runtime.with(|_, _| ()));
+                        }
+                        return Poll::Pending;
                     }
-                    return Poll::Pending;
-                }
-                outcome => outcome?,
-            };
+                    outcome => outcome?,
+                };
             let accepted = accepted.unwrap_or_else(|| Err(would_block()));
             return Poll::Ready(accepted.map(|accepted| self.stream(part, accepted)));
         }
@@ -315,34 +420,6 @@ impl TcpListener {
             drop(acceptor.remove(slot));
         } else if let Some(part) = self.socket.parts.first() {
             part.shared.runtime.forget_task(Channel::Acceptable(part.id), slot);
-        }
-    }
-
-    /// Accepts from the shards in turn.
-    fn accept_anywhere<'a>(
-        &self,
-        parts: &'a [Part],
-        acceptor: &Acceptor,
-        waits: bool,
-    ) -> io::Result<(&'a Part, Option<io::Result<Accepted>>)> {
-        loop {
-            let turn = self.socket.turn.fetch_add(1, Ordering::Relaxed) % parts.len();
-            let (before, first) = parts.split_at(turn);
-            let mut failure = None;
-            for part in first.iter().chain(before) {
-                match part.accept_now() {
-                    Some(Err(error)) => failure = Some(error),
-                    Some(accepted) => return Ok((part, Some(accepted))),
-                    None => {}
-                }
-            }
-            if let Some(error) = failure {
-                return Err(error);
-            }
-            if !waits {
-                return Err(would_block());
-            }
-            acceptor.wait();
         }
     }
 
@@ -357,7 +434,7 @@ impl TcpListener {
     }
 
     fn inherited(&self) -> MutexGuard<'_, SocketOptions> {
-        self.socket.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+        self.socket.inherited()
     }
 
     /// The time to live (hop limit) of connections that are accepted from now on, 1 to 255. Their SYN-ACKs have the host's own.

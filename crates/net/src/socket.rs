@@ -5,7 +5,7 @@ use crate::error::{listen_error, socket_error};
 use crate::listener::TcpListener;
 use crate::ports::Reservation;
 use crate::stack::{Shared, Stack};
-use crate::stream::TcpStream;
+use crate::stream::{HeldStream, TcpStream};
 use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
@@ -73,9 +73,16 @@ pub(crate) struct SocketOptions {
     pub(crate) read_timeout: Option<Duration>,
     pub(crate) write_timeout: Option<Duration>,
     pub(crate) non_blocking: bool,
+    /// The answer to the SYN is held, for so long at most.
+    pub(crate) hold_answer: Option<Duration>,
 }
 
 impl SocketOptions {
+    /// The default ones, for a connection that holds the answer to its SYN.
+    pub(crate) fn holding(limit: Duration) -> Self {
+        SocketOptions { hold_answer: Some(limit), ..SocketOptions::default() }
+    }
+
     /// Sets the time to live.
     ///
     /// # Errors
@@ -93,7 +100,7 @@ impl SocketOptions {
 
     /// The options that a listener's connections inherit. As on Linux, the non-blocking mode is not inherited.
     pub(crate) fn inherited(self) -> Self {
-        SocketOptions { non_blocking: false, ..self }
+        SocketOptions { non_blocking: false, hold_answer: None, ..self }
     }
 
     /// Gives them to a connection that has sent nothing, or was just accepted.
@@ -133,6 +140,8 @@ impl SocketOptions {
         timeout.for_each(|span| connection.set_user_timeout(span.map(Into::into)));
         self.fin_wait_2.into_iter().for_each(|span| connection.set_fin_wait_2(span.into()));
         self.notsent_lowat.into_iter().for_each(|mark| connection.set_notsent_low_water(mark));
+        let limit = self.hold_answer.into_iter();
+        limit.for_each(|limit| connection.hold_answer(limit.into()));
         let mark = self.receive_low_water.into_iter();
         mark.for_each(|mark| connection.set_receive_low_water(mark));
         if let Some(choice) = &self.congestion {
@@ -302,6 +311,19 @@ impl TcpSocket {
     /// As [`TcpSocket::connect`], and [`io::ErrorKind::TimedOut`].
     pub fn connect_timeout(self, remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         self.connect_within(remote, Some(timeout))
+    }
+
+    /// Starts to connect to `remote`, and holds the last acknowledgement for `limit` at most: see [`TcpStream::connect_held`].
+    ///
+    /// # Errors
+    /// As [`TcpSocket::connect`], those that can be told at once.
+    pub fn connect_held(self, remote: SocketAddr, limit: Duration) -> io::Result<HeldStream> {
+        let TcpSocket { stack, mut options, profile, place, .. } = self;
+        options.hold_answer = Some(limit);
+        let local = place.as_ref().map(|place| place.address);
+        let place = place.as_ref();
+        let stream = TcpStream::start_with(&stack, local, remote, profile, &options, place)?;
+        Ok(HeldStream::new(stream))
     }
 
     fn connect_within(

@@ -20,6 +20,7 @@ use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
 use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
 use transom_stack::fast_open::FastOpenConfig;
+use transom_stack::listener::ListenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::{Shard, Stack as Host};
 use transom_tcp::profile::Profile;
@@ -121,6 +122,7 @@ pub(crate) fn wait_until<'a>(
 #[derive(Clone, Debug)]
 pub struct StackBuilder {
     addresses: Vec<(IpAddr, u8)>,
+    every_address: bool,
     profile: Profile,
     secret: Option<[u8; 16]>,
     busy_poll: Duration,
@@ -158,6 +160,7 @@ impl Stack {
     pub fn builder() -> StackBuilder {
         StackBuilder {
             addresses: Vec::new(),
+            every_address: false,
             profile: Profile::default(),
             secret: None,
             busy_poll: Duration::ZERO,
@@ -230,6 +233,14 @@ impl Stack {
         TcpListener::bind(self, addr)
     }
 
+    /// Listens at every port of every address of the host, for what no other listener has.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind_to_everything`].
+    pub fn listen_to_everything(&self, config: ListenConfig) -> io::Result<TcpListener> {
+        TcpListener::bind_to_everything(self, config)
+    }
+
     /// The host's counters.
     pub fn counters(&self) -> StackCounters {
         self.runtimes().map(|runtime| runtime.lock().host.counters()).sum()
@@ -269,6 +280,16 @@ impl StackBuilder {
     /// Adds an address of the host with its prefix length.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> Self {
         self.addresses.push((address, prefix));
+        self
+    }
+
+    /// The host has every address, loopback addresses too: it is the end of all connections that are routed to its device. A transparent proxy needs that.
+    /// Connections are opened from any address that the caller names. Without a name, from one of the [addresses](StackBuilder::address), of which there
+    /// may be none. The host answers no echo requests. See [`StackConfig::every_address`].
+    ///
+    /// It cannot be [shared](StackBuilder::shared), and its [ports](StackBuilder::ports) are its own: [`StackBuilder::start`] refuses the rest.
+    pub fn every_address(mut self) -> Self {
+        self.every_address = true;
         self
     }
 
@@ -440,6 +461,11 @@ impl StackBuilder {
     /// # Errors
     /// As [`StackBuilder::start`].
     pub fn start_on(self, devices: Vec<Box<dyn Device>>) -> io::Result<Stack> {
+        if self.every_address && !matches!(self.ports, PortSource::Own) {
+            let why = "a host that has every address chooses its ports itself: the kernel has \
+                       other addresses";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let secret = match self.secret {
             Some(secret) => secret,
             None => random_secret()?,
@@ -505,6 +531,7 @@ impl StackBuilder {
         let default = StackConfig::new(self.addresses.clone());
         StackConfig {
             shard,
+            every_address: self.every_address,
             ports: match self.ports {
                 PortSource::Own => transom_stack::config::PortSource::Own,
                 PortSource::Kernel(_) => transom_stack::config::PortSource::Caller,

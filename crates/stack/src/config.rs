@@ -48,6 +48,11 @@ pub struct StackConfig {
     /// Its addresses are others' too: the kernel of the same machine has them, and other processes. The ports are what is the host's own, so the caller
     /// says which they are ([`PortSource::Caller`]). Such a host may be without addresses for a while.
     pub shared: bool,
+    /// Every unicast address is the host's, loopback addresses too: it is the end of all connections that are routed to its device, as a transparent
+    /// proxy is. Packets from any source are accepted, and those to any address leave by the device. Connections may be opened from any address that the
+    /// caller names; where it names none, one of [`addresses`](StackConfig::addresses) is chosen, of which there may be none. The host answers no echo
+    /// requests, and sends no ICMP errors about other protocols than TCP.
+    pub every_address: bool,
     /// The longest IP packet its interface takes.
     pub mtu: u32,
     /// Addresses whose packets must be shorter than that, and how long they may be.
@@ -94,6 +99,7 @@ impl StackConfig {
         StackConfig {
             addresses,
             shared: false,
+            every_address: false,
             mtu: 1500,
             address_mtus: Vec::new(),
             offload: Offload { tx_checksum: false, segmentation: None },
@@ -117,7 +123,10 @@ impl StackConfig {
 
     /// Checks that the configuration is consistent.
     pub fn validate(&self) -> Result<(), StackConfigError> {
-        if self.addresses.is_empty() && !self.shared {
+        if self.every_address && self.shared {
+            return Err(StackConfigError::EveryAddressShared);
+        }
+        if self.addresses.is_empty() && !self.shared && !self.every_address {
             return Err(StackConfigError::NoAddress);
         }
         if self.shared && self.ports == PortSource::Own {
@@ -132,7 +141,8 @@ impl StackConfig {
                 return Err(StackConfigError::NotUnicast(address));
             }
         }
-        let least = if self.addresses.iter().any(|(a, _)| a.is_ipv6()) { 1280 } else { 68 };
+        let has_v6 = self.every_address || self.addresses.iter().any(|(a, _)| a.is_ipv6());
+        let least = if has_v6 { 1280 } else { 68 };
         if self.mtu < least || self.mtu > 65_535 {
             return Err(StackConfigError::Mtu(self.mtu, least));
         }
@@ -162,6 +172,9 @@ pub enum StackConfigError {
     /// A host needs an address.
     #[error("a host needs at least one address")]
     NoAddress,
+    /// Every address cannot be the host's and others' too.
+    #[error("a host that has every address cannot share its addresses")]
+    EveryAddressShared,
     /// On a shared address the caller allocates ports.
     #[error("a host on shared addresses cannot choose its ports itself")]
     SharedPorts,

@@ -128,6 +128,8 @@ pub enum Handler {
     HalfOpen(u32),
     /// A connection in TIME-WAIT, by its place.
     TimeWait(u32),
+    /// A SYN that a listener holds, by its place.
+    Held(u32),
 }
 
 /// A change at one of the host's bound ports, when the caller allocates ports.

@@ -2,7 +2,8 @@
 //!
 //! [`stack::Stack`] owns the connections of `transom-tcp` and the other state of a host. It has
 //! the table that finds a packet's connection ([`flow`]), listeners with their queues and SYN
-//! cookies ([`listener`], [`cookie`]), the timing wheel ([`wheel`]), and TIME-WAIT. It also has
+//! cookies ([`listener`], [`cookie`]), SYNs that wait for a decision ([`incoming`]), the timing
+//! wheel ([`wheel`]), and TIME-WAIT. It also has
 //! cookies of TCP Fast Open ([`fast_open`]), unpredictable ports and sequence numbers
 //! ([`secrets`]), ICMP ([`icmp`]) and reassembly ([`fragments`]). It has no clock, no thread and no
 //! device: packets and time come in by calls.
@@ -55,6 +56,7 @@ pub mod fast_open;
 pub mod flow;
 pub mod fragments;
 pub mod icmp;
+pub mod incoming;
 pub mod listener;
 pub mod log;
 pub mod mapped;

@@ -1,6 +1,7 @@
 //! Listeners: their addresses, and how many connections may queue.
 
 use crate::flow::{FlowKey, KeyedHash};
+use crate::incoming::IncomingId;
 use crate::mapped::Bound;
 use crate::stack::ConnectionId;
 use crate::wheel::TimerId;
@@ -10,7 +11,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hashbrown::HashMap;
 use transom_tcp::passive::HalfOpen;
 use transom_tcp::profile::Profile;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 /// A listener's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,11 +39,21 @@ pub struct ListenConfig {
     /// At the unspecified IPv6 address, listen for IPv6 alone and not for IPv4 too (`IPV6_V6ONLY`). It cannot be changed
     /// later.
     pub v6_only: bool,
+    /// SYNs are [held](crate::incoming) for as long as this at most, instead of being answered; `None`: they are answered at once. A listener that holds
+    /// them sends no SYN cookies, and does no Fast Open.
+    pub hold_syns: Option<Duration>,
 }
 
 impl Default for ListenConfig {
     fn default() -> Self {
-        ListenConfig { backlog: 128, syn_backlog: 256, profile: None, fast_open: 0, v6_only: false }
+        ListenConfig {
+            backlog: 128,
+            syn_backlog: 256,
+            profile: None,
+            fast_open: 0,
+            v6_only: false,
+            hold_syns: None,
+        }
     }
 }
 
@@ -59,6 +70,12 @@ pub(crate) struct Listener {
     /// When others were reset before that.
     pub(crate) fast_resets: VecDeque<Instant>,
     pub(crate) accept: VecDeque<ConnectionId>,
+    /// For how long SYNs are held, how many are, and how many of them its owner has not taken. Those have their names in `arrivals`, which may
+    /// have some more.
+    pub(crate) hold_syns: Option<Duration>,
+    pub(crate) held: usize,
+    pub(crate) untaken: usize,
+    pub(crate) arrivals: VecDeque<IncomingId>,
     /// Cookies were sent lately and are accepted until then.
     pub(crate) cookies_until: Instant,
 }
@@ -79,6 +96,8 @@ pub(crate) struct HalfEntry {
     /// When the SYN-ACK was last sent because the SYN came again, or first.
     pub(crate) last_syn_ack: Instant,
     pub(crate) last_challenge: Option<Instant>,
+    /// The held SYN that was admitted.
+    pub(crate) incoming: Option<IncomingId>,
 }
 
 /// Which listener is where. An exact address wins over the unspecified one, and that of IPv4 over a dual-stack listener's.
@@ -87,6 +106,8 @@ pub(crate) struct ListenTable {
     by_address: HashMap<SocketAddr, (ListenerId, Bound), KeyedHash>,
     /// How many listeners there are at a port.
     at_port: HashMap<u16, u32, KeyedHash>,
+    /// The listener for everything that no other one has, and whether that is IPv6 alone.
+    everything: Option<(ListenerId, bool)>,
 }
 
 impl ListenTable {
@@ -94,11 +115,20 @@ impl ListenTable {
         ListenTable {
             by_address: HashMap::with_hasher(hash.clone()),
             at_port: HashMap::with_hasher(hash),
+            everything: None,
         }
     }
 
     /// The listener for packets to `local`.
     pub(crate) fn find(&self, local: SocketAddr) -> Option<ListenerId> {
+        self.find_named(local).or_else(|| {
+            let takes = |&(_, v6_only): &(ListenerId, bool)| local.is_ipv6() || !v6_only;
+            self.everything.filter(takes).map(|(id, _)| id)
+        })
+    }
+
+    /// The listener at `local`, other than the one for everything.
+    pub(crate) fn find_named(&self, local: SocketAddr) -> Option<ListenerId> {
         let at = |ip: IpAddr| self.by_address.get(&SocketAddr::new(ip, local.port()));
         let exact = self.by_address.get(&local);
         let found = match local.ip() {
@@ -129,7 +159,7 @@ impl ListenTable {
         if address.ip().is_unspecified() {
             return !self.at_port.contains_key(&address.port());
         }
-        self.find(address).is_none()
+        self.find_named(address).is_none()
     }
 
     pub(crate) fn insert(&mut self, bound: Bound, id: ListenerId) {
@@ -139,7 +169,18 @@ impl ListenTable {
         }
     }
 
-    pub(crate) fn remove(&mut self, bound: &Bound) {
+    /// Makes a listener the one for everything, unless there is one.
+    pub(crate) fn insert_everything(&mut self, id: ListenerId, v6_only: bool) -> bool {
+        let free = self.everything.is_none();
+        self.everything = self.everything.or(Some((id, v6_only)));
+        free
+    }
+
+    pub(crate) fn remove(&mut self, bound: &Bound, id: ListenerId) {
+        if self.everything.is_some_and(|(everything, _)| everything == id) {
+            self.everything = None;
+            return;
+        }
         let address = bound.address();
         if self.by_address.remove(&address).is_some()
             && let Some(count) = self.at_port.get_mut(&address.port())

@@ -9,11 +9,15 @@
 //! instead of one per acknowledgement.
 
 mod comment;
+mod every_address;
 mod fast_open;
 mod handshake;
+mod held_opens;
+mod incoming;
 mod opens;
 mod predict;
 mod receive;
+mod refusals;
 mod reserved;
 mod shards;
 mod sharing;
@@ -32,6 +36,7 @@ use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is
 use crate::fast_open::Servers;
 use crate::flow::{BoundPortChange, FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
+use crate::incoming::{HeldSyn, IncomingId};
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
@@ -78,6 +83,13 @@ pub enum StackEvent {
     Connection(ConnectionId, Event),
     /// A listener has a connection to accept.
     Acceptable(ListenerId),
+    /// A listener holds a SYN, which waits for [`Stack::admit`] or [`Stack::refuse`].
+    Incoming(ListenerId, IncomingId),
+    /// The connection of an admitted SYN is there to be [accepted](Stack::accept_admitted).
+    Admitted(ListenerId, IncomingId),
+    /// A held SYN is not held any more, though its owner has not decided: the peer took it back, or the time limit has passed. Or it was admitted, and
+    /// the peer did not complete the handshake.
+    IncomingGone(ListenerId, IncomingId),
 }
 
 /// The purpose of a timer in the wheel.
@@ -86,6 +98,7 @@ enum Wake {
     Connection(u32),
     HalfOpen(u32),
     TimeWait(u32),
+    Held(u32),
 }
 
 /// The holder of a connection.
@@ -117,6 +130,8 @@ struct Slot {
     homeless: bool,
     /// The listener whose limit it counts against: it opened fast, and its handshake is not complete.
     fast_pending_at: Option<ListenerId>,
+    /// The held SYN that it came from.
+    incoming: Option<IncomingId>,
     /// Its memory, as last counted.
     held: usize,
 }
@@ -176,6 +191,7 @@ pub struct Stack {
     // Boxed, so that a growing table does not move every connection.
     slots: Slab<Box<Slot>>,
     halves: Slab<HalfEntry>,
+    held: Slab<HeldSyn>,
     waits: Slab<WaitEntry>,
     wait_order: VecDeque<(u32, u32)>,
     listeners: Slab<Listener>,
@@ -218,6 +234,7 @@ impl Stack {
             flows: FlowTable::new(hash.clone(), config.ports == PortSource::Caller),
             slots: Slab::new(),
             halves: Slab::new(),
+            held: Slab::new(),
             waits: Slab::new(),
             wait_order: VecDeque::new(),
             listeners: Slab::new(),
@@ -285,11 +302,15 @@ impl Stack {
     /// Whether `address` is one of ours.
     fn is_local(&self, address: IpAddr) -> bool {
         self.config.addresses.iter().any(|&(ours, _)| ours == address)
+            || (self.has_every_address() && is_unicast(address))
     }
 
     /// Whether the addresses of a packet, from outside or from ourselves, are impossible. Our own addresses do not arrive
     /// from outside, unless they are shared. Loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
     fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
+        if self.has_every_address() {
+            return false;
+        }
         let own = self.is_local(src);
         let mistaken = if self.config.shared { from_self && !own } else { own != from_self };
         mistaken || (src.is_loopback() && !dst.is_loopback())
@@ -562,8 +583,9 @@ impl Stack {
     /// The room for data in an echo reply with `headers` bytes of headers; `None` if there is no reply.
     pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
         let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
-        // On a shared address the kernel answers.
-        (self.config.echo && !self.config.shared).then_some(room)
+        // On a shared address the kernel answers; and a host that has every address does not speak for others.
+        let answers = self.config.echo && !self.config.shared && !self.has_every_address();
+        answers.then_some(room)
     }
 
     pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {

@@ -24,6 +24,7 @@ pub mod exchange;
 pub mod extensions;
 mod fast_open;
 mod headers;
+mod held_open;
 mod icmp;
 mod info;
 mod limiter;
@@ -155,6 +156,8 @@ pub enum ConnectionError {
 /// An event for the owner of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    Answered,
     /// The handshake is complete.
     Connected,
     /// There is data to read, or the end of the stream.
@@ -337,8 +340,15 @@ struct Receiver {
     keep_alives_unanswered: u32,
     /// The application will not read any more.
     shut: bool,
-    /// The data and options of the peer's SYN, until the handshake is complete.
-    early: Option<Box<Early>>,
+}
+
+/// What an active open keeps until the handshake is complete: one of these, so that an established connection pays for no more than a pointer.
+#[derive(Debug)]
+enum Opening {
+    /// The data and options of the peer's SYN.
+    Early(Early),
+    /// The last acknowledgement is held.
+    Held(held_open::HeldOpen),
 }
 
 /// The contents of a SYN besides the SYN.
@@ -371,6 +381,8 @@ pub struct Connection {
     reset_due: Option<Box<TcpHeader>>,
     /// The state of Fast Open, if it is used.
     fast_open: Option<Box<fast_open::FastOpenState>>,
+    /// What an open keeps until the handshake is complete.
+    opening: Option<Box<Opening>>,
     /// State for data that may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
@@ -454,7 +466,8 @@ impl Connection {
     /// The next event, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
     /// want reports of errors ignores them [SHLD-20].
     pub fn poll_event(&mut self) -> Option<Event> {
-        const ALL: [Event; 7] = [
+        const ALL: [Event; 8] = [
+            Event::Answered,
             Event::Connected,
             Event::Readable,
             Event::Writable,

@@ -28,6 +28,7 @@ mod fast_open;
 mod go_back_n;
 mod halfopen;
 mod handshake;
+mod held_open;
 mod icmp_pmtu;
 mod info;
 mod keepalive;

@@ -333,6 +333,8 @@ impl Host {
                     self.call(now, fabric, application, Call::Accepted(id));
                 }
             }
+            // No listener of a simulation holds SYNs.
+            StackEvent::Incoming(..) | StackEvent::Admitted(..) | StackEvent::IncomingGone(..) => {}
             StackEvent::Connection(id, event) => {
                 if let Some(&application) = self.registry.connections.get(&id) {
                     self.call(now, fabric, application, Call::Event(id, event));

@@ -42,9 +42,9 @@ impl Stack {
             HalfOpenAction::Refuse(header) => {
                 self.counters.resets_sent += 1;
                 self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
-                self.drop_half_open(index);
+                self.lose_half_open(index);
             }
-            HalfOpenAction::Drop => self.drop_half_open(index),
+            HalfOpenAction::Drop => self.lose_half_open(index),
             HalfOpenAction::Complete => {
                 let listener = entry.listener;
                 // A full accept queue is told by silence: the peer's acknowledgement is as good as lost.
@@ -53,9 +53,10 @@ impl Stack {
                 {
                     return;
                 }
-                let half = entry.half.clone();
+                let (half, incoming) = (entry.half.clone(), entry.incoming);
                 self.drop_half_open(index);
                 self.complete(now, key, listener, &half, segment);
+                self.note_incoming(&key, incoming);
             }
         }
     }
@@ -87,8 +88,8 @@ impl Stack {
             FastSyn::Plain | FastSyn::Open(_) => None,
         };
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        let crowded =
-            entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
+        let crowded = entry.half_open + entry.held >= entry.syn_backlog
+            || self.halves.len() + self.held.len() >= self.config.max_half_open;
         // A client with a Fast Open cookie is not part of a flood from forged addresses.
         if crowded && !matches!(fast, FastSyn::Open(_)) {
             // Cookies are honoured for as long as they are good.
@@ -135,7 +136,9 @@ impl Stack {
         let deadline = half.deadline();
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
         let (last_syn_ack, last_challenge) = (now, None);
-        let entry = HalfEntry { half, key, listener, timer, last_syn_ack, last_challenge };
+        let incoming = None;
+        let entry =
+            HalfEntry { half, key, listener, timer, last_syn_ack, last_challenge, incoming };
         let (index, _) = self.halves.insert(entry);
         self.wheel.remove(timer);
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(index));
@@ -200,8 +203,8 @@ impl Stack {
         self.listeners.get(listener.index).is_some_and(|entry| {
             self.slots.len() < self.config.max_connections
                 && !entry.is_full()
-                && entry.half_open < entry.syn_backlog
-                && self.halves.len() < self.config.max_half_open
+                && entry.half_open + entry.held < entry.syn_backlog
+                && self.halves.len() + self.held.len() < self.config.max_half_open
         })
     }
 

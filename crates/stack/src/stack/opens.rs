@@ -11,7 +11,7 @@ use crate::secrets::Purpose;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Instant;
@@ -51,6 +51,12 @@ pub enum ListenError {
     /// The address is neither ours nor unspecified.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
+    /// There is a listener for everything already.
+    #[error("another listener has every port")]
+    EverythingInUse,
+    /// The host's ports are others' too, so it cannot have all of them.
+    #[error("a host that shares its ports cannot listen at every port")]
+    NotOurPorts,
     /// No port is free for port 0, or the caller has to name one ([`PortSource::Caller`]).
     #[error("no free port to listen on")]
     NoPort,
@@ -68,9 +74,8 @@ impl Stack {
         address: SocketAddr,
         config: ListenConfig,
     ) -> Result<ListenerId, ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only } = config;
-        let profile = profile.unwrap_or_else(|| self.config.profile.clone());
-        profile.validate()?;
+        let v6_only = config.v6_only;
+        let listener_at = self.new_listener(config)?;
         let ip = canonical(address).ip();
         if !ip.is_unspecified() && !self.is_local(ip) {
             return Err(ListenError::NotLocal(ip));
@@ -89,21 +94,62 @@ impl Stack {
         if self.listening.conflicts(&bound) || self.is_reserved(&bound) {
             return Err(ListenError::InUse(bound.address()));
         }
-        let (index, generation) = self.listeners.insert(Listener {
+        let (index, generation) = self.listeners.insert(listener_at(bound));
+        let id = ListenerId { index, generation };
+        self.listening.insert(bound, id);
+        Ok(id)
+    }
+
+    /// Listens at every port of every address of ours, for what no other listener has. It takes both versions of IP, or IPv6 alone
+    /// ([`ListenConfig::v6_only`]). Its [address](Stack::listener_address) is the unspecified one with port 0.
+    ///
+    /// # Errors
+    /// [`ListenError::NotOurPorts`] on a host whose ports are others' too; [`ListenError::EverythingInUse`] if there is such a listener.
+    pub fn listen_to_everything(
+        &mut self,
+        config: ListenConfig,
+    ) -> Result<ListenerId, ListenError> {
+        if self.config.shared || self.config.ports == PortSource::Caller {
+            return Err(ListenError::NotOurPorts);
+        }
+        let v6_only = config.v6_only;
+        let listener_at = self.new_listener(config)?;
+        // No packet has this port.
+        let nowhere = Bound::new(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0), v6_only);
+        let (index, generation) = self.listeners.insert(listener_at(nowhere));
+        let id = ListenerId { index, generation };
+        if !self.listening.insert_everything(id, v6_only) {
+            self.listeners.remove(index);
+            return Err(ListenError::EverythingInUse);
+        }
+        Ok(id)
+    }
+
+    /// Makes a listener of its settings, wherever it is to be.
+    fn new_listener(
+        &self,
+        config: ListenConfig,
+    ) -> Result<impl FnOnce(Bound) -> Listener + use<>, ListenError> {
+        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _, hold_syns } =
+            config;
+        let profile = profile.unwrap_or_else(|| self.config.profile.clone());
+        profile.validate()?;
+        Ok(move |bound| Listener {
             bound,
             profile,
             backlog: backlog.max(1),
             syn_backlog: syn_backlog.max(1),
             half_open: 0,
-            fast_open,
+            fast_open: if hold_syns.is_some() { 0 } else { fast_open },
             fast_pending: 0,
             fast_resets: VecDeque::new(),
             accept: VecDeque::new(),
+            hold_syns,
+            held: 0,
+            untaken: 0,
+            arrivals: VecDeque::new(),
             cookies_until: Instant::ZERO,
-        });
-        let id = ListenerId { index, generation };
-        self.listening.insert(bound, id);
-        Ok(id)
+        })
     }
 
     fn listener(&self, id: ListenerId) -> Option<&Listener> {
@@ -121,7 +167,8 @@ impl Stack {
         id: ListenerId,
         config: ListenConfig,
     ) -> Result<(), ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _ } = config;
+        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _, hold_syns } =
+            config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         if self.listener(id).is_some()
@@ -129,7 +176,8 @@ impl Stack {
         {
             listener.backlog = backlog.max(1);
             listener.syn_backlog = syn_backlog.max(1);
-            listener.fast_open = fast_open;
+            listener.fast_open = if hold_syns.is_some() { 0 } else { fast_open };
+            listener.hold_syns = hold_syns;
             listener.profile = profile;
         }
         Ok(())
@@ -165,26 +213,37 @@ impl Stack {
         self.listener(id)?;
         loop {
             let connection = self.listeners.get_mut(id.index)?.accept.pop_front()?;
-            let Some(index) = self.slot_index(connection) else { continue };
-            let slot = self.slots.get_mut(index)?;
-            slot.owner = Owner::Application;
-            // What happened while it waited.
-            slot.connection.renew_events();
-            let remote = slot.key.remote();
-            while let Some(event) = slot.connection.poll_event() {
-                self.events.push_back(super::StackEvent::Connection(connection, event));
+            if let Some(accepted) = self.hand_over(connection) {
+                return Some(accepted);
             }
-            return Some((connection, remote));
         }
     }
 
-    /// Stops listening. Connections not accepted are reset, half-open ones forgotten.
+    /// A connection of an accept queue becomes the application's.
+    pub(super) fn hand_over(
+        &mut self,
+        connection: ConnectionId,
+    ) -> Option<(ConnectionId, SocketAddr)> {
+        let index = self.slot_index(connection)?;
+        let slot = self.slots.get_mut(index)?;
+        slot.owner = Owner::Application;
+        // What happened while it waited.
+        slot.connection.renew_events();
+        let remote = slot.key.remote();
+        while let Some(event) = slot.connection.poll_event() {
+            self.events.push_back(super::StackEvent::Connection(connection, event));
+        }
+        Some((connection, remote))
+    }
+
+    /// Stops listening. Connections not accepted are reset, half-open ones forgotten, and held SYNs refused by resets.
     pub fn close_listener(&mut self, id: ListenerId, now: Instant) {
         if self.listener(id).is_none() {
             return;
         }
+        self.refuse_held_of(id, now);
         let Some(listener) = self.listeners.remove(id.index) else { return };
-        self.listening.remove(&listener.bound);
+        self.listening.remove(&listener.bound, id);
         for connection in listener.accept {
             if let Some(index) = self.slot_index(connection)
                 && let Some(slot) = self.slots.get_mut(index)
@@ -250,7 +309,7 @@ impl Stack {
         // [MUST-43] the caller's address, if it names one.
         let ip = match local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified()) {
             Some(ip) if !self.is_local(ip) => return Err(ConnectError::NotLocal(ip)),
-            Some(ip) if !reaches(ip, remote.ip()) => {
+            Some(ip) if !self.reaches(ip, remote.ip()) => {
                 return Err(ConnectError::NoRoute(remote.ip()));
             }
             Some(ip) => ip,
@@ -307,7 +366,7 @@ impl Stack {
             small => (false, small, shared(ours)),
         };
         let candidates = self.config.addresses.iter().map(|&(ours, _)| ours);
-        candidates.filter(|&ours| reaches(ours, remote)).max_by_key(|&ours| preference(ours))
+        candidates.filter(|&ours| self.reaches(ours, remote)).max_by_key(|&ours| preference(ours))
     }
 
     /// RFC 6056 algorithm 3: a counter, offset by a secret function of the destination.
@@ -335,7 +394,7 @@ impl Stack {
                 Some(_) => true,
             };
             let reserved = self.is_reserved(&Bound::new(local, true));
-            if !taken && !reserved && self.listening.find(local).is_none() {
+            if !taken && !reserved && self.listening.find_named(local).is_none() {
                 self.next_port = self.next_port.wrapping_add(attempt + 1);
                 return Some(local);
             }
@@ -374,6 +433,7 @@ impl Stack {
             to_self: self.is_loop(&key),
             homeless: false,
             fast_pending_at: None,
+            incoming: None,
             held: 0,
         };
         let (index, _) = self.slots.insert(Box::new(slot));
@@ -415,10 +475,4 @@ fn scope(address: IpAddr) -> u8 {
         _ if link_local => 1,
         _ => 2,
     }
-}
-
-/// Whether a packet from `ours` may be for `remote`: one of the same version, and a loopback address talks to loopback
-/// addresses only.
-fn reaches(ours: IpAddr, remote: IpAddr) -> bool {
-    ours.is_ipv4() == remote.is_ipv4() && (remote.is_loopback() || !ours.is_loopback())
 }

@@ -3,6 +3,7 @@
 use super::transmit::IpFields;
 use super::{ConnectionId, Reply, Stack};
 use crate::flow::{FlowKey, Handler};
+use crate::incoming::Marks;
 use core::ops::Range;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::segment::{Segment, reset_for};
@@ -48,6 +49,7 @@ struct Examined {
     payload: Range<usize>,
     segment_size: Option<u16>,
     ecn: Ecn,
+    marks: Marks,
 }
 
 impl Examined {
@@ -83,10 +85,10 @@ impl Stack {
         origin: Origin,
     ) {
         let (key, segment) = (examined.key, examined.segment(packet.bytes));
-        if !self.on_flow(now, key, &segment)
+        if !self.on_flow(now, key, &segment, examined.marks)
             && !self.pass_on(&key, packet.bytes, packet.offload, origin)
         {
-            self.refuse(key, &segment);
+            self.refuse_unknown(key, &segment);
         }
     }
 
@@ -126,7 +128,7 @@ impl Stack {
             self.on_examined(now, &examined, Packet { bytes, offload }, origin);
             return Some(buffer);
         };
-        let Examined { key: _, header, payload, segment_size, ecn } = examined;
+        let Examined { key: _, header, payload, segment_size, ecn, marks: _ } = examined;
         let payload = range.start + payload.start..range.start + payload.end;
         let back = self.recorded(index, now, |connection| {
             connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn)
@@ -192,8 +194,8 @@ impl Stack {
                 }
                 None
             }
-            // The kernel has the address too, and speaks them.
-            _ if self.config.shared => None,
+            // The kernel has the address too, and speaks them; or the address may be anybody's.
+            _ if self.config.shared || self.has_every_address() => None,
             protocol => {
                 // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
                 if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
@@ -244,6 +246,7 @@ impl Stack {
             payload: start..start + tcp.payload().len(),
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: ip.ecn(),
+            marks: Marks { hop_limit: ip.hop_limit(), dscp: ip.traffic_class() >> 2 },
         })
     }
 
@@ -261,12 +264,15 @@ impl Stack {
     }
 
     /// Returns whether somebody here is concerned.
-    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) -> bool {
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>, marks: Marks) -> bool {
         match self.flows.get(&key).copied() {
             Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
             Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
-            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
-            None => return self.on_unknown_flow(now, key, segment, None),
+            Some(Handler::TimeWait(place)) => {
+                self.on_time_wait(now, place, key, segment, marks);
+            }
+            Some(Handler::Held(index)) => self.on_held(now, index, segment, marks),
+            None => return self.on_unknown_flow(now, key, segment, marks, None),
         }
         true
     }
@@ -276,7 +282,14 @@ impl Stack {
         self.touched(index, now);
     }
 
-    fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
+    fn on_time_wait(
+        &mut self,
+        now: Instant,
+        place: u32,
+        key: FlowKey,
+        segment: &Segment<'_>,
+        marks: Marks,
+    ) {
         let Some(entry) = self.waits.get_mut(place) else { return };
         let (expires, ip_fields) = (entry.wait.expires(), entry.ip_fields);
         let action = entry.wait.on_segment(now, segment);
@@ -296,7 +309,7 @@ impl Stack {
                 let listener = self.listening.find(key.local());
                 if listener.is_some_and(|listener| self.has_room(listener)) {
                     self.end_time_wait(place);
-                    self.on_unknown_flow(now, key, segment, Some(beyond));
+                    self.on_unknown_flow(now, key, segment, marks, Some(beyond));
                 }
             }
         }
@@ -309,6 +322,7 @@ impl Stack {
         now: Instant,
         key: FlowKey,
         segment: &Segment<'_>,
+        marks: Marks,
         beyond: Option<Seq>,
     ) -> bool {
         let flags = segment.header.flags;
@@ -319,7 +333,9 @@ impl Stack {
             if flags.contains(Flags::ACK) {
                 return !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment);
             }
-            if flags.contains(Flags::SYN) {
+            if flags.contains(Flags::SYN) && self.holds_syns(listener) {
+                self.hold_syn(now, key, listener, segment, marks, beyond);
+            } else if flags.contains(Flags::SYN) {
                 self.on_syn(now, key, listener, segment, beyond);
             }
             return true;
@@ -328,7 +344,7 @@ impl Stack {
     }
 
     /// A segment that concerns nobody (RFC 9293 section 3.10.7.1).
-    fn refuse(&mut self, key: FlowKey, segment: &Segment<'_>) {
+    fn refuse_unknown(&mut self, key: FlowKey, segment: &Segment<'_>) {
         if segment.header.flags.contains(Flags::RST) {
             return;
         }

@@ -16,7 +16,7 @@ use transom_tcp::time::Instant;
 impl Stack {
     /// Whether the other end of a flow is one of our own sockets, so that its packets do not leave.
     pub(super) fn is_loop(&self, key: &FlowKey) -> bool {
-        if !self.is_local(key.remote) {
+        if self.has_every_address() || !self.is_local(key.remote) {
             return false;
         }
         let ours = || {

@@ -27,6 +27,7 @@ impl Stack {
                 Wake::Connection(index) => self.on_connection_timer(index, now),
                 Wake::HalfOpen(index) => self.on_half_open_timer(index, now),
                 Wake::TimeWait(place) => self.end_time_wait_now(place),
+                Wake::Held(index) => self.on_held_timer(index),
             }
         }
     }
@@ -52,12 +53,7 @@ impl Stack {
         };
         // [MUST-23] as for an active open's SYN; a host under attack gives up sooner, by its queue's bound.
         if entry.half.gives_up(listener.profile.syn_r2) {
-            self.flows.remove(&entry.key);
-            let owner = entry.listener;
-            self.halves.remove(index);
-            if let Some(listener) = self.listeners.get_mut(owner.index) {
-                listener.half_open = listener.half_open.saturating_sub(1);
-            }
+            self.lose_half_open(index);
             return;
         }
         let header = entry.half.syn_ack(&listener.profile, now);

@@ -205,7 +205,7 @@ impl Stack {
     fn settle_reply(&mut self, reply: Reply) -> Option<Settled> {
         match reply {
             Reply::Packet(packet) => {
-                if is_to_local(&self.config.addresses, &packet) {
+                if !self.has_every_address() && is_to_local(&self.config.addresses, &packet) {
                     self.loopback.push_back(packet);
                     return None;
                 }

@@ -26,10 +26,13 @@ mod dual_stack;
 mod echo;
 mod entrances;
 mod events;
+mod every_address;
 mod fairness;
 mod fast_open;
 mod fragments;
+mod held_opens;
 mod icmp_errors;
+mod incoming;
 mod listening;
 mod log;
 #[path = "../log_sequences.rs"]

@@ -117,6 +117,7 @@ impl Connection {
             return;
         }
         self.on_syn_unanswered(error);
+        self.refuse_answer();
         self.state = State::Closed;
         self.error = self.error.or(error);
         self.timers.clear_all();

@@ -8,8 +8,8 @@ use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Early, Event, MemoryState, Receiver, Sender, State,
-    info::LimitedAccount,
+    Connection, ConnectionError, Counters, Early, Event, MemoryState, Opening, Receiver, Sender,
+    State, info::LimitedAccount,
 };
 use crate::congestion::{CongestionEvent, Window};
 use crate::options::{Agreed, TimestampState, syn_options};
@@ -209,13 +209,13 @@ impl Connection {
                 last_data: Instant::FAR_FUTURE,
                 keep_alives_unanswered: 0,
                 shut: false,
-                early: None,
             },
             ecn: None,
             timers: Timers::new(),
             limiter: ReplyLimiter::default(),
             reset_due: None,
             fast_open: None,
+            opening: None,
             partial: None,
             extensions: Default::default(),
             events: 0,
@@ -298,12 +298,13 @@ impl Connection {
         }
         if flags.contains(Flags::RST) {
             // Only one that acknowledges our SYN counts (RFC 5961 section 3.2, verified erratum 8167).
-            if flags.contains(Flags::ACK) {
+            if flags.contains(Flags::ACK) || self.takes_answer_back(header.seq) {
+                self.opening = None;
                 self.fail(ConnectionError::Refused);
             }
             return;
         }
-        if !flags.contains(Flags::SYN) {
+        if !flags.contains(Flags::SYN) || self.holds(now, segment) {
             return;
         }
         self.start_receiving(header.seq);
@@ -391,13 +392,13 @@ impl Connection {
         }
         let header = TcpHeader { flags: Flags::ACK | fin, ..*segment.header };
         let data = segment.payload.bytes().to_vec();
-        self.rcv.early = Some(Box::new(Early { header, data, ecn: segment.ecn }));
+        self.opening = Some(Box::new(Opening::Early(Early { header, data, ecn: segment.ecn })));
     }
 
     /// The handshake is complete.
     fn take_early(&mut self, now: Instant) {
-        let Some(early) = self.rcv.early.take() else { return };
-        let Early { header, data, ecn } = &*early;
+        let Some(opening) = self.opening.take() else { return };
+        let Opening::Early(Early { header, data, ecn }) = &*opening else { return };
         let payload = Payload::borrowed(data);
         let segment = Segment { header, payload, segment_size: None, ecn: *ecn };
         self.on_text(now, &segment, Pos::FIRST_DATA);

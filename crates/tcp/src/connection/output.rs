@@ -132,7 +132,7 @@ impl Connection {
         }
         match self.state {
             State::Closed => return None,
-            State::SynSent if self.holds_syn() => return None,
+            State::SynSent if self.holds_syn() || self.is_answered() => return None,
             State::SynSent | State::SynReceived if self.snd.syn_due => return Some(Plan::Syn),
             State::SynReceived if self.is_early() => {}
             State::SynSent | State::SynReceived | State::TimeWait => {

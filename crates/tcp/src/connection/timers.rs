@@ -26,7 +26,7 @@ pub(super) enum Timer {
     Ack,
     /// Keep-alive.
     KeepAlive,
-    /// The end of TIME-WAIT, or of waiting for a FIN that is not needed any more.
+    /// The end of TIME-WAIT, of waiting for a FIN that is not needed any more, or of holding an answer.
     State,
     /// Pacing: the next transmission may leave.
     Pacing,
@@ -123,6 +123,7 @@ impl Connection {
                 Timer::Persist => self.on_persist_timeout(now),
                 Timer::Ack => self.on_ack_delay_over(),
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
+                Timer::State if self.is_answered() => self.time_out(),
                 Timer::State => self.finish(None),
                 Timer::Pacing => {}
                 Timer::Hole => self.on_hole_timeout(now),
