@@ -29,7 +29,7 @@ pub use error::BpfError;
 pub use libbpf_rs;
 #[cfg(feature = "libbpf")]
 pub use object::{
-    Loaded, also_load, lru_map, open, set_callbacks_name, set_capacity, set_constants, walk,
+    Loaded, also_load, hash_map, open, set_callbacks_name, set_capacity, set_constants, walk,
 };
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

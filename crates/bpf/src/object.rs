@@ -160,15 +160,16 @@ pub fn walk(link: &Link) -> Result<(), BpfError> {
     }
 }
 
-/// Makes a map that forgets its oldest entries, to be put into a map of maps. Sizes are in bytes.
+/// Makes a map that takes memory for the entries that it has (`BPF_F_NO_PREALLOC`), to be put into a map of maps. Sizes are in bytes.
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn lru_map(name: &str, key: u32, value: u32, entries: u32) -> Result<MapHandle, BpfError> {
+pub fn hash_map(name: &str, key: u32, value: u32, entries: u32) -> Result<MapHandle, BpfError> {
     let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+        map_flags: libbpf_rs::libbpf_sys::BPF_F_NO_PREALLOC,
         ..Default::default()
     };
-    MapHandle::create(MapType::LruHash, Some(name), key, value, entries, &options)
+    MapHandle::create(MapType::Hash, Some(name), key, value, entries, &options)
         .map_err(BpfError::of(format!("cannot make the map {name}")))
 }

@@ -7,6 +7,8 @@
 struct arrival {
 	struct end from; // the port of TCP only
 	struct end to;   // whose packet this is
+	struct end peer; // the other end of the connection: as `from`, or of an ICMP error where the packet that it is about went to
+	u32 sequence;    // of TCP, in network order
 	u8 flags;        // of TCP
 	u8 kind;
 	u32 id;          // of a fragment
@@ -27,6 +29,8 @@ static __always_inline int read_segment(struct __sk_buff *ctx, u32 at, struct ar
 		return OTHER;
 	found->to.port = tcp.destination;
 	found->from.port = tcp.source;
+	found->peer = found->from;
+	found->sequence = tcp.sequence;
 	found->flags = tcp.flags;
 	return kind;
 }
@@ -35,6 +39,7 @@ static __always_inline int read_segment(struct __sk_buff *ctx, u32 at, struct ar
 static __always_inline int read_quoted_ipv4(struct __sk_buff *ctx, u32 at, struct arrival *found)
 {
 	struct ipv4 ip;
+	u16 ports[2];
 	u8 type;
 
 	if (bpf_skb_load_bytes(ctx, at, &type, 1) || (type != 3 && type != 11 && type != 12))
@@ -42,15 +47,19 @@ static __always_inline int read_quoted_ipv4(struct __sk_buff *ctx, u32 at, struc
 	at += 8;
 	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || ip.version_length >> 4 != 4 || ip.protocol != TCP || ip.fragment & bpf_htons(0x1fff))
 		return OTHER;
-	if (bpf_skb_load_bytes(ctx, at + (ip.version_length & 15) * 4, &found->to.port, 2))
+	if (bpf_skb_load_bytes(ctx, at + (ip.version_length & 15) * 4, ports, sizeof(ports)))
 		return OTHER;
+	found->to.port = ports[0];
+	found->peer.port = ports[1];
 	map_ipv4(found->to.address, ip.source);
+	map_ipv4(found->peer.address, ip.destination);
 	return ERROR;
 }
 
 static __always_inline int read_quoted_ipv6(struct __sk_buff *ctx, u32 at, struct arrival *found)
 {
 	struct ipv6 ip;
+	u16 ports[2];
 	u8 type;
 
 	if (bpf_skb_load_bytes(ctx, at, &type, 1) || type < 1 || type > 4)
@@ -58,9 +67,12 @@ static __always_inline int read_quoted_ipv6(struct __sk_buff *ctx, u32 at, struc
 	at += 8;
 	if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)) || bpf_ntohl(ip.version) >> 28 != 6 || ip.next != TCP || is_mapped(ip.source))
 		return OTHER;
-	if (bpf_skb_load_bytes(ctx, at + sizeof(ip), &found->to.port, 2))
+	if (bpf_skb_load_bytes(ctx, at + sizeof(ip), ports, sizeof(ports)))
 		return OTHER;
+	found->to.port = ports[0];
+	found->peer.port = ports[1];
 	__builtin_memcpy(found->to.address, ip.source, 16);
+	__builtin_memcpy(found->peer.address, ip.destination, 16);
 	return ERROR;
 }
 

@@ -7,4 +7,4 @@ cd "$(dirname "$0")"
 clang -target bpfel -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -mcpu=v3 -O2 -g -Wall -Werror -I"/usr/include/$(uname -m)-linux-gnu" -c tcpk.bpf.c -o tcpk.bpf.o
 # Debugging sections go, types (BTF) stay: CO-RE needs them.
 llvm-strip -g tcpk.bpf.o
-sha256sum types.h shared.h packet.h arrival.h kernel.h demux.h guard.h tcpk.bpf.c tcpk.bpf.o >tcpk.sha256
+sha256sum types.h shared.h packet.h arrival.h kernel.h quarantine.h demux.h guard.h tcpk.bpf.c tcpk.bpf.o >tcpk.sha256

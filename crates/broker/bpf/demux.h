@@ -6,6 +6,7 @@
 #include "shared.h"
 #include "arrival.h"
 #include "kernel.h"
+#include "quarantine.h"
 
 static __always_inline int is_local(const u32 *address)
 {
@@ -43,6 +44,7 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 {
 	struct demux_counts *total = bpf_map_lookup_elem(&demux_total, &zero);
 	struct arrival found = {};
+	struct quarantined *held;
 	struct counts *counts;
 	struct port *port;
 	u32 device, state, mtu = 0;
@@ -64,6 +66,19 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 		if (is_connection(state)) {
 			__sync_fetch_and_add(&total->connection, 1);
 			port = 0;
+		}
+		// A RST may be the answer that ends the quarantine, also while nobody has the port.
+		held = port || found.flags & RST ? quarantine_of(&found.to, &found.peer) : 0;
+		if (held) {
+			int syn = found.kind != ERROR && (found.flags & (SYN | ACK | RST)) == SYN;
+
+			if (found.kind != ERROR)
+				peer_has_forgotten(held, &found.to, &found.peer, found.flags, found.sequence);
+			__sync_fetch_and_add(&total->quarantined, 1);
+			port = 0;
+			// The peer has another connection in mind, and asks again. A reset would refuse it for good.
+			if (syn)
+				return DROP;
 		}
 		if (found.kind == FIRST)
 			remember_fragment(&found, port ? port->device : 0);
@@ -87,10 +102,8 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 		__sync_fetch_and_add(&total->spoofed, 1);
 		return DROP;
 	}
-	// A device that is gone while no broker runs takes its ports with it here.
+	// The entry stays: it tells the broker whose the port was.
 	if (bpf_check_mtu(ctx, device, &mtu, 0, 0) == -ENODEV) {
-		if (found.kind != LATER)
-			bpf_map_delete_elem(&ports, &found.to);
 		__sync_fetch_and_add(&total->gone, 1);
 		return NEXT;
 	}
@@ -98,6 +111,8 @@ static __always_inline int deliver(struct __sk_buff *ctx, u32 at, int own)
 		__sync_fetch_and_add(&total->failed, 1);
 		return DROP;
 	}
+	if ((found.kind == SEGMENT || found.kind == FIRST) && found.flags & FIN)
+		note_fin(device, &found.to, &found.from);
 	counts = bpf_map_lookup_elem(&counts_of, &device);
 	if (counts) {
 		counts->received_packets++;

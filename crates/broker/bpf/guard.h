@@ -8,6 +8,7 @@
 #pragma once
 #include "packet.h"
 #include "kernel.h"
+#include "quarantine.h"
 
 // TCP_MIN_MSS: an ordinary user can have the kernel's TCP send no smaller segments either.
 #define LEAST_SEGMENT 88
@@ -20,6 +21,7 @@ struct departure {
 	u32 transport; // where the TCP header is
 	u32 segment;   // the longest IP packet that will come of it
 	u32 packets;   // and how many will
+	u32 sequence;  // of TCP, in network order
 	u16 gso;       // the kind of super-segment that it may be
 	u8 flags;      // of TCP
 };
@@ -98,6 +100,7 @@ static __always_inline int check_offload(struct __sk_buff *ctx, struct departure
 	p->from.port = tcp.source;
 	p->to.port = tcp.destination;
 	p->flags = tcp.flags;
+	p->sequence = tcp.sequence;
 
 	summed = BPF_CORE_READ_BITFIELD(skb, ip_summed);
 	if (summed == SUM_IS_OPEN) {
@@ -156,8 +159,18 @@ static __always_inline int to_this_host(struct __sk_buff *ctx, const struct depa
 {
 	struct port *other = bpf_map_lookup_elem(&ports, &p->to);
 	struct { u32 words[3]; u16 type; } header = { .type = ctx->protocol };
+	struct quarantined *held = quarantine_of(&p->to, &p->from);
 	u32 mtu = 0;
 
+	if (held) {
+		peer_has_forgotten(held, &p->to, &p->from, p->flags, p->sequence);
+		if ((p->flags & (SYN | ACK | RST)) == SYN) {
+			*reason = QUARANTINED;
+			return DROP;
+		}
+		// The kernel resets it.
+		other = 0;
+	}
 	if (other && bpf_check_mtu(ctx, other->device, &mtu, 0, 0) != -ENODEV) {
 		u32 device = other->device;
 		struct counts *theirs;
@@ -166,6 +179,8 @@ static __always_inline int to_this_host(struct __sk_buff *ctx, const struct depa
 			*reason = PEER;
 			return DROP;
 		}
+		if (p->flags & FIN)
+			note_fin(device, &p->to, &p->from);
 		theirs = bpf_map_lookup_elem(&counts_of, &device);
 		if (theirs) {
 			theirs->received_packets++;
@@ -262,6 +277,9 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	// Somebody else's connection of the kernel's, from the same port.
 	if (is_connection(kernel_socket(ctx, &p->from, &p->to)))
 		return FOREIGN;
+	// A connection of an earlier holder.
+	if (quarantine_of(&p->from, &p->to))
+		return QUARANTINED;
 	if (is_nowhere(&p->to))
 		return DESTINATION;
 	if (!peer_allowed(port->peers, p->to.address))
@@ -272,20 +290,36 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	return reason;
 }
 
-// Connections begin with a SYN of the process', whoever called, and are over for us with its FIN or RST: from then on the peer does not wait for
-// anything that a kill could keep from it.
-static __always_inline void follow(u32 device, const struct departure *p)
+// Connections begin with a SYN of the process', whoever called. They are not forgotten with its FIN or RST, which may get lost. The broker makes room:
+// it forgets those that ended some time ago. Returns whether the segment may go.
+static __always_inline int follow(u32 device, const struct departure *p, struct counts *counts)
 {
 	struct flow flow = { .from = p->from, .to = p->to };
 	void *own = bpf_map_lookup_elem(&flows, &device);
-	u8 there = 1;
+	struct track begun = {}, *there;
+	struct port *port;
 
-	if (!own)
-		return;
-	if (p->flags & (FIN | RST))
-		bpf_map_delete_elem(own, &flow);
-	else
-		bpf_map_update_elem(own, &flow, &there, BPF_ANY);
+	there = own ? bpf_map_lookup_elem(own, &flow) : 0;
+	if (p->flags & SYN) {
+		if (there)
+			*there = begun;
+		else if (!own || bpf_map_update_elem(own, &flow, &begun, BPF_ANY))
+			__sync_fetch_and_add(&counts->untracked, 1);
+	} else if (there) {
+		there->ended = bpf_ktime_get_ns();
+		if (p->flags & RST)
+			there->own = OVER_BY_RESET;
+		else if (!there->own)
+			there->own = OVER_BY_FIN;
+	}
+	if (!(p->flags & SYN))
+		return 1;
+	// When a port is given up, the broker first removes its entry and then reads the flows. Either it finds this one, or we find no entry. The addition
+	// is there for its order: it stands between the two, with a result that is used (a full barrier).
+	if (__sync_fetch_and_add(&counts->untracked, 0) == ~0ULL)
+		return 0;
+	port = bpf_map_lookup_elem(&ports, &p->from);
+	return port && port->device == device;
 }
 
 SEC("tcx/ingress")
@@ -308,8 +342,8 @@ int guard(struct __sk_buff *ctx)
 			counts->drops[reason]++;
 		return verdict;
 	}
-	if (p.flags & (SYN | FIN | RST))
-		follow(device, &p);
+	if (counts && p.flags & (SYN | FIN | RST) && !follow(device, &p, counts))
+		return DROP;
 	if (counts) {
 		counts->sent_packets += p.packets;
 		counts->sent_bytes += length;

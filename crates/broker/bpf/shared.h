@@ -35,13 +35,14 @@ struct rate {
 // Why guard drops. User space has the words (src/daemon/layout.rs).
 enum reason {
 	NO_LEASE, RATE, MALFORMED, NOT_TCP, FRAGMENT, OPTIONS, FOREIGN, DESTINATION, OFFLOAD, SMALL_SEGMENT, NO_ROUTE, NOT_UPLINK, TOO_BIG, PEER,
-	KERNEL, REASONS
+	KERNEL, QUARANTINED, REASONS
 };
 
 // What is counted of a lease.
 struct counts {
 	u64 received_packets, received_bytes;
 	u64 sent_packets, sent_bytes;
+	u64 untracked; // connections for which there was no room in its map of flows
 	u64 drops[REASONS];
 };
 
@@ -50,18 +51,44 @@ struct demux_counts {
 	u64 packets;   // handed over
 	u64 errors;    // ICMP errors handed over
 	u64 fragments; // fragments handed over
-	u64 gone;      // entries removed as their device was gone
+	u64 gone;      // left to the kernel: the device is gone
 	u64 kernel;    // entries removed as a socket of the kernel listens there
 	u64 spoofed;   // dropped: from outside, with an address of the host
 	u64 peer;      // dropped: from a peer that the policy does not allow
 	u64 failed;    // dropped: a change that the kernel refused
 	u64 connection; // left to the kernel: it has that connection
+	u64 quarantined; // of an ended holder's connection: left to the kernel, or a SYN that was dropped
 };
 
 // A connection that a process has begun or answered.
 struct flow {
 	struct end from; // the process' end
 	struct end to;
+};
+
+// What is known of a connection. It is over when the process has sent a RST, or both have sent a FIN: one of them alone can go on for as long as it likes.
+struct track {
+	u64 ended; // when the last FIN or RST was sent, nanoseconds of the monotonic clock
+	u32 own;   // whether the process has sent a RST, or else a FIN: OVER_BY_RESET, OVER_BY_FIN
+	u32 peer;  // whether the peer has sent a FIN
+};
+#define OVER_BY_FIN 1
+#define OVER_BY_RESET 2
+
+// A connection whose holder has ended, or has given its port up. Until its peer has shown that it knows nothing of it any more, or enough time has
+// passed, nobody has it: what comes goes to the kernel, which resets it, and nobody sends in it.
+struct quarantined {
+	u64 until; // nanoseconds of the monotonic clock
+	u32 nonce; // the acknowledgement number of the broker's probes, in network order
+	u32 user;  // of the ended holder
+};
+
+// An address and port whose ended holder had connections that are not in its map of flows. Only the same user may have it again until then. The
+// programs do not look at it; it is here for a broker that starts anew.
+struct hold {
+	u64 until;
+	u32 user;
+	u32 reserved;
 };
 
 // For the longest match of a prefix: the length counts the bits of both fields behind it.
@@ -83,14 +110,15 @@ struct MAP(BPF_MAP_TYPE_HASH, 256, u32, u32) uplinks SEC(".maps");
 // First fragments: whose the others are. It forgets the oldest.
 struct MAP(BPF_MAP_TYPE_LRU_HASH, 4096, struct fragment_key, u32) fragments SEC(".maps");
 struct MAP(BPF_MAP_TYPE_HASH, 4096, u32, struct rate) rates SEC(".maps");
-// Connections of a device, so that their peers hear of it when a process is killed. It forgets the oldest. Each device has one of its own: nobody
-// makes it forget the connections of others.
+// Connections of a device. When its lease ends, their peers are reset, and nobody else gets them. Each device has a map of its own: nobody takes the
+// room of others. It forgets none by itself: those for which there is no room are counted.
 struct flows_of_one {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 2048);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	// By size: the compiler does not describe a type that is only named in here.
 	__uint(key_size, sizeof(struct flow));
-	__uint(value_size, 1);
+	__uint(value_size, sizeof(struct track));
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
@@ -98,6 +126,22 @@ struct {
 	__type(key, u32);
 	__array(values, struct flows_of_one);
 } flows SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 262144);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct flow);
+	__type(value, struct quarantined);
+} quarantine SEC(".maps");
+// Whether there is anything in `quarantine`.
+struct MAP(BPF_MAP_TYPE_ARRAY, 1, u32, u32) quarantine_used SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct end);
+	__type(value, struct hold);
+} holds SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 16384);

@@ -10,6 +10,7 @@
 #include "shared.h"
 #include "packet.h"
 #include "kernel.h"
+#include "quarantine.h"
 #include "demux.h"
 #include "guard.h"
 

@@ -10,7 +10,9 @@
 //! - `serve`: the loop.
 //! - `closing`: closes descriptors that clients have sent.
 //! - `rate_limit`: limits how often devices are opened and refusals logged.
-//! - `peer_probe`: resets the connections of processes that were killed.
+//! - `ending`: ends leases and ports; what becomes of their connections.
+//! - `quarantine`: how long nobody gets those, and when their peers are probed. `leftover` is what a stopped broker leaves of it.
+//! - `peer_probe`: resets the connections of holders that have ended.
 //! - `sweep`: removes the state of a broker that does not run any more.
 //! - `occupied`: ports where the kernel has other sockets.
 
@@ -24,6 +26,7 @@ use rustix::net::{SocketAddrUnix, SocketFlags};
 use transom_device::diag::Diag;
 use transom_device::host::{Changes, Hosts};
 use transom_device::interface::Interfaces;
+use transom_device::own_file;
 use transom_device::port_socket::namespace_of;
 
 use crate::policy::Policy;
@@ -32,15 +35,18 @@ use crate::wire;
 
 mod audit;
 mod closing;
+mod ending;
 mod error;
 mod host;
 mod kernel;
 mod layout;
 mod leases;
+mod leftover;
 mod maintenance;
 mod occupied;
 mod peer_probe;
 mod process;
+mod quarantine;
 mod rate_limit;
 mod requests;
 mod serve;
@@ -52,11 +58,13 @@ pub use sweep::sweep;
 
 use audit::{Audit, Event};
 use closing::Closer;
+use ending::Endings;
 use host::HostState;
 use kernel::Kernel;
 use leases::Leases;
-use peer_probe::{PendingProbes, ProbeSockets};
-use rate_limit::RateLimiter;
+use peer_probe::ProbeSockets;
+use quarantine::Quarantine;
+use rate_limit::RateLimiters;
 use serve::Connection;
 
 /// The directory of pins, by default.
@@ -109,14 +117,13 @@ pub struct Daemon {
     /// No connection is accepted before this time.
     paused_until: Option<std::time::Instant>,
     /// Limits how often devices are opened.
-    open_rate: RateLimiter,
+    open_rate: RateLimiters,
     /// The most sockets that are kept for ports.
     max_port_sockets: usize,
     namespace: u64,
     probe_sockets: ProbeSockets,
-    pending_probes: PendingProbes,
-    /// Devices whose leases have ended, and whose connections may still have to be probed.
-    ended_devices: Vec<u32>,
+    quarantine: Quarantine,
+    endings: Endings,
     audit: Audit,
     counters: Counters,
     /// The number of a rule's list of peers is this, plus the rule's place, counted from 1.
@@ -124,7 +131,7 @@ pub struct Daemon {
     /// How many ports the programs had given back to the kernel when their counter was last read.
     taken_ports: u64,
     /// How often refusals are written into the log, and how many were left out.
-    refusals: (RateLimiter, u64),
+    refusals: (RateLimiters, u64),
     socket: PathBuf,
     stop: (OwnedFd, OwnedFd),
     /// Last, so that nobody else starts before everything else is over.
@@ -175,17 +182,17 @@ impl Daemon {
             connections: BTreeMap::new(),
             next_connection: 0,
             paused_until: None,
-            open_rate: RateLimiter::default(),
+            open_rate: RateLimiters::default(),
             max_port_sockets: raise_descriptor_limit(),
             namespace: own_network_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
             peer_list_base: 0,
             taken_ports: 0,
-            refusals: (RateLimiter::default(), 0),
+            refusals: (RateLimiters::default(), 0),
             probe_sockets: ProbeSockets::open(),
-            pending_probes: PendingProbes::default(),
-            ended_devices: Vec::new(),
+            quarantine: Quarantine::default(),
+            endings: Endings::default(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,
@@ -201,6 +208,19 @@ impl Daemon {
     fn loopback_setting_path(&self) -> PathBuf {
         path_beside(&self.socket, ".lo")
     }
+
+    /// The file with the quarantine of a broker that was stopped, until the next one has read it.
+    fn leftover_path(&self) -> PathBuf {
+        leftover_path(&self.socket)
+    }
+
+    fn log_error(&mut self, reason: &str) {
+        self.audit.write(&Event { event: "error", reason: Some(reason), ..Event::default() });
+    }
+}
+
+fn leftover_path(socket: &Path) -> PathBuf {
+    path_beside(socket, ".quarantine")
 }
 
 fn path_beside(socket: &Path, suffix: &str) -> PathBuf {
@@ -216,8 +236,25 @@ fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
         std::fs::create_dir_all(directory).map_err(failed())?;
     }
     let path = path_beside(socket, ".lock");
-    loop {
-        let file = std::fs::File::create(&path).map_err(failed())?;
+    // Others may put something there again and again, where they can.
+    for _ in 0..MAX_LOCK_ATTEMPTS {
+        // Its mode is 0600, so nobody else can open it, and so nobody else can lock it.
+        let file = match own_file::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                // No lock of a broker of this version: somebody else's, or of a version that let everybody open it. The name goes, whatever it leads to stays.
+                if serve::root_listens(socket) {
+                    return Err(DaemonError::Running { path });
+                }
+                match std::fs::remove_file(&path) {
+                    Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
+                    Err(_) => return Err(failed()(error)),
+                    Ok(()) => {}
+                }
+                continue;
+            }
+            Err(error) => return Err(failed()(error)),
+        };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(DaemonError::Running { path }),
@@ -228,12 +265,18 @@ fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
             return Ok(file);
         }
     }
+    let why = "others keep putting something else there";
+    let why = format!("{}: {why}", path.display());
+    Err(failed()(io::Error::new(io::ErrorKind::PermissionDenied, why)))
 }
+
+/// So often the lock file is opened anew.
+const MAX_LOCK_ATTEMPTS: usize = 100;
 
 fn is_file_at(file: &std::fs::File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let number = |found: std::fs::Metadata| (found.dev(), found.ino());
-    match (file.metadata(), std::fs::metadata(path)) {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(own), Ok(there)) => number(own) == number(there),
         _ => false,
     }
@@ -247,7 +290,7 @@ fn unlock(lock: std::fs::File, socket: &Path) {
 
 /// Opens the broker's socket. Every user may connect; the policy decides about requests.
 fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    use std::os::unix::fs::FileTypeExt;
     let failed = || DaemonError::io(format!("cannot listen at {}", path.display()));
     // The lock is ours, so a socket there was left by a broker that has crashed.
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
@@ -256,7 +299,7 @@ fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
     let socket = wire::socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(failed())?;
     let address = SocketAddrUnix::new(path).map_err(|errno| failed()(errno.into()))?;
     rustix::net::bind(&socket, &address).map_err(|errno| failed()(errno.into()))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed())?;
+    own_file::set_socket_mode(path, 0o666).map_err(failed())?;
     rustix::net::listen(&socket, 128).map_err(|errno| failed()(errno.into()))?;
     Ok(socket)
 }
@@ -270,7 +313,7 @@ fn raise_descriptor_limit() -> usize {
     let _ = setrlimit(Resource::Nofile, limit);
     let all = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     // A connection has two, and a lease one.
-    let others = 2 * (serve::MAX_CONNECTIONS + serve::RESERVED_FOR_ROOT) + 4096;
+    let others = 2 * serve::ALL_CONNECTIONS + 4096;
     all.saturating_sub(others).max(all / 2)
 }
 

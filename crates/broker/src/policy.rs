@@ -101,6 +101,8 @@ pub struct Caller {
     pub user: u32,
     /// The numbers of the user's groups.
     pub groups: Vec<u32>,
+    /// Whether the system's databases have the user. The subordinate numbers of a user (subuid(5)) are not there.
+    pub known: bool,
 }
 
 /// Why a policy cannot be used.
@@ -308,14 +310,15 @@ pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
 impl Caller {
     /// A user with the groups that the system's databases have, and the process' own one.
     pub fn new(user: u32, group: u32) -> Self {
-        let mut groups = vec![group];
+        let (mut groups, mut known) = (vec![group], false);
         if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
             && let Ok(name) = std::ffi::CString::new(found.name)
             && let Ok(others) = getgrouplist(&name, Gid::from_raw(group))
         {
             groups.extend(others.into_iter().map(Gid::as_raw));
+            known = true;
         }
-        Caller { user, groups }
+        Caller { user, groups, known }
     }
 }
 
@@ -352,6 +355,16 @@ impl Policy {
     /// The rule that decides about a caller's devices; `None` if there is no rule at all.
     pub fn first(&self, caller: &Caller) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.applies_to(caller))
+    }
+
+    /// Whether a rule is for this user in particular, and not for everybody. Of a group, that is so for the users whom the system knows: one user can have
+    /// thousands of subordinate numbers, with a group of its own.
+    pub fn names(&self, caller: &Caller) -> bool {
+        self.rules.iter().any(|rule| match rule.subject {
+            Subject::User(user) => user == caller.user,
+            Subject::Group(_) => caller.known && rule.applies_to(caller),
+            Subject::Everybody => false,
+        })
     }
 
     /// The place of the rule that lets a caller hold a port of an address.

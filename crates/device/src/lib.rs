@@ -73,6 +73,7 @@ pub mod namespace;
 mod netlink;
 pub mod nfqueue;
 pub mod open;
+pub mod own_file;
 pub mod packet;
 pub mod port_socket;
 pub mod private;

@@ -1,6 +1,6 @@
 //! The audit log: one line of JSON for each event.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
@@ -26,6 +26,12 @@ pub(super) struct Event<'a> {
     pub(super) device: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) port: Option<String>,
+    /// How many ports a line is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ports: Option<usize>,
+    /// How many connections were open, or ended less than a minute ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'a str>,
     /// So many lines of this kind were left out before this one.
@@ -43,9 +49,8 @@ struct Line<'a> {
 
 impl Audit {
     pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
-        use std::os::unix::fs::OpenOptionsExt;
         let Some(path) = path else { return Ok(Audit::Stderr) };
-        Ok(Audit::File(OpenOptions::new().create(true).append(true).mode(0o600).open(path)?))
+        Ok(Audit::File(transom_device::own_file::append(path)?))
     }
 
     /// Writes a line. A full disk does not end the broker.

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use transom_device::host::{HostAddress, HostLink, Hosts};
+use transom_device::own_file;
 
 use crate::protocol::Address;
 
@@ -102,9 +103,9 @@ pub(super) fn set_accept_local(value: &str) -> io::Result<String> {
 
 /// Gives the loopback interface the setting back that is in a file, and removes the file.
 pub(super) fn restore_loopback(saved_setting: &std::path::Path) {
-    if let Ok(before) = std::fs::read_to_string(saved_setting) {
+    if let Ok(Some(before)) = own_file::read(saved_setting) {
         // The setting cannot be more wrong than without the attempt.
-        let _ = set_accept_local(before.trim());
+        let _ = set_accept_local(String::from_utf8_lossy(&before).trim());
         let _ = std::fs::remove_file(saved_setting);
     }
 }

@@ -1,6 +1,6 @@
 //! The programs, their maps and their links, all of them pinned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,12 +13,16 @@ use transom_bpf::{
 
 use super::DaemonError;
 use super::layout::{
-    self, DEMUX_COUNTERS, DROP_REASONS, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER, PortEntry,
+    self, DEMUX_COUNTERS, DROP_REASONS, Flow, Hold, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER,
+    PortEntry, Quarantined, Track,
 };
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
 pub(super) static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/tcpk.bpf.o"));
+
+/// `struct counts`, in numbers of 64 bits.
+const COUNTS: usize = 5 + DROP_REASONS.len();
 
 /// The traffic of a lease.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +31,8 @@ pub(super) struct LeaseCounts {
     pub(super) received_bytes: u64,
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
+    /// Connections that are not in the map of flows.
+    pub(super) untracked: u64,
     pub(super) drops: [u64; DROP_REASONS.len()],
 }
 
@@ -44,6 +50,9 @@ pub(super) struct Kernel {
     peers: MapHandle,
     flows: MapHandle,
     rates: MapHandle,
+    quarantine: MapHandle,
+    quarantine_used: MapHandle,
+    holds: MapHandle,
 }
 
 impl Kernel {
@@ -84,6 +93,9 @@ impl Kernel {
             peers: programs.map("peers")?,
             flows: programs.map("flows")?,
             rates: programs.map("rates")?,
+            quarantine: programs.map("quarantine")?,
+            quarantine_used: programs.map("quarantine_used")?,
+            holds: programs.map("holds")?,
             programs,
             pins,
         };
@@ -142,9 +154,8 @@ impl Kernel {
     }
 
     /// Removes everything from the system.
-    pub(super) fn remove(self) -> io::Result<()> {
-        let Kernel { pins, .. } = self;
-        pins.remove_all()
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.pins.clone().remove_all()
     }
 
     fn set(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), DaemonError> {
@@ -180,11 +191,12 @@ impl Kernel {
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         let processors = transom_bpf::libbpf_rs::num_possible_cpus()
             .map_err(BpfError::of("cannot count the processors"))?;
-        let zero = vec![vec![0; (4 + DROP_REASONS.len()) * 8]; processors];
+        let zero = vec![vec![0; COUNTS * 8]; processors];
         let failed = BpfError::of("cannot write into a map");
         let key = device.to_ne_bytes();
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
-        let flows = transom_bpf::lru_map("flows", layout::FLOW_LEN as u32, 1, layout::MAX_FLOWS)?;
+        let (key_len, value_len) = (layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
+        let flows = transom_bpf::hash_map("flows", key_len, value_len, layout::MAX_FLOWS)?;
         Self::set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
         self.change_lease(device, lease)
     }
@@ -229,17 +241,7 @@ impl Kernel {
     }
 
     pub(super) fn counts(&self, device: u32) -> Option<LeaseCounts> {
-        let rows = self.counts.lookup_percpu(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let all: [u64; 4 + DROP_REASONS.len()] = layout::sum_rows(&rows);
-        let mut drops = [0; DROP_REASONS.len()];
-        drops.copy_from_slice(&all[4..]);
-        Some(LeaseCounts {
-            received_packets: all[0],
-            received_bytes: all[1],
-            sent_packets: all[2],
-            sent_bytes: all[3],
-            drops,
-        })
+        counts_in(&self.counts, device)
     }
 
     pub(super) fn demux_counts(&self) -> Vec<Count> {
@@ -257,27 +259,62 @@ impl Kernel {
         named_counts(&DROP_REASONS, &all)
     }
 
-    /// The connections of a device, the device's end first.
-    pub(super) fn flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
-        let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
-        read_flows(&flows).into_iter().map(|(_, own, other)| (own, other)).collect()
+    /// The connections of a device.
+    pub(super) fn flows(&self, device: u32) -> Vec<(Flow, Track)> {
+        flows_of(&self.flows, device).map(|flows| read_flows(&flows)).unwrap_or_default()
     }
 
-    /// Takes those of one address and port out of the map.
-    pub(super) fn take_flows_at(
-        &self,
-        device: u32,
-        at: SocketAddr,
-    ) -> Vec<(SocketAddr, SocketAddr)> {
-        let Some(flows) = flows_of(&self.flows, device) else { return Vec::new() };
-        let mut taken = Vec::new();
-        for (key, own, other) in read_flows(&flows) {
-            if own == at {
-                Self::clear(&flows, &key);
-                taken.push((own, other));
-            }
-        }
-        taken
+    /// Takes connections out of a device's map.
+    pub(super) fn forget_flows<'a>(&self, device: u32, gone: impl IntoIterator<Item = &'a Flow>) {
+        let Some(flows) = flows_of(&self.flows, device) else { return };
+        gone.into_iter().for_each(|flow| Self::clear(&flows, &flow.key()));
+    }
+
+    /// Whether a device has had connections that its map of flows does not have.
+    pub(super) fn has_untracked(&self, device: u32) -> bool {
+        // Without counters nothing is known.
+        self.counts(device).is_none_or(|counts| counts.untracked > 0)
+    }
+
+    /// Puts a connection into quarantine.
+    pub(super) fn quarantine(&self, flow: &Flow, value: Quarantined) -> Result<(), DaemonError> {
+        Self::set(&self.quarantine, &flow.key(), &value.bytes())
+    }
+
+    pub(super) fn quarantined(&self, flow: &Flow) -> Option<Quarantined> {
+        Quarantined::read(&self.quarantine.lookup(&flow.key(), MapFlags::ANY).ok()??)
+    }
+
+    pub(super) fn release(&self, flow: &Flow) {
+        Self::clear(&self.quarantine, &flow.key());
+    }
+
+    /// All connections in quarantine.
+    pub(super) fn all_quarantined(&self) -> Vec<(Flow, Quarantined)> {
+        read_quarantine(&self.quarantine)
+    }
+
+    /// Says whether there is any connection in quarantine. The programs do not look for one otherwise.
+    pub(super) fn use_quarantine(&self, used: bool) -> Result<(), DaemonError> {
+        let key = 0u32.to_ne_bytes();
+        Self::set(&self.quarantine_used, &key, &u32::from(used).to_ne_bytes())
+    }
+
+    pub(super) fn set_hold(&self, at: SocketAddr, hold: Hold) -> Result<(), DaemonError> {
+        Self::set(&self.holds, &layout::endpoint_key(at.ip(), at.port()), &hold.bytes())
+    }
+
+    pub(super) fn hold(&self, at: SocketAddr) -> Option<Hold> {
+        let key = layout::endpoint_key(at.ip(), at.port());
+        Hold::read(&self.holds.lookup(&key, MapFlags::ANY).ok()??)
+    }
+
+    pub(super) fn clear_hold(&self, at: SocketAddr) {
+        Self::clear(&self.holds, &layout::endpoint_key(at.ip(), at.port()));
+    }
+
+    pub(super) fn holds(&self) -> Vec<(SocketAddr, Hold)> {
+        read_holds(&self.holds)
     }
 
     /// Makes the keys of a map those that are wanted.
@@ -336,30 +373,162 @@ fn layout_suffix() -> String {
     format!("_{LAYOUT}")
 }
 
+fn counts_in(map: &MapHandle, device: u32) -> Option<LeaseCounts> {
+    let rows = map.lookup_percpu(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
+    let all: [u64; COUNTS] = layout::sum_rows(&rows);
+    let mut drops = [0; DROP_REASONS.len()];
+    drops.copy_from_slice(&all[COUNTS - DROP_REASONS.len()..]);
+    Some(LeaseCounts {
+        received_packets: all[0],
+        received_bytes: all[1],
+        sent_packets: all[2],
+        sent_bytes: all[3],
+        untracked: all[4],
+        drops,
+    })
+}
+
 /// The connections of a device, in the map of all devices.
 fn flows_of(all: &MapHandle, device: u32) -> Option<MapHandle> {
     let number = all.lookup(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
     MapHandle::from_map_id(u32::from_ne_bytes(*number.first_chunk()?)).ok()
 }
 
-fn read_flows(flows: &MapHandle) -> Vec<(Vec<u8>, SocketAddr, SocketAddr)> {
-    // The kernel begins anew when the entry it had come to is gone meanwhile.
-    let keys = flows.keys().take(2 * layout::MAX_FLOWS as usize);
-    let ends = keys.filter_map(|key| {
-        let other = layout::read_endpoint(key.get(layout::ENDPOINT_LEN..)?)?;
-        Some((layout::read_endpoint(&key)?, other)).map(|(own, other)| (key, own, other))
-    });
-    ends.collect()
+/// The entries of a map. Only we remove entries of these maps, or the programs do so one by one: then the kernel may begin anew, and repeat some.
+fn entries(map: &MapHandle) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let most = 2 * map.max_entries() as usize;
+    let keys: BTreeSet<_> = map.keys().take(most).collect();
+    let entry = |key: Vec<u8>| {
+        let value = map.lookup(&key, MapFlags::ANY).ok()??;
+        Some((key, value))
+    };
+    keys.into_iter().filter_map(entry).collect()
 }
 
-/// The connections of all devices that a broker which does not run any more has left; none if its maps have another layout.
-pub(super) fn leftover_flows(pins: &PinDirectory) -> Vec<(SocketAddr, SocketAddr)> {
-    let Ok(all) = MapHandle::from_pinned_path(pins.pin(&pin_name("flows"))) else {
-        return Vec::new();
+fn read_flows(flows: &MapHandle) -> Vec<(Flow, Track)> {
+    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+        // Of another layout, nothing is known but that it is there.
+        Some((Flow::read(&key)?, Track::read(&value).unwrap_or_default()))
     };
-    let devices = all.keys().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?)));
-    let flows = devices.filter_map(|device| flows_of(&all, device));
-    flows.flat_map(|flows| read_flows(&flows)).map(|(_, own, other)| (own, other)).collect()
+    entries(flows).into_iter().filter_map(read).collect()
+}
+
+fn read_quarantine(map: &MapHandle) -> Vec<(Flow, Quarantined)> {
+    let read =
+        |(key, value): (Vec<u8>, Vec<u8>)| Some((Flow::read(&key)?, Quarantined::read(&value)?));
+    entries(map).into_iter().filter_map(read).collect()
+}
+
+fn read_holds(map: &MapHandle) -> Vec<(SocketAddr, Hold)> {
+    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+        Some((layout::read_endpoint(&key)?, Hold::read(&value)?))
+    };
+    entries(map).into_iter().filter_map(read).collect()
+}
+
+/// The maps that a broker which does not run any more has left, as far as they can be read. Those of another layout have the same keys, or are not read.
+#[derive(Debug)]
+pub(super) struct Leftovers {
+    flows: Option<MapHandle>,
+    leases: Option<MapHandle>,
+    ports: Option<MapHandle>,
+    /// These are of this layout only.
+    counts: Option<MapHandle>,
+    quarantine: Option<MapHandle>,
+    holds: Option<MapHandle>,
+}
+
+impl Leftovers {
+    pub(super) fn open(pins: &PinDirectory) -> Self {
+        let names = pins.names();
+        let open = |name: &str| MapHandle::from_pinned_path(pins.pin(name)).ok();
+        let of_any_layout = |map: &str, key: usize| {
+            let is_pin = |name: &&String| {
+                let suffix = name.strip_prefix(map).and_then(|rest| rest.strip_prefix('_'));
+                suffix.is_some_and(|number| number.parse::<u32>().is_ok())
+            };
+            let found = names.iter().find(is_pin).and_then(|name| open(name));
+            found.filter(|map| map.key_size() as usize == key)
+        };
+        let of_ours = |map: &str| open(&pin_name(map));
+        let quarantine = of_ours("quarantine").filter(|_| {
+            let used = of_ours("quarantine_used");
+            let (key, one) = (0u32.to_ne_bytes(), 1u32.to_ne_bytes());
+            used.is_some_and(|used| used.update(&key, &one, MapFlags::ANY).is_ok())
+        });
+        let leases = of_any_layout("leases", 4);
+        Leftovers {
+            flows: of_any_layout("flows", 4),
+            leases: leases.filter(|map| map.value_size() as usize == layout::LEASE_LEN),
+            ports: of_any_layout("ports", layout::ENDPOINT_LEN),
+            counts: of_ours("counts_of"),
+            quarantine,
+            holds: of_ours("holds"),
+        }
+    }
+
+    /// The users of the devices.
+    pub(super) fn users(&self) -> BTreeMap<u32, u32> {
+        let leases = self.leases.iter().flat_map(entries);
+        let user = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let device = u32::from_ne_bytes(*key.first_chunk()?);
+            Some((device, LeaseEntry::read(&value)?.user))
+        };
+        leases.filter_map(user).collect()
+    }
+
+    /// The connections of all devices.
+    pub(super) fn flows(&self) -> Vec<(u32, Flow, Track)> {
+        let Some(all) = &self.flows else { return Vec::new() };
+        let devices = all.keys().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?)));
+        let of_device = |device: u32| {
+            let flows =
+                flows_of(all, device).filter(|flows| flows.key_size() as usize == layout::FLOW_LEN);
+            let flows = flows.map(|flows| read_flows(&flows)).unwrap_or_default();
+            flows.into_iter().map(move |(flow, track)| (device, flow, track))
+        };
+        devices.flat_map(of_device).collect()
+    }
+
+    /// The ports, and the devices that they belong to.
+    pub(super) fn ports(&self) -> Vec<(SocketAddr, u32)> {
+        let ports = self.ports.iter().flat_map(entries);
+        let port = |(key, value): (Vec<u8>, Vec<u8>)| {
+            Some((layout::read_endpoint(&key)?, u32::from_ne_bytes(*value.first_chunk()?)))
+        };
+        ports.filter_map(port).collect()
+    }
+
+    /// Whether a device may have had connections that its map of flows does not have.
+    pub(super) fn has_untracked(&self, device: u32) -> bool {
+        let counts = self.counts.as_ref().and_then(|counts| counts_in(counts, device));
+        counts.is_none_or(|counts| counts.untracked > 0)
+    }
+
+    /// Puts a connection into quarantine; false if there is none in these maps.
+    pub(super) fn quarantine(&self, flow: &Flow, value: Quarantined) -> bool {
+        let map = self.quarantine.as_ref();
+        map.is_some_and(|map| map.update(&flow.key(), &value.bytes(), MapFlags::ANY).is_ok())
+    }
+
+    pub(super) fn quarantined(&self, flow: &Flow) -> Option<Quarantined> {
+        let map = self.quarantine.as_ref()?;
+        Quarantined::read(&map.lookup(&flow.key(), MapFlags::ANY).ok()??)
+    }
+
+    pub(super) fn release(&self, flow: &Flow) {
+        if let Some(map) = &self.quarantine {
+            Kernel::clear(map, &flow.key());
+        }
+    }
+
+    pub(super) fn all_quarantined(&self) -> Vec<(Flow, Quarantined)> {
+        self.quarantine.as_ref().map(read_quarantine).unwrap_or_default()
+    }
+
+    pub(super) fn holds(&self) -> Vec<(SocketAddr, Hold)> {
+        self.holds.as_ref().map(read_holds).unwrap_or_default()
+    }
 }
 
 /// The devices with a program of this kind that a broker has left.

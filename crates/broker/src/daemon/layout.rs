@@ -1,22 +1,29 @@
 //! Keys and values of the maps that we share with the programs: the structures of `bpf/shared.h`, byte for byte.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use transom_device::interface::IpPrefix;
 
 /// The number of this layout. It is in the names of pinned maps, so that no broker takes up maps that it would misunderstand. A change of the layout
 /// raises it.
-pub(super) const LAYOUT: u32 = 1;
+pub(super) const LAYOUT: u32 = 2;
 /// `struct end`.
 pub(super) const ENDPOINT_LEN: usize = 20;
 /// `struct lease`.
 pub(super) const LEASE_LEN: usize = 88;
 /// `struct flow`.
 pub(super) const FLOW_LEN: usize = 2 * ENDPOINT_LEN;
-/// So many connections of a device are remembered: `struct flows_of_one`.
-pub(super) const MAX_FLOWS: u32 = 2048;
+/// `struct track`.
+pub(super) const TRACK_LEN: usize = 16;
+/// So many connections of a device are known: `struct flows_of_one`.
+pub(super) const MAX_FLOWS: u32 = 16_384;
+/// So many connections are in quarantine at once.
+pub(super) const MAX_QUARANTINED: usize = 262_144;
+/// `HOLD_TIME` of the programs: the kernel's TIME-WAIT (`TCP_TIMEWAIT_LEN`).
+pub(super) const HOLD_TIME: Duration = Duration::from_secs(60);
 /// Why `guard` drops, in the order of `enum reason`.
-pub(super) const DROP_REASONS: [&str; 15] = [
+pub(super) const DROP_REASONS: [&str; 16] = [
     "no-lease",
     "rate",
     "malformed",
@@ -32,11 +39,12 @@ pub(super) const DROP_REASONS: [&str; 15] = [
     "too-big",
     "peer",
     "kernel",
+    "quarantine",
 ];
 /// The counter of ports that the kernel has taken.
 pub(super) const PORT_TAKEN_COUNTER: &str = "kernel-listens";
 /// The counters of `demux`, in the order of `struct demux_counts`.
-pub(super) const DEMUX_COUNTERS: [&str; 9] = [
+pub(super) const DEMUX_COUNTERS: [&str; 10] = [
     "packets",
     "icmp-errors",
     "fragments",
@@ -46,6 +54,7 @@ pub(super) const DEMUX_COUNTERS: [&str; 9] = [
     "peer",
     "failed",
     "kernel-connection",
+    "quarantine",
 ];
 
 fn append(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -98,6 +107,109 @@ impl PortEntry {
             cookie: read_u64(bytes, 8)?,
         })
     }
+}
+
+/// `struct flow`: a connection of a device, the device's end first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Flow {
+    pub(super) own: SocketAddr,
+    pub(super) peer: SocketAddr,
+}
+
+impl Flow {
+    pub(super) fn key(&self) -> Vec<u8> {
+        let ends = [self.own, self.peer];
+        ends.iter().flat_map(|end| endpoint_key(end.ip(), end.port())).collect()
+    }
+
+    pub(super) fn read(key: &[u8]) -> Option<Self> {
+        let peer = read_endpoint(key.get(ENDPOINT_LEN..)?)?;
+        Some(Flow { own: read_endpoint(key)?, peer })
+    }
+}
+
+/// `struct track`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Track {
+    /// When the last FIN or RST was sent.
+    ended: Duration,
+    /// Whether the process has sent a RST, or both ends a FIN.
+    over: bool,
+}
+
+impl Track {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (own, peer) = (read_u32(bytes, 8)?, read_u32(bytes, 12)?);
+        let over = own == OVER_BY_RESET || (own != 0 && peer != 0);
+        Some(Track { ended: Duration::from_nanos(read_u64(bytes, 0)?), over })
+    }
+
+    /// Whether its TIME-WAIT has passed too.
+    pub(super) fn is_past(&self, now: Duration) -> bool {
+        self.over && now.saturating_sub(self.ended) >= HOLD_TIME
+    }
+}
+
+const OVER_BY_RESET: u32 = 2;
+
+/// `struct quarantined`. Times are those of the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Quarantined {
+    pub(super) until: Duration,
+    /// The acknowledgement number of probes. Only the peer's host sees it.
+    pub(super) nonce: u32,
+    /// Of the ended holder.
+    pub(super) user: u32,
+}
+
+impl Quarantined {
+    pub(super) fn bytes(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        append(&mut out, &nanos(self.until).to_ne_bytes());
+        append(&mut out, &self.nonce.to_be_bytes());
+        append(&mut out, &self.user.to_ne_bytes());
+        out
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        Some(Quarantined {
+            until: Duration::from_nanos(read_u64(bytes, 0)?),
+            nonce: u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?),
+            user: read_u32(bytes, 12)?,
+        })
+    }
+}
+
+/// `struct hold`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) until: Duration,
+    /// Of the ended holder: this user may have the port all the same.
+    pub(super) user: u32,
+}
+
+impl Hold {
+    pub(super) fn bytes(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        append(&mut out, &nanos(self.until).to_ne_bytes());
+        append(&mut out, &self.user.to_ne_bytes());
+        append(&mut out, &[0; 4]);
+        out
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        Some(Hold { until: Duration::from_nanos(read_u64(bytes, 0)?), user: read_u32(bytes, 8)? })
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The monotonic clock: that of the programs (`bpf_ktime_get_ns`).
+pub(super) fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// `struct lease`, as far as it is ours.
@@ -223,5 +335,30 @@ mod tests {
         }
         let port = PortEntry { device: 1, peers: 2, cookie: 3 };
         assert_eq!(PortEntry::read(&port.bytes()), Some(port));
+        let own = "192.0.2.1:80".parse().unwrap();
+        let flow = Flow { own, peer: "198.51.100.7:4000".parse().unwrap() };
+        assert_eq!(flow.key().len(), FLOW_LEN);
+        assert_eq!(Flow::read(&flow.key()), Some(flow));
+        let until = Duration::from_nanos(7);
+        let quarantined = Quarantined { until, nonce: 8, user: 9 };
+        assert_eq!(Quarantined::read(&quarantined.bytes()), Some(quarantined));
+        let hold = Hold { until, user: 9 };
+        assert_eq!(Hold::read(&hold.bytes()), Some(hold));
+    }
+
+    #[test]
+    fn a_connection_is_past_a_time_wait_after_its_end() {
+        let track = |own: u32, peer: u32| {
+            let ended = 5_000_000_000u64;
+            let bytes = [&ended.to_ne_bytes()[..], &own.to_ne_bytes(), &peer.to_ne_bytes()];
+            Track::read(&bytes.concat()).unwrap()
+        };
+        let (soon, late) = (Duration::from_secs(64), Duration::from_secs(65));
+        for (own, peer, over) in
+            [(0, 0, false), (1, 0, false), (0, 1, false), (1, 1, true), (2, 0, true)]
+        {
+            assert!(!track(own, peer).is_past(soon), "{own} {peer}");
+            assert_eq!(track(own, peer).is_past(late), over, "{own} {peer}");
+        }
     }
 }

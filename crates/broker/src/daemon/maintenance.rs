@@ -1,15 +1,18 @@
 //! Work without a request: taking over from an earlier broker, and following changes of interfaces, addresses and devices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use transom_device::own_file;
+
 use super::audit::Event;
+use super::ending::NOBODY;
 use super::host::{self, HostState, LOOPBACK};
 use super::layout::{self, LeaseEntry, PortEntry};
 use super::leases::{Lease, LeasedPort};
 use super::process::Process;
 use super::requests::rate_parameters;
-use super::{Daemon, DaemonError, peer_probe, unlock};
+use super::{Daemon, DaemonError, unlock};
 use crate::policy::Caller;
 
 impl Daemon {
@@ -24,6 +27,7 @@ impl Daemon {
             }
         }
         let earlier = self.write_peers()?;
+        self.recover_quarantine();
         self.recover_leases();
         self.accept_local_packets()?;
         self.apply_host_state()?;
@@ -77,7 +81,7 @@ impl Daemon {
 
     /// Leases whose device and process are there yet go on; others end.
     fn recover_leases(&mut self) {
-        let mut ended = Vec::new();
+        let mut ended = BTreeMap::new();
         for (device, entry) in self.kernel.leases() {
             let link = self.host_state.links.get(&device);
             let link = link.filter(|link| link.persistent_tun.is_some());
@@ -93,13 +97,13 @@ impl Daemon {
                         // The kernel's answer can only be that it has gone.
                         let _ = self.hosts.remove(device);
                     }
-                    ended.push(device);
+                    ended.insert(device, (entry.user, BTreeSet::new()));
                 }
             }
         }
         for (at, entry) in self.kernel.ports() {
-            match self.leases.get_mut(&entry.device) {
-                Some(lease) => {
+            match (self.leases.get_mut(&entry.device), ended.get_mut(&entry.device)) {
+                (Some(lease), _) => {
                     let held = lease.ports.entry(entry.cookie).or_insert_with(|| LeasedPort {
                         bound: at,
                         only_v6: at.is_ipv6(),
@@ -108,11 +112,15 @@ impl Daemon {
                     });
                     held.endpoints.insert(at);
                 }
-                None => self.kernel.clear_port(at),
+                (None, Some((_, endpoints))) => drop(endpoints.insert(at)),
+                (None, None) => self.kernel.clear_port(at),
             }
         }
-        for device in ended {
-            self.queue_probes(device);
+        for (device, (user, endpoints)) in ended {
+            self.end_found_lease(device, user, &endpoints);
+        }
+        for device in self.leases.keys().copied().collect::<Vec<_>>() {
+            self.settle_found_lease(device);
         }
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
@@ -126,43 +134,54 @@ impl Daemon {
         let caller = Caller::new(entry.user, entry.group);
         let lease = Lease { entry, caller, device: name, process, ports, connected: false };
         self.leases.insert(device, lease);
-        self.log_lease_event(device, "lease-found", None, None);
+        self.log_lease_event(device, Event { event: "lease-found", ..Event::default() });
     }
 
     /// The policy may be another one than before.
     fn check_ports(&mut self) {
         let devices: Vec<_> = self.leases.keys().copied().collect();
         for device in devices {
-            let Some(lease) = self.leases.get(&device) else { continue };
-            let held: Vec<_> =
-                lease.ports.iter().map(|(id, held)| (*id, held.endpoints.clone())).collect();
-            for (cookie, endpoints) in held {
-                for at in endpoints {
-                    let lists = self.allowed_endpoints(device, &[at.ip()], at.port());
-                    match lists.first() {
-                        Some((_, peers)) => {
-                            let entry = PortEntry { device, peers: *peers, cookie };
-                            // The lease goes on without it.
-                            let _ = self.kernel.set_port(at, entry);
-                        }
-                        None => {
-                            self.pending_probes.add(self.kernel.take_flows_at(device, at));
-                            self.remove_endpoint(device, cookie, at, "the policy has changed");
-                        }
+            let mut gone = Vec::new();
+            for (cookie, at) in self.endpoints_of(device) {
+                let lists = self.allowed_endpoints(device, &[at.ip()], at.port());
+                match lists.first() {
+                    Some((_, peers)) => {
+                        let entry = PortEntry { device, peers: *peers, cookie };
+                        // The lease goes on without it.
+                        let _ = self.kernel.set_port(at, entry);
                     }
+                    None => gone.push((cookie, at)),
                 }
             }
+            self.remove_endpoints(device, &gone, "the policy has changed", false);
         }
     }
 
-    fn remove_endpoint(&mut self, device: u32, cookie: u64, at: SocketAddr, reason: &str) {
-        self.clear_port_of(device, at);
-        if let Some(lease) = self.leases.get_mut(&device)
-            && let Some(held) = lease.ports.get_mut(&cookie)
-        {
-            held.endpoints.remove(&at);
+    /// The addresses and ports of a lease, with the cookies of their sockets.
+    fn endpoints_of(&self, device: u32) -> Vec<(u64, SocketAddr)> {
+        let Some(lease) = self.leases.get(&device) else { return Vec::new() };
+        let ports = lease.ports.iter();
+        ports.flat_map(|(cookie, held)| held.endpoints.iter().map(|at| (*cookie, *at))).collect()
+    }
+
+    /// Takes addresses and ports from a lease. `may_return` says that the host has lost the address, and may get it back.
+    fn remove_endpoints(
+        &mut self,
+        device: u32,
+        gone: &[(u64, SocketAddr)],
+        reason: &str,
+        may_return: bool,
+    ) {
+        let Some((_, first)) = gone.first() else { return };
+        self.give_up_ports(device, &gone.iter().map(|(_, at)| *at).collect(), may_return);
+        if let Some(lease) = self.leases.get_mut(&device) {
+            for (cookie, at) in gone {
+                if let Some(held) = lease.ports.get_mut(cookie) {
+                    held.endpoints.remove(at);
+                }
+            }
         }
-        self.log_lease_event(device, "port-end", Some(at), Some(reason));
+        self.log_ports(device, "port-end", *first, gone.len(), Some(reason));
     }
 
     /// Removes the ports that the programs have given back to the kernel.
@@ -171,15 +190,13 @@ impl Daemon {
         if std::mem::replace(&mut self.taken_ports, taken) == taken {
             return;
         }
-        let held = self.leases.iter().flat_map(|(device, lease)| {
-            let ports = lease.ports.iter();
-            ports.flat_map(|(cookie, held)| held.endpoints.iter().map(|at| (*device, *cookie, *at)))
-        });
-        for (device, cookie, at) in held.collect::<Vec<_>>() {
-            if self.kernel.port(at).is_none_or(|port| port.device != device) {
-                self.pending_probes.add(self.kernel.take_flows_at(device, at));
-                self.remove_endpoint(device, cookie, at, "a socket of the kernel's listens there");
-            }
+        for device in self.leases.keys().copied().collect::<Vec<_>>() {
+            let is_taken =
+                |at: SocketAddr| self.kernel.port(at).is_none_or(|port| port.device != device);
+            let mut gone = self.endpoints_of(device);
+            gone.retain(|(_, at)| is_taken(*at));
+            let reason = "a socket of the kernel's listens there";
+            self.remove_endpoints(device, &gone, reason, false);
         }
     }
 
@@ -189,10 +206,11 @@ impl Daemon {
         let set_and_save = || {
             let before = host::set_accept_local("1")?;
             let path = self.loopback_setting_path();
-            if !path.exists() {
-                std::fs::write(path, before)?;
+            // Where there is one of an earlier broker's, the setting is ours by now.
+            match own_file::read(&path) {
+                Ok(Some(_)) => Ok(()),
+                _ => own_file::replace(&path, before.as_bytes()),
             }
-            Ok(())
         };
         set_and_save().map_err(failed)
     }
@@ -213,13 +231,11 @@ impl Daemon {
             && state.locals == self.host_state.locals;
         let mtu = self.host_state.mtu();
         self.host_state = state;
-        if unchanged {
+        if unchanged && !std::mem::take(&mut self.endings.endpoint_waits) {
             return;
         }
         if let Err(error) = self.apply_host_state() {
-            let reason = error.to_string();
-            let event = Event { event: "error", reason: Some(&reason), ..Event::default() };
-            self.audit.write(&event);
+            self.log_error(&error.to_string());
         }
         self.update_port_endpoints();
         if mtu != self.host_state.mtu() {
@@ -258,17 +274,16 @@ impl Daemon {
     fn update_port_endpoints(&mut self) {
         let devices: Vec<_> = self.leases.keys().copied().collect();
         for device in devices {
+            let mut lost = self.endpoints_of(device);
+            lost.retain(|(_, at)| !self.host_state.has_address(at.ip()));
+            let reason = "the host has lost the address";
+            self.remove_endpoints(device, &lost, reason, true);
             let Some(lease) = self.leases.get(&device) else { continue };
             let held = lease.ports.iter();
             let held: Vec<_> = held
                 .map(|(id, held)| (*id, held.bound, held.only_v6, held.endpoints.clone()))
                 .collect();
             for (cookie, bound, only_v6, endpoints) in held {
-                for at in &endpoints {
-                    if !self.host_state.has_address(at.ip()) {
-                        self.remove_endpoint(device, cookie, *at, "the host has lost the address");
-                    }
-                }
                 let addresses = self.host_state.addresses_of(bound, only_v6);
                 for (at, peers) in self.allowed_endpoints(device, &addresses, bound.port()) {
                     if self.host_state.has_address(at.ip()) && !endpoints.contains(&at) {
@@ -280,8 +295,14 @@ impl Daemon {
     }
 
     fn add_endpoint(&mut self, device: u32, cookie: u64, at: SocketAddr, peers: u32) {
+        let user = self.leases.get(&device).map_or(NOBODY, |lease| lease.entry.user);
+        self.settle_ports(device, &BTreeSet::from([at]));
+        if self.wait_for_port(at, user).is_some() {
+            self.endings.endpoint_waits = true;
+            return;
+        }
         let entry = PortEntry { device, peers, cookie };
-        if self.kernel.port(at).is_some() || self.kernel.set_port(at, entry).is_err() {
+        if self.is_held(at) || self.kernel.set_port(at, entry).is_err() {
             return;
         }
         // A list that cannot be had is no reason to believe that nobody else is there.
@@ -294,69 +315,18 @@ impl Daemon {
         {
             held.endpoints.insert(at);
         }
-        self.log_lease_event(device, "port", Some(at), Some("the host has got the address"));
-    }
-
-    /// Ends a lease: its ports are the kernel's again, and the device goes.
-    pub(super) fn end_lease(&mut self, device: u32, reason: &str) {
-        self.log_lease_event(device, "lease-end", None, Some(reason));
-        let Some(lease) = self.leases.remove(&device) else { return };
-        for at in lease.endpoints() {
-            self.clear_port_of(device, at);
-        }
-        // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
-        let _ = self.hosts.remove(device);
-        self.queue_probes(device);
-        let users = self.leases.values().map(|lease| lease.entry.user).collect();
-        self.kernel.retain_rates(&users);
-        self.counters.ended += 1;
-    }
-
-    /// Queues a probe for each connection that the process has left behind. The maps keep the lease until the probes have been sent. If the broker is killed
-    /// before that, the next one finds it there.
-    fn queue_probes(&mut self, device: u32) {
-        self.pending_probes.add(self.kernel.flows(device));
-        self.ended_devices.push(device);
-    }
-
-    /// Sends a batch of probes. Returns whether more are left, for after a pause.
-    pub(super) fn send_probes(&mut self) -> bool {
-        let more = self.pending_probes.send_batch(&self.probe_sockets);
-        if !more {
-            for device in std::mem::take(&mut self.ended_devices) {
-                // The number may be another device's by now.
-                if !self.leases.contains_key(&device) {
-                    self.forget_device(device);
-                }
-            }
-        }
-        more
-    }
-
-    /// The state of a device in the maps and the pins.
-    pub(super) fn forget_device(&self, device: u32) {
-        self.kernel.clear_lease(device);
-        self.kernel.detach("guard", device);
-    }
-
-    pub(super) fn end_all_leases(&mut self, reason: &str) {
-        for device in self.leases.keys().copied().collect::<Vec<_>>() {
-            self.end_lease(device, reason);
-        }
+        self.log_ports(device, "port", at, 1, Some("the host has got the address"));
     }
 
     /// Takes everything out of the system.
     pub(super) fn shut_down(mut self) {
         self.end_all_leases("the broker was stopped");
         self.audit.write(&Event { event: "stop", ..Event::default() });
-        while self.send_probes() {
-            std::thread::sleep(peer_probe::PAUSE);
-        }
+        self.finish_quarantine();
         host::restore_loopback(&self.loopback_setting_path());
         // The client that asked for the stop sees the connection end after everything has gone.
         if let Err(error) = self.kernel.remove() {
-            let reason = error.to_string();
-            self.audit.write(&Event { event: "error", reason: Some(&reason), ..Event::default() });
+            self.log_error(&error.to_string());
         }
         let _ = std::fs::remove_file(&self.socket);
         unlock(self.lock, &self.socket);

@@ -1,16 +1,18 @@
-//! Probes that reset the connections of a process that was killed.
+//! Probes that reset the connections of an ended holder, and find out whether they are reset.
 //!
-//! After the end of a lease the kernel resets any segment to its ports. A peer that only waits sends none, and would wait on. So the broker sends each
-//! peer a bare ACK outside its window. The peer answers with an ACK (RFC 9293, section 3.10.7.4), and the kernel resets that.
+//! After the end of a lease the kernel resets any segment in its connections. A peer that only waits sends none, and would wait on. So the broker sends
+//! each peer a bare ACK outside its window. The peer answers with an ACK (RFC 9293, section 3.10.7.4), and the kernel resets that. A peer without the
+//! connection answers with a RST whose sequence number is the probe's acknowledgement number (section 3.10.7.1). That number is random: who did not
+//! see the probe cannot forge the answer (as in RFC 5961, section 5).
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
 use transom_wire::checksum;
+
+use super::layout::Flow;
 
 /// Raw sockets, one for each version of IP. They carry whole packets, and so hear nothing: to hear TCP they would get a copy of every packet of the
 /// host's.
@@ -18,37 +20,6 @@ use transom_wire::checksum;
 pub(super) struct ProbeSockets {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
-}
-
-/// The pause after a batch of probes.
-pub(super) const PAUSE: Duration = Duration::from_millis(10);
-/// The most probes in a batch.
-const PROBES_PER_BATCH: usize = 200;
-/// The most pending probes. Peers beyond that get their reset when they send something.
-const MAX_PENDING: usize = 65_536;
-
-/// Connections that still have to be probed: the own endpoint, and the peer's.
-#[derive(Debug, Default)]
-pub(super) struct PendingProbes(VecDeque<(SocketAddr, SocketAddr)>);
-
-impl PendingProbes {
-    pub(super) fn add(&mut self, flows: Vec<(SocketAddr, SocketAddr)>) {
-        let room = MAX_PENDING - self.0.len().min(MAX_PENDING);
-        self.0.extend(flows.into_iter().take(room));
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Sends a batch of probes. Returns whether more are left, for after a pause.
-    pub(super) fn send_batch(&mut self, probe_sockets: &ProbeSockets) -> bool {
-        for (own, other) in self.0.drain(..self.0.len().min(PROBES_PER_BATCH)) {
-            // A peer that cannot be reached gets its reset when it sends something.
-            let _ = probe_sockets.send(own, other);
-        }
-        !self.is_empty()
-    }
 }
 
 /// Bytes of a TCP header without options.
@@ -71,11 +42,13 @@ impl ProbeSockets {
         ProbeSockets { v4: open(AddressFamily::INET), v6: open(AddressFamily::INET6) }
     }
 
-    /// Sends a probe to the peer of a connection.
-    pub(super) fn send(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
+    /// Sends a probe to the peer of a connection, with these numbers.
+    pub(super) fn send(&self, flow: &Flow, sequence: u32, acknowledged: u32) -> io::Result<()> {
+        let Flow { own, peer: other } = *flow;
         let socket = if own.is_ipv4() { &self.v4 } else { &self.v6 };
         let socket = socket.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let packet = packet(own, other).ok_or(io::ErrorKind::InvalidInput)?;
+        let packet =
+            packet(own, other, sequence, acknowledged).ok_or(io::ErrorKind::InvalidInput)?;
         // The route may depend on the source. A raw socket's port is a protocol.
         rustix::net::bind(socket, &SocketAddr::new(own.ip(), 0))?;
         rustix::net::sendto(socket, &packet, SendFlags::NOSIGNAL, &SocketAddr::new(other.ip(), 0))?;
@@ -85,7 +58,7 @@ impl ProbeSockets {
 
 /// The probe in an IP packet; `None` if the two are not of one version. The kernel fills in the length, the number and the checksum of an IPv4
 /// header (raw(7)).
-fn packet(own: SocketAddr, other: SocketAddr) -> Option<Vec<u8>> {
+fn packet(own: SocketAddr, other: SocketAddr, sequence: u32, acknowledged: u32) -> Option<Vec<u8>> {
     let protocol = transom_wire::Protocol::TCP.0;
     let mut packet = Vec::with_capacity(60);
     match (own.ip(), other.ip()) {
@@ -101,15 +74,28 @@ fn packet(own: SocketAddr, other: SocketAddr) -> Option<Vec<u8>> {
         }
         _ => return None,
     }
-    packet.extend(probe(own, other));
+    packet.extend(probe(own, other, sequence, acknowledged));
     Some(packet)
 }
 
-/// A bare ACK with sequence and acknowledgement number 0.
-fn probe(own: SocketAddr, other: SocketAddr) -> [u8; TCP_HEADER_LEN] {
+/// The sequence number of a probe. Those of one connection are far apart: at most one of them is in a window.
+pub(super) fn sequence(nonce: u32, attempt: u32) -> u32 {
+    // An odd factor: all of these are different.
+    nonce.rotate_left(13).wrapping_add(attempt.wrapping_mul(0x6000_0001))
+}
+
+/// A bare ACK.
+fn probe(
+    own: SocketAddr,
+    other: SocketAddr,
+    sequence: u32,
+    acknowledged: u32,
+) -> [u8; TCP_HEADER_LEN] {
     let mut segment = [0; TCP_HEADER_LEN];
     segment[..2].copy_from_slice(&own.port().to_be_bytes());
     segment[2..4].copy_from_slice(&other.port().to_be_bytes());
+    segment[4..8].copy_from_slice(&sequence.to_be_bytes());
+    segment[8..12].copy_from_slice(&acknowledged.to_be_bytes());
     segment[12] = (TCP_HEADER_LEN as u8 / 4) << 4;
     segment[13] = ACK;
     // Both addresses are of one version: the guard has seen a segment between them.
@@ -123,30 +109,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_are_sent_in_batches_and_their_number_is_bounded() {
-        let end: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let mut pending_probes = PendingProbes::default();
-        pending_probes.add(vec![(end, end); MAX_PENDING]);
-        pending_probes.add(vec![(end, end); 10]);
-        assert_eq!(pending_probes.0.len(), MAX_PENDING);
-        // Nothing is sent without sockets.
-        let silent = ProbeSockets { v4: None, v6: None };
-        assert!(pending_probes.send_batch(&silent));
-        assert_eq!(pending_probes.0.len(), MAX_PENDING - PROBES_PER_BATCH);
-        while pending_probes.send_batch(&silent) {}
-        assert!(pending_probes.is_empty());
+    fn a_probe_is_a_segment() {
+        let (own, other) = ("192.0.2.1:80".parse().unwrap(), "192.0.2.2:4000".parse().unwrap());
+        let segment = probe(own, other, 0x0102_0304, 0x0506_0708);
+        assert_eq!(segment[..12], [0, 80, 15, 160, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let tcp = transom_wire::Protocol::TCP;
+        assert!(checksum::verify(own.ip(), other.ip(), tcp, &segment));
+        assert_eq!(packet(own, other, 0x0102_0304, 0x0506_0708).unwrap()[20..], segment);
+        let v6 = "[2001:db8::1]:80".parse().unwrap();
+        assert_eq!(packet(v6, v6, 0, 0).unwrap().len(), 60);
+        assert_eq!(packet(own, v6, 0, 0), None);
     }
 
     #[test]
-    fn a_probe_is_a_segment() {
-        let (own, other) = ("192.0.2.1:80".parse().unwrap(), "192.0.2.2:4000".parse().unwrap());
-        let segment = probe(own, other);
-        assert_eq!(segment[..4], [0, 80, 15, 160]);
-        let tcp = transom_wire::Protocol::TCP;
-        assert!(checksum::verify(own.ip(), other.ip(), tcp, &segment));
-        assert_eq!(packet(own, other).unwrap()[20..], segment);
-        let v6 = "[2001:db8::1]:80".parse().unwrap();
-        assert_eq!(packet(v6, v6).unwrap().len(), 60);
-        assert_eq!(packet(own, v6), None);
+    fn the_sequence_numbers_of_a_connections_probes_are_far_apart() {
+        for first in 0..4u32 {
+            for second in first + 1..first + 4 {
+                let apart = sequence(7, second).wrapping_sub(sequence(7, first));
+                assert!(apart.min(apart.wrapping_neg()) > 1 << 29, "{first} {second}");
+            }
+        }
     }
 }

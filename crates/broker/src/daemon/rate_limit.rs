@@ -21,6 +21,19 @@ pub(super) struct RateLimiter {
     all: Option<Instant>,
 }
 
+/// One limiter for users whom a rule of the policy names, and one for others: these can be one user with many numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RateLimiters {
+    named: RateLimiter,
+    others: RateLimiter,
+}
+
+impl RateLimiters {
+    pub(super) fn of(&mut self, named: bool) -> &mut RateLimiter {
+        if named { &mut self.named } else { &mut self.others }
+    }
+}
+
 impl RateLimiter {
     /// Whether a user may make a request now. If so, it is counted.
     pub(super) fn allows(&mut self, user: u32, now: Instant) -> bool {

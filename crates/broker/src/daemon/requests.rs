@@ -14,6 +14,7 @@ use transom_device::tun::NewTun;
 
 use super::audit::Event;
 use super::closing::ReceivedFd;
+use super::ending::NOBODY;
 use super::kernel::named_counts;
 use super::layout::{DROP_REASONS, LeaseEntry, PortEntry};
 use super::leases::{Lease, LeasedPort, is_token, token_text};
@@ -130,6 +131,7 @@ impl Daemon {
             return refused(ErrorKind::Malformed, format!("a device has 1 to {MAX_QUEUES} queues"));
         }
         let (caller, group) = (connection.caller.clone(), connection.group);
+        let connection_named = connection.named;
         let Some(rule) = self.policy.first(&caller) else {
             let message = format!("the policy has no rule for user {}", caller.user);
             return refused(ErrorKind::Denied, message);
@@ -149,10 +151,13 @@ impl Daemon {
         };
         // Root is trusted with the rest.
         if caller.user != 0 {
-            if self.leases.len() >= self.policy.most_devices as usize {
+            let most = self.policy.most_devices as usize;
+            // The last quarter is for users whom a rule names.
+            let most = if connection_named { most } else { most - most / 4 };
+            if self.leases.len() >= most {
                 return refused(ErrorKind::Limit, "there are as many devices as the policy allows");
             }
-            if !self.open_rate.allows(caller.user, Instant::now()) {
+            if !self.open_rate.of(connection_named).allows(caller.user, Instant::now()) {
                 return refused(
                     ErrorKind::Limit,
                     "devices are asked for too often: try again later",
@@ -185,7 +190,7 @@ impl Daemon {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.lease = Some(device);
         }
-        self.log_lease_event(device, "lease", None, None);
+        self.log_lease_event(device, Event { event: "lease", ..Event::default() });
         let opened = self.opened_reply(device)?;
         Ok((Reply::Opened(opened), tun.queues))
     }
@@ -281,6 +286,8 @@ impl Daemon {
         }
         let wanted = self.wanted_endpoints(device, &examined)?;
         let endpoints: BTreeSet<_> = wanted.iter().map(|(at, _)| *at).collect();
+        self.settle_ports(device, &endpoints);
+        self.check_holds(device, &endpoints)?;
         // A port that a new broker is shown again has packets already.
         let registered =
             self.leases.get(&device).and_then(|lease| lease.ports.get(&examined.cookie));
@@ -316,7 +323,7 @@ impl Daemon {
             endpoints,
         };
         lease.ports.insert(examined.cookie, held);
-        self.log_lease_event(device, "port", Some(port.bound), None);
+        self.log_ports(device, "port", port.bound, port.at.len(), None);
         Ok(Reply::Added(port))
     }
 
@@ -327,6 +334,22 @@ impl Daemon {
                 let message = format!("another socket of the kernel's is at {at}");
                 refused(ErrorKind::InUse, message)
             }
+        }
+    }
+
+    /// Refuses ports whose last holder had connections that nobody knows, unless it was the same user.
+    fn check_holds(&self, device: u32, endpoints: &BTreeSet<SocketAddr>) -> Result<(), Refused> {
+        let user = self.leases.get(&device).map_or(NOBODY, |lease| lease.entry.user);
+        let waits = endpoints.iter().filter_map(|at| Some((at, self.wait_for_port(*at, user)?)));
+        match waits.max_by_key(|(_, left)| *left) {
+            None => Ok(()),
+            Some((at, left)) => refused(
+                ErrorKind::InUse,
+                format!(
+                    "connections of the last holder of {at} may still be open: it is free in {} s",
+                    left.as_secs() + 1
+                ),
+            ),
         }
     }
 
@@ -377,6 +400,12 @@ impl Daemon {
             if other.is_some_and(|held| held.device != device || held.cookie != examined.cookie) {
                 return refused(ErrorKind::InUse, format!("{at} is lent already"));
             }
+            // The programs may have removed the entry of a lease whose end we have not heard of yet.
+            let others = self.leases.iter().filter(|(other, _)| **other != device);
+            let mut held = others.flat_map(|(_, lease)| lease.ports.values());
+            if held.any(|held| held.endpoints.contains(at)) {
+                return refused(ErrorKind::InUse, format!("{at} is lent already"));
+            }
         }
         let of_user = |lease: &&Lease| lease.entry.user == user;
         let held_ports: usize =
@@ -425,10 +454,8 @@ impl Daemon {
         let Some(held) = held else {
             return refused(ErrorKind::Gone, "there is no such port");
         };
-        for at in &held.endpoints {
-            self.clear_port_of(device, *at);
-        }
-        self.log_lease_event(device, "port-end", Some(held.bound), None);
+        self.give_up_ports(device, &held.endpoints, false);
+        self.log_ports(device, "port-end", held.bound, held.endpoints.len(), None);
         Ok(Reply::Removed {})
     }
 
@@ -439,24 +466,28 @@ impl Daemon {
         }
     }
 
-    pub(super) fn log_lease_event(
+    /// Logs something about ports of a lease: the first of them, and how many there are.
+    pub(super) fn log_ports(
         &mut self,
         device: u32,
         event: &str,
-        port: Option<SocketAddr>,
+        first: SocketAddr,
+        count: usize,
         reason: Option<&str>,
     ) {
+        let (port, ports) = (Some(first.to_string()), Some(count).filter(|count| *count > 1));
+        self.log_lease_event(device, Event { event, port, ports, reason, ..Event::default() });
+    }
+
+    /// Logs an event of a lease: whose it is and what device is filled in.
+    pub(super) fn log_lease_event(&mut self, device: u32, event: Event<'_>) {
         let Some(lease) = self.leases.get(&device) else { return };
-        let event = Event {
-            event,
+        self.audit.write(&Event {
             user: Some(lease.entry.user),
             process: Some(lease.entry.process),
             device: Some(&lease.device),
-            port: port.map(|port| port.to_string()),
-            reason,
-            ..Event::default()
-        };
-        self.audit.write(&event);
+            ..event
+        });
     }
 
     /// The status with as many leases as fit in a message.
@@ -491,8 +522,18 @@ impl Daemon {
             Uplink { name: name.clone(), index, attached }
         });
         let counters = self.counters;
-        let names =
-            ["requests", "refused", "malformed", "leases", "ended", "tampered", "connections"];
+        let names = [
+            "requests",
+            "refused",
+            "malformed",
+            "leases",
+            "ended",
+            "tampered",
+            "connections",
+            "quarantined",
+            "held-ports",
+        ];
+        let [quarantined, held_ports] = self.quarantine_counts();
         let counts = [
             counters.requests,
             counters.refused,
@@ -501,6 +542,8 @@ impl Daemon {
             counters.ended,
             counters.tampered,
             self.connections.len() as u64,
+            quarantined,
+            held_ports,
         ];
         Status {
             uplinks: uplinks.collect(),

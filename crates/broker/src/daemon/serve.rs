@@ -2,16 +2,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials, sockopt::PeerPidfd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{SocketAddrUnix, SocketFlags};
 
 use super::audit::Event;
 use super::closing::ReceivedFd;
-use super::peer_probe;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
 use crate::protocol::{self, ErrorKind, Refused, Reply};
@@ -21,10 +21,16 @@ use crate::wire;
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 /// The most connections of one user other than root.
 const MAX_CONNECTIONS_PER_USER: usize = 64;
-/// The most connections of all users other than root.
-pub(super) const MAX_CONNECTIONS: usize = 2048;
+/// The most connections of all users whom no rule of the policy names. One user can be many of them, with subordinate numbers.
+const MAX_CONNECTIONS: usize = 2048;
+/// Further connections for those whom a rule names.
+const RESERVED_FOR_NAMED: usize = 1024;
 /// Further connections for root, so that root can always ask and stop.
-pub(super) const RESERVED_FOR_ROOT: usize = 64;
+const RESERVED_FOR_ROOT: usize = 64;
+/// The most connections.
+pub(super) const ALL_CONNECTIONS: usize = MAX_CONNECTIONS + RESERVED_FOR_NAMED + RESERVED_FOR_ROOT;
+/// So many connections are accepted before anything else is looked at.
+const ACCEPTED_AT_A_TIME: usize = 256;
 /// How long no connection is accepted after the descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -35,6 +41,8 @@ pub(super) struct Connection {
     pub(super) caller: Caller,
     pub(super) group: u32,
     pub(super) process: u32,
+    /// Whether a rule of the policy names the user.
+    pub(super) named: bool,
     /// Stands for the process; nothing if it had ended already.
     pub(super) pidfd: Option<OwnedFd>,
     /// The device that it got.
@@ -79,8 +87,7 @@ impl Daemon {
         let mut refreshed_at = Instant::now();
         loop {
             let wait = REFRESH_INTERVAL.saturating_sub(refreshed_at.elapsed());
-            let more = self.send_probes();
-            let wait = if more { wait.min(peer_probe::PAUSE) } else { wait };
+            let wait = self.run_quarantine().map_or(wait, |next| wait.min(next));
             let woken = self.wait_for_events(wait).map_err(DaemonError::io("cannot wait"))?;
             let mut changed = refreshed_at.elapsed() >= REFRESH_INTERVAL;
             for reason in woken {
@@ -104,6 +111,7 @@ impl Daemon {
                 }
             }
             if changed {
+                self.tidy_up();
                 self.refresh_host_state();
                 refreshed_at = Instant::now();
             }
@@ -145,7 +153,9 @@ impl Daemon {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        loop {
+        let of_others = |one: &&Connection| !one.named && one.caller.user != 0;
+        let mut others = self.connections.values().filter(of_others).count();
+        for _ in 0..ACCEPTED_AT_A_TIME {
             let socket = match rustix::net::accept_with(&self.listener, flags) {
                 Ok(socket) => socket,
                 // The connection keeps the listener readable: without a pause the loop would spin.
@@ -164,17 +174,27 @@ impl Daemon {
             let same = |one: &&Connection| one.caller.user == user;
             let crowded = user != 0
                 && self.connections.values().filter(same).count() >= MAX_CONNECTIONS_PER_USER;
-            let most =
-                if user == 0 { MAX_CONNECTIONS + RESERVED_FOR_ROOT } else { MAX_CONNECTIONS };
-            if crowded || self.closer.has_backlog(user) || self.connections.len() >= most {
+            if crowded || self.closer.has_backlog(user) {
                 self.counters.refused += 1;
                 continue;
             }
             let caller = Caller::new(user, group);
+            let named = self.policy.names(&caller);
+            let full = match (user, named) {
+                (0, _) => self.connections.len() >= ALL_CONNECTIONS,
+                (_, true) => self.connections.len() >= ALL_CONNECTIONS - RESERVED_FOR_ROOT,
+                (_, false) => others >= MAX_CONNECTIONS,
+            };
+            if full {
+                self.counters.refused += 1;
+                continue;
+            }
+            others += usize::from(user != 0 && !named);
             // Zero for a process of another process namespace, which is refused later.
             let process = u32::try_from(peer.pid()).unwrap_or(0);
             self.next_connection += 1;
-            let connection = Connection { socket, caller, group, process, pidfd, lease: None };
+            let connection =
+                Connection { socket, caller, group, process, named, pidfd, lease: None };
             self.connections.insert(self.next_connection, connection);
         }
     }
@@ -234,7 +254,8 @@ impl Daemon {
     /// Refusals are in the log too, but nobody fills the disk with them.
     fn log_refusal(&mut self, number: u64, reason: &str) {
         let Some(connection) = self.connections.get(&number) else { return };
-        let (limiter, left_out) = &mut self.refusals;
+        let (limiters, left_out) = &mut self.refusals;
+        let limiter = limiters.of(connection.named);
         if !limiter.allows(connection.caller.user, Instant::now()) {
             *left_out += 1;
             return;
@@ -275,5 +296,19 @@ impl Daemon {
         if let Some(lease) = connection.lease.and_then(|device| self.leases.get_mut(&device)) {
             lease.connected = false;
         }
+    }
+}
+
+/// Whether a process of root's listens at a socket.
+pub(super) fn root_listens(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let Ok(socket) = wire::socket(flags) else { return true };
+    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) => getsockopt(&socket, PeerCredentials).map_or(true, |peer| peer.uid() == 0),
+        // Its queue is full.
+        Err(Errno::AGAIN) => std::fs::symlink_metadata(path).is_ok_and(|found| found.uid() == 0),
+        Err(_) => false,
     }
 }

@@ -3,7 +3,7 @@ use super::*;
 const EPHEMERAL: RangeInclusive<u16> = 32768..=60999;
 
 fn caller(user: u32) -> Caller {
-    Caller { user, groups: vec![user + 100] }
+    Caller { user, groups: vec![user + 100], known: true }
 }
 
 #[test]
@@ -86,4 +86,15 @@ fn a_network_contains_only_addresses_of_its_ip_version() {
     assert!(has("0.0.0.0/0", "255.1.2.3") && !has("0.0.0.0/0", "::1"));
     assert!(has("::/0", "::1") && has("2001:db8::/32", "2001:db8:ffff::"));
     assert!(has("10.1.2.3/8", "10.9.9.9") && !has("10.1.2.3/32", "10.1.2.2"));
+}
+
+#[test]
+fn a_rule_for_everybody_names_nobody() {
+    let policy =
+        Policy::parse("[[allow]]\nuser = 5\n[[allow]]\ngroup = 107\n[[allow]]\neverybody = true\n");
+    let policy = policy.unwrap();
+    assert!(policy.names(&caller(5)) && policy.names(&caller(7)) && !policy.names(&caller(9)));
+    // A subordinate number with the group of its user.
+    assert!(!policy.names(&Caller { known: false, ..caller(7) }));
+    assert!(policy.names(&Caller { known: false, ..caller(5) }));
 }

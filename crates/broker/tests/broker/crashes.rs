@@ -355,7 +355,7 @@ fn the_state_of_another_version_is_refused_and_can_be_removed() {
     broker.kill();
     for name in ["ports", "leases", "flows"] {
         let other = net.pins().join(format!("{name}_999"));
-        std::fs::rename(net.pins().join(format!("{name}_1")), other).unwrap();
+        std::fs::rename(net.pins().join(format!("{name}_2")), other).unwrap();
     }
     let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
     let mut options = transom_broker::daemon::Options::new(policy.unwrap());

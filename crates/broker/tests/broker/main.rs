@@ -11,7 +11,11 @@ mod crowds;
 #[cfg(feature = "daemon")]
 mod delivery;
 #[cfg(feature = "daemon")]
+mod quarantine;
+#[cfg(feature = "daemon")]
 mod requests;
+#[cfg(feature = "daemon")]
+mod reserve;
 #[cfg(feature = "daemon")]
 mod scale;
 #[cfg(feature = "daemon")]

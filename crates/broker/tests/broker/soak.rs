@@ -30,7 +30,7 @@ devices = 8
 const PORTS: u16 = 32;
 const MOST_HOLDERS: usize = 8;
 /// The maps that have an entry for each lease, port or connection.
-const MAPS: [&str; 4] = ["ports", "leases", "counts_of", "flows"];
+const MAPS: [&str; 6] = ["ports", "leases", "counts_of", "flows", "quarantine", "holds"];
 
 /// xorshift64.
 struct Random(u64);
@@ -232,7 +232,7 @@ impl Soak {
         });
         for map in MAPS {
             until(&format!("the map {map} is empty"), || {
-                entries(&net.pins().join(format!("{map}_1"))) == 0
+                entries(&net.pins().join(format!("{map}_2"))) == 0
             });
         }
         for (host, port) in

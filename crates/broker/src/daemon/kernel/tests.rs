@@ -15,11 +15,11 @@ fn a_changed_layout_takes_another_number() {
     };
     // If the structures or maps in these files have another form now, raise LAYOUT. Then put the new digests here.
     let (types, shared) = (digest("  types.h"), digest("  shared.h"));
-    assert_eq!((super::LAYOUT, types, shared), (1, TYPES, SHARED));
+    assert_eq!((super::LAYOUT, types, shared), (2, TYPES, SHARED));
 }
 
 const TYPES: &str = "c0511c3733c83105442573547e5a66784b3af32e5c9efd42a44f9c3df553f1c4";
-const SHARED: &str = "7fe90f2f5634829ce19db951260a7f53563d3abeda6f4f919ce71fe510419c4a";
+const SHARED: &str = "4bea1a0030b41cad3218147cb5c6d98316ecb6157c2eb6d9b23a0a0303d61cae";
 
 /// The sources and the compiler give the object that is checked in, byte for byte.
 #[test]

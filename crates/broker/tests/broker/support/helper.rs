@@ -121,6 +121,7 @@ struct HolderState {
     kernel: KernelSockets,
     lease: Option<Lease>,
     sockets: Vec<BoundSocket>,
+    last_port: u64,
     tun: Option<OwnedFd>,
     stack: Option<transom_net::Stack>,
 }
@@ -165,6 +166,8 @@ impl HolderState {
                 self.sockets.clear();
                 Ok(("ok".into(), Vec::new()))
             }
+            // The broker's number of the port that was registered last.
+            ["last-port"] => Ok((self.last_port.to_string(), Vec::new())),
             ["bind-again", address] => {
                 let reuse = BindOptions { reuse_address: true, ..Default::default() };
                 self.add(BoundSocket::bind_with(address.parse()?, &reuse)?)
@@ -201,6 +204,7 @@ impl HolderState {
     fn add(&mut self, socket: BoundSocket) -> Answer {
         let port = self.lease.as_mut().ok_or("no lease")?.add_port(&socket)?;
         self.sockets.push(socket);
+        self.last_port = port.id;
         Ok((serde_json::to_string(&port)?, Vec::new()))
     }
 

@@ -17,6 +17,7 @@ use transom_device::namespace::Namespace;
 pub(crate) mod frames;
 pub(crate) mod helper;
 pub(crate) mod holder;
+pub(crate) mod path;
 
 pub(crate) use helper::BrokerProcess;
 pub(crate) use holder::{Device, Holder};
@@ -62,11 +63,27 @@ pub(crate) struct Net {
     pub(crate) directory: TempDir,
     /// The uplinks of the policy file.
     pub(crate) uplinks: Vec<String>,
+    /// What is between the two, if packets are to take time.
+    pub(crate) path: Option<path::Path>,
 }
 
 impl Net {
     /// `None`, and a word about it, where the system does not let us.
     pub(crate) fn new() -> Option<Self> {
+        let net = Self::unjoined()?;
+        net.join("eth0", [HOST4, HOST6], [PEER4, PEER6]);
+        Some(net)
+    }
+
+    /// The same, with a path between the two on which each packet takes this long.
+    pub(crate) fn with_delay(delay: Duration) -> Option<Self> {
+        let mut net = Self::unjoined()?;
+        net.path = Some(path::Path::join(&net, delay));
+        net.set_addresses("eth0", [HOST4, HOST6], [PEER4, PEER6]);
+        Some(net)
+    }
+
+    fn unjoined() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("SKIPPED: the broker takes root's rights");
             return None;
@@ -75,14 +92,16 @@ impl Net {
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
         own_bpf_file_system(directory.path().join("bpf"));
         let (host, peer) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        let net = Net { host, peer, directory, uplinks: vec!["eth0".into()] };
-        net.join("eth0", [HOST4, HOST6], [PEER4, PEER6]);
-        Some(net)
+        Some(Net { host, peer, directory, uplinks: vec!["eth0".into()], path: None })
     }
 
     /// Joins the two by a pair of interfaces of this name.
     pub(crate) fn join(&self, name: &str, host: [&str; 2], peer: [&str; 2]) {
         self.host.add_veth(name, &self.peer, name).unwrap();
+        self.set_addresses(name, host, peer);
+    }
+
+    fn set_addresses(&self, name: &str, host: [&str; 2], peer: [&str; 2]) {
         for (namespace, addresses) in [(&self.host, host), (&self.peer, peer)] {
             let mut interfaces = namespace.interfaces();
             interfaces.set_up(name, true).unwrap();
