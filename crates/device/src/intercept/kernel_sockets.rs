@@ -19,8 +19,9 @@
 //! - `SECCOMP_ADDFD_FLAG_SEND` (Linux 5.14): a descriptor is put in and the call answered in one step, so none is left behind in the program.
 //!
 //! A signal that comes *before* the supervisor has received the call still interrupts it. With `SA_RESTART`, or without a handler, the program does not notice: the kernel
-//! makes the call again. With a handler without `SA_RESTART` the call returns `EINTR`. The kernel offers nothing against it. The time is short if a thread of the
-//! supervisor waits in [`Notifier::receive`](super::Notifier::receive), rather than for its readiness.
+//! makes the call again. With a handler without `SA_RESTART` the call returns `EINTR`. The kernel offers
+//! nothing against it. How often that happens depends on how soon the supervisor receives calls. A thread that waits in
+//! [`Notifier::receive`](super::Notifier::receive), rather than for its readiness, makes it only a little rarer.
 
 use libc::{c_int, c_long, sock_filter};
 

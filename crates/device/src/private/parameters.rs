@@ -115,7 +115,7 @@ impl Parameters {
     pub(super) fn apply(&self, namespace: &Namespace, loopback: bool) -> Result<(), PrivateError> {
         let no_v6 = [("ipv6/conf/all/disable_ipv6", "1"), ("ipv6/conf/default/disable_ipv6", "1")];
         let copied = self.values.iter().map(|(name, value)| (*name, value.trim()));
-        let mut all: Vec<_> = PLAIN.iter().copied().collect();
+        let mut all = PLAIN.to_vec();
         all.extend_from_slice(if self.ipv6 { PLAIN_V6 } else { &no_v6 });
         all.extend_from_slice(if loopback { LOOPBACK } else { &[] });
         all.extend(copied);
