@@ -224,6 +224,13 @@ fn shown(level: c_int, name: c_int, value: c_int) -> c_int {
         (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
             value.clamp(1024, 1 << 29).saturating_mul(2)
         }
+        // The bits of ECN are TCP's own.
+        (libc::IPPROTO_IP, libc::IP_TOS) => value & 0xfc,
+        (libc::IPPROTO_IP, libc::IP_TTL) if value == -1 => 64,
+        (
+            libc::IPPROTO_IP,
+            libc::IP_RECVERR | libc::IP_RECVTOS | libc::IP_RECVTTL | libc::IP_PKTINFO,
+        ) => (value != 0).into(),
         _ => value,
     }
 }
@@ -237,6 +244,8 @@ fn is_valid_value(level: c_int, name: c_int, value: c_int) -> bool {
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT | libc::TCP_SYNCNT) => (1..=127).contains(&value),
         (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => value >= 0,
         (libc::IPPROTO_IP, libc::IP_TTL) => value == -1 || (1..=255).contains(&value),
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER)
+        | (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER) => (0..=5).contains(&value),
         (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS) => (-1..=255).contains(&value),
         _ => true,
     }
