@@ -17,6 +17,8 @@ pub struct Capture {
     pub packets: u64,
     /// How many of them have no segment that was followed, and why.
     pub skipped: BTreeMap<Skipped, u64>,
+    /// How many packets state a length beyond the end of their frame; they count as ending with it.
+    pub beyond: u64,
     /// The damage of the file, in sentences.
     pub damage: Vec<String>,
 }
@@ -36,7 +38,10 @@ impl Capture {
             let Some(frame) = item.frame else { continue };
             capture.packets += 1;
             match Segment::of(&frame, &mut scratch) {
-                Ok(segment) => capture.add(&segment, &mut places),
+                Ok(segment) => {
+                    capture.beyond += u64::from(segment.is_cut);
+                    capture.add(&segment, &mut places);
+                }
                 Err(why) => *capture.skipped.entry(why).or_default() += 1,
             }
         }
@@ -64,6 +69,18 @@ impl Capture {
         let skipped = self.skipped.iter().map(|(why, count)| {
             format!("{count} of {} packets {why}; they were left out.", self.packets)
         });
-        self.damage.iter().cloned().chain(skipped).collect()
+        let strays: u64 = self.connections.iter().map(|one| one.strays).sum();
+        let strays = (strays > 0).then(|| {
+            format!(
+                "{strays} packets have numbers outside of any window of their connection; they were left out of it."
+            )
+        });
+        let beyond = (self.beyond > 0).then(|| {
+            format!(
+                "{} packets state a length beyond the end of their frame; they count as ending there.",
+                self.beyond
+            )
+        });
+        self.damage.iter().cloned().chain(skipped).chain(strays).chain(beyond).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use transom_tcp::time::Instant;
-use transom_wire::Flags;
+use transom_wire::{Flags, Seq, TcpHeader};
 
 use crate::segment::Segment;
 use crate::way::{Arrived, Way};
@@ -26,6 +26,8 @@ pub struct Connection {
     pub packets: u64,
     /// How many of them are resets.
     pub resets: u64,
+    /// How many of them are left out of the ways, because their numbers lie outside of any possible window.
+    pub strays: u64,
     /// How many of them lack options, because the capture kept too little.
     pub cut_options: u64,
     /// The data from the first end to the second, and back.
@@ -34,7 +36,14 @@ pub struct Connection {
     scales: [Scale; 2],
     /// Whether both ends have sent a SYN.
     synchronised: [bool; 2],
+    /// For each end, the number that the other end's SYN acknowledged.
+    expected: [Option<Seq>; 2],
+    /// For each end, other SYNs with which it answered, until one of them is acknowledged.
+    others: [Vec<Segment>; 2],
 }
+
+/// So many different answers to a SYN are kept.
+const MOST_OTHERS: usize = 4;
 
 /// An end's window scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +55,17 @@ enum Scale {
     None,
     /// A shift.
     Shift(u8),
+}
+
+impl Scale {
+    /// In a SYN.
+    fn of(header: &TcpHeader, has_options: bool) -> Scale {
+        match header.options.window_scale {
+            Some(shift) => Scale::Shift(shift.min(MOST_SHIFT)),
+            None if has_options => Scale::None,
+            None => Scale::Unknown,
+        }
+    }
 }
 
 impl Connection {
@@ -62,10 +82,13 @@ impl Connection {
             last: segment.at,
             packets: 0,
             resets: 0,
+            strays: 0,
             cut_options: 0,
             ways: Default::default(),
             scales: [Scale::Unknown; 2],
             synchronised: [false; 2],
+            expected: [None; 2],
+            others: Default::default(),
         }
     }
 
@@ -85,12 +108,24 @@ impl Connection {
         if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
             return false;
         }
-        let [way, other] = self.from(self.end_of(segment));
+        let end = self.end_of(segment);
+        let [way, other] = self.from(end);
         match way.isn {
             Some(isn) => isn != segment.header.seq,
+            // The capture has its answer before it.
+            None if self.is_expected(end, segment) => false,
             // Without a SYN of this end there may be one of the other: both may open (RFC 9293 section 3.5).
-            None => !way.sent.is_empty() || !way.acks.is_empty() || !other.acks.is_empty(),
+            None => !way.is_unused() || !other.acks.is_empty() || other.is_old(),
         }
+    }
+
+    /// Whether the other end has acknowledged this SYN already, perhaps with its data (RFC 7413).
+    fn is_expected(&self, end: usize, segment: &Segment) -> bool {
+        let acked = if end == 0 { self.expected[0] } else { self.expected[1] };
+        acked.is_some_and(|acked| {
+            u32::try_from((acked - 1).distance_from(segment.header.seq))
+                .is_ok_and(|data| data <= segment.length)
+        })
     }
 
     /// The way from this end, and the other way.
@@ -112,32 +147,70 @@ impl Connection {
             return;
         }
         let is_syn = header.flags.contains(Flags::SYN);
-        let scale = match header.options.window_scale {
-            Some(shift) => Scale::Shift(shift.min(MOST_SHIFT)),
-            None if *has_options => Scale::None,
-            None => Scale::Unknown,
-        };
+        let acks = header.flags.contains(Flags::ACK);
+        if !self.is_possible(end, segment) {
+            self.strays += 1;
+            return;
+        }
         if is_syn {
-            for (place, value) in self.scales.iter_mut().enumerate() {
-                if place == end {
-                    *value = scale;
-                }
-            }
-            for (place, value) in self.synchronised.iter_mut().enumerate() {
-                *value |= place == end;
-            }
+            let [first, second] = &mut self.scales;
+            *(if end == 0 { first } else { second }) = Scale::of(header, *has_options);
+            let [first, second] = &mut self.synchronised;
+            *(if end == 0 { first } else { second }) = true;
         }
         let window = self.window(end, header.window, is_syn);
         let [there, back] = &mut self.ways;
         let (way, other) = if end == 0 { (there, back) } else { (back, there) };
         if is_syn {
-            way.isn = Some(header.seq);
+            way.begin(header.seq);
+            if acks {
+                let [first, second] = &mut self.expected;
+                *(if end == 0 { second } else { first }) = Some(header.ack);
+                other.numbers.expect(header.ack - 1);
+            }
         }
         let space = header.segment_len(*length);
         way.sent(*at, header, space, *length);
-        if header.flags.contains(Flags::ACK) {
+        if acks {
             other.acknowledged(&Arrived { at: *at, header, window, is_bare: space == 0 });
         }
+    }
+
+    /// Whether the numbers of a segment can be of this connection. Remembers what may come true later.
+    fn is_possible(&mut self, end: usize, segment: &Segment) -> bool {
+        let Segment { header, length, .. } = segment;
+        let acks = header.flags.contains(Flags::ACK);
+        let [there, back] = &mut self.ways;
+        let (way, other) = if end == 0 { (there, back) } else { (back, there) };
+        let [ours, theirs] = &mut self.others;
+        let (ours, theirs) = if end == 0 { (ours, theirs) } else { (theirs, ours) };
+        if header.flags.contains(Flags::SYN) {
+            let is_other = way.isn.is_some_and(|isn| isn != header.seq);
+            // The caller may believe another answer than the first. Its acknowledgement tells.
+            if is_other && way.acks.is_empty() && ours.len() < MOST_OTHERS {
+                ours.push(*segment);
+            }
+            return !is_other && (!acks || other.numbers.can_be_acknowledged(header.ack));
+        }
+        // Both are asked: each may remember something.
+        let space = header.segment_len(*length);
+        let is_sent = way.numbers.is_possible(header.seq, space);
+        if !acks {
+            return is_sent;
+        }
+        if other.acks.is_empty()
+            && let Some(place) = theirs.iter().position(|syn| syn.header.seq + 1 == header.ack)
+        {
+            // The caller has believed that one.
+            let syn = theirs.swap_remove(place);
+            *other = Way::default();
+            other.begin(syn.header.seq);
+            other.sent(syn.at, &syn.header, syn.header.segment_len(syn.length), syn.length);
+            let [first, second] = &mut self.scales;
+            *(if end == 0 { second } else { first }) = Scale::of(&syn.header, syn.has_options);
+        }
+        let is_acked = other.numbers.can_be_acknowledged(header.ack);
+        is_sent && is_acked
     }
 
     /// The window in bytes that a segment of this end states (RFC 7323 section 2.2).

@@ -19,7 +19,7 @@ mod json;
 mod packets;
 mod qlog;
 
-pub use annotate::annotate;
+pub use annotate::{Annotated, annotate};
 
 use std::path::Path;
 

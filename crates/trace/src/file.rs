@@ -2,16 +2,17 @@
 //!
 //! [`Blocks`] gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
 //! a packet comes with its [`Frame`]. The lengths of a block are checked before anything is read by them. A block that makes no sense is
-//! counted and left out; a file that ends early gives what there is ([`Blocks::damage`]).
+//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is ([`Blocks::damage`]).
 
 use std::io::{self, Read};
 
-use pcap_parser::pcapng::{
-    Block, EPB_MAGIC, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, SHB_MAGIC, SPB_MAGIC,
-};
-use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::pcapng::{Block, OptionCode, SHB_MAGIC};
 use pcap_parser::{PcapHeader, parse_block_be, parse_block_le, parse_pcap_header};
 use transom_tcp::time::Instant;
+
+pub(crate) mod pcapng;
+
+use pcapng::{Found, Section};
 
 /// The longest block that is read: far more than any packet, and little enough for any memory.
 const LONGEST: u32 = 1 << 26;
@@ -60,8 +61,11 @@ pub struct Item<'a> {
 impl Item<'_> {
     /// The comments on a packet. Those that are no text are left out.
     pub fn comments(&self) -> Vec<String> {
-        let Some(Block::EnhancedPacket(packet)) = self.block() else { return Vec::new() };
-        let comments = packet.options.iter().filter(|one| one.code == OptionCode::Comment);
+        let options = match self.block() {
+            Some(Block::EnhancedPacket(packet)) => packet.options,
+            _ => return pcapng::comments_of_old(self.raw, self.big_endian),
+        };
+        let comments = options.iter().filter(|one| one.code == OptionCode::Comment);
         comments.filter_map(|one| one.as_str().ok().map(str::to_owned)).collect()
     }
 
@@ -83,22 +87,11 @@ impl Item<'_> {
     }
 }
 
-/// An interface of a pcapng section.
-#[derive(Clone, Copy, Debug)]
-struct Interface {
-    link: u16,
-    /// Units of a second; none if they are none.
-    resolution: Option<u64>,
-    /// Seconds to add.
-    offset: i64,
-    snap_len: u32,
-}
-
 /// The two forms of captures.
 #[derive(Debug)]
 enum Form {
     Pcap(PcapHeader),
-    PcapNg { big_endian: bool, interfaces: Vec<Interface> },
+    PcapNg(Section),
 }
 
 /// A capture file, block by block.
@@ -111,6 +104,10 @@ pub struct Blocks<R> {
     begun: bool,
     ended: bool,
     bad_blocks: u64,
+    unknown_blocks: u64,
+    /// Packets without a time, and the time of the last one that had one.
+    timeless: u64,
+    last: Instant,
     cut: bool,
     too_long: Option<u32>,
 }
@@ -125,7 +122,7 @@ impl<R: Read> Blocks<R> {
         fill(&mut reader, &mut block, 4)?;
         let big = || u32::from_be_bytes(block.first_chunk().copied().unwrap_or_default());
         let form = if block.len() == 4 && big() == SHB_MAGIC {
-            Form::PcapNg { big_endian: false, interfaces: Vec::new() }
+            Form::PcapNg(Section::default())
         } else {
             fill(&mut reader, &mut block, PCAP_HEADER)?;
             let (_, header) = parse_pcap_header(&block).map_err(|_| FileError::Magic)?;
@@ -140,6 +137,9 @@ impl<R: Read> Blocks<R> {
             begun,
             ended: false,
             bad_blocks: 0,
+            unknown_blocks: 0,
+            timeless: 0,
+            last: Instant::ZERO,
             cut: false,
             too_long: None,
         })
@@ -147,7 +147,7 @@ impl<R: Read> Blocks<R> {
 
     /// Whether the file is one of pcapng.
     pub fn is_pcapng(&self) -> bool {
-        matches!(self.form, Form::PcapNg { .. })
+        matches!(self.form, Form::PcapNg(_))
     }
 
     /// The next block; none at the end of the file.
@@ -164,25 +164,53 @@ impl<R: Read> Blocks<R> {
                 let big_endian = header.is_bigendian();
                 Item { raw: &self.block, frame, big_endian, is_block: false }
             }
-            Form::PcapNg { big_endian, interfaces } => {
-                let big_endian = *big_endian;
-                let frame = match pcapng_frame(&self.block, big_endian, interfaces) {
-                    Ok(frame) => frame,
-                    Err(Bad) => {
+            Form::PcapNg(section) => {
+                let found = section.read(&self.block);
+                let frame = match found {
+                    Found::Packet(frame) => Some(frame),
+                    Found::Nothing => None,
+                    Found::Bad => {
                         self.bad_blocks += 1;
                         None
                     }
+                    Found::Unknown => {
+                        self.unknown_blocks += 1;
+                        None
+                    }
                 };
+                // A block without a time has that of the packet before it.
+                let frame = frame.map(|(mut frame, has_time)| {
+                    if has_time {
+                        self.last = frame.at;
+                    } else {
+                        self.timeless += 1;
+                        frame.at = self.last;
+                    }
+                    frame
+                });
+                let big_endian = section.big_endian;
                 Item { raw: &self.block, frame, big_endian, is_block: true }
             }
         }))
     }
 
-    /// The damage of the file, in sentences. Complete only at its end.
+    /// The damage of the file, and what was left out, in sentences. Complete only at its end.
     pub fn damage(&self) -> Vec<String> {
         let mut damage = Vec::new();
         if self.bad_blocks > 0 {
             damage.push(format!("{} blocks make no sense and were left out.", self.bad_blocks));
+        }
+        if self.unknown_blocks > 0 {
+            damage.push(format!(
+                "{} blocks are of kinds that are not known; packets in them are missing.",
+                self.unknown_blocks
+            ));
+        }
+        if self.timeless > 0 {
+            damage.push(format!(
+                "{} packets have no time of their own; they count as captured with the one before.",
+                self.timeless
+            ));
         }
         if self.cut {
             damage.push("The file ends in the middle of a block.".into());
@@ -207,7 +235,7 @@ impl<R: Read> Blocks<R> {
         let head = match &self.form {
             Form::Pcap(header) if header.is_modified_format() => 24,
             Form::Pcap(_) => 16,
-            Form::PcapNg { .. } => 12,
+            Form::PcapNg(_) => 12,
         };
         fill(&mut self.reader, &mut self.block, head)?;
         if self.block.len() < head {
@@ -219,12 +247,12 @@ impl<R: Read> Blocks<R> {
                 let kept = word(&self.block, 8, header.is_bigendian());
                 (kept.saturating_add(head as u32), head as u32)
             }
-            Form::PcapNg { big_endian, .. } => {
+            Form::PcapNg(section) => {
                 // A section says in which order its bytes are. Its type reads the same both ways.
                 if word(&self.block, 0, true) == SHB_MAGIC {
-                    *big_endian = word(&self.block, 8, true) == 0x1A2B_3C4D;
+                    section.big_endian = word(&self.block, 8, true) == 0x1A2B_3C4D;
                 }
-                (word(&self.block, 4, *big_endian), 12)
+                (word(&self.block, 4, section.big_endian), 12)
             }
         };
         let unaligned = self.is_pcapng() && !whole.is_multiple_of(4);
@@ -275,73 +303,4 @@ fn pcap_frame<'a>(header: &PcapHeader, record: &'a [u8]) -> Option<Frame<'a>> {
         original: original.max(kept),
         interface: 0,
     })
-}
-
-/// Units of a second: a power of two if the highest bit is set, else of ten. The library takes no power of two.
-fn resolution(option: u8) -> Option<u64> {
-    let power = u32::from(option & 0x7f);
-    if option & 0x80 == 0 { 10u64.checked_pow(power) } else { 1u64.checked_shl(power) }
-}
-
-/// Seconds to add to each time. The library reads them in one byte order only.
-fn offset(interface: &InterfaceDescriptionBlock<'_>, big_endian: bool) -> i64 {
-    let found = interface.options.iter().find(|one| one.code == OptionCode::IfTsoffset);
-    let bytes = found.and_then(|one| one.as_bytes().ok()?.first_chunk().copied());
-    let bytes: [u8; 8] = bytes.unwrap_or_default();
-    if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
-}
-
-/// A block that makes no sense.
-struct Bad;
-
-fn pcapng_frame<'a>(
-    raw: &'a [u8],
-    big_endian: bool,
-    interfaces: &mut Vec<Interface>,
-) -> Result<Option<Frame<'a>>, Bad> {
-    let kind = word(raw, 0, big_endian);
-    if kind == SHB_MAGIC {
-        interfaces.clear();
-        return Ok(None);
-    }
-    if ![IDB_MAGIC, EPB_MAGIC, SPB_MAGIC].contains(&kind) {
-        return Ok(None);
-    }
-    let parsed = if big_endian { parse_block_be(raw) } else { parse_block_le(raw) };
-    let interface = |number: u32| interfaces.get(number as usize).copied().ok_or(Bad);
-    match parsed.map_err(|_| Bad)?.1 {
-        Block::InterfaceDescription(one) => {
-            interfaces.push(Interface {
-                link: one.linktype.0 as u16,
-                resolution: resolution(one.if_tsresol),
-                offset: offset(&one, big_endian),
-                snap_len: one.snaplen,
-            });
-            Ok(None)
-        }
-        Block::EnhancedPacket(packet) => {
-            let on = interface(packet.if_id)?;
-            let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-            // The block has been checked: the packet lies behind its first 28 bytes.
-            let bytes = raw.get(28..28 + packet.packet_data().len()).ok_or(Bad)?;
-            Ok(Some(Frame {
-                at: time(ticks, on.resolution.ok_or(Bad)?, on.offset),
-                link: on.link,
-                bytes,
-                original: packet.origlen.max(packet.caplen),
-                interface: packet.if_id,
-            }))
-        }
-        Block::SimplePacket(packet) => {
-            let on = interface(0)?;
-            let mut kept = packet.packet_data().len();
-            if on.snap_len > 0 {
-                kept = kept.min(on.snap_len as usize);
-            }
-            let bytes = raw.get(12..12 + kept).ok_or(Bad)?;
-            let original = packet.origlen.max(kept as u32);
-            Ok(Some(Frame { at: Instant::ZERO, link: on.link, bytes, original, interface: 0 }))
-        }
-        _ => Ok(None),
-    }
 }

@@ -28,6 +28,7 @@ mod connection;
 pub mod convert;
 pub mod file;
 mod link;
+mod numbers;
 mod ranges;
 pub mod segment;
 mod way;

@@ -27,6 +27,13 @@ impl Ranges {
     }
 }
 
+impl Ranges {
+    /// Moves all of them.
+    pub(crate) fn shift(&mut self, by: i64) {
+        self.0 = self.0.iter().map(|(start, end)| (start + by, end + by)).collect();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,11 @@ use std::collections::VecDeque;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Seq, TcpHeader};
 
+use crate::numbers::Numbers;
 use crate::ranges::Ranges;
 
+/// A SACK block that is further from all other numbers than the largest window (RFC 7323 section 2.3) is none.
+const FURTHEST: i64 = 65_535 << 14;
 /// So many values of the timestamps option wait for their echo.
 const MOST_STAMPS: usize = 1 << 16;
 
@@ -106,12 +109,8 @@ pub struct Way {
     pub counts: Counts,
     /// The initial sequence number, if the SYN was seen.
     pub(crate) isn: Option<Seq>,
-    /// A sequence number and its position, near the front.
-    reference: Option<(Seq, i64)>,
+    pub(crate) numbers: Numbers,
     seen: Ranges,
-    /// The end of all that was sent, and of all that was acknowledged.
-    front: Option<i64>,
-    acked: Option<i64>,
     outstanding: VecDeque<Outstanding>,
     stamps: VecDeque<(u32, Instant)>,
     last_window: Option<u16>,
@@ -143,26 +142,44 @@ impl Way {
         self.counts.bytes > 0 || self.counts.resent > 0
     }
 
-    /// The position of a sequence number: of all that have these lower 32 bits, the one closest to the front.
-    fn place(&mut self, seq: Seq) -> i64 {
-        let (near, position) = *self.reference.get_or_insert((seq, 0));
-        position + i64::from(seq.get().wrapping_sub(near.get()) as i32)
+    /// Whether nothing has been sent or acknowledged on it.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.sent.is_empty() && self.acks.is_empty()
     }
 
-    fn advance(&mut self, seq: Seq, position: i64) {
-        if self.reference.is_none_or(|(_, there)| position > there) {
-            self.reference = Some((seq, position));
+    /// Whether it has segments of which no SYN was seen.
+    pub(crate) fn is_old(&self) -> bool {
+        self.isn.is_none() && !self.sent.is_empty()
+    }
+
+    /// The SYN has this number: it is at zero.
+    pub(crate) fn begin(&mut self, isn: Seq) {
+        self.isn = Some(isn);
+        let shift = self.numbers.begin(isn);
+        if shift == 0 {
+            return;
         }
+        for one in &mut self.sent {
+            (one.start, one.end) = (one.start + shift, one.end + shift);
+        }
+        self.acks.iter_mut().for_each(|one| one.position += shift);
+        for one in &mut self.sacks {
+            (one.start, one.end) = (one.start + shift, one.end + shift);
+        }
+        for one in &mut self.outstanding {
+            (one.start, one.end) = (one.start + shift, one.end + shift);
+        }
+        self.seen.shift(shift);
     }
 
     /// A segment that takes `space` bytes of the sequence space, `data` of them data.
     pub(crate) fn sent(&mut self, at: Instant, header: &TcpHeader, space: u32, data: u32) {
-        let start = self.place(header.seq);
+        let start = self.numbers.place(header.seq);
         let end = start + i64::from(space);
-        self.advance(header.seq, start);
-        let front = self.front.unwrap_or(start);
+        self.numbers.advance(header.seq, start);
+        let front = self.numbers.front.unwrap_or(start);
         // One byte at most, and that was acknowledged already (RFC 9293 sections 3.8.4 and 3.8.6.1).
-        let is_old = self.acked.is_some_and(|acked| start == acked - 1) && end <= front;
+        let is_old = self.numbers.acked.is_some_and(|acked| start == acked - 1) && end <= front;
         if is_old && data == space && space <= 1 {
             self.counts.probes += 1;
             self.sent.push(Sent { at, start, end, kind: Kind::Probe });
@@ -206,7 +223,7 @@ impl Way {
             }
             Kind::FillsHole | Kind::Probe => self.counts.filled += 1,
         }
-        self.front = Some(front.max(end));
+        self.numbers.front = Some(front.max(end));
         self.note_in_flight(at);
     }
 
@@ -219,7 +236,7 @@ impl Way {
     }
 
     fn note_in_flight(&mut self, at: Instant) {
-        if let (Some(front), Some(acked)) = (self.front, self.acked) {
+        if let (Some(front), Some(acked)) = (self.numbers.front, self.numbers.acked) {
             self.in_flight.push((at, u64::try_from(front - acked).unwrap_or(0)));
         }
     }
@@ -227,9 +244,10 @@ impl Way {
     /// An acknowledgement of this way's data.
     pub(crate) fn acknowledged(&mut self, arrived: &Arrived<'_>) {
         let Arrived { at, header, window, is_bare } = *arrived;
-        let position = self.place(header.ack);
-        let before = self.acked;
-        if self.front.is_some_and(|front| position > front) {
+        let position = self.numbers.place(header.ack);
+        let before = self.numbers.acked;
+        self.numbers.told(position, window, header.window);
+        if self.numbers.front.is_some_and(|front| position > front) {
             self.counts.unseen += 1;
         }
         self.acks.push(Acked { at, position, window });
@@ -239,8 +257,8 @@ impl Way {
         let same_window = self.last_window == Some(header.window);
         self.last_window = Some(header.window);
         if before.is_none_or(|before| position > before) {
-            self.advance(header.ack, position);
-            self.acked = Some(position);
+            self.numbers.advance(header.ack, position);
+            self.numbers.acked = Some(position);
             self.sample(at, position);
             if let Some(stamps) = header.options.timestamps {
                 self.sample_stamp(at, stamps.echo);
@@ -253,10 +271,15 @@ impl Way {
             .options
             .sack
             .iter()
-            .map(|block| (self.place(block.left), self.place(block.right)))
+            .filter_map(|block| {
+                Some((self.numbers.locate(block.left)?, self.numbers.locate(block.right)?))
+            })
             .collect();
+        // Reports of what cannot have been sent are left out.
+        let highest = self.numbers.front.unwrap_or(i64::MAX).max(position);
+        let lowest = position - FURTHEST;
         for (number, &(start, end)) in blocks.iter().enumerate() {
-            if start >= end {
+            if start >= end || end > highest.saturating_add(FURTHEST) || start < lowest {
                 continue;
             }
             // RFC 2883 section 4: the first block, below the acknowledgement or within the second one.

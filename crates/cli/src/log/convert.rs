@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use transom_trace::convert::{ConvertError, Format, Log, annotate};
+use transom_trace::convert::{Annotated, ConvertError, Format, Log, annotate};
 
 use crate::features::Feature;
 use crate::output::note;
@@ -82,13 +82,20 @@ fn comment(
     let file = File::open(capture).with_context(|| format!("cannot read {name}"))?;
     let created = File::create(&args.output).with_context(|| format!("cannot write {output}"))?;
     let mut out = BufWriter::new(created);
-    let commented = annotate(log, BufReader::new(file), &mut out).map_err(|error| match error {
+    let annotated = annotate(log, BufReader::new(file), &mut out).map_err(|error| match error {
         ConvertError::Io(error) => {
             anyhow::Error::new(error).context(format!("cannot write {output}"))
         }
         error => anyhow::Error::new(error).context(name.to_string()),
     })?;
     out.flush().with_context(|| format!("cannot write {output}"))?;
+    annotated.damage.iter().for_each(|text| note(format_args!("{name}: {text}")));
+    let Annotated { commented, without_room, .. } = annotated;
+    if without_room > 0 {
+        note(format_args!(
+            "{output}: {without_room} packets stand in simple packet blocks, which take no comments"
+        ));
+    }
     if commented == 0 {
         note(format_args!(
             "{output}: no packet of {name} belongs to a record; the capture must have the SYN of a connection of the log"

@@ -11,7 +11,7 @@ use transom_stack::log::{FlowEvent, Line, What};
 use transom_wire::{Flags, Seq};
 
 use super::{ConvertError, Log};
-use crate::file::Blocks;
+use crate::file::{Blocks, pcapng};
 use crate::segment::Segment;
 
 /// The position of a SYN in the log.
@@ -31,18 +31,35 @@ struct Transmissions {
 /// The connection as the capture shows it.
 struct Followed {
     log: usize,
-    /// A sequence number and its position.
+    /// The number of its SYN.
+    isn: Seq,
+    /// A sequence number and its position: the furthest of those that a record stands for.
     reference: (Seq, i64),
     /// How often a position has been seen.
     seen: BTreeMap<i64, usize>,
 }
 
+/// The result of [`annotate`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotated {
+    /// How many packets got a comment.
+    pub commented: u64,
+    /// How many packets have a record, and stand in a block that takes no comment.
+    pub without_room: u64,
+    /// The damage of the capture, in sentences. Blocks that make no sense are copied as they are; what follows a cut is missing.
+    pub damage: Vec<String>,
+}
+
 /// Copies the pcapng file `capture` to `out`. Each packet that a record of the log stands for gets the record as a comment, in its line of
-/// JSON. The capture must have the SYN of a connection: it tells the first sequence number. Returns how many packets got a comment.
+/// JSON. The capture must have the SYN of a connection: it tells the first sequence number.
 ///
 /// # Errors
 /// If `capture` is no pcapng file, or reading or writing fails.
-pub fn annotate(log: &Log, capture: impl Read, mut out: impl Write) -> Result<u64, ConvertError> {
+pub fn annotate(
+    log: &Log,
+    capture: impl Read,
+    mut out: impl Write,
+) -> Result<Annotated, ConvertError> {
     let mut blocks = Blocks::new(capture)?;
     if !blocks.is_pcapng() {
         let what = "only a pcapng file has comments; `editcap in.pcap out.pcapng` makes one";
@@ -51,24 +68,27 @@ pub fn annotate(log: &Log, capture: impl Read, mut out: impl Write) -> Result<u6
     let (ends, transmissions) = transmissions(log);
     let mut followed: BTreeMap<[SocketAddr; 2], Followed> = BTreeMap::new();
     let mut scratch = Vec::new();
-    let mut commented = 0;
+    let mut annotated = Annotated::default();
     while let Some(item) = blocks.next_item()? {
         let text = item.frame.and_then(|frame| {
             let segment = Segment::of(&frame, &mut scratch).ok()?;
             comment(&segment, &ends, &transmissions, &mut followed)
         });
-        // A simple packet block has no options.
-        let kind = if item.big_endian { 6u32.to_be_bytes() } else { 6u32.to_le_bytes() };
         match text {
-            Some(text) if item.raw.starts_with(&kind) => {
+            Some(text) if pcapng::takes_comments(item.raw, item.big_endian) => {
                 let kept = item.frame.map_or(0, |frame| frame.bytes.len());
                 out.write_all(&with_comment(item.raw, kept, text, item.big_endian))?;
-                commented += 1;
+                annotated.commented += 1;
             }
-            _ => out.write_all(item.raw)?,
+            Some(_) => {
+                annotated.without_room += 1;
+                out.write_all(item.raw)?;
+            }
+            None => out.write_all(item.raw)?,
         }
     }
-    Ok(commented)
+    annotated.damage = blocks.damage();
+    Ok(annotated)
 }
 
 type Ends = BTreeMap<[SocketAddr; 2], Vec<usize>>;
@@ -119,11 +139,12 @@ fn comment<'a>(
         let reference = (header.seq, SYN);
         match followed.get_mut(&key) {
             // The same SYN again.
-            Some(known) if known.seen.len() <= 1 && known.reference == reference => {}
+            Some(known) if known.isn == header.seq => {}
             known => {
                 // Connections between the same ends follow each other.
                 let number = known.map_or(0, |known| known.log + 1);
-                let fresh = Followed { log: number, reference, seen: BTreeMap::new() };
+                let fresh =
+                    Followed { log: number, isn: header.seq, reference, seen: BTreeMap::new() };
                 followed.insert(key, fresh);
             }
         }
@@ -131,9 +152,6 @@ fn comment<'a>(
     let known = followed.get_mut(&key)?;
     let (near, there) = known.reference;
     let position = there + i64::from(header.seq.get().wrapping_sub(near.get()) as i32);
-    if position > there {
-        known.reference = (header.seq, position);
-    }
     let here = all.get(*places.get(known.log)?)?;
     let mut covering: Vec<usize> = here
         .by_start
@@ -143,9 +161,13 @@ fn comment<'a>(
         .map(|(_, number)| *number)
         .collect();
     covering.sort_unstable();
-    let times = known.seen.entry(position).or_insert(0);
-    let number = covering.get(*times).or_else(|| covering.last())?;
-    *times += 1;
+    let times = known.seen.get(&position).copied().unwrap_or(0);
+    // A position that no record has is not believed, and moves nothing.
+    let number = covering.get(times).or_else(|| covering.last())?;
+    if position > there {
+        known.reference = (header.seq, position);
+    }
+    known.seen.insert(position, times + 1);
     here.texts.get(*number).map(String::as_str)
 }
 

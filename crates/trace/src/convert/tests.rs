@@ -253,7 +253,7 @@ fn decisions_go_on_the_packets_of_a_real_capture_and_nothing_else_changes() {
     for big in [false, true] {
         let before = pcapng(1, &frames(&transfer(), &ETHERNET, 70), big);
         let mut after = Vec::new();
-        let commented = annotate(&small(), &before[..], &mut after).unwrap();
+        let commented = annotate(&small(), &before[..], &mut after).unwrap().commented;
         // The SYN, three segments, one again, and the last; not the bare acknowledgement.
         assert_eq!(commented, 6);
         let items = |bytes: &[u8]| {
