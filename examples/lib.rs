@@ -6,6 +6,7 @@
 //! - `cargo run -p transom-examples --example alf_file`, `alf_video`: a file and a video that go on past a lost unit, beside a stream.
 //! - `cargo run -p transom-examples --example companion`: datagrams that leave at the rate of a connection beside them.
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
+//! - `cargo run -p transom-examples --example transparent_proxy`: connections to any address, made again and refused as their destination refuses.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.
 //! - `cargo run -p transom-examples --example tokio_server`: axum over Transom, and a client of the kernel's.
 //! - `cargo run -p transom-examples --example tokio_client`: an HTTP client with a pool of connections over Transom, and a server of the kernel's.

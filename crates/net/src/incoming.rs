@@ -100,7 +100,7 @@ impl Part {
         self.shared.runtime.wait(channel, None, |inner, _| self.take_incoming(inner))
     }
 
-    /// What is there, or at the device.
+    /// Takes one that is there, or at the device.
     fn incoming_now(&self) -> Option<io::Result<Found>> {
         let runtime = &self.shared.runtime;
         runtime.with(|inner, _| {
@@ -158,7 +158,7 @@ impl IncomingConnection {
         self.held.incoming.remote
     }
 
-    /// What the SYN says besides: its options, such as the MSS, the time to live, the code point.
+    /// The rest of the SYN: its options, such as the MSS, the time to live, the code point.
     pub fn syn(&self) -> &Incoming {
         &self.held.incoming
     }

@@ -2,7 +2,7 @@
 
 use super::TcpStream;
 use crate::engine::{Channel, Inner};
-use crate::error::errno;
+use crate::error::{errno, soft_error};
 use crate::socket::SocketOptions;
 use crate::stack::Stack;
 use rustix::io::Errno;
@@ -53,7 +53,10 @@ impl TcpStream {
         };
         match (connection.state(), connection.error()) {
             (_, Some(error)) => Some(Err(errno(error).into())),
-            (State::SynSent, None) => connection.is_answered().then_some(Ok(())),
+            (State::SynSent, None) if connection.is_answered() => Some(Ok(())),
+            (State::SynSent, None) => {
+                connection.pending_soft_error().map(|error| Err(soft_error(error)))
+            }
             (_, None) => Some(Ok(())),
         }
     }
@@ -81,7 +84,9 @@ impl HeldStream {
     /// Whether the peer has answered. Does not wait.
     ///
     /// # Errors
-    /// How the attempt ended, if it has: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], [`io::ErrorKind::HostUnreachable`], …
+    /// How the attempt ended, if it has: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], … With
+    /// [`Profile::report_soft_errors`] also what the network reports though the attempt goes on, such as [`io::ErrorKind::HostUnreachable`]: Linux
+    /// gives up then.
     pub fn is_answered(&self) -> io::Result<bool> {
         let stream = self.stream();
         let inner = stream.socket.shared.runtime.lock();
