@@ -51,6 +51,7 @@ extern crate std;
 
 pub mod config;
 pub mod cookie;
+mod destinations;
 pub mod fast_open;
 pub mod flow;
 pub mod fragments;

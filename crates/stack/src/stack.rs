@@ -12,6 +12,7 @@ mod comment;
 mod fast_open;
 mod handshake;
 mod opens;
+mod ports;
 mod predict;
 mod receive;
 mod reserved;
@@ -23,12 +24,14 @@ mod timers;
 mod transmit;
 
 pub use opens::{ConnectError, ListenError};
+pub use ports::PortDraw;
 pub use receive::Packet;
 pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
 use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::destinations::DestinationCounters;
 use crate::fast_open::Servers;
 use crate::flow::{BoundPortChange, FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
@@ -36,7 +39,7 @@ use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::{PathMtu, PathMtus};
-use crate::secrets::Secrets;
+use crate::secrets::{Purpose, Secrets};
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
 use alloc::boxed::Box;
@@ -196,7 +199,8 @@ pub struct Stack {
     path_mtus: PathMtus,
     /// For Fast Open.
     servers: Servers,
-    next_port: u32,
+    /// The next ports.
+    ports: DestinationCounters,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
     /// The connection a packet last was for.
@@ -233,7 +237,10 @@ impl Stack {
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
             servers: Servers::new(config.fast_open.servers, hash),
-            next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
+            ports: DestinationCounters::new(
+                Purpose::Port,
+                secrets.hash(Purpose::Port, &0u8) as u32,
+            ),
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
             latest: 0,
