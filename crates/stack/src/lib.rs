@@ -56,6 +56,7 @@ pub mod fast_open;
 pub mod flow;
 pub mod fragments;
 pub mod icmp;
+mod icmp_errors;
 pub mod listener;
 pub mod log;
 pub mod mapped;

@@ -26,6 +26,7 @@ mod dual_stack;
 mod echo;
 mod entrances;
 mod events;
+mod extension_headers;
 mod fairness;
 mod fast_open;
 mod fragments;
