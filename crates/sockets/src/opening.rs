@@ -51,15 +51,18 @@ impl Sockets<'_> {
         !self.table.iter().any(stands) && (reuse || !self.stack.is_in_use(bound))
     }
 
-    /// `address` for `socket`, with a port of its own if it has none.
-    fn with_port(&self, socket: &Socket, address: SocketAddr) -> Option<SocketAddr> {
+    /// `address` for the socket `fd`, with a port of its own if it has none.
+    fn with_port(&mut self, fd: i32, address: SocketAddr) -> Result<SocketAddr> {
         if address.port() != 0 {
-            return Some(address);
+            return Ok(address);
         }
-        let ports = self.stack.config().ephemeral_ports.clone();
-        ports
-            .map(|port| SocketAddr::new(address.ip(), port))
-            .find(|&address| self.may_bind(&socket.bound_to(address), false))
+        let socket = self.table.get(fd)?;
+        let draw = self.stack.draw_ports(canonical(address).ip());
+        let at = |port| SocketAddr::new(address.ip(), port);
+        let is_free = |&port: &u16| self.may_bind(&socket.bound_to(at(port)), false);
+        let port = draw.ports().find(is_free).ok_or(Errno(EADDRINUSE))?;
+        self.stack.take_drawn(draw, port);
+        Ok(at(port))
     }
 
     /// Whether `bind` is possible for this socket and address, as far as others do not matter; and what it would mean.
@@ -83,12 +86,12 @@ impl Sockets<'_> {
     fn bind(&mut self, fd: i32, address: SocketAddr, port: Option<Port>) -> Result<()> {
         // Another thread may have been here since.
         self.before_bind(fd, address)?;
-        let socket = self.table.get(fd)?;
-        let reuse = socket.options.reuse_address;
         let address = match &port {
             Some(port) => SocketAddr::new(address.ip(), port.address.port()),
-            None => self.with_port(socket, address).ok_or(Errno(EADDRINUSE))?,
+            None => self.with_port(fd, address)?,
         };
+        let socket = self.table.get(fd)?;
+        let reuse = socket.options.reuse_address;
         if !self.may_bind(&socket.bound_to(address), reuse) {
             return Err(Errno(EADDRINUSE));
         }
@@ -138,7 +141,7 @@ impl Sockets<'_> {
                 let address = match (socket.bound, &port) {
                     (Some(address), _) => address,
                     (None, Some(port)) => SocketAddr::new(any.ip(), port.address.port()),
-                    (None, None) => self.with_port(socket, any).ok_or(Errno(EADDRINUSE))?,
+                    (None, None) => self.with_port(fd, any)?,
                 };
                 let id = self.stack.listen(address, config)?;
                 self.table.set_role(fd, Role::Listener { id, backlog })?;

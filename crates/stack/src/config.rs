@@ -41,6 +41,7 @@ pub struct Interface {
 }
 
 /// A host's configuration.
+/// [RFC1122-3.2.2.9-1] [RFC1122-3.2.2.9-2]
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// Its addresses with their prefix lengths. The prefix only tells the directed broadcast address.
@@ -122,6 +123,7 @@ impl StackConfig {
     }
 
     /// Checks that the configuration is consistent.
+    /// [RFC1122-3.2.2.9-8] [RFC1122-3.2.1.3-5] [RFC8200-5-1]
     pub fn validate(&self) -> Result<(), StackConfigError> {
         if self.every_address && self.shared {
             return Err(StackConfigError::EveryAddressShared);
@@ -137,7 +139,7 @@ impl StackConfig {
             if prefix > bits {
                 return Err(StackConfigError::Prefix(address, prefix));
             }
-            if !is_unicast(address) {
+            if !is_unicast(address) || is_broadcast_of(address, prefix, address) {
                 return Err(StackConfigError::NotUnicast(address));
             }
         }
@@ -215,7 +217,20 @@ pub fn is_unicast(address: IpAddr) -> bool {
     }
 }
 
+/// Whether `address` is the broadcast address of the network that `ours` is in. A network of two hosts has none (RFC 3021).
+/// [RFC1122-3.2.1.3-1]
+pub(crate) fn is_broadcast_of(ours: IpAddr, prefix: u8, address: IpAddr) -> bool {
+    match (ours, address) {
+        (IpAddr::V4(ours), IpAddr::V4(address)) if prefix < 31 => {
+            let host = u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+            address.to_bits() == ours.to_bits() | host
+        }
+        _ => false,
+    }
+}
+
 /// The counters of a host.
+/// [RFC1122-3.1-9]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
     /// Packets received (a super-segment counts once).
@@ -226,6 +241,8 @@ pub struct StackCounters {
     pub malformed: u64,
     /// Packets for another host, or from an impossible source.
     pub misaddressed: u64,
+    /// IPv6 packets dropped because of an extension header: an option or a header that may not be skipped and is not understood.
+    pub refused_extensions: u64,
     /// Packets whose checksum was wrong.
     pub bad_checksum: u64,
     /// TCP segments with no valid header.
@@ -278,6 +295,7 @@ impl core::iter::Sum for StackCounters {
             packets_sent: a.packets_sent + b.packets_sent,
             malformed: a.malformed + b.malformed,
             misaddressed: a.misaddressed + b.misaddressed,
+            refused_extensions: a.refused_extensions + b.refused_extensions,
             bad_checksum: a.bad_checksum + b.bad_checksum,
             bad_tcp: a.bad_tcp + b.bad_tcp,
             syns_dropped: a.syns_dropped + b.syns_dropped,

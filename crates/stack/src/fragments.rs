@@ -3,12 +3,25 @@
 //! Fragments are a common target of hostile input. So memory is bounded in bytes and in packets under reassembly.
 //! An incomplete packet is dropped after a timeout, and the oldest makes room for a new one. A packet whose
 //! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
+//!
+//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and [`Fragments::expire`] gives back the first fragment of a
+//! packet whose time is over. [`cut`] is the other direction.
+
+mod cut;
+
+pub(crate) use cut::cut;
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::IpPacket;
+use transom_wire::icmpv6::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
+use transom_wire::ipv6::{FragmentHeader, Ipv6Packet};
+
+/// The longest packet that the length fields can state.
+// [RFC1122-3.3.2-2] [RFC1122-3.3.2-3] [RFC8200-5-5]
+const MAX_PACKET: usize = 65_535;
 
 /// Bounds on reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +33,7 @@ pub struct FragmentLimits {
     /// Fragments of one packet.
     pub pieces: usize,
     /// How long an incomplete packet is kept: 60 s by default (RFC 8200, section 4.5; RFC 1122, section 3.3.2).
+    // [RFC1122-3.3.2-6]
     pub lifetime: Duration,
 }
 
@@ -39,15 +53,34 @@ struct Name {
     src: IpAddr,
     dst: IpAddr,
     id: u32,
-    protocol: u8,
+    /// Only in IPv4: fragments of an IPv6 packet may differ in what they name as next header [RFC8200-4.5-5].
+    protocol: Option<u8>,
+}
+
+/// The outcome of a fragment's arrival.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reassembly {
+    /// Nothing yet, or nothing at all.
+    Waiting,
+    /// The whole packet: this fragment was the last that was missing.
+    Whole(Vec<u8>),
+    /// The fragment is wrong, and its sender is to be told with an ICMPv6 *parameter problem* (RFC 8200, section 4.5).
+    Wrong {
+        /// The code of that message.
+        code: u8,
+        /// The offset of the field that is wrong, in bytes from the start of the fragment's packet.
+        pointer: u32,
+    },
 }
 
 #[derive(Debug)]
 struct Partial {
     name: Name,
     expires: Instant,
-    /// The header of the first fragment.
+    /// The header of the first fragment, up to its payload.
     header: Vec<u8>,
+    /// The place of the fragment header in that, if the packet is an IPv6 one.
+    place: Option<FragmentHeader>,
     payload: Vec<u8>,
     /// The arrived ranges, sorted and disjoint.
     pieces: Vec<Range<usize>>,
@@ -82,12 +115,15 @@ impl Fragments {
         self.partial.iter().map(|partial| partial.expires).min()
     }
 
-    /// Forgets what has expired by `now`.
-    pub fn expire(&mut self, now: Instant) {
+    /// Forgets what has expired by `now`. Returns the first fragment of each such packet, as it arrived, if it did [RFC1122-3.3.2-5].
+    pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut first_fragments = Vec::new();
         while let Some(index) = self.partial.iter().position(|partial| partial.expires <= now) {
-            self.forget(index);
+            let partial = self.forget(index);
             self.dropped += 1;
+            first_fragments.extend(partial.first_fragment());
         }
+        first_fragments
     }
 
     fn forget(&mut self, index: usize) -> Partial {
@@ -96,25 +132,26 @@ impl Fragments {
         partial
     }
 
-    /// Takes in a fragment; returns the whole packet if this completes it.
-    pub fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Option<Vec<u8>> {
-        self.expire(now);
-        let fragment = packet.fragment()?;
-        let (id, header) = match packet {
-            IpPacket::V4(v4) => (u32::from(v4.id()), bytes.get(..v4.header_len())?),
-            IpPacket::V6(v6) => (v6.fragment()?.fragment.id, bytes.get(..v6.header_len())?),
-        };
-        let name = Name { src: packet.src(), dst: packet.dst(), id, protocol: packet.protocol().0 };
+    /// Takes in a fragment. What has [expired](Self::expire) must be gone.
+    pub fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Reassembly {
+        let Some((name, header, place)) = head(packet, bytes) else { return Reassembly::Waiting };
+        let Some(fragment) = packet.fragment() else { return Reassembly::Waiting };
         let payload = packet.payload();
         let start = usize::from(fragment.offset);
         let range = start..start + payload.len();
-        // Every fragment but the last carries a multiple of eight bytes, and no packet is longer than 65,535.
-        if payload.is_empty()
-            || (fragment.more && !payload.len().is_multiple_of(8))
-            || header.len() + range.end > 65_535
+        if let IpPacket::V6(v6) = packet
+            && let Some(wrong) = wrong(v6, &range)
         {
             self.dropped += 1;
-            return None;
+            return wrong;
+        }
+        // In IPv4 nobody is told of these. A fragment of nothing is of no use.
+        if payload.is_empty()
+            || (fragment.more && !payload.len().is_multiple_of(8))
+            || header.len() + range.end > MAX_PACKET
+        {
+            self.dropped += 1;
+            return Reassembly::Waiting;
         }
         let index = match self.partial.iter().position(|partial| partial.name == name) {
             Some(index) => index,
@@ -127,6 +164,7 @@ impl Fragments {
                     name,
                     expires: now + self.limits.lifetime,
                     header: Vec::new(),
+                    place,
                     payload: Vec::new(),
                     pieces: Vec::new(),
                     total: None,
@@ -135,23 +173,22 @@ impl Fragments {
                 self.partial.len() - 1
             }
         };
-        if self.place(index, header, payload, range, fragment.more) {
-            let partial = self.forget(index);
-            return rebuild(partial.header, &partial.payload);
+        if self.keep(index, (header, place), payload, range, fragment.more) {
+            return self.forget(index).rebuild().map_or(Reassembly::Waiting, Reassembly::Whole);
         }
         // The oldest packets make room, in the end the one just served.
         while self.bytes > self.limits.bytes && !self.partial.is_empty() {
             self.forget(0);
             self.dropped += 1;
         }
-        None
+        Reassembly::Waiting
     }
 
     /// Puts a fragment where it belongs and says whether its packet is complete.
-    fn place(
+    fn keep(
         &mut self,
         index: usize,
-        header: &[u8],
+        (header, place): (&[u8], Option<FragmentHeader>),
         payload: &[u8],
         range: Range<usize>,
         more: bool,
@@ -161,8 +198,8 @@ impl Fragments {
         if partial.poisoned {
             return false;
         }
-        if partial.pieces.contains(&range) {
-            return false; // the same fragment twice is harmless
+        if partial.pieces.contains(&range) && partial.payload.get(range.clone()) == Some(payload) {
+            return false; // the same fragment twice is harmless [RFC8200-4.5-13]
         }
         let at = partial.pieces.partition_point(|piece| piece.start < range.start);
         let overlaps =
@@ -171,6 +208,7 @@ impl Fragments {
         let beyond = partial.total.is_some_and(|total| range.end > total)
             || (!more && partial.pieces.last().is_some_and(|last| last.end > range.end))
             || (!more && partial.total.is_some_and(|total| total != range.end));
+        // [RFC8200-4.5-12] dropped in silence, with the fragments that are still to come.
         if overlaps || beyond || partial.pieces.len() >= max_pieces {
             self.bytes -= partial.payload.len() + partial.header.len();
             partial.poisoned = true;
@@ -183,7 +221,9 @@ impl Fragments {
             partial.total = Some(range.end);
         }
         if range.start == 0 {
+            // [RFC8200-4.5-6]
             partial.header = header.to_vec();
+            partial.place = place;
             self.bytes += header.len();
         }
         if partial.payload.len() < range.end {
@@ -206,42 +246,71 @@ impl Fragments {
     }
 }
 
-/// Puts the first fragment's header in front of the payload and makes it that of a whole packet.
-fn rebuild(header: Vec<u8>, payload: &[u8]) -> Option<Vec<u8>> {
-    let mut packet = header;
-    match packet.first()? >> 4 {
-        4 => {
-            let total = u16::try_from(packet.len() + payload.len()).ok()?;
-            packet.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
-            // No more fragments, offset zero.
-            packet.get_mut(6..8)?.copy_from_slice(&[0, 0]);
-            packet.get_mut(10..12)?.copy_from_slice(&[0, 0]);
-            let sum = transom_wire::checksum::Sum::of(&packet).checksum();
-            packet.get_mut(10..12)?.copy_from_slice(&sum.to_be_bytes());
-        }
-        _ => {
-            // The fragment header stays and says what it now is: an atomic fragment (RFC 6946).
-            let len = u16::try_from(packet.len().checked_sub(40)? + payload.len()).ok()?;
-            packet.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
-            let offset = fragment_header(&packet)?;
-            packet.get_mut(offset + 2..offset + 4)?.copy_from_slice(&[0, 0]);
-        }
+impl Partial {
+    /// The first fragment as it arrived.
+    fn first_fragment(&self) -> Option<Vec<u8>> {
+        let first = self.pieces.first().filter(|piece| piece.start == 0)?;
+        Some([self.header.as_slice(), self.payload.get(first.clone())?].concat())
     }
-    packet.extend_from_slice(payload);
-    Some(packet)
+
+    /// Puts the first fragment's header in front of the payload and makes it that of a whole packet.
+    fn rebuild(self) -> Option<Vec<u8>> {
+        let Partial { mut header, payload, place, .. } = self;
+        match place {
+            None => {
+                let total = u16::try_from(header.len() + payload.len()).ok()?;
+                header.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
+                // No more fragments, offset zero.
+                header.get_mut(6..8)?.copy_from_slice(&[0, 0]);
+                header.get_mut(10..12)?.copy_from_slice(&[0, 0]);
+                let sum = transom_wire::checksum::Sum::of(&header).checksum();
+                header.get_mut(10..12)?.copy_from_slice(&sum.to_be_bytes());
+            }
+            // [RFC8200-4.5-7] What the first fragment names as next header is announced in the place of the fragment header, which goes.
+            Some(FragmentHeader { next_header, offset, named_at, .. }) => {
+                header.truncate(usize::from(offset));
+                *header.get_mut(usize::from(named_at))? = next_header.0;
+                let len = header.len().checked_sub(transom_wire::ipv6::HEADER_LEN)? + payload.len();
+                let len = u16::try_from(len).ok()?;
+                header.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
+            }
+        }
+        header.extend_from_slice(&payload);
+        Some(header)
+    }
 }
 
-/// The offset of the IPv6 fragment header.
-fn fragment_header(packet: &[u8]) -> Option<usize> {
-    let mut next = *packet.get(6)?;
-    let mut at = 40;
-    for _ in 0..16 {
-        if next == 44 {
-            return Some(at);
-        }
-        let len = usize::from(*packet.get(at + 1)?);
-        next = *packet.get(at)?;
-        at += (len + 1) * 8;
+/// The name of the packet that a fragment belongs to, its header, and in IPv6 the place of the fragment header.
+fn head<'a>(
+    packet: &IpPacket<'_>,
+    bytes: &'a [u8],
+) -> Option<(Name, &'a [u8], Option<FragmentHeader>)> {
+    let (id, protocol, place) = match packet {
+        IpPacket::V4(v4) => (u32::from(v4.id()), Some(v4.protocol().0), None),
+        IpPacket::V6(v6) => (v6.fragment()?.fragment.id, None, v6.fragment()),
+    };
+    let name = Name { src: packet.src(), dst: packet.dst(), id, protocol };
+    Some((name, bytes.get(..packet.header_len())?, place))
+}
+
+/// What RFC 8200 section 4.5 wants the sender of an IPv6 fragment to be told, if anything.
+fn wrong(packet: &Ipv6Packet<'_>, range: &Range<usize>) -> Option<Reassembly> {
+    const PAYLOAD_LENGTH_OFFSET: u32 = 4;
+    const OFFSET_IN_FRAGMENT_HEADER: u32 = 2;
+    let header = packet.fragment()?;
+    // [RFC8200-4.5-10] every fragment but the last carries a multiple of eight bytes.
+    if header.fragment.more && !range.len().is_multiple_of(8) {
+        return Some(Reassembly::Wrong { code: ERRONEOUS_FIELD, pointer: PAYLOAD_LENGTH_OFFSET });
+    }
+    // [RFC8200-4.5-11] no payload is longer than its length field can state, other extension headers included.
+    let others = usize::from(header.offset).saturating_sub(transom_wire::ipv6::HEADER_LEN);
+    if others + range.end > MAX_PACKET {
+        let pointer = u32::from(header.offset) + OFFSET_IN_FRAGMENT_HEADER;
+        return Some(Reassembly::Wrong { code: ERRONEOUS_FIELD, pointer });
+    }
+    // [RFC8200-4.5-14] the first fragment has the whole chain of headers (RFC 7112).
+    if header.fragment.offset == 0 && packet.header_chain_is_cut() {
+        return Some(Reassembly::Wrong { code: INCOMPLETE_CHAIN, pointer: 0 });
     }
     None
 }

@@ -1,10 +1,10 @@
-//! ICMP and ICMPv6 at a host: echo, errors about our segments, and errors we send.
+//! ICMP and ICMPv6 at a host: echo, and errors about our segments. [Errors that we send](crate::icmp_errors) have a module of their own.
 
 use crate::flow::FlowKey;
 use crate::stack::Stack;
 use alloc::vec;
 use transom_tcp::connection::IcmpError;
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::icmpv6::{self, Icmpv6Message};
 use transom_wire::ip::QuotedPacket;
@@ -15,6 +15,7 @@ use transom_wire::{IpPacket, Protocol};
 
 /// The meaning of an ICMP message for the connection that it names. `None`: none (source quench is dropped silently
 /// [MUST-55]).
+/// [RFC1122-3.2.2.1-4] [RFC1122-3.2.2.4-1] [RFC1122-3.2.2.5-2] [RFC792-5-1]
 fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
     Some(match message {
         IcmpMessage::Unreachable { code, .. } => match code {
@@ -42,6 +43,7 @@ fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
     })
 }
 
+/// [RFC4443-3.1-2] [RFC4443-3.2-2] [RFC4443-3.3-3] [RFC4443-3.4-4]
 fn meaning_v6(message: &Icmpv6Message<'_>) -> Option<IcmpError> {
     Some(match message {
         Icmpv6Message::Unreachable { code, .. } => match code {
@@ -64,6 +66,7 @@ fn meaning_v6(message: &Icmpv6Message<'_>) -> Option<IcmpError> {
 
 impl Stack {
     /// Returns the flow of an error that no connection here has.
+    /// [RFC1122-3.2.2-1] [RFC4443-2.4-2] [RFC1122-3.2.2.6-1] [RFC4443-4.2-1]
     pub(crate) fn on_icmp(&mut self, now: Instant, ip: &IpPacket<'_>) -> Option<FlowKey> {
         match ip {
             IpPacket::V4(v4) if v4.protocol() == Protocol::ICMP => {
@@ -72,14 +75,17 @@ impl Stack {
                     return None;
                 };
                 if let IcmpMessage::EchoRequest { ident, seq, data } = message {
-                    let most = self.echo_room(20 + icmp::HEADER_LEN)?;
-                    // RFC 1122 section 3.2.2.6: without fragmentation the reply is cut to what may leave.
-                    let data = data.get(..most).unwrap_or(data);
+                    if !self.answers_echo() {
+                        return None;
+                    }
+                    // [RFC1122-3.2.2.6-6] all of the data, in fragments if it must be.
+                    // [RFC792-14-1] [RFC792-15-1]
                     let reply = IcmpMessage::EchoReply { ident, seq, data };
+                    // [RFC1122-3.2.2.6-5] [RFC792-15-2]
                     let header = Ipv4Header::new(v4.dst(), v4.src(), Protocol::ICMP);
                     let mut packet = vec![0; 20 + reply.encoded_len()];
                     if icmp::emit_packet(&header, &reply, &mut packet).is_ok() {
-                        self.packet_reply(packet);
+                        self.packet_reply(now, packet);
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning(&message), message.quoted()) {
                     return self.on_icmp_error(now, error, quoted);
@@ -91,16 +97,16 @@ impl Stack {
                     return None;
                 };
                 if let Icmpv6Message::EchoRequest { ident, seq, data } = message {
-                    let most = self.echo_room(40 + icmpv6::HEADER_LEN)?;
-                    // RFC 4443 section 4.2 wants the data entire or not at all.
-                    if data.len() > most {
+                    if !self.answers_echo() {
                         return None;
                     }
+                    // [RFC4443-4.2-3] all of the data, in fragments if it must be.
                     let reply = Icmpv6Message::EchoReply { ident, seq, data };
+                    // [RFC4443-4.2-2]
                     let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
                     let mut packet = vec![0; 40 + reply.encoded_len()];
                     if icmpv6::emit_packet(&header, &reply, &mut packet).is_ok() {
-                        self.packet_reply(packet);
+                        self.packet_reply(now, packet);
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning_v6(&message), message.quoted())
                 {
@@ -113,6 +119,7 @@ impl Stack {
     }
 
     /// [MUST-54] An error goes to the connection whose segment it quotes.
+    /// [RFC1122-3.2.2-4] [RFC4443-2.4-4] [RFC1122-3.4-5] [RFC1122-3.4-6]
     fn on_icmp_error(&mut self, now: Instant, error: IcmpError, quoted: &[u8]) -> Option<FlowKey> {
         let quote = QuotedPacket::parse(quoted).ok()?;
         if quote.protocol != Protocol::TCP {
@@ -128,52 +135,4 @@ impl Stack {
         let delivered = self.deliver_icmp(now, &key, error, tcp.seq);
         (!delivered).then_some(key)
     }
-
-    /// Answers a packet of an unsupported protocol, within the budget.
-    pub(crate) fn on_unknown_protocol(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8]) {
-        // The offending packet is quoted from its start to its end.
-        let Some(offending) = bytes.get(..ip.total_len()) else { return };
-        let is_udp = ip.protocol() == Protocol::UDP;
-        match ip {
-            IpPacket::V4(v4) => {
-                if !icmp::may_answer_with_error(v4) || !self.may_send_icmp_error(now) {
-                    return;
-                }
-                let code = if is_udp { UnreachableCode::Port } else { UnreachableCode::Protocol };
-                let message = IcmpMessage::Unreachable { code, quoted: offending };
-                let header = Ipv4Header::new(v4.dst(), v4.src(), Protocol::ICMP);
-                let mut packet = vec![0; 576];
-                if let Ok(len) = icmp::emit_packet(&header, &message, &mut packet) {
-                    packet.truncate(len);
-                    self.packet_reply(packet);
-                }
-            }
-            IpPacket::V6(v6) => {
-                let message = if is_udp {
-                    Icmpv6Message::Unreachable {
-                        code: icmpv6::UnreachableCode::Port,
-                        quoted: offending,
-                    }
-                } else {
-                    Icmpv6Message::ParameterProblem {
-                        code: 1,
-                        pointer: v6.protocol_offset() as u32,
-                        quoted: offending,
-                    }
-                };
-                if !icmpv6::may_answer_with_error(v6, &message) || !self.may_send_icmp_error(now) {
-                    return;
-                }
-                let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
-                let mut packet = vec![0; 1280];
-                if let Ok(len) = icmpv6::emit_packet(&header, &message, &mut packet) {
-                    packet.truncate(len);
-                    self.packet_reply(packet);
-                }
-            }
-        }
-    }
 }
-
-/// The window in which ICMP errors are counted.
-pub(crate) const ICMP_WINDOW: Duration = Duration::from_secs(1);

@@ -52,11 +52,13 @@ extern crate std;
 
 pub mod config;
 pub mod cookie;
+mod destinations;
 pub mod fast_open;
 pub mod flow;
 pub mod fragments;
 pub mod icmp;
 pub mod incoming;
+mod icmp_errors;
 pub mod listener;
 pub mod log;
 pub mod mapped;

@@ -24,6 +24,8 @@ pub enum Purpose {
     Identification = 6,
     /// Cookies of TCP Fast Open.
     FastOpen = 7,
+    /// Which counter a destination has.
+    Counter = 8,
 }
 
 /// The host's secret.

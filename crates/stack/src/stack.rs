@@ -15,6 +15,7 @@ mod handshake;
 mod held_opens;
 mod incoming;
 mod opens;
+mod ports;
 mod predict;
 mod receive;
 mod refusals;
@@ -27,21 +28,25 @@ mod timers;
 mod transmit;
 
 pub use opens::{ConnectError, ListenError};
+pub use ports::PortDraw;
 pub use receive::Packet;
 pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
-use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::config::{
+    PortSource, StackConfig, StackConfigError, StackCounters, is_broadcast_of, is_unicast,
+};
+use crate::destinations::DestinationCounters;
 use crate::fast_open::Servers;
 use crate::flow::{BoundPortChange, FlowKey, FlowTable, Handler, KeyedHash};
-use crate::fragments::Fragments;
+use crate::fragments::{self, Fragments};
 use crate::incoming::{HeldSyn, IncomingId};
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::{PathMtu, PathMtus};
-use crate::secrets::Secrets;
+use crate::secrets::{Purpose, Secrets};
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
 use alloc::boxed::Box;
@@ -212,7 +217,10 @@ pub struct Stack {
     path_mtus: PathMtus,
     /// For Fast Open.
     servers: Servers,
-    next_port: u32,
+    /// The next ports.
+    ports: DestinationCounters,
+    /// The next identifications of packets that leave in fragments.
+    idents: DestinationCounters,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
     /// The connection a packet last was for.
@@ -250,7 +258,11 @@ impl Stack {
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
             servers: Servers::new(config.fast_open.servers, hash),
-            next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
+            ports: DestinationCounters::new(
+                Purpose::Port,
+                secrets.hash(Purpose::Port, &0u8) as u32,
+            ),
+            idents: DestinationCounters::new(Purpose::Identification, 0),
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
             latest: 0,
@@ -319,13 +331,11 @@ impl Stack {
     /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
     fn is_host(&self, address: IpAddr) -> bool {
         is_unicast(address)
-            && !self.config.addresses.iter().any(|&(ours, prefix)| match (ours, address) {
-                (IpAddr::V4(ours), IpAddr::V4(address)) if prefix < 31 => {
-                    let host = u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
-                    address.to_bits() == ours.to_bits() | host
-                }
-                _ => false,
-            })
+            && !self
+                .config
+                .addresses
+                .iter()
+                .any(|&(ours, prefix)| is_broadcast_of(ours, prefix, address))
     }
 
     fn slot_index(&self, id: ConnectionId) -> Option<u32> {
@@ -488,6 +498,7 @@ impl Stack {
     fn enter_time_wait(&mut self, index: u32, now: Instant) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         // The last acknowledgement leaves first.
+        // [RFC8200-8.2-1]
         let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
         let (key, ip_fields) = (slot.key, slot.ip_fields);
         while self.waits.len() >= self.config.max_time_wait.max(1) {
@@ -564,6 +575,7 @@ impl Stack {
         };
         let before = carries(&slot.connection);
         let after = self.recorded(id.index, now, |connection| {
+            // [RFC1122-3.2.2.1-2] [RFC1122-3.2.2.1-3] [RFC1122-3.2.2.5-3] [RFC4443-5.2-1]
             connection.on_icmp(now, error, seq);
             carries(connection)
         });
@@ -580,22 +592,49 @@ impl Stack {
         self.counters.malformed += 1;
     }
 
-    /// The room for data in an echo reply with `headers` bytes of headers; `None` if there is no reply.
-    pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
-        let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
-        // On a shared address the kernel answers; and a host that has every address does not speak for others.
-        let answers = self.config.echo && !self.config.shared && !self.has_every_address();
-        answers.then_some(room)
+    pub(crate) fn count_refused_extension(&mut self) {
+        self.counters.refused_extensions += 1;
     }
 
-    pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {
-        self.reply(Reply::Packet(packet));
+    /// Whether echo requests are answered here. On a shared address the kernel answers; and a host that has every address does not speak for others.
+    pub(crate) fn answers_echo(&self) -> bool {
+        self.config.echo && !self.config.shared && !self.has_every_address()
+    }
+
+    /// Whether this host alone speaks for an address. The kernel has a shared one too, and sends the errors about its packets. A host that has
+    /// every address has them from others.
+    pub(crate) fn may_speak_for(&self, address: IpAddr) -> bool {
+        !self.config.shared && !self.has_every_address() && self.is_local(address)
+    }
+
+    /// Sends a packet without options and extension headers, cut into fragments if it is too long for the interface or for what is known of its
+    /// path.
+    /// [RFC1122-3.3.3-3] [RFC8200-5-4]
+    pub(crate) fn packet_reply(&mut self, now: Instant, packet: Vec<u8>) {
+        let Ok(ip) = transom_wire::IpPacket::parse(&packet) else { return };
+        let (local, remote) = (ip.src(), ip.dst());
+        let key = FlowKey { local, remote, local_port: 0, remote_port: 0 };
+        let path = self.path_mtus.get(remote, now).map_or(u32::MAX, |known| known.mtu);
+        let mtu = self.mtu_from(&key).min(path) as usize;
+        if packet.len() <= mtu || self.is_local(remote) {
+            return self.reply(Reply::Packet(packet));
+        }
+        // [RFC8200-4.5-1]
+        let id = self.idents.next(&self.secrets, &key);
+        let pieces = fragments::cut(&packet, mtu, id).unwrap_or_default();
+        // All of it or nothing: a part is of no use.
+        if pieces.is_empty() || self.replies.len() + pieces.len() > MAX_REPLIES {
+            self.counters.replies_dropped += 1;
+            return;
+        }
+        self.replies.extend(pieces.into_iter().map(Reply::Packet));
     }
 
     /// Whether one more ICMP error may leave; counts it if so.
+    /// [RFC4443-2.4-10]
     pub(crate) fn may_send_icmp_error(&mut self, now: Instant) -> bool {
         let (started, sent) = &mut self.icmp_window;
-        if now.since(*started) >= crate::icmp::ICMP_WINDOW {
+        if now.since(*started) >= crate::icmp_errors::ICMP_WINDOW {
             *started = now;
             *sent = 0;
         }

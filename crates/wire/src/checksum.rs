@@ -181,6 +181,7 @@ pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
 ///
 /// RFC 9293 3.1 for IPv4 and RFC 8200 8.1 for IPv6: addresses, protocol and length. The fields are
 /// the same, only their widths differ, and that does not show in the sum.
+/// [RFC8200-8.1-1]
 #[inline]
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: Protocol, len: u32) -> Sum {
     let words = [protocol.0.into(), (len >> 16) as u16, len as u16];

@@ -28,6 +28,9 @@ const ECHO_REQUEST: u8 = 8;
 const TIME_EXCEEDED: u8 = 11;
 const PARAMETER_PROBLEM: u8 = 12;
 
+/// The code of *time exceeded* for a packet whose fragments did not all come (RFC 792).
+pub const REASSEMBLY_TIME: u8 = 1;
+
 /// An ICMP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpMessage<'a> {
@@ -161,6 +164,7 @@ impl<'a> IcmpMessage<'a> {
     /// [`Error::Truncated`] if the header is incomplete, [`Error::BadChecksum`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (&[kind, code, _, _], body) = bytes.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        // [RFC792-2-2]
         if !Sum::of(bytes).is_valid() {
             return Err(Error::BadChecksum);
         }
@@ -192,6 +196,7 @@ impl<'a> IcmpMessage<'a> {
         })
     }
 
+    /// [RFC792-2-1]
     fn parts(&self) -> Parts<'a> {
         let (kind, code, word, rest) = match *self {
             IcmpMessage::EchoRequest { ident, seq, data } => {

@@ -27,6 +27,15 @@ const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
 const REDIRECT: u8 = 137;
 
+/// The code of a *parameter problem* about an erroneous field (RFC 4443 3.4).
+pub const ERRONEOUS_FIELD: u8 = 0;
+/// The code of a *parameter problem* about a next header that is not recognized (RFC 4443 3.4).
+pub const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
+/// The code of a *parameter problem* about a first fragment without all headers (RFC 7112 5).
+pub const INCOMPLETE_CHAIN: u8 = 3;
+/// The code of *time exceeded* for a packet whose fragments did not all come (RFC 4443 3.3).
+pub const REASSEMBLY_TIME: u8 = 1;
+
 /// An ICMPv6 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icmpv6Message<'a> {
@@ -53,7 +62,8 @@ pub enum Icmpv6Message<'a> {
     },
     /// Parameter problem (type 4).
     ParameterProblem {
-        /// 0: erroneous field. 1: unrecognized next header. 2: unrecognized option.
+        /// 0: erroneous field. 1: unrecognized next header. 2: unrecognized option. 3: a first
+        /// fragment without all headers (RFC 7112).
         code: u8,
         /// The offset of the offending byte in the quoted packet.
         pointer: u32,
@@ -137,6 +147,7 @@ impl<'a> Icmpv6Message<'a> {
     /// [`Error::Truncated`] if the header is incomplete, [`Error::BadChecksum`].
     pub fn parse(src: Ipv6Addr, dst: Ipv6Addr, bytes: &'a [u8]) -> Result<Self, Error> {
         let (&[kind, code, _, _], body) = bytes.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        // [RFC4443-2.3-1] [RFC8200-8.1-3]
         if !checksum::verify(src.into(), dst.into(), Protocol::ICMPV6, bytes) {
             return Err(Error::BadChecksum);
         }
@@ -189,6 +200,7 @@ impl<'a> Icmpv6Message<'a> {
 
     /// Whether the message is an error (RFC 4443 2.1): one that must never be answered with
     /// another.
+    /// [RFC4443-2.1-1]
     pub fn is_error(&self) -> bool {
         match *self {
             Icmpv6Message::Unknown { kind, .. } => kind < 128,
@@ -265,7 +277,10 @@ pub fn emit_packet(
 /// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)). It may not if it is itself an
 /// ICMPv6 error or a redirect, or its source is not a single node's address. A packet to a
 /// multicast address may only get *packet too big* or *unrecognized option*. A fragment other than
-/// the first is not answered either, since its protocol is unknown.
+/// the first only gets the errors about fields of that fragment (RFC 8200 4.5).
+///
+/// A packet that cannot be told not to be an error gets none, except the one which says that its
+/// chain of headers is cut (RFC 7112 5).
 pub fn may_answer_with_error(packet: &Ipv6Packet<'_>, error: &Icmpv6Message<'_>) -> bool {
     const UNRECOGNIZED_OPTION: u8 = 2;
     let also_about_multicast = matches!(
@@ -273,10 +288,15 @@ pub fn may_answer_with_error(packet: &Ipv6Packet<'_>, error: &Icmpv6Message<'_>)
         Icmpv6Message::PacketTooBig { .. }
             | Icmpv6Message::ParameterProblem { code: UNRECOGNIZED_OPTION, .. }
     );
+    let about_field =
+        matches!(error, Icmpv6Message::ParameterProblem { code: ERRONEOUS_FIELD, .. });
+    let about_chain =
+        matches!(error, Icmpv6Message::ParameterProblem { code: INCOMPLETE_CHAIN, .. });
     let source_is_one_node = !(packet.src().is_unspecified() || packet.src().is_multicast());
     let destination_allows = also_about_multicast || !packet.dst().is_multicast();
-    let is_first_piece = packet.fragment().is_none_or(|header| header.fragment.offset == 0);
-    let carries_no_error = packet.protocol() != Protocol::ICMPV6
-        || packet.payload().first().is_some_and(|kind| *kind >= 128 && *kind != REDIRECT);
-    source_is_one_node && destination_allows && is_first_piece && carries_no_error
+    let is_later_piece = packet.fragment().is_some_and(|header| header.fragment.offset != 0);
+    let chain_may_hide_it = about_chain && packet.upper_layer().is_err();
+    let carries_no_error =
+        chain_may_hide_it || !packet.may_be_icmp_error(|kind| kind < 128 || kind == REDIRECT);
+    source_is_one_node && destination_allows && (!is_later_piece || about_field) && carries_no_error
 }

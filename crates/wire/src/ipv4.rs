@@ -107,6 +107,7 @@ impl<'a> Ipv4Packet<'a> {
     }
 
     /// The bytes behind the header, up to the packet's end.
+    /// [RFC1122-3.2.1.8-3] [RFC1122-3.2.1.8-6]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -240,7 +241,7 @@ impl Ipv4Header {
             src,
             dst,
             traffic_class: 0,
-            // [MAY-4] RFC 6864 4.1: what is never fragmented needs no identification of its own.
+            // [MAY-4] [RFC1122-3.2.1.5-1] RFC 6864 4.1: what is never fragmented needs no identification of its own.
             id: 0,
             dont_fragment: true,
             more_fragments: false,

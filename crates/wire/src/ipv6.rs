@@ -173,8 +173,54 @@ impl<'a> Ipv6Packet<'a> {
         self.extensions
     }
 
-    /// Why the destination must not go on with the packet, if there is a reason: an option or a
-    /// routing header it does not understand and may not skip (RFC 8200 4.2, 4.4).
+    /// The upper-layer protocol that the chain of headers leads to, and the bytes there are of it.
+    /// The chain of a first fragment goes on behind its fragment header (RFC 7112 3).
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the chain does not end within the packet, as in any fragment other
+    /// than the first; [`Error::TooManyExtensionHeaders`].
+    pub fn upper_layer(&self) -> Result<(Protocol, &'a [u8]), Error> {
+        let Some(header) = self.fragment() else { return Ok((self.protocol(), self.payload)) };
+        if header.fragment.offset != 0 {
+            return Err(Error::Truncated);
+        }
+        let before = self.extension_headers().count();
+        let walk = Walk::behind_fragment(&header, self.payload, before)?;
+        if walk.fragment.is_some() {
+            return Err(Error::Truncated);
+        }
+        let passed = walk.extensions_len().saturating_sub(self.extensions.len());
+        Ok((walk.protocol, self.payload.get(passed..).ok_or(Error::Truncated)?))
+    }
+
+    /// Whether the packet ends before its chain of headers does. The first fragment of a packet must
+    /// have all headers, the upper layer's included (RFC 8200 4.5; RFC 7112 5).
+    pub fn header_chain_is_cut(&self) -> bool {
+        match self.upper_layer() {
+            Ok((protocol, bytes)) => bytes.len() < extensions::least_header(protocol),
+            Err(error) => error == Error::Truncated,
+        }
+    }
+
+    /// Whether the packet may be an ICMPv6 error or a redirect, as far as it tells: neither may be
+    /// answered with an error (RFC 4443 2.4 (e.1), (e.2)).
+    pub(crate) fn may_be_icmp_error(&self, is_error: impl Fn(u8) -> bool) -> bool {
+        match (self.upper_layer(), self.fragment()) {
+            (Ok((protocol, bytes)), _) => {
+                protocol == Protocol::ICMPV6 && bytes.first().is_none_or(|kind| is_error(*kind))
+            }
+            // Of a later fragment, the fragment header says what the whole begins with.
+            (Err(_), Some(header)) if header.fragment.offset != 0 => {
+                header.next_header == Protocol::ICMPV6
+                    || extensions::is_extension(header.next_header)
+            }
+            (Err(_), _) => true,
+        }
+    }
+
+    /// The reason not to go on with the packet, if there is one. It is an option or a routing header
+    /// that the destination does not understand and may not skip (RFC 8200 4.2, 4.4). An
+    /// authentication header is one too, since nobody here can verify it.
     pub fn extension_problem(&self) -> Option<ExtensionProblem> {
         extensions::first_problem(self.extension_headers())
     }

@@ -31,6 +31,7 @@ pub(super) enum Received {
 }
 
 /// Whether a frame is for this station.
+/// [RFC1122-3.2.2-8] [RFC1122-3.3.6-6] [RFC4443-2.4-8]
 pub(super) fn is_to(frame: &[u8], mac: Mac) -> bool {
     frame.starts_with(&mac)
 }

@@ -81,6 +81,7 @@ fn announcements_are_heard_by_those_who_know_us() {
     }
 }
 
+/// [RFC1122-3.2.2-8] [RFC1122-3.3.6-6] [RFC4443-2.4-8]
 #[test]
 fn packets_are_for_the_station_and_discovery_is_not_the_stacks() {
     let mut ours = ours();

@@ -102,7 +102,11 @@ impl Meter {
     pub(super) fn count(&mut self, stack: &Stack) {
         let now = stack.counters();
         let refused = |counters: &StackCounters| {
-            counters.malformed + counters.misaddressed + counters.bad_checksum + counters.bad_tcp
+            counters.malformed
+                + counters.misaddressed
+                + counters.refused_extensions
+                + counters.bad_checksum
+                + counters.bad_tcp
         };
         let before = std::mem::replace(&mut self.before, now);
         for (name, now, before) in [

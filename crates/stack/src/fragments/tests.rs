@@ -24,7 +24,11 @@ fn fragment(id: u16, offset: u16, more: bool, payload: &[u8]) -> Vec<u8> {
 }
 
 fn add(fragments: &mut Fragments, bytes: &[u8], now: Instant) -> Option<Vec<u8>> {
-    fragments.add(&IpPacket::parse(bytes).unwrap(), bytes, now)
+    match fragments.add(&IpPacket::parse(bytes).unwrap(), bytes, now) {
+        Reassembly::Whole(whole) => Some(whole),
+        Reassembly::Waiting => None,
+        wrong => panic!("{wrong:?}"),
+    }
 }
 
 #[test]
@@ -34,6 +38,31 @@ fn overlapping_fragments_are_never_delivered() {
     assert_eq!(add(&mut f, &fragment(1, 8, true, &[2; 16]), Instant::ZERO), None);
     assert_eq!(add(&mut f, &fragment(1, 24, false, &[3; 5]), Instant::ZERO), None);
     assert_eq!(f.bytes(), 0, "a poisoned packet holds nothing");
+}
+
+/// The same range with other bytes is no duplicate: one of the two is forged, and nobody can tell which.
+#[test]
+fn a_fragment_that_says_something_else_spoils_the_packet() {
+    let mut f = Fragments::new(FragmentLimits::default());
+    assert_eq!(add(&mut f, &fragment(1, 0, true, &[1; 16]), Instant::ZERO), None);
+    assert_eq!(add(&mut f, &fragment(1, 0, true, &[2; 16]), Instant::ZERO), None);
+    assert_eq!(add(&mut f, &fragment(1, 16, false, &[3; 5]), Instant::ZERO), None);
+    let expired = f.expire(Instant::ZERO + FragmentLimits::default().lifetime);
+    assert_eq!((expired.len(), f.dropped), (0, 1), "it is forgotten in silence");
+}
+
+/// What comes back is the first fragment as it arrived, whenever it arrived, and nothing without it.
+#[test]
+fn an_expired_packet_gives_back_its_first_fragment() {
+    let limits = FragmentLimits::default();
+    let mut f = Fragments::new(limits);
+    let first = fragment(1, 0, true, &[1; 16]);
+    add(&mut f, &fragment(1, 32, true, &[3; 16]), Instant::ZERO);
+    add(&mut f, &first, Instant::ZERO);
+    add(&mut f, &fragment(1, 16, true, &[2; 16]), Instant::ZERO);
+    add(&mut f, &fragment(2, 16, true, &[2; 16]), Instant::ZERO);
+    assert_eq!(f.expire(Instant::ZERO + limits.lifetime), [first]);
+    assert_eq!((f.bytes(), f.dropped), (0, 2));
 }
 
 #[test]
@@ -96,5 +125,38 @@ proptest! {
         prop_assert!(packet.fragment().is_none());
         if let IpPacket::V4(v4) = packet { prop_assert!(v4.checksum_ok()); }
         prop_assert_eq!(f.bytes(), 0);
+    }
+
+    /// A packet that is cut fits everywhere, and gives itself when it is put together.
+    /// [RFC8200-4.5-2] [RFC8200-4.5-3] [RFC8200-4.5-4]
+    #[test]
+    fn what_is_cut_comes_together_again(len in 1usize..4000, mtu in 68usize..1500, v6: bool, id: u32) {
+        let payload: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
+        let (src, dst): (std::net::IpAddr, std::net::IpAddr) = if v6 {
+            ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap())
+        } else {
+            (SRC.into(), DST.into())
+        };
+        let packet = transom_testkit::packets::ip(src, dst, Protocol(200), &payload);
+        let limits = FragmentLimits { pieces: usize::MAX, ..FragmentLimits::default() };
+        let mut f = Fragments::new(limits);
+        let pieces = cut(&packet, mtu, id).unwrap();
+        let last = pieces.len() - 1;
+        let mut whole = None;
+        for piece in &pieces {
+            prop_assert!(whole.is_none());
+            prop_assert!(piece.len() <= mtu);
+            let ip = IpPacket::parse(piece).unwrap();
+            if let IpPacket::V4(v4) = ip { prop_assert!(v4.checksum_ok() && !v4.dont_fragment()); }
+            if last == 0 { return Ok(()); } // an atomic fragment
+            let expected = if v6 { id } else { id & 0xffff };
+            prop_assert_eq!(ip.fragment().unwrap().id, expected);
+            whole = add(&mut f, piece, Instant::ZERO);
+        }
+        let whole = whole.unwrap();
+        let whole = IpPacket::parse(&whole).unwrap();
+        prop_assert_eq!((whole.src(), whole.dst(), whole.protocol()), (src, dst, Protocol(200)));
+        prop_assert_eq!(whole.payload(), &payload[..]);
+        prop_assert!(whole.fragment().is_none());
     }
 }

@@ -80,16 +80,16 @@ impl Stack {
         if !ip.is_unspecified() && !self.is_local(ip) {
             return Err(ListenError::NotLocal(ip));
         }
-        let at_port = |port| Bound::new(SocketAddr::new(address.ip(), port), v6_only);
         let bound = if address.port() == 0 {
             if self.config.ports == PortSource::Caller {
                 return Err(ListenError::NoPort);
             }
-            let mut places = self.config.ephemeral_ports.clone().map(at_port);
-            let is_free = |bound: &Bound| self.listening.is_free(bound) && !self.is_reserved(bound);
-            places.find(is_free).ok_or(ListenError::NoPort)?
+            let is_free = |stack: &Stack, bound: &Bound| {
+                stack.listening.is_free(bound) && !stack.is_reserved(bound)
+            };
+            self.free_place(address.ip(), v6_only, is_free).ok_or(ListenError::NoPort)?
         } else {
-            at_port(address.port())
+            Bound::new(address, v6_only)
         };
         if self.listening.conflicts(&bound) || self.is_reserved(&bound) {
             return Err(ListenError::InUse(bound.address()));
@@ -308,6 +308,7 @@ impl Stack {
         }
         // [MUST-43] the caller's address, if it names one.
         let ip = match local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified()) {
+            // [RFC1122-3.2.1.3-2] [RFC1122-3.3.4.2-2]
             Some(ip) if !self.is_local(ip) => return Err(ConnectError::NotLocal(ip)),
             Some(ip) if !self.reaches(ip, remote.ip()) => {
                 return Err(ConnectError::NoRoute(remote.ip()));
@@ -320,6 +321,7 @@ impl Stack {
                 return Err(ConnectError::InUse);
             }
             Some(port) => SocketAddr::new(ip, port),
+            None if self.config.ports == PortSource::Caller => return Err(ConnectError::NoPort),
             None => self.ephemeral(ip, remote, now).ok_or(ConnectError::NoPort)?,
         };
         let key = FlowKey::new(local, remote);
@@ -355,6 +357,7 @@ impl Stack {
 
     /// One of our addresses from which `remote` can be reached. Of those with the smallest sufficient scope, it shares
     /// the longest prefix with `remote` (RFC 6724 section 5, rules 2 and 8).
+    /// [RFC1122-3.1-3]
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let shared = |ours: IpAddr| match (ours, remote) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -367,39 +370,6 @@ impl Stack {
         };
         let candidates = self.config.addresses.iter().map(|&(ours, _)| ours);
         candidates.filter(|&ours| self.reaches(ours, remote)).max_by_key(|&ours| preference(ours))
-    }
-
-    /// RFC 6056 algorithm 3: a counter, offset by a secret function of the destination.
-    fn ephemeral(&mut self, ip: IpAddr, remote: SocketAddr, now: Instant) -> Option<SocketAddr> {
-        if self.config.ports == PortSource::Caller {
-            return None;
-        }
-        let (first, last) =
-            (*self.config.ephemeral_ports.start(), *self.config.ephemeral_ports.end());
-        let count = u32::from(last - first) + 1;
-        let towards =
-            FlowKey { local: ip, remote: remote.ip(), local_port: 0, remote_port: remote.port() };
-        let offset = self.secrets.hash(Purpose::Port, &towards) as u32;
-        for attempt in 0..count {
-            let step = offset.wrapping_add(self.next_port).wrapping_add(attempt) % count;
-            let local = SocketAddr::new(ip, first + step as u16);
-            if !self.config.shard.has_port(local.port()) {
-                continue;
-            }
-            let taken = match self.flows.get(&FlowKey::new(local, remote)).copied() {
-                None => false,
-                Some(Handler::TimeWait(place)) => {
-                    !self.waits.get(place).is_some_and(|entry| entry.wait.may_be_reused(now))
-                }
-                Some(_) => true,
-            };
-            let reserved = self.is_reserved(&Bound::new(local, true));
-            if !taken && !reserved && self.listening.find_named(local).is_none() {
-                self.next_port = self.next_port.wrapping_add(attempt + 1);
-                return Some(local);
-            }
-        }
-        None
     }
 
     /// Gives a connection its place among the others.
@@ -451,6 +421,7 @@ impl Stack {
         let known = self.path_mtus.get(key.remote, now);
         let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
         let interface_mtu = self.mtu_from(key);
+        // [RFC1122-3.3.3-1] [RFC8200-8.3-1] [RFC8200-5-3]
         let path = PathInfo {
             mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
             interface_mtu,

@@ -4,6 +4,7 @@ use super::transmit::IpFields;
 use super::{ConnectionId, Reply, Stack};
 use crate::flow::{FlowKey, Handler};
 use crate::incoming::Marks;
+use crate::fragments::Reassembly;
 use core::ops::Range;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::segment::{Segment, reset_for};
@@ -153,11 +154,13 @@ impl Stack {
     ) -> Option<Examined> {
         let from_self = origin == Origin::Ourselves;
         self.counters.packets_received += u64::from(!matches!(origin, Origin::Shard(_)));
+        // [RFC1122-3.1-1] [RFC1122-3.2.1.1-1] [RFC1122-3.2.1.7-2] [RFC8200-3-1] [RFC8200-5-2] [RFC792-1-1]
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
             return None;
         };
         if let IpPacket::V4(v4) = &ip
+            // [RFC1122-3.2.1.2-1]
             && !v4.checksum_ok()
         {
             self.counters.bad_checksum += 1;
@@ -165,14 +168,21 @@ impl Stack {
         }
         // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
         let (src, dst) = (ip.src(), ip.dst());
+        // [RFC1122-3.2.1.3-3] [RFC1122-3.2.1.3-4] [RFC1122-3.2.2.6-3] [RFC1122-3.2.2.6-4]
         if !self.is_local(dst) || !self.is_host(src) || self.is_forged(src, dst, from_self) {
             self.counters.misaddressed += 1;
             return None;
         }
+        // [RFC8200-4-1] Of a fragment these are the headers in front of the fragment header; the others count once the packet is whole.
+        if let IpPacket::V6(v6) = &ip
+            && let Some(problem) = v6.extension_problem()
+        {
+            self.on_extension_problem(now, v6, bytes, problem);
+            return None;
+        }
+        // [RFC1122-3.2.1.4-1] [RFC1122-3.3.2-1] [RFC8200-4.5-15]
         if ip.fragment().is_some() {
-            if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.receive(now, Packet::borrowed(&whole), origin);
-            }
+            self.on_fragment(now, &ip, bytes, origin);
             return None;
         }
         match ip.protocol() {
@@ -206,11 +216,23 @@ impl Stack {
         }
     }
 
+    fn on_fragment(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8], origin: Origin) {
+        self.expire_fragments(now);
+        match self.fragments.add(ip, bytes, now) {
+            Reassembly::Waiting => {}
+            // A packet cut twice is none that a host sends, and no limit would hold if it were put together twice.
+            Reassembly::Whole(whole) if is_fragment(&whole) => self.counters.malformed += 1,
+            Reassembly::Whole(whole) => self.receive(now, Packet::borrowed(&whole), origin),
+            wrong @ Reassembly::Wrong { .. } => self.on_wrong_fragment(now, ip, bytes, &wrong),
+        }
+    }
+
     fn is_sound_datagram(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> bool {
         let Ok(udp) = UdpPacket::parse(ip.payload()) else {
             self.counters.malformed += 1;
             return false;
         };
+        // [RFC8200-8.1-2]
         let sound = offload.checksum == RxChecksum::Valid || udp.checksum_ok(ip.src(), ip.dst());
         self.counters.bad_checksum += u64::from(!sound);
         sound
@@ -365,4 +387,9 @@ impl Stack {
             _ => None,
         }
     }
+}
+
+/// Whether a packet is a fragment of another one.
+fn is_fragment(packet: &[u8]) -> bool {
+    IpPacket::parse(packet).is_ok_and(|ip| ip.fragment().is_some())
 }

@@ -16,17 +16,19 @@ impl Stack {
         if !ip.is_unspecified() && !self.is_local(ip) {
             return Err(ListenError::NotLocal(ip));
         }
-        let at_port = |port| Bound::new(SocketAddr::new(address.ip(), port), v6_only);
-        let is_free = |bound: &Bound| !self.is_listened_at(bound) && !self.is_reserved(bound);
+        let is_free = |stack: &Stack, bound: &Bound| {
+            !stack.is_listened_at(bound) && !stack.is_reserved(bound)
+        };
         let bound = if address.port() != 0 {
-            Some(at_port(address.port())).filter(is_free).ok_or(ListenError::InUse(address))?
+            let bound = Bound::new(address, v6_only);
+            Some(bound).filter(|bound| is_free(self, bound)).ok_or(ListenError::InUse(address))?
         } else if self.config.ports == PortSource::Caller {
             return Err(ListenError::NoPort);
         } else {
             // Connections elsewhere do not matter to who listens; but a caller who connects may want the place for itself.
-            let mut places = self.config.ephemeral_ports.clone().map(at_port);
-            let unused = |bound: &Bound| is_free(bound) && !self.is_in_use(bound);
-            places.find(unused).ok_or(ListenError::NoPort)?
+            let unused =
+                |stack: &Stack, bound: &Bound| is_free(stack, bound) && !stack.is_in_use(bound);
+            self.free_place(address.ip(), v6_only, unused).ok_or(ListenError::NoPort)?
         };
         self.reserved.push(bound);
         Ok(bound)

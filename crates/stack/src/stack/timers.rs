@@ -19,15 +19,22 @@ impl Stack {
 
     /// Acts on every deadline that has passed by `now`. Calling early does nothing.
     pub fn on_timeout(&mut self, now: Instant) {
-        if self.fragments.next_timeout().is_some_and(|at| at <= now) {
-            self.fragments.expire(now);
-        }
+        self.expire_fragments(now);
         while let Some((_, wake)) = self.wheel.pop(now) {
             match wake {
                 Wake::Connection(index) => self.on_connection_timer(index, now),
                 Wake::HalfOpen(index) => self.on_half_open_timer(index, now),
                 Wake::TimeWait(place) => self.end_time_wait_now(place),
                 Wake::Held(index) => self.on_held_timer(index),
+            }
+        }
+    }
+
+    /// Gives up the packets whose fragments have not all come in time.
+    pub(super) fn expire_fragments(&mut self, now: Instant) {
+        if self.fragments.next_timeout().is_some_and(|at| at <= now) {
+            for first in self.fragments.expire(now) {
+                self.on_reassembly_timeout(now, &first);
             }
         }
     }

@@ -77,6 +77,7 @@ pub(super) struct IpFields {
 }
 
 impl IpFields {
+    /// [RFC1122-3.2.1.6-1] [RFC1122-3.2.1.7-3] [RFC1122-3.2.1.7-4]
     pub(super) fn of(profile: &Profile) -> Self {
         let &Profile { hop_limit, dscp, path_mtu_discovery, .. } = profile;
         IpFields { hop_limit, dscp, dont_fragment: path_mtu_discovery.dont_fragment() }
@@ -84,6 +85,7 @@ impl IpFields {
 }
 
 /// Writes IP and TCP headers in front of a payload, as the template of a connection whose packets are not to be fragmented does. Returns their length and what is left to the device.
+/// [RFC8200-8.4-1]
 pub(super) fn write_headers(
     out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,

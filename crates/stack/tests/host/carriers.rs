@@ -21,6 +21,7 @@ fn profile(hop_limit: u8, dscp: u8) -> Option<Arc<Profile>> {
 
 /// [MUST-48] [MUST-49] [SHLD-22] [SHLD-23] Every segment of a connection carries what the application chose, the SYN included, unchanged
 /// in the IP header of either version.
+/// [RFC1122-3.2.1.6-1] [RFC1122-3.2.1.7-3] [RFC1122-3.2.1.7-4]
 #[test]
 fn a_connections_choice_is_in_all_its_segments() {
     for remote in [at(PEER, 80), at(PEER6, 80)] {
@@ -83,6 +84,7 @@ fn a_listeners_choice_is_in_its_answers_too() {
 }
 
 /// [SHLD-21] [MUST-49] Both can be changed while the connection lives.
+/// [RFC1122-3.2.1.7-1]
 #[test]
 fn the_choice_can_be_changed_at_any_time() {
     let mut host = Host::new();
@@ -112,6 +114,7 @@ fn the_choice_can_be_changed_at_any_time() {
 
 /// [MAY-4] A packet that may not be fragmented needs no identification of its own (RFC 6864 section 4.1): all have the same, and
 /// so has one that is sent again.
+/// [RFC1122-3.2.1.5-1]
 #[test]
 fn what_is_sent_again_has_the_same_identification() {
     let mut host = Host::new();

@@ -61,6 +61,7 @@ fn a_segment_somebody_vouches_for_is_taken_without_a_look_at_its_checksum() {
 }
 
 /// The IPv4 header's own checksum is verified whoever vouches for the payload.
+/// [RFC1122-3.1-9] [RFC1122-3.2.1.2-1]
 #[test]
 fn a_wrong_header_checksum_is_dropped() {
     let (mut host, mut peer, id) = connected(false, false);
@@ -73,6 +74,7 @@ fn a_wrong_header_checksum_is_dropped() {
 }
 
 /// [MUST-2] What leaves has its checksum: here summed by hand over pseudo-header and segment (RFC 9293 section 3.1).
+/// [RFC8200-8.1-1]
 #[test]
 fn every_segment_leaves_with_its_checksum() {
     let (mut host, mut peer, id) = connected(false, false);

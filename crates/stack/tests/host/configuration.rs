@@ -14,6 +14,7 @@ fn refusal(change: impl FnOnce(&mut StackConfig)) -> Option<StackConfigError> {
     Stack::new(config, Instant::ZERO).err()
 }
 
+/// [RFC1122-3.2.1.3-5] [RFC1122-3.2.2.9-1] [RFC1122-3.2.2.9-2] [RFC1122-3.2.2.9-8]
 #[test]
 fn addresses_are_single_hosts_with_a_prefix_that_fits() {
     assert_eq!(refusal(|_| ()), None);
@@ -31,9 +32,16 @@ fn addresses_are_single_hosts_with_a_prefix_that_fits() {
         let expected = Some(StackConfigError::NotUnicast(address));
         assert_eq!(refusal(|config| config.addresses.push((address, 8))), expected);
     }
+    // The broadcast address of a network, unless it has no more than two hosts (RFC 3021).
+    for (prefix, allowed) in [(8, false), (24, false), (30, false), (31, true), (32, true)] {
+        let address: IpAddr = "10.255.255.255".parse().unwrap();
+        let expected = (!allowed).then_some(StackConfigError::NotUnicast(address));
+        assert_eq!(refusal(|config| config.addresses.push((address, prefix))), expected);
+    }
 }
 
 /// RFC 791 wants 68 bytes of every link, RFC 8200 1280; a length field has sixteen bits.
+/// [RFC8200-5-1]
 #[test]
 fn the_mtu_is_what_its_version_allows() {
     for (mtu, v6, allowed) in [

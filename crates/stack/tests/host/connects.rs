@@ -67,6 +67,7 @@ fn an_address_of_too_small_a_scope_is_not_chosen() {
 }
 
 /// [MUST-43] The application may name the local address.
+/// [RFC1122-3.1-3] [RFC1122-3.2.1.3-2] [RFC1122-3.3.4.2-2]
 #[test]
 fn the_local_address_can_be_named() {
     let mut host = host_with(&[("10.0.0.2", 24), ("10.0.0.3", 24), ("fd00::2", 64)]);
@@ -92,6 +93,7 @@ fn the_local_address_can_be_named() {
 }
 
 /// [MUST-46] What cannot be one host's address is refused with an error, and no SYN leaves.
+/// [RFC1122-3.2.1.3-1]
 #[test]
 fn no_connection_to_what_is_no_host() {
     let mut host = Host::new();
@@ -174,7 +176,7 @@ fn every_port_is_used_once_towards_a_destination_and_again_towards_another() {
     assert_eq!(ports(&mut host, at(PEER, 82), 63).len(), 63);
 }
 
-/// RFC 6056 section 3.3.3: from the ports towards one destination an observer learns neither those towards another nor, without
+/// RFC 6056 section 3.3.4: from the ports towards one destination an observer learns neither those towards another nor, without
 /// the secret, where they begin.
 #[test]
 fn ports_cannot_be_guessed_from_other_ports() {
@@ -195,6 +197,16 @@ fn ports_cannot_be_guessed_from_other_ports() {
     let sequence: Vec<u16> = (1..=64).map(|port| ports(&mut host, at(PEER, port), 1)[0]).collect();
     let steps: BTreeSet<u16> = sequence.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
     assert!(steps.len() >= 60, "{steps:?}");
+}
+
+/// [RFC8200-8.3-1] What one segment takes is counted with the header of its version.
+#[test]
+fn the_segment_size_is_what_the_version_leaves_of_the_mtu() {
+    for (remote, expected) in [(at(PEER, 80), 1_460), (at(PEER6, 80), 1_440)] {
+        let mut host = Host::new();
+        host.connect(remote);
+        assert_eq!(host.sent_one().tcp().options.mss, Some(expected));
+    }
 }
 
 #[test]
@@ -232,7 +244,7 @@ fn a_port_in_time_wait_is_not_chosen_too_soon() {
     }
 }
 
-/// RFC 6056 section 3.3.3: a port that has just become free is not the next to be used.
+/// RFC 6056 section 3.3.4: a port that has just become free is not the next to be used.
 #[test]
 fn a_port_is_not_used_again_at_once() {
     let mut host = Host::new();
@@ -246,4 +258,80 @@ fn a_port_is_not_used_again_at_once() {
         })
         .collect();
     assert_eq!(used.len(), 100);
+}
+
+/// RFC 6056 section 3.3.4: from the ports that it sees, a destination does not learn how many connections there are to others, or how
+/// many sockets listen.
+#[test]
+fn connections_elsewhere_do_not_move_the_ports_towards_a_destination() {
+    for secret in 0..4 {
+        let mut host = Host::with(|config, _| config.secret = [secret; 16]);
+        let mut before = ports(&mut host, at(PEER, 80), 1)[0];
+        let mut moved = 0;
+        let mut elsewhere = 0;
+        for round in 0..400_u16 {
+            for n in 0..round % 7 {
+                ports(&mut host, at([10, 0, 1, (round % 250) as u8 + 1], 1_000 + n), 1);
+                elsewhere += 1;
+            }
+            if round % 11 == 0 {
+                host.listen(at(HOST, 0));
+            }
+            let port = ports(&mut host, at(PEER, 80), 1)[0];
+            // One further, and after the last the first.
+            moved += usize::from(port != before.checked_add(1).unwrap_or(32_768));
+            before = port;
+        }
+        // Among 4096 counters some destinations share this one's, and the ports at which somebody listens are left out.
+        assert!(elsewhere > 1_000 && moved <= 5, "{moved} of 400 steps were not 1");
+    }
+}
+
+/// Ports for sockets that listen or are bound come from the same source: they begin where nobody can know, and a destination sees nothing of them.
+#[test]
+fn port_0_of_a_listener_cannot_be_guessed() {
+    let given = |secret: u8, reserve: bool| {
+        let mut host = Host::with(|config, _| config.secret = [secret; 16]);
+        if reserve {
+            return host.stack.reserve(at(HOST, 0), false).unwrap().address().port();
+        }
+        let listener = host.listen(at(HOST, 0));
+        host.stack.listener_address(listener).unwrap().port()
+    };
+    for reserve in [false, true] {
+        let first: BTreeSet<u16> = (0..=255).map(|secret| given(secret, reserve)).collect();
+        assert!(first.len() >= 240, "only {} different ports", first.len());
+    }
+    // The same secret gives the same ports, whatever they are for.
+    assert_eq!(given(1, false), given(1, false));
+    assert_eq!(given(1, false), given(1, true));
+    // A port that was closed is not the next to be given.
+    let mut host = Host::new();
+    let used: BTreeSet<u16> = (0..100)
+        .map(|_| {
+            let listener = host.listen(at(HOST, 0));
+            let port = host.stack.listener_address(listener).unwrap().port();
+            host.call(|stack, now| stack.close_listener(listener, now));
+            port
+        })
+        .collect();
+    assert_eq!(used.len(), 100);
+}
+
+/// Every port is tried, wherever the first one lies in the range.
+#[test]
+fn the_whole_range_is_used_whatever_the_secret() {
+    for (secret, range) in (0..8).zip([1_u16, 2, 3, 5, 64, 97, 1_000, 3]) {
+        let mut host = Host::with(|config, _| {
+            config.secret = [secret; 16];
+            config.ephemeral_ports = 40_000..=40_000 + range - 1;
+        });
+        for destination in [80, 81] {
+            let used: BTreeSet<u16> =
+                ports(&mut host, at(PEER, destination), range.into()).into_iter().collect();
+            assert_eq!(used, (40_000..40_000 + range).collect());
+            let refused = refused(&mut host, None, at(PEER, destination));
+            assert_eq!(refused, ConnectError::NoPort);
+        }
+    }
 }

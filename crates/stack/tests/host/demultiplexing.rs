@@ -54,7 +54,42 @@ fn a_name_that_is_used_again_is_another_connection() {
     peer.assert_alive(&mut host, new);
 }
 
+/// [RFC1122-3.2.1.1-1] There are two versions of IP.
+#[test]
+fn packets_of_other_versions_are_dropped_in_silence() {
+    let mut host = Host::new();
+    host.listen(service());
+    for version in (0..16).filter(|version| ![4, 6].contains(version)) {
+        let mut packet = Peer::new(at(PEER, 4000), service()).syn(usual_options());
+        packet[0] = version << 4 | packet[0] & 15;
+        assert!(host.inject(&packet).is_empty());
+    }
+    assert_eq!(host.counters().malformed, 14);
+}
+
+/// [RFC1122-3.2.1.7-2] [RFC8200-3-1] What has arrived has arrived, however few hops it could still have gone.
+#[test]
+fn a_packet_with_no_hops_left_is_for_its_destination() {
+    for left in [0, 1] {
+        let mut host = Host::new();
+        for (from, to) in [(at(PEER, 4000), service()), (at(PEER6, 4000), at(HOST6, 80))] {
+            host.listen(to);
+            let mut packet = Peer::new(from, to).syn(usual_options());
+            if from.is_ipv4() {
+                packet[8] = left;
+                packet[10..12].fill(0);
+                let sum = transom_wire::checksum::Sum::of(&packet[..20]).checksum();
+                packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            } else {
+                packet[7] = left;
+            }
+            assert_eq!(one(host.inject(&packet)).flags(), Flags::SYN | Flags::ACK);
+        }
+    }
+}
+
 /// Packets for somebody else, and from those who cannot be, are counted and nothing more; see also [MUST-57] and [MUST-63].
+/// [RFC1122-3.2.1.3-3] [RFC1122-3.2.1.3-4]
 #[test]
 fn what_is_not_for_this_host_or_from_a_host_is_ignored() {
     let mut host = Host::new();

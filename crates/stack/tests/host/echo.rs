@@ -1,6 +1,8 @@
 //! Echo requests (RFC 792, RFC 1122 section 3.2.2.6; RFC 4443 section 4).
 
 use crate::harness::*;
+use transom_stack::fragments::{FragmentLimits, Fragments, Reassembly};
+use transom_tcp::time::Instant;
 use transom_testkit::packets::{icmp4, icmp6, ip};
 use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol};
 
@@ -34,6 +36,7 @@ fn replied(sent: &Sent) -> Vec<u8> {
     }
 }
 
+/// [RFC1122-3.1-1] [RFC1122-3.2.2.6-1] [RFC1122-3.2.2.6-5] [RFC1122-3.3.4.2-1] [RFC4443-4.2-1] [RFC4443-4.2-2] [RFC4443-2.2-1] [RFC792-1-1] [RFC792-14-1] [RFC792-15-1] [RFC792-15-2]
 #[test]
 fn a_request_is_answered_with_its_own_data() {
     let mut host = Host::new();
@@ -44,16 +47,81 @@ fn a_request_is_answered_with_its_own_data() {
     }
 }
 
-/// RFC 1122 section 3.2.2.6 cuts an IPv4 reply to what can be sent; RFC 4443 section 4.2 wants the data entire.
+/// What a reply in fragments is when it is put together, and how long its fragments are.
+fn together(sent: &[Sent]) -> (Sent, Vec<usize>) {
+    let mut fragments = Fragments::new(FragmentLimits { pieces: 2_000, ..Default::default() });
+    let lengths = sent.iter().map(|sent| sent.bytes.len()).collect();
+    let whole =
+        sent.iter().find_map(|sent| match fragments.add(&sent.ip(), &sent.bytes, Instant::ZERO) {
+            Reassembly::Whole(bytes) => Some(Sent { bytes, ..sent.clone() }),
+            other => {
+                assert_eq!(other, Reassembly::Waiting);
+                None
+            }
+        });
+    (whole.unwrap(), lengths)
+}
+
+/// [RFC1122-3.2.2.6-6] [RFC4443-4.2-3] [RFC8200-4.5-1] [RFC8200-4.5-2] [RFC8200-5-2] [RFC8200-5-4] [RFC1122-3.3.3-2] [RFC1122-3.3.3-3] All of the data comes back, and what is too long for the interface leaves in fragments.
 #[test]
-fn a_reply_is_never_longer_than_what_can_be_sent() {
+fn a_long_reply_leaves_in_fragments() {
     let mut host = Host::with(|config, _| config.mtu = 1280);
+    let mut idents = Vec::new();
+    for len in [1_400, 8_000, 60_000] {
+        let data = stream(len);
+        for request in [request4(&data), request6(&data)] {
+            let sent = host.inject(&request);
+            let (whole, lengths) = together(&sent);
+            assert!(lengths.len() > 1 && lengths.iter().all(|&len| len <= 1280), "{lengths:?}");
+            assert_eq!(replied(&whole), data);
+            idents.push(sent[0].ip().fragment().unwrap().id);
+        }
+    }
+    // Six packets, six identifications.
+    idents.sort();
+    idents.dedup();
+    assert_eq!(idents.len(), 6);
+    // As long as may be, and whole.
+    for (request, data) in [(request4(&stream(1252)), 1252), (request6(&stream(1232)), 1232)] {
+        let reply = one(host.inject(&request));
+        assert_eq!((reply.bytes.len(), replied(&reply).len()), (1280, data));
+    }
+}
+
+/// The MTU of the address counts, where it is smaller than the interface's.
+/// [RFC1122-3.3.3-3]
+#[test]
+fn a_reply_is_never_longer_than_its_address_allows() {
+    let mut host = Host::with(|config, _| {
+        config.address_mtus = vec![(HOST.into(), 600), (HOST6.into(), 1300)];
+    });
     let data = stream(1_400);
-    let reply = one(host.inject(&request4(&data)));
-    assert_eq!(reply.bytes.len(), 1280);
-    assert_eq!(replied(&reply), data[..1280 - 28]);
-    assert!(host.inject(&request6(&data)).is_empty());
-    assert_eq!(replied(&one(host.inject(&request6(&data[..1280 - 48])))).len(), 1280 - 48);
+    for (request, most) in [(request4(&data), 600), (request6(&data), 1300)] {
+        let (whole, lengths) = together(&host.inject(&request));
+        assert!(lengths.iter().all(|&len| len <= most), "{lengths:?}");
+        assert_eq!(replied(&whole), data);
+    }
+    // So do errors, which quote up to 576 bytes.
+    let mut narrow = Host::with(|config, _| config.address_mtus = vec![(HOST.into(), 296)]);
+    let question = transom_testkit::packets::udp(at(PEER, 5353), at(HOST, 53), &stream(500));
+    let (whole, lengths) = together(&narrow.inject(&question));
+    assert!(lengths.iter().all(|&len| len <= 296), "{lengths:?}");
+    let IpPacket::V4(v4) = whole.ip() else { panic!("another version") };
+    let message = IcmpMessage::parse(v4.payload()).unwrap();
+    assert_eq!(message.quoted(), Some(&question[..528]));
+}
+
+/// A reply of more fragments than may wait is not sent at all, so memory stays bounded.
+#[test]
+fn a_reply_leaves_whole_or_not_at_all() {
+    let mut host = Host::with(|config, _| {
+        config.addresses = vec![(HOST.into(), 24)];
+        config.mtu = 68;
+    });
+    let (whole, lengths) = together(&host.inject(&request4(&stream(40_000))));
+    assert_eq!((replied(&whole).len(), lengths.len()), (40_000, 834));
+    assert!(host.inject(&request4(&stream(60_000))).is_empty());
+    assert_eq!(host.counters().replies_dropped, 1);
 }
 
 #[test]
@@ -71,6 +139,7 @@ fn damaged_requests_and_those_in_the_wrong_version_are_counted() {
     assert_eq!(host.counters().malformed, 4);
 }
 
+/// [RFC1122-3.2.2.6-3] [RFC1122-3.2.2.6-4]
 #[test]
 fn what_is_not_asked_of_this_host_alone_is_not_answered() {
     let mut host = Host::new();

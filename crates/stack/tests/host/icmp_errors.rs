@@ -36,6 +36,7 @@ fn sending(v6: bool) -> (Host, ConnectionId, Peer, Sent) {
 
 /// [MUST-54] While the SYN is out: port and protocol unreachable end the attempt, everything else is remembered and the SYN
 /// repeated [MUST-56] [SHLD-25].
+/// [RFC1122-3.2.2-4] [RFC1122-3.2.2.1-2] [RFC1122-3.2.2.1-3] [RFC1122-3.2.2.1-4] [RFC1122-3.4-5] [RFC4443-2.4-4] [RFC792-5-1]
 #[test]
 fn errors_about_a_syn() {
     use UnreachableCode::*;
@@ -70,6 +71,7 @@ fn errors_about_a_syn() {
 }
 
 /// [MUST-54] [MUST-56] [SHLD-26] No error ends an established connection; what it said can be asked for.
+/// [RFC1122-3.2.2.4-1] [RFC1122-3.2.2.5-2] [RFC1122-3.2.2.5-3] [RFC4443-3.1-2] [RFC4443-3.3-3] [RFC4443-3.4-4]
 #[test]
 fn errors_about_data() {
     type Message = fn(&[u8]) -> Vec<u8>;
@@ -130,6 +132,7 @@ fn errors_about_data() {
 }
 
 /// RFC 792: a router need quote no more than the IP header and eight bytes.
+/// [RFC1122-3.4-6]
 #[test]
 fn eight_bytes_of_the_segment_are_enough() {
     let (mut host, id, syn) = asking(false);
@@ -141,6 +144,7 @@ fn eight_bytes_of_the_segment_are_enough() {
 }
 
 /// [MUST-54] Only the connection concerned hears of an error, and only if the quoted segment is in flight (RFC 5927 section 4.1).
+/// [RFC4443-5.2-1]
 #[test]
 fn an_error_about_anything_else_changes_nothing() {
     let (mut host, id, mut peer, data) = sending(false);
@@ -184,6 +188,26 @@ fn source_quench_is_dropped_in_silence() {
     let quench = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind: 4, code: 0, body: &body });
     assert!(host.inject(&quench).is_empty());
     assert_eq!(host.connection(id).info(now).cwnd, cwnd);
+    assert_eq!((host.count(id, Event::Trouble), host.counters().icmp_errors_received), (0, 0));
+    peer.receive(&[data]);
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    peer.assert_alive(&mut host, id);
+}
+
+/// [RFC1122-3.2.2-1] [RFC4443-2.4-2] Nobody knows what they mean.
+#[test]
+fn messages_of_unknown_types_are_dropped_in_silence() {
+    let (mut host, id, mut peer, data) = sending(false);
+    let body = [&[0; 4], &data.bytes[..28]].concat();
+    for kind in [1, 2, 7, 40, 255] {
+        let message = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind, code: 0, body: &body });
+        assert!(host.inject(&message).is_empty());
+    }
+    for kind in [127, 130, 200, 255] {
+        let body = &[0; 48];
+        let message = icmp6(ROUTER6, HOST6, &Icmpv6Message::Unknown { kind, code: 0, body });
+        assert!(host.inject(&message).is_empty());
+    }
     assert_eq!((host.count(id, Event::Trouble), host.counters().icmp_errors_received), (0, 0));
     peer.receive(&[data]);
     host.inject(&peer.segment(Flags::ACK, &[]));

@@ -27,6 +27,7 @@ mod echo;
 mod entrances;
 mod events;
 mod every_address;
+mod extension_headers;
 mod fairness;
 mod fast_open;
 mod fragments;

@@ -45,6 +45,7 @@ fn learn(host: &mut Host, remote: SocketAddr, mtu: u32) -> ConnectionId {
 }
 
 /// It takes two connections for others to believe it.
+/// [RFC1122-3.3.3-1] [RFC4443-3.2-2] [RFC8200-5-3]
 #[test]
 fn what_was_too_big_is_sent_again_smaller_and_later_connections_know() {
     for (remote, other, mtu) in [

@@ -29,6 +29,7 @@ fn again(peer: &Peer, seq: i32, time: Option<i32>) -> (Peer, Options) {
     (next, Options { timestamps, ..usual_options() })
 }
 
+/// [RFC8200-8.2-1]
 #[test]
 fn it_lasts_for_two_segment_lifetimes_and_leaves_no_timer() {
     let (mut host, peer) = waiting(usual_options());

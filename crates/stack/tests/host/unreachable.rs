@@ -10,6 +10,7 @@ const SCTP: Protocol = Protocol(132);
 
 /// RFC 1122 sections 3.2.2.1 and 4.1.3.1: port unreachable for UDP, protocol unreachable for others. The quote is at least the
 /// header and eight bytes, and the whole packet has at most 576 (RFC 1812 section 4.3.2.3).
+/// [RFC1122-3.2.2-2] [RFC1122-3.2.2-3] [RFC1122-3.2.2-5] [RFC1122-3.2.2.1-1] [RFC1122-3.3.8-1] [RFC792-4-1]
 #[test]
 fn ipv4_packets_nobody_wants_are_answered() {
     let mut host = Host::new();
@@ -21,7 +22,7 @@ fn ipv4_packets_nobody_wants_are_answered() {
     for (offending, expected) in cases {
         let error = one(host.inject(&offending));
         let IpPacket::V4(v4) = error.ip() else { panic!("another version") };
-        assert_eq!((v4.src(), v4.dst()), (HOST, PEER));
+        assert_eq!((v4.src(), v4.dst(), v4.traffic_class()), (HOST, PEER, 0));
         let Ok(IcmpMessage::Unreachable { code, quoted }) = IcmpMessage::parse(v4.payload()) else {
             panic!("another message")
         };
@@ -33,6 +34,7 @@ fn ipv4_packets_nobody_wants_are_answered() {
 
 /// RFC 4443 sections 3.1 and 3.4: port unreachable, and "unrecognized next header" that points at the field; as much is quoted as
 /// fits 1280 bytes.
+/// [RFC4443-2.4-3] [RFC4443-3.1-3] [RFC4443-3.4-2]
 #[test]
 fn ipv6_packets_nobody_wants_are_answered() {
     let mut host = Host::new();
@@ -62,6 +64,7 @@ fn ipv6_packets_nobody_wants_are_answered() {
 
 /// RFC 1122 section 4.1.3.4: a datagram with a wrong checksum is dropped in silence; so is one over IPv6 without any (RFC 8200 section
 /// 8.1). Over IPv4 there need not be one.
+/// [RFC8200-8.1-2]
 #[test]
 fn damaged_datagrams_are_not_answered() {
     let mut host = Host::new();
@@ -82,6 +85,7 @@ fn damaged_datagrams_are_not_answered() {
 }
 
 /// RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e): nothing that was not for this host alone, or not from one host.
+/// [RFC1122-3.2.2-7] [RFC1122-3.2.2-10]
 #[test]
 fn some_packets_are_never_answered() {
     let mut host = Host::new();
@@ -100,6 +104,7 @@ fn some_packets_are_never_answered() {
 }
 
 /// RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f): their rate is bounded, all of them together.
+/// [RFC4443-2.4-10]
 #[test]
 fn so_many_a_second_and_no_more() {
     let mut host = Host::with(|config, _| config.icmp_errors_per_second = 10);

@@ -179,6 +179,7 @@ impl Profile {
         if self.dscp > 63 {
             return Err(ProfileError::Dscp(self.dscp));
         }
+        // [RFC1122-3.2.1.7-1]
         if self.hop_limit == 0 {
             return Err(ProfileError::HopLimit);
         }

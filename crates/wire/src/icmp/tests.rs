@@ -71,6 +71,7 @@ fn every_code_of_unreachable_is_kept() {
     }
 }
 
+/// [RFC792-2-1]
 #[test]
 fn the_other_types_are_read_and_written() {
     let gateway = Ipv4Addr::new(10, 1, 2, 3);
@@ -101,6 +102,7 @@ fn the_other_types_are_read_and_written() {
     }
 }
 
+/// [RFC792-2-2]
 #[test]
 fn broken_messages_are_errors() {
     let bytes = message(&[3, 3, 0, 0, 0, 0, 0, 0]);
@@ -151,6 +153,7 @@ fn an_error_leads_back_to_the_segment() {
     assert_eq!(QuotedPacket::parse(&offending[..19]), Err(Error::Truncated));
 }
 
+/// [RFC1122-3.2.2-9] [RFC792-1-2] [RFC792-1-3]
 #[test]
 fn some_packets_are_never_answered() {
     let may = |src, dst, protocol, payload: &[u8]| {

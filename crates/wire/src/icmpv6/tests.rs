@@ -85,6 +85,7 @@ fn the_code_of_packet_too_big_is_ignored() {
     assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes), Ok(expected));
 }
 
+/// [RFC4443-2.3-1] [RFC8200-8.1-3]
 #[test]
 fn broken_messages_are_errors() {
     let bytes = message(&[1, 3, 0, 0, 0, 0, 0, 0]);
@@ -119,6 +120,7 @@ fn an_error_fits_the_minimum_mtu() {
     assert_eq!(emit_packet(&header, &error, &mut out[..97]), Err(Error::BufferTooSmall));
 }
 
+/// [RFC4443-2.1-1] [RFC4443-2.4-7] [RFC4443-2.4-9]
 #[test]
 fn some_packets_are_never_answered() {
     let unreachable = Icmpv6Message::Unreachable { code: UnreachableCode::Port, quoted: &[] };
@@ -144,6 +146,35 @@ fn some_packets_are_never_answered() {
     assert!(!may(PEER, HOST, Protocol::ICMPV6, &[], unreachable));
     let piece = [6, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     assert!(!may(PEER, HOST, Protocol::FRAGMENT, &piece, unreachable));
+}
+
+/// What hides in fragments: an error may not be answered, however its headers are cut.
+#[test]
+fn fragments_of_errors_are_never_answered() {
+    let late = Icmpv6Message::TimeExceeded { code: 1, quoted: &[] };
+    let field = Icmpv6Message::ParameterProblem { code: ERRONEOUS_FIELD, pointer: 4, quoted: &[] };
+    let cut = Icmpv6Message::ParameterProblem { code: INCOMPLETE_CHAIN, pointer: 0, quoted: &[] };
+    let may = |next: u8, offset: u8, rest: &[u8], error| {
+        let payload = [&[next, 0, 0, offset | 1, 0, 0, 0, 1], rest].concat();
+        let bytes = packet(PEER, HOST, Protocol::FRAGMENT, &payload);
+        may_answer_with_error(&Ipv6Packet::parse(&bytes).unwrap(), &error)
+    };
+    let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
+    let [echo, unreachable] = [[128, 0, 0, 0], [1, 0, 0, 0]];
+    for (allowed, message) in [(true, echo), (false, unreachable)] {
+        assert_eq!(may(58, 0, &message, late), allowed);
+        assert_eq!(may(60, 0, &[&options(58)[..], &message].concat(), late), allowed);
+    }
+    // The type is missing, or what comes next is.
+    assert!(!may(58, 0, &[], cut) && !may(60, 0, &options(58), cut));
+    assert!(!may(60, 0, &options(6)[..7], late));
+    assert!(may(60, 0, &options(6)[..7], cut));
+    // Later fragments: only about their own fields, and only if they say that they are of no error.
+    assert!(may(6, 8, &[0; 7], field));
+    assert!(!may(6, 8, &[0; 7], late));
+    for next in [58, 60, 43, 51, 44, 0] {
+        assert!(!may(next, 8, &[0; 7], field), "{next}");
+    }
 }
 
 proptest! {

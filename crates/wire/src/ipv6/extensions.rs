@@ -76,14 +76,36 @@ impl Walk {
     #[inline]
     pub(super) fn over(first: Protocol, bytes: &[u8]) -> Result<Walk, Error> {
         const NEXT_HEADER_OFFSET: u16 = 6;
-        let mut walk = Walk {
+        let start = Walk {
             protocol: first,
             named_at: NEXT_HEADER_OFFSET,
             starts_at: HEADER_LEN as u16,
             fragment: None,
         };
+        start.go_on(bytes, 0)
+    }
+
+    /// Walks on over `bytes`, which a first fragment has behind its fragment header. `before`
+    /// extension headers have been walked, so hop-by-hop options would be out of place.
+    pub(super) fn behind_fragment(
+        header: &FragmentHeader,
+        bytes: &[u8],
+        before: usize,
+    ) -> Result<Walk, Error> {
+        let start = Walk {
+            protocol: header.next_header,
+            named_at: header.offset,
+            starts_at: header.offset + FragmentHeader::LEN as u16,
+            fragment: None,
+        };
+        start.go_on(bytes, before)
+    }
+
+    #[inline]
+    fn go_on(self, bytes: &[u8], before: usize) -> Result<Walk, Error> {
+        let mut walk = self;
         let mut rest = bytes;
-        let mut count = 0;
+        let mut count = before;
         while let Some(len) = extension_len(walk.protocol, count == 0, rest)? {
             if count == MAX_EXTENSION_HEADERS {
                 return Err(Error::TooManyExtensionHeaders);
@@ -103,6 +125,7 @@ impl Walk {
             // nothing to find.
             let len = u16::try_from(len).map_err(|_| Error::BadLength)?;
             walk.starts_at = offset.checked_add(len).ok_or(Error::BadLength)?;
+            // [RFC8200-4.5-8] An atomic fragment is gone through like any other header.
             if let Some(fragment) = fragment
                 && (fragment.offset != 0 || fragment.more)
             {
@@ -122,8 +145,39 @@ impl Walk {
     }
 }
 
+/// The least that the header of an upper-layer protocol takes, in bytes. Of a protocol that is not
+/// known here, one byte shows that the chain of headers ends.
+pub(super) fn least_header(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::TCP => 20,
+        Protocol::UDP => 8,
+        Protocol::ICMPV6 => 4,
+        Protocol::NO_NEXT_HEADER => 0,
+        _ => 1,
+    }
+}
+
+/// Whether a protocol number is that of an extension header, followed here or not: what comes
+/// behind it is not known from the number alone (RFC 8200 4; RFC 7045 2).
+pub(super) fn is_extension(protocol: Protocol) -> bool {
+    const ESP: u8 = 50;
+    const MOBILITY: u8 = 135;
+    const HIP: u8 = 139;
+    const SHIM6: u8 = 140;
+    matches!(
+        protocol,
+        Protocol::HOP_BY_HOP
+            | Protocol::ROUTING
+            | Protocol::FRAGMENT
+            | Protocol::AUTHENTICATION
+            | Protocol::DESTINATION_OPTIONS
+            | Protocol(ESP | MOBILITY | HIP | SHIM6 | 253 | 254)
+    )
+}
+
 /// The length of an extension header of type `kind` at the start of `bytes`; `None` if that type is
 /// not followed.
+/// [RFC8200-4.1-2]
 #[inline]
 fn extension_len(kind: Protocol, is_first: bool, bytes: &[u8]) -> Result<Option<usize>, Error> {
     let len_byte = || bytes.get(1).map(|&len| usize::from(len)).ok_or(Error::Truncated);
@@ -203,6 +257,7 @@ pub struct Ipv6Option<'a> {
 
 /// The options of an extension header, padding left out; an item is an error if an option runs past
 /// the header's end.
+/// [RFC8200-4.2-6]
 #[derive(Clone, Debug)]
 pub struct Ipv6OptionIter<'a> {
     rest: &'a [u8],
@@ -247,7 +302,8 @@ pub enum ExtensionProblem {
     Discard,
     /// With an ICMPv6 *parameter problem*.
     ParameterProblem {
-        /// The ICMPv6 code: 0 for an erroneous header field, 2 for an unrecognized option.
+        /// The ICMPv6 code: 0 for an erroneous header field, 1 for an unrecognized next header, 2
+        /// for an unrecognized option.
         code: u8,
         /// The offset that the error points at, in bytes from the start of the packet.
         pointer: u32,
@@ -260,14 +316,30 @@ pub enum ExtensionProblem {
 pub(super) fn first_problem<'a>(
     mut headers: impl Iterator<Item = ExtensionHeader<'a>>,
 ) -> Option<ExtensionProblem> {
-    headers.find_map(|header| match header.kind {
-        Protocol::ROUTING => routing_problem(&header),
-        _ => header.options().find_map(option_problem),
+    const NEXT_HEADER_OFFSET: usize = 6;
+    let mut named_at = NEXT_HEADER_OFFSET;
+    headers.find_map(|header| {
+        let announced_at = core::mem::replace(&mut named_at, header.offset);
+        match header.kind {
+            Protocol::ROUTING => routing_problem(&header),
+            // There is no security association that could verify it, and a host that skipped it
+            // would take what was forged for what was authenticated (RFC 4302 3.4.2).
+            Protocol::AUTHENTICATION => unrecognized_header(announced_at),
+            _ => header.options().find_map(option_problem),
+        }
     })
+}
+
+/// RFC 8200 4: the header that the byte at this offset announces is not recognized.
+fn unrecognized_header(announced_at: usize) -> Option<ExtensionProblem> {
+    const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
+    let (code, pointer) = (UNRECOGNIZED_NEXT_HEADER, u32::try_from(announced_at).ok()?);
+    Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false })
 }
 
 /// No routing type is supported: fine once the route is used up, a parameter problem before (RFC
 /// 8200 4.4).
+/// [RFC8200-4.4-1] [RFC8200-4.4-2]
 fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
     const TYPE_OFFSET: usize = 2;
     match header.bytes {
@@ -280,6 +352,7 @@ fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
 }
 
 /// The demand of an option's type on a host that knows none but padding and the router alert.
+/// [RFC8200-4.2-1] [RFC8200-4.2-2] [RFC8200-4.2-3] [RFC8200-4.2-4] [RFC4443-3.4-3]
 fn option_problem(option: Result<Ipv6Option<'_>, Error>) -> Option<ExtensionProblem> {
     const ROUTER_ALERT: u8 = 5;
     const UNRECOGNIZED_OPTION: u8 = 2;

@@ -77,7 +77,10 @@ fn extension_headers_are_walked() {
         .map(|header| (header.kind.0, header.offset, header.bytes.len()))
         .collect();
     assert_eq!(walked, [(0, 40, 8), (43, 48, 8), (60, 56, 16), (51, 72, 12)]);
-    assert_eq!(packet.extension_problem(), None);
+    // The byte that announces the authentication header, which nobody here can verify.
+    let expected =
+        ExtensionProblem::ParameterProblem { code: 1, pointer: 56, unless_multicast: false };
+    assert_eq!(packet.extension_problem(), Some(expected));
     assert_eq!(packet.header().next_header, Protocol::HOP_BY_HOP);
 }
 
@@ -193,6 +196,39 @@ fn a_route_that_is_not_used_up_is_a_problem() {
     assert_eq!(Ipv6Packet::parse(&bytes).unwrap().extension_problem(), Some(expected));
 }
 
+/// The pieces of a packet, and what can be told of the whole.
+#[test]
+fn the_chain_of_a_first_fragment_goes_on_behind_its_header() {
+    let tcp = [0; 20];
+    let options = [6, 0, 1, 4, 0, 0, 0, 0];
+    let upper = |next: u8, offset_and_more: [u8; 2], rest: &[u8]| {
+        let [o0, o1] = offset_and_more;
+        let bytes = packet(44, &[&[next, 0, o0, o1, 0, 0, 0, 1], rest].concat());
+        let packet = Ipv6Packet::parse(&bytes).unwrap();
+        let upper = packet.upper_layer().map(|(protocol, bytes)| (protocol.0, bytes.len()));
+        (upper, packet.header_chain_is_cut())
+    };
+    let first = [0, 1];
+    assert_eq!(upper(6, first, &tcp), (Ok((6, 20)), false));
+    assert_eq!(upper(6, first, &tcp[..16]), (Ok((6, 16)), true));
+    assert_eq!(upper(60, first, &[&options[..], &tcp].concat()), (Ok((6, 20)), false));
+    assert_eq!(upper(60, first, &options), (Ok((6, 0)), true));
+    assert_eq!(upper(60, first, &options[..7]), (Err(Error::Truncated), true));
+    assert_eq!(upper(17, first, &[0; 8]), (Ok((17, 8)), false));
+    assert_eq!(upper(58, first, &[128, 0, 0, 0, 0, 0, 0, 0]), (Ok((58, 8)), false));
+    assert_eq!(upper(200, first, &[]), (Ok((200, 0)), true));
+    assert_eq!(upper(59, first, &[]), (Ok((59, 0)), false));
+    // Hop-by-hop options are out of place there, and end the chain.
+    assert_eq!(upper(0, first, &options), (Ok((0, 8)), false));
+    // A fragment of a fragment, and one that is not the first.
+    assert_eq!(upper(44, first, &[6, 0, 0, 1, 0, 0, 0, 1]), (Err(Error::Truncated), true));
+    assert_eq!(upper(6, [0, 9], &tcp), (Err(Error::Truncated), true));
+    // The bound on headers holds for the whole chain.
+    let mut many = [60, 0, 1, 4, 0, 0, 0, 0].repeat(MAX_EXTENSION_HEADERS);
+    many[8 * (MAX_EXTENSION_HEADERS - 1)] = 6;
+    assert_eq!(upper(60, first, &many), (Err(Error::TooManyExtensionHeaders), false));
+}
+
 #[test]
 fn quotes_may_be_cut() {
     let bytes = packet(60, &[6, 0, 1, 4, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9]);
@@ -247,6 +283,7 @@ proptest! {
             prop_assert_eq!(walked + 40, packet.header_len());
             prop_assert_eq!(bytes[packet.protocol_offset()], packet.protocol().0);
             _ = packet.extension_problem();
+            _ = (packet.upper_layer(), packet.header_chain_is_cut());
         }
         _ = QuotedPacket::parse(&bytes);
     }

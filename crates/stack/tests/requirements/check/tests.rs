@@ -2,8 +2,9 @@
 
 use std::slice;
 
-use super::problems;
-use crate::scan::{Found, Marker};
+use super::{problems, strangers};
+use crate::documents::{ALL, Document, Ids};
+use crate::scan::Marker;
 use crate::table::{Kind, Requirement, Status, parse};
 
 /// The committed table with nothing done, each for a reason, which no check refuses.
@@ -33,7 +34,27 @@ fn marker(id: &str, test: bool) -> Marker {
 }
 
 fn check(table: &[Requirement], markers: &[Marker]) -> Vec<String> {
-    problems(table, &Found { markers: markers.to_vec(), ..Found::default() })
+    problems(&ALL[0], table, markers)
+}
+
+/// A document without labels, and a list of one MUST and one MAY.
+const SECTIONS: Document = Document {
+    number: 8200,
+    order: "",
+    ids: Ids::Sections,
+    list: Some(("section 9", [1, 0, 0, 0, 1])),
+    applications: false,
+};
+
+/// Rows of it: id, section, keyword.
+fn sections(rows: &[(&str, &str, Kind)]) -> Vec<Requirement> {
+    let row = |&(id, section, kind): &(&str, &str, Kind)| Requirement {
+        id: id.to_owned(),
+        section: section.to_owned(),
+        kind,
+        ..table()[0].clone()
+    };
+    rows.iter().map(row).collect()
 }
 
 #[test]
@@ -76,6 +97,8 @@ fn not_done_needs_a_reason() {
     let mut table = table();
     row(&mut table, "MUST-1").note = " ".to_owned();
     assert_eq!(check(&table, &[]), ["MUST-1 is not done and no note says why"]);
+    row(&mut table, "MUST-1").status = Status::NotApplicable;
+    assert_eq!(check(&table, &[]), ["MUST-1 is not applicable and no note says why"]);
     row(&mut table, "MUST-1").note = "because".to_owned();
     assert_eq!(check(&table, &[]), [""; 0]);
 }
@@ -98,9 +121,34 @@ fn test_markers_are_on_functions() {
 }
 
 #[test]
-fn malformed_markers_are_passed_on() {
-    let found = Found { malformed: vec!["odd".to_owned()], ..Found::default() };
-    assert_eq!(problems(&table(), &found), ["odd"]);
+fn markers_are_of_documents_with_a_table() {
+    let markers =
+        [marker("MUST-1", false), marker("RFC8200-4-1", true), marker("RFC826-1-1", true)];
+    assert_eq!(
+        strangers(&markers),
+        ["crates/x/src/a.rs:7: [RFC826-1-1] is of a document that has no table"]
+    );
+}
+
+#[test]
+fn ids_of_sections_count_up_there() {
+    let good = [("RFC8200-4.5-1", "4.5", Kind::Must), ("RFC8200-4.5-2", "4.5", Kind::May)];
+    assert_eq!(problems(&SECTIONS, &sections(&good), &[]), [""; 0]);
+    let bad = [("RFC8200-4.5-2", "4.5", Kind::Must), ("RFC8200-4.5-2", "4.6", Kind::May)];
+    assert_eq!(
+        problems(&SECTIONS, &sections(&bad), &[]),
+        ["RFC8200-4.5-2 is the row of RFC8200-4.5-1", "RFC8200-4.5-2 is the row of RFC8200-4.6-1"]
+    );
+    assert_eq!(
+        problems(&SECTIONS, &sections(&good[..1]), &[]),
+        ["0 rows of section 9 are MAY, the RFC has 1"]
+    );
+    // Markers of another document are not its business.
+    let foreign = [marker("RFC8200-4.5-9", false), marker("MUST-99", false)];
+    assert_eq!(
+        problems(&SECTIONS, &sections(&good), &foreign),
+        ["crates/x/src/a.rs:7: [RFC8200-4.5-9] is no id of RFC 8200"]
+    );
 }
 
 #[test]

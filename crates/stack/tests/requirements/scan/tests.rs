@@ -45,6 +45,20 @@ fn a_mention_without_brackets_is_no_marker() {
 }
 
 #[test]
+fn sections_name_requirements_too() {
+    assert_eq!(
+        code("// [RFC8200-4.5-12] [RFC792-6-2] and [RFC1122-3.2.2.6-3]\nfn f() {}"),
+        ["RFC8200-4.5-12 f", "RFC792-6-2 f", "RFC1122-3.2.2.6-3 f"]
+    );
+    assert_eq!(
+        code("// [RFC8200], [RFC-4-1], [RFC8200-4.5], [RFC8200--1], [RFC8200-4.5-n]\nfn f() {}"),
+        [""; 0]
+    );
+    let found = found(&[("x/src/a.rs", "// [RFC8200-4.5-1, 2]\nfn f() {}")]);
+    assert_eq!((found.malformed.len(), found.markers.len()), (1, 0));
+}
+
+#[test]
 fn two_ids_in_one_pair_of_brackets_are_malformed() {
     let found = found(&[("x/src/a.rs", "\n// [MUST-1, MUST-2] [MUST-3]\nfn f() {}")]);
     assert_eq!(found.malformed.len(), 1);

@@ -1,29 +1,39 @@
-//! The table and the markers as a page to read.
+//! A table and the markers as a page to read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::BLESS;
+use crate::documents::Document;
 use crate::scan::Marker;
 use crate::table::{Kind, Requirement, Status};
 
-/// Renders the page, in Markdown.
-pub(crate) fn render(table: &[Requirement], markers: &[Marker]) -> String {
+/// Renders the page of a document, in Markdown.
+pub(crate) fn render(document: &Document, table: &[Requirement], markers: &[Marker]) -> String {
+    let (name, file, order) = (document.name(), document.file(), document.order);
     let mut page = format!(
-        "# RFC 9293 conformance\n\n\
-         Generated from [rfc9293.toml](rfc9293.toml) and the markers in the sources. Rewrite:\n\
+        "# {name} conformance\n\n\
+         Generated from [{file}.toml]({file}.toml) and the markers in the sources. Rewrite:\n\
          `{BLESS}`\n\n\
-         Requirements are in our own words, in the order of the RFC's Appendix B.\n\
+         Requirements are in our own words, {order}.\n\
          Locations are files below `crates/` and the item within.\n\n"
     );
     summary(&mut page, table);
-    let rows = Kind::ALL.map(|kind| format!("{} {}", kind.appendix_b_rows(), kind.name()));
-    let _ = write!(
-        page,
-        "\nKinds are those of the text. Appendix B lists some ids in several rows and marks a few\n\
-             otherwise; its rows, all accounted for in the table, are {}.\n",
-        rows.join(", ")
-    );
+    if let Some((list, _)) = document.list {
+        let rows = Kind::ALL.map(|kind| (document.listed(kind).unwrap_or_default(), kind.name()));
+        let rows = rows.into_iter().filter(|(count, _)| *count > 0);
+        let rows: Vec<String> = rows.map(|(count, name)| format!("{count} {name}")).collect();
+        let rows = rows.join(", ");
+        let _ = if document.applications {
+            write!(
+                page,
+                "\nKinds are those of the text. {list} lists some ids in several rows and marks a few\n\
+                 otherwise; its rows, all accounted for in the table, are {rows}.\n"
+            )
+        } else {
+            writeln!(page, "\nEvery row of {list} is in the table: {rows}.")
+        };
+    }
     let mut topic = "";
     for row in table {
         if row.topic != topic {
@@ -42,6 +52,8 @@ pub(crate) fn render(table: &[Requirement], markers: &[Marker]) -> String {
 
 /// How many requirements of each kind are how far.
 fn summary(page: &mut String, table: &[Requirement]) {
+    let has = |status: &Status| table.iter().any(|row| row.status == *status);
+    let shown: Vec<Status> = Status::ALL.into_iter().filter(has).collect();
     let count = |kind: Option<Kind>, status: Status| {
         table
             .iter()
@@ -49,14 +61,14 @@ fn summary(page: &mut String, table: &[Requirement]) {
             .count()
     };
     page.push_str("| |");
-    for status in Status::ALL {
+    for status in &shown {
         let _ = write!(page, " {} |", status.name());
     }
-    page.push_str("\n|---|--:|--:|\n");
+    let _ = write!(page, "\n|---|{}\n", "--:|".repeat(shown.len()));
     for kind in Kind::ALL.into_iter().map(Some).chain([None]) {
         let _ = write!(page, "| {} |", kind.map_or("all", Kind::name));
-        for status in Status::ALL {
-            let _ = write!(page, " {} |", count(kind, status));
+        for status in &shown {
+            let _ = write!(page, " {} |", count(kind, *status));
         }
         page.push('\n');
     }

@@ -1,8 +1,8 @@
-//! The table itself: `rfc9293.toml` as typed rows, and the ids the RFC defines.
+//! A table itself: a file such as `rfc9293.toml` as typed rows.
 
 use serde::Deserialize;
 
-/// The keyword of a requirement (RFC 2119), as the columns of RFC 9293's Appendix B name it.
+/// The keyword of a requirement (RFC 2119). RFC 8200 and RFC 792 write it in small letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Kind {
     #[serde(rename = "MUST")]
@@ -32,28 +32,6 @@ impl Kind {
             Self::May => "MAY",
         }
     }
-
-    /// How many rows of Appendix B have their mark in this keyword's column.
-    pub(crate) fn appendix_b_rows(self) -> usize {
-        match self {
-            Self::Must => 68,
-            Self::MustNot => 8,
-            Self::Should => 30,
-            Self::ShouldNot => 5,
-            Self::May => 15,
-        }
-    }
-
-    /// Whether ids of this prefix may carry this keyword (RFC 9293, 2.1: the negations share the
-    /// series).
-    pub(crate) fn fits(self, prefix: &str) -> bool {
-        match self {
-            Self::Must | Self::MustNot => prefix == "MUST",
-            Self::Should => prefix == "SHLD" || prefix == "REC",
-            Self::ShouldNot => prefix == "SHLD",
-            Self::May => prefix == "MAY",
-        }
-    }
 }
 
 /// Whether the workspace meets a requirement.
@@ -65,17 +43,21 @@ pub(crate) enum Status {
     /// Not met, for the reason in the note.
     #[serde(rename = "not done")]
     NotDone,
+    /// It asks nothing of what is built here, for the reason in the note.
+    #[serde(rename = "not applicable")]
+    NotApplicable,
 }
 
 impl Status {
     /// Every status, in the order the page lists them.
-    pub(crate) const ALL: [Self; 2] = [Self::Done, Self::NotDone];
+    pub(crate) const ALL: [Self; 3] = [Self::Done, Self::NotDone, Self::NotApplicable];
 
     /// The status as the table writes it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::NotDone => "not done",
+            Self::NotApplicable => "not applicable",
         }
     }
 }
@@ -88,6 +70,7 @@ pub(crate) struct Requirement {
     pub(crate) topic: String,
     pub(crate) section: String,
     pub(crate) kind: Kind,
+    /// Its rows in the document's own list, where that is not the one row `kind` says: RFC 9293's Appendix B.
     #[serde(default)]
     pub(crate) appendix_b: Vec<Kind>,
     pub(crate) text: String,
@@ -101,7 +84,7 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
-    /// Its rows in Appendix B.
+    /// Its rows in the document's own list.
     pub(crate) fn rows(&self) -> &[Kind] {
         if self.appendix_b.is_empty() { std::slice::from_ref(&self.kind) } else { &self.appendix_b }
     }
@@ -120,11 +103,4 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>, toml::de::Error> {
         requirement: Vec<Requirement>,
     }
     toml::from_str::<File>(text).map(|file| file.requirement)
-}
-
-/// Every id RFC 9293 defines.
-pub(crate) fn ids() -> impl Iterator<Item = String> {
-    [("MUST", 69), ("SHLD", 31), ("MAY", 18), ("REC", 1)]
-        .into_iter()
-        .flat_map(|(prefix, last)| (1..=last).map(move |number| format!("{prefix}-{number}")))
 }

@@ -137,20 +137,11 @@ fn owner(comment: &Comment, tokens: &[Token]) -> usize {
 
 /// The ids a comment marks; what looks like a marker and is none goes to `malformed`.
 fn ids(comment: &Comment, file: &str, malformed: &mut Vec<String>) -> Vec<String> {
-    const PREFIXES: [&str; 6] = ["MUST-", "SHLD-", "MAY-", "REC-", "SHOULD-", "RECOMMENDED-"];
     let mut ids = vec![];
     for rest in comment.text.split('[').skip(1) {
-        let Some(prefix) = PREFIXES.into_iter().find(|prefix| rest.starts_with(prefix)) else {
-            continue;
-        };
-        let digits: String =
-            rest[prefix.len()..].chars().take_while(char::is_ascii_digit).collect();
-        if digits.is_empty() {
-            continue;
-        }
-        let id = format!("{prefix}{digits}");
+        let Some(id) = label(rest).or_else(|| section(rest)) else { continue };
         if rest[id.len()..].starts_with(']') {
-            ids.push(id);
+            ids.push(id.to_owned());
         } else {
             let line = comment.line;
             malformed
@@ -158,6 +149,28 @@ fn ids(comment: &Comment, file: &str, malformed: &mut Vec<String>) -> Vec<String
         }
     }
     ids
+}
+
+/// The label at the start of a text, as RFC 9293 has them: `MUST-12`.
+fn label(text: &str) -> Option<&str> {
+    const PREFIXES: [&str; 6] = ["MUST-", "SHLD-", "MAY-", "REC-", "SHOULD-", "RECOMMENDED-"];
+    let prefix = PREFIXES.into_iter().find(|prefix| text.starts_with(prefix))?;
+    number(text, prefix.len())
+}
+
+/// The id at the start of a text, of a requirement that is named after its section: `RFC8200-4.5-12`.
+fn section(text: &str) -> Option<&str> {
+    let document = number(text, "RFC".len()).filter(|_| text.starts_with("RFC"))?;
+    let rest = text.get(document.len()..)?.strip_prefix('-')?;
+    let section = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).filter(|len| *len > 0)?;
+    rest.get(section..)?.strip_prefix('-')?;
+    number(text, document.len() + 1 + section + 1)
+}
+
+/// The start of a text up to the end of the number at `at`.
+fn number(text: &str, at: usize) -> Option<&str> {
+    let digits = text.get(at..)?.chars().take_while(char::is_ascii_digit).count();
+    text.get(..at + digits).filter(|_| digits > 0)
 }
 
 fn is_test_path(path: &Path) -> bool {
