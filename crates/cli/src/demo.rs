@@ -165,7 +165,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
     let page = page(args, &network, len, &original, results);
     let report = args.out.join("report.html");
-    transom_report::write(&report, &page)
+    transom_device::own_file::write_output(&report, transom_report::render(&page).as_bytes())
         .with_context(|| format!("cannot write {}", report.display()))?;
     let capture = network.finish();
     if args.json {
@@ -258,8 +258,8 @@ fn page(
 /// Writes `len` bytes of data that does not compress.
 fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
     let mut rng = transom_sim::random::Streams::new(seed).rng(0, 99);
-    let file =
-        fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = transom_device::own_file::output(path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     let mut out = std::io::BufWriter::new(file);
     let mut block = [0; 65_536];
     let mut left = len;

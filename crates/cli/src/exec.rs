@@ -121,7 +121,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
         let page = recorder.page(&network.description, counts);
-        transom_report::write(path, &page)
+        transom_device::own_file::write_output(path, transom_report::render(&page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let status = exit_code(status);

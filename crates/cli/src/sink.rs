@@ -42,9 +42,8 @@ impl SinkArgs {
     pub(crate) fn open(&self) -> anyhow::Result<Sink<'_>> {
         let path = self.path();
         let file = match path {
-            Some(path) => {
-                File::create(path).with_context(|| format!("cannot create {}", path.display()))?
-            }
+            Some(path) => transom_device::own_file::output(path)
+                .with_context(|| format!("cannot create {}", path.display()))?,
             None => output::raw_stdout()?,
         };
         Ok(Sink { path, file })

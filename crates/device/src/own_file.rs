@@ -94,6 +94,14 @@ pub fn output(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Writes a file for output as a whole. Errors are those of [`output`].
+///
+/// # Errors
+/// As said.
+pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
+    output(path)?.write_all(contents)
+}
+
 /// Opens a file to write behind its end, and makes it with this mode if it is not there. Errors are those of [`output`].
 ///
 /// # Errors

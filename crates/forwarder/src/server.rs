@@ -7,12 +7,12 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use transom_device::own_file;
 use transom_device::serving::{self, Deadline, UnixName, answer_all};
 
 use crate::status::{Deployment, Status};
@@ -98,7 +98,7 @@ impl StatusSocket {
             }
             outcome => outcome.map_err(refused())?,
         };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(refused())?;
+        own_file::set_socket_mode(path, 0o600).map_err(refused())?;
         Ok(StatusSocket(name))
     }
 

@@ -8,12 +8,11 @@ use crate::row::Row;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde::Serialize;
-use std::fs;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use transom_device::own_file;
 use transom_device::serving::{Deadline, UnixName, answer_all};
 use transom_net::{Stack, WeakStack};
 
@@ -45,7 +44,7 @@ impl StatusSocket {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{}-{number}.sock", std::process::id()));
         let name = UnixName::listen(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        own_file::set_socket_mode(&path, 0o600)?;
         let listener = name.listener().try_clone()?;
         let accept = move || listener.accept().map(|(stream, _)| stream);
         let stack = stack.downgrade();

@@ -59,7 +59,7 @@ impl<'a> Transfer<'a> {
         quiet: bool,
     ) -> Result<Self> {
         let len = std::fs::metadata(source)?.len();
-        let copy = File::create(copy_path)
+        let copy = transom_device::own_file::output(copy_path)
             .with_context(|| format!("cannot write {}", copy_path.display()))?;
         let started = timeline.seconds();
         let (arrived, done) = (AtomicU64::new(0), AtomicBool::new(false));

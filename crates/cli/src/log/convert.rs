@@ -58,7 +58,7 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         return comment(args, &log, to, capture);
     }
     let contents = log.write(to).with_context(cannot_write)?;
-    std::fs::write(&args.output, contents).with_context(cannot_write)?;
+    transom_device::own_file::write_output(&args.output, &contents).with_context(cannot_write)?;
     if !to.loses().is_empty() {
         note(format_args!("{output}: {}", to.loses()));
     }
@@ -80,7 +80,8 @@ fn comment(
         bail!("{output} is the capture itself; write another file");
     }
     let file = File::open(capture).with_context(|| format!("cannot read {name}"))?;
-    let created = File::create(&args.output).with_context(|| format!("cannot write {output}"))?;
+    let created = transom_device::own_file::output(&args.output)
+        .with_context(|| format!("cannot write {output}"))?;
     let mut out = BufWriter::new(created);
     let annotated = annotate(log, BufReader::new(file), &mut out).map_err(|error| match error {
         ConvertError::Io(error) => {

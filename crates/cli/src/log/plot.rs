@@ -93,7 +93,8 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         Form::Svg => picture()?.file().into_bytes(),
         Form::Png => png(picture()?)?,
     };
-    std::fs::write(&args.output, contents).with_context(|| format!("cannot write {output}"))?;
+    transom_device::own_file::write_output(&args.output, &contents)
+        .with_context(|| format!("cannot write {output}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -28,8 +28,8 @@ impl CaptureFile {
         path: &Path,
         snap_len: u32,
     ) -> anyhow::Result<(Self, Capture<SharedWriter>)> {
-        let file =
-            File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let file = transom_device::own_file::output(path)
+            .with_context(|| format!("cannot create {}", path.display()))?;
         let writer = SharedWriter(Arc::new(Mutex::new(BufWriter::with_capacity(BUFFER, file))));
         let capture = Capture::with_snap_len(writer.clone(), snap_len)
             .with_context(|| format!("cannot write {}", path.display()))?;

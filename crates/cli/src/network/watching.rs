@@ -1,6 +1,5 @@
 //! The observers of all connections: the file of `--log`, the socket of `--extension-socket`, and that of `--status`.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,7 +56,8 @@ impl Watching {
             let lines = path.extension().is_some_and(|extension| extension == "jsonl");
             let format = if lines { LogFormat::JsonLines } else { LogFormat::Binary };
             let writer = stack.shard(number).context("a shard is missing").and_then(|shard| {
-                let written = File::create(&path).and_then(|file| shard.log_to(file, format));
+                let written = transom_device::own_file::output(&path)
+                    .and_then(|file| shard.log_to(file, format));
                 written.with_context(|| format!("cannot write {}", path.display()))
             });
             writer.map(|writer| (path, writer))

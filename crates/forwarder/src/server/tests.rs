@@ -1,5 +1,6 @@
 //! Asking, and asking badly.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::time::Instant;
 
