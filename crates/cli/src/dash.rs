@@ -45,11 +45,11 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
     use tokio::sync::oneshot;
+    use transom_device::serving::front::Front;
 
     let listening = || format!("cannot listen on {}", args.address);
-    let listener = std::net::TcpListener::bind(args.address).with_context(listening)?;
-    listener.set_nonblocking(true).with_context(listening)?;
-    let address = listener.local_addr().with_context(listening)?;
+    let front = Front::bind(args.address).with_context(listening)?;
+    let address = front.address();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let looks = server::looks(args.looks.collector(), args.looks.interval)?;
     crate::output::note(format_args!("The connections are at http://{address}/"));
-    let served = runtime.block_on(server::serve(listener, address, looks, stopped));
+    let served = runtime.block_on(server::serve(front, looks, stopped));
     // A browser that has not taken the last event by now does not get it.
     runtime.shutdown_background();
     served.context("the server has failed")?;

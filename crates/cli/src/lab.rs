@@ -28,8 +28,6 @@ mod watch;
 
 #[cfg(feature = "tui")]
 pub(crate) use tui::draw_chart;
-#[cfg(feature = "web")]
-pub(crate) use watch::may_ask;
 pub(crate) use watch::parse_address;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ mod date;
 mod events;
 mod files;
 mod heads;
+mod idle;
 mod listing;
 mod media_type;
 mod range;
@@ -34,6 +35,7 @@ use crate::socket::{Listener, accept};
 use crate::stop::Stop;
 use crate::units::{BitRate, Bytes};
 use files::Root;
+use idle::Idle;
 use request::{Request, Status};
 use response::Response;
 
@@ -59,7 +61,7 @@ pub(crate) struct Args {
     #[arg(short, long, default_value_t = 80)]
     port: u16,
 
-    /// Connections served at the same time; more have to wait.
+    /// Connections at the same time. The one that has been idle longest ends for a new one; while all are busy, more have to wait.
     #[arg(long, value_name = "NUMBER", default_value_t = 1024,
           value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
@@ -81,6 +83,9 @@ pub(crate) struct Args {
     network: NetworkArgs,
 }
 
+/// The interval between two looks for a free place while all are taken.
+const LOOK_FOR_PLACES: Duration = Duration::from_millis(10);
+
 /// State that the threads of a server share.
 pub(crate) struct Server {
     root: Root,
@@ -88,6 +93,7 @@ pub(crate) struct Server {
     log: Log,
     totals: Totals,
     places: Slots,
+    idle: Idle,
     cleanup: Arc<Cleanup>,
 }
 
@@ -127,6 +133,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         log,
         totals: Totals::default(),
         places: Slots::new(args.max_connections as usize),
+        idle: Idle::default(),
         cleanup: Arc::clone(&network.cleanup),
     });
     let started = Instant::now();
@@ -188,15 +195,20 @@ fn url(at: SocketAddr) -> String {
     }
 }
 
-/// Accepts connections for as long as there is a place for them; ends only with an error.
+/// Accepts connections, and finds each a place; ends only with an error.
 fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
     loop {
-        let place = server.places.take();
         let (socket, peer) = match accept(listener) {
             Ok(Some(accepted)) => accepted,
-            // Meanwhile there is a place more.
             Ok(None) => continue,
             Err(error) => return error,
+        };
+        let place = loop {
+            if let Some(place) = server.places.try_take() {
+                break place;
+            }
+            server.idle.end_oldest();
+            thread::sleep(LOOK_FOR_PLACES);
         };
         server.totals.connections.fetch_add(1, Ordering::Relaxed);
         let socket = server.cleanup.watch_socket(socket);

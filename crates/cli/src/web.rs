@@ -1,44 +1,153 @@
-//! The frame of the command's web servers, `transom dash` and `--watch`: they run until they are stopped, and a server on the loopback interface
-//! answers only requests that name this machine.
+//! The frame of the command's web servers, `transom dash` and `--watch`: axum behind the [front] that all servers of pages have. The front reads the heads of
+//! requests, says who may ask, and decides who has to go when there are too many.
+//!
+//! Each connection carries one request. So the front has a say before every one.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::oneshot;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use transom_device::serving::front::{Front, Guest};
 
-use crate::lab::may_ask;
+/// Complete requests that wait for axum; it takes them at once.
+const WAITING: usize = 64;
 
-/// Serves at `address` until it is stopped. Browsers keep no answer.
+/// Serves behind `front` until it is stopped. Browsers keep no answer.
 pub(crate) async fn serve(
-    listener: TcpListener,
-    address: SocketAddr,
+    front: Front,
     router: Router,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let router = router.layer(from_fn_with_state(address, only_from_here));
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let router = router.layer(map_response(for_once));
+    let (ask, asked) = mpsc::channel(WAITING);
+    // A guest that there is no room for loses its connection.
+    let _serving = front.serve("front", move |guest| drop(ask.try_send(guest)))?;
+    let requests = Requests { asked };
+    let service = router.into_make_service_with_connect_info::<Visitor>();
     tokio::select! {
-        served = async { axum::serve(listener, router).await } => served,
+        served = async { axum::serve(requests, service).await } => served,
         _ = stopped => Ok(()),
     }
 }
 
-async fn only_from_here(
-    State(address): State<SocketAddr>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if !may_ask(address, host) {
-        let words = "this server is for the machine that it runs on\n";
-        return (StatusCode::FORBIDDEN, words).into_response();
-    }
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+async fn for_once(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// The requests that the front lets through.
+struct Requests {
+    asked: mpsc::Receiver<Guest>,
+}
+
+/// Who asks; a handler that answers with a live stream says so.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor(Option<Arc<Guest>>);
+
+impl Visitor {
+    /// Makes the answer a live stream, or says that there are too many.
+    pub(crate) fn begin_stream(&self) -> Result<(), Response> {
+        match &self.0 {
+            Some(guest) if guest.becomes_stream() => Ok(()),
+            _ => {
+                let words = "too many are watching\n";
+                Err((StatusCode::SERVICE_UNAVAILABLE, words).into_response())
+            }
+        }
+    }
+}
+
+/// Who asks, as handlers get it.
+pub(crate) type Asking = ConnectInfo<Visitor>;
+
+impl Connected<IncomingStream<'_, Requests>> for Visitor {
+    fn connect_info(stream: IncomingStream<'_, Requests>) -> Visitor {
+        stream.remote_addr().clone()
+    }
+}
+
+impl Listener for Requests {
+    type Io = Conversation;
+    type Addr = Visitor;
+
+    async fn accept(&mut self) -> (Conversation, Visitor) {
+        loop {
+            let Some(guest) = self.asked.recv().await else {
+                // The front has ended; so will this server, when it is told to.
+                std::future::pending::<()>().await;
+                continue;
+            };
+            // A second descriptor: the front keeps the first, to shut the connection down.
+            let socket = guest.socket().try_clone().and_then(TcpStream::from_std);
+            if let Ok(socket) = socket {
+                let guest = Arc::new(guest);
+                let visitor = Visitor(Some(Arc::clone(&guest)));
+                return (Conversation { guest, read: 0, socket }, visitor);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Visitor> {
+        Ok(Visitor(None))
+    }
+}
+
+/// A connection whose request the front has read.
+pub(crate) struct Conversation {
+    guest: Arc<Guest>,
+    /// So much of what the front has received has been read.
+    read: usize,
+    socket: TcpStream,
+}
+
+impl AsyncRead for Conversation {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let received = self.guest.received().get(self.read..).unwrap_or_default();
+        if !received.is_empty() {
+            let length = received.len().min(buffer.remaining());
+            buffer.put_slice(received.get(..length).unwrap_or_default());
+            self.read += length;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Conversation {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        match written {
+            Poll::Ready(_) => self.guest.wrote(),
+            Poll::Pending => self.guest.waits_for_room(),
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
 }

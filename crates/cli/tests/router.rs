@@ -162,7 +162,7 @@ fn in_the_kernel() {
     let at = said.split_once("http://").unwrap().1.split_once("/metrics").unwrap().0;
     let at: SocketAddr = at.parse().unwrap();
     let mut stream = router.namespace.run(|| TcpStream::connect(at)).unwrap().unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     assert!(

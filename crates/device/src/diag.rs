@@ -104,6 +104,40 @@ impl Diag {
         sockets.retain(|socket| socket.local.port() == port);
         Ok(sockets)
     }
+
+    /// The user who has the socket at `local` of a connection to `remote`. Nothing if there is no such socket, or if no process has it any more. One
+    /// look into the kernel's table, however many sockets there are.
+    ///
+    /// # Errors
+    /// As [`Diag::tcp`].
+    pub fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+        // An IPv4 client of an IPv6 listener has an IPv4 socket.
+        let (here, there) = (local.ip().to_canonical(), remote.ip().to_canonical());
+        let family = if here.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let request = SockDiagMessage::InetRequest(InetRequest {
+            family: family as u8,
+            protocol: libc::IPPROTO_TCP as u8,
+            extensions: ExtensionFlags::empty(),
+            states: StateFlags::from_bits_retain(u32::MAX),
+            socket_id: SocketId {
+                source_port: local.port(),
+                destination_port: remote.port(),
+                source_address: here,
+                destination_address: there,
+                interface_id: 0,
+                // Any: INET_DIAG_NOCOOKIE.
+                cookie: [u8::MAX; 8],
+            },
+        });
+        match self.netlink.execute(0, request) {
+            Ok(answer) => {
+                let socket = parse(&answer).filter(|socket| socket.inode != 0);
+                Ok(socket.map(|socket| socket.user))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Asks for the sockets at a port: `struct inet_diag_req` of linux/inet_diag.h, the older form, which is for both families in one walk.

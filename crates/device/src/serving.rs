@@ -3,10 +3,12 @@
 //! - [`after_accept`] says what an error of accept(2) means for the listener.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
 //! - [`Slots`] bounds how many are served at a time.
+//! - [`front`] stands before every server of pages and measures.
 //! - [`serve_metrics`] answers Prometheus.
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
 mod deadline;
+pub mod front;
 mod metrics;
 mod slots;
 mod unix_name;

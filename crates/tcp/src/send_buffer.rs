@@ -12,8 +12,8 @@ use blocks::Blocks;
 use bytes::Bytes;
 use core::ops::Range;
 
-/// As much as the longest packet can carry.
-const BLOCK: usize = 65_536;
+/// The bytes of a block: as much as the longest packet can carry.
+pub const BLOCK: usize = 65_536;
 /// The zeros of [`SendBuffer::write_zeros`]: a payload that begins here is known without reading it.
 pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
@@ -76,6 +76,14 @@ impl SendBuffer {
     /// How many bytes a write would take now.
     pub fn space(&self) -> usize {
         self.limit.saturating_sub(self.len())
+    }
+
+    /// How many bytes follow until a block is full, whether there is space for them or not.
+    pub fn block_room(&self) -> usize {
+        match self.bytes.room_at_end() {
+            0 => BLOCK,
+            room => room,
+        }
     }
 
     /// Appends as much of `bytes` as there is space for and says how much that was.

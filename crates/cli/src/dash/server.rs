@@ -5,14 +5,13 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::map_response;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -20,12 +19,11 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
+use transom_device::serving::front::Front;
 use transom_live::{Change, Changes, Collector, Filter, Snapshot};
 
-use crate::web;
+use crate::web::{self, Asking};
 
-/// As many watchers at a time; each costs a fingerprint of every connection.
-const MOST_WATCHERS: usize = 32;
 /// How soon the first watcher is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
 
@@ -73,8 +71,7 @@ struct Server {
 
 /// Serves until it is stopped.
 pub(super) async fn serve(
-    listener: TcpListener,
-    address: SocketAddr,
+    front: Front,
     looks: Looks,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
@@ -85,7 +82,7 @@ pub(super) async fn serve(
         .route("/events", get(events))
         .layer(map_response(keep_to_itself))
         .with_state(server);
-    web::serve(listener, address, router, stopped).await
+    web::serve(front, router, stopped).await
 }
 
 /// No page of another site may show this one in a frame, or load it as something else.
@@ -137,17 +134,22 @@ struct Stream {
     first: bool,
 }
 
-async fn events(State(server): State<Arc<Server>>, Query(chosen): Query<Chosen>) -> Response {
+async fn events(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(visitor): Asking,
+    Query(chosen): Query<Chosen>,
+) -> Response {
     let filter = match chosen.filter.parse::<Filter>() {
         Ok(filter) => filter,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let watchers = server.looks.watchers.clone();
-    let before = watchers.fetch_add(1, Ordering::Relaxed);
-    let watcher = Watcher(watchers);
-    if before >= MOST_WATCHERS {
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response();
+    // Each watcher costs a fingerprint of every connection.
+    if let Err(refusal) = visitor.begin_stream() {
+        return refusal;
     }
+    let watchers = server.looks.watchers.clone();
+    watchers.fetch_add(1, Ordering::Relaxed);
+    let watcher = Watcher(watchers);
     let mut newest = server.looks.newest.clone();
     newest.mark_unchanged();
     let stream = Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true };

@@ -2,7 +2,8 @@
 //!
 //! A small HTTP server on its own thread serves the pages without data, and for each a stream of server-sent events (WHATWG HTML, section 9.2)
 //! that fills it. Every event is the whole page at that moment. So the server keeps no state for a browser, and a slow or late browser gets
-//! the newest page. The server is axum: it is well kept, and a waiting connection costs no thread.
+//! the newest page. The server is axum: it is well kept, and a waiting connection costs no thread. The front of all
+//! web servers stands before it ([`transom_device::serving::front`]).
 //!
 //! The server is for the users of this machine. It listens on the loopback interface unless it is given an address. It answers only requests
 //! that name it by an address or as localhost. So a foreign page whose name resolves to this machine (DNS rebinding) reads nothing.
@@ -17,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use tokio::sync::oneshot;
+use transom_device::serving::front::Front;
 
 use super::live::Live;
-pub(crate) use address::may_ask;
 pub(crate) use address::parse as parse_address;
 
 /// How long the server is there after all runs have ended, so that a page that has just been opened is filled.
@@ -40,9 +41,8 @@ impl Watch {
     /// If it cannot be listened there.
     pub(super) fn start(address: SocketAddr, live: Arc<Live>) -> anyhow::Result<Watch> {
         let listening = || format!("cannot listen on {address}");
-        let listener = std::net::TcpListener::bind(address).with_context(listening)?;
-        listener.set_nonblocking(true).with_context(listening)?;
-        let address = listener.local_addr().with_context(listening)?;
+        let front = Front::bind(address).with_context(listening)?;
+        let address = front.address();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -53,7 +53,7 @@ impl Watch {
             .name("watch".into())
             .spawn(move || {
                 // An error of the listener ends the view, and not the runs.
-                let served = runtime.block_on(server::serve(listener, address, shown, stopped));
+                let served = runtime.block_on(server::serve(front, shown, stopped));
                 if let Err(error) = served {
                     crate::output::note(format_args!(
                         "the runs cannot be watched any more: {error}"

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use transom_device::serving::Deadline;
@@ -21,7 +22,7 @@ pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) const LINGER: Duration = Duration::from_secs(1);
 
 /// Answers the requests of one connection. Its errors are the client's business: they end the connection.
-pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
+pub(super) fn serve(server: &Server, socket: &Arc<Socket>, peer: SocketAddr) {
     let mut connection =
         Connection { server, socket, peer, heads: Heads::default(), piece: Vec::new() };
     // Every response leaves in as few writes as it has pieces; there is nothing to be gathered.
@@ -33,7 +34,7 @@ pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
 
 struct Connection<'a> {
     server: &'a Server,
-    socket: &'a Socket,
+    socket: &'a Arc<Socket>,
     peer: SocketAddr,
     heads: Heads,
     piece: Vec<u8>,
@@ -55,6 +56,7 @@ impl Connection<'_> {
     /// The next request; `None` when the client has no more, or takes too long.
     fn read_head(&mut self) -> io::Result<Option<Result<Request, Status>>> {
         let deadline = Instant::now() + self.server.idle_timeout;
+        let _waiting = self.server.idle.begin(self.socket);
         loop {
             if let Some(request) = self.heads.next() {
                 return Ok(Some(request));
@@ -67,7 +69,7 @@ impl Connection<'_> {
             self.socket.set_read_timeout(Some(left))?;
             let mut piece = [0; 4096];
             let room = piece.len().min(self.heads.room());
-            let mut socket = self.socket;
+            let mut socket = &**self.socket;
             match read_some(&mut socket, &mut piece[..room]) {
                 Ok(0) => return Ok(None),
                 Ok(length) => self.heads.add(&piece[..length]),
@@ -79,7 +81,7 @@ impl Connection<'_> {
 
     fn send(&mut self, response: Response) -> io::Result<()> {
         // One deadline for each piece, however few bytes a client takes at a time.
-        let write = |piece: &[u8]| Deadline::new(self.socket, WRITE_TIMEOUT).write_all(piece);
+        let write = |piece: &[u8]| Deadline::new(&**self.socket, WRITE_TIMEOUT).write_all(piece);
         let mut head = response.head();
         match response.body {
             Body::None => write(&head),
@@ -117,7 +119,7 @@ impl Connection<'_> {
         self.socket.shutdown(Shutdown::Write)?;
         let deadline = Instant::now() + LINGER;
         let mut sink = [0; 4096];
-        let mut socket = self.socket;
+        let mut socket = &**self.socket;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -64,8 +64,8 @@ struct Connection {
 enum Doing {
     /// Reading a request.
     Reading,
-    /// Sending a response: `sent` of its `bytes` have left, and the file follows.
-    Sending { bytes: Vec<u8>, sent: usize, file: Option<Rest>, keep_alive: bool },
+    /// Sending a response: `sent` of its `bytes` have left, and the file follows. What was read of the file ahead is the last `ahead` of the bytes.
+    Sending { bytes: Vec<u8>, sent: usize, ahead: usize, file: Option<Rest>, keep_alive: bool },
     /// Closed on this side; waits for the other.
     Lingering,
 }
@@ -169,13 +169,19 @@ impl Events {
         self.accept_at = None;
         for index in 0..self.listeners.len() {
             loop {
-                let Some(place) = self.server.places.try_take() else {
+                let place = self.server.places.try_take();
+                if place.is_none() && !self.connections.values().any(Connection::is_idle) {
                     self.accept_at = Some(Instant::now() + LOOK_FOR_PLACES);
                     return Ok(());
-                };
+                }
                 let Some(listener) = self.listeners.get(index) else { break };
                 match listener.try_accept_in(self.shard) {
-                    Ok((stream, peer)) => self.begin(stream, peer, place),
+                    Ok((stream, peer)) => {
+                        // Another shard may have been quicker: then the client is turned away.
+                        if let Some(place) = place.or_else(|| self.make_place()) {
+                            self.begin(stream, peer, place);
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => match after_accept(&error) {
                         AfterAccept::Next => {}
@@ -193,6 +199,19 @@ impl Events {
             }
         }
         Ok(())
+    }
+
+    /// A place for a new connection, if need be that of the connection that has been idle longest: it loses nothing.
+    fn make_place(&mut self) -> Option<Slot> {
+        loop {
+            if let Some(place) = self.server.places.try_take() {
+                return Some(place);
+            }
+            let idle = self.connections.iter().filter(|(_, connection)| connection.is_idle());
+            let oldest = idle.min_by_key(|(_, connection)| connection.deadline);
+            let oldest = oldest.map(|(&token, _)| token)?;
+            drop(self.connections.remove(&oldest));
+        }
     }
 
     fn begin(&mut self, stream: transom_net::TcpStream, peer: SocketAddr, place: Slot) {
@@ -245,6 +264,11 @@ impl Events {
 }
 
 impl Connection {
+    /// Whether it has nothing to send: it waits for a request, or lingers.
+    fn is_idle(&self) -> bool {
+        !matches!(self.doing, Doing::Sending { .. })
+    }
+
     /// Goes on until it would have to wait, or has had its turn.
     fn advance(&mut self, server: &Server) -> io::Result<After> {
         let mut piece = [0; 4096];
@@ -265,18 +289,26 @@ impl Connection {
                         Err(error) => return Err(error),
                     }
                 }
-                Doing::Sending { bytes, sent, file, keep_alive } => {
+                Doing::Sending { bytes, sent, ahead, file, keep_alive } => {
                     let left = bytes.get(*sent..).unwrap_or_default();
                     if !left.is_empty() {
                         match socket.write(left) {
                             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                             Ok(length) => *sent += length,
-                            Err(error) if timed_out(&error) => return Ok(After::Waits),
+                            Err(error) if timed_out(&error) => {
+                                // A client that waits holds nothing that can be read again: nobody counts these bytes.
+                                if let Some(rest) = file {
+                                    rest.take_back(bytes, *sent, std::mem::take(ahead));
+                                }
+                                return Ok(After::Waits);
+                            }
                             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                             Err(error) => return Err(error),
                         }
                         continue;
                     }
+                    *bytes = Vec::new();
+                    *sent = 0;
                     if let Some(rest) = file.as_mut().filter(|rest| rest.left > 0) {
                         match rest.send(&self.socket) {
                             Ok(sent) => server.count_bytes(sent),
@@ -314,7 +346,7 @@ impl Connection {
     fn begin_sending(&mut self, response: Response, server: &Server) -> io::Result<()> {
         let mut bytes = response.head();
         let head = bytes.len();
-        let mut rest = None;
+        let (mut rest, mut ahead) = (None, 0);
         match response.body {
             Body::None => {}
             Body::Bytes(body) => bytes.extend_from_slice(&body),
@@ -322,14 +354,14 @@ impl Connection {
                 let first = length.min(FIRST);
                 bytes.resize(head + usize::try_from(first).unwrap_or(0), 0);
                 file.read_exact(bytes.get_mut(head..).unwrap_or_default())?;
-                if length > first {
-                    let offset = file.stream_position()?;
-                    rest = Some(Rest { file, offset, left: length - first });
-                }
+                ahead = bytes.len() - head;
+                let offset = file.stream_position()?;
+                rest = Some(Rest { file, offset, left: length - first });
             }
         }
         server.count_bytes(bytes.len() - head);
-        self.doing = Doing::Sending { bytes, sent: 0, file: rest, keep_alive: response.keep_alive };
+        let keep_alive = response.keep_alive;
+        self.doing = Doing::Sending { bytes, sent: 0, ahead, file: rest, keep_alive };
         self.deadline = Instant::now() + WRITE_TIMEOUT;
         Ok(())
     }
@@ -350,6 +382,16 @@ impl Connection {
 }
 
 impl Rest {
+    /// Takes what has not been sent of the `ahead` bytes at the end of `bytes` back into the rest.
+    fn take_back(&mut self, bytes: &mut Vec<u8>, sent: usize, ahead: usize) {
+        let head = bytes.len() - ahead.min(bytes.len());
+        let unsent = bytes.len() - head.max(sent).min(bytes.len());
+        self.offset -= (unsent as u64).min(self.offset);
+        self.left += unsent as u64;
+        bytes.truncate(head.max(sent));
+        bytes.shrink_to_fit();
+    }
+
     /// Sends a piece, or as much as there is room for. Returns how much.
     fn send(&mut self, socket: &Socket) -> io::Result<usize> {
         let Socket::Transom(stream) = socket else { return Err(io::ErrorKind::Unsupported.into()) };

@@ -1,20 +1,19 @@
-//! As much of HTTP as Prometheus needs.
+//! Those who ask: at most a few are answered at a time, and Prometheus is answered behind the [front](super::front).
 //!
-//! The answer to `GET /metrics` is the metrics, whatever else the request says, and the connection is closed. A request and its answer take two
-//! seconds together at most, and a few are answered at the same time. A client can make us store one line at most.
+//! The answer to `GET /metrics` is the metrics. Those who ask while the text is being made get the same text next, so that a crowd costs no more than one
+//! text after the other.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread;
-use std::time::Duration;
 
-use super::{AfterAccept, Deadline, Slots, after_accept};
+use super::front::{Front, Guest, MOST_GUESTS, response};
+use super::{AfterAccept, Slots, after_accept};
 
-/// So long a question and its answer may take together.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest line that is read.
-const MAX_LINE: u64 = 4096;
+/// What Prometheus calls its text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// So many are answered at the same time; others wait.
 pub const MOST_ASKING: usize = 16;
 
@@ -59,34 +58,38 @@ pub fn answer_all<S: Send + 'static>(
 /// The system's refusal.
 pub fn serve_metrics(
     at: SocketAddr,
-    text: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    text: impl Fn() -> Result<String, String> + Send + 'static,
 ) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind(at)?;
-    let at = listener.local_addr()?;
-    let accept = move || listener.accept().map(|(stream, _)| stream);
-    answer_all("metrics", accept, move |stream| answer(&stream, &text))?;
+    let front = Front::bind(at)?;
+    let at = front.address();
+    let (ask, asked) = sync_channel::<Guest>(MOST_GUESTS);
+    let serving = front.serve("metrics", move |guest| match guest.request() {
+        request if is_for_metrics(request) => {
+            if let Err(TrySendError::Full(guest) | TrySendError::Disconnected(guest)) =
+                ask.try_send(guest)
+            {
+                let words = "too many are asking\n";
+                guest.answer(response("503 Service Unavailable", MEDIA_TYPE, words));
+            }
+        }
+        _ => guest.answer(response("404 Not Found", MEDIA_TYPE, "what there is is /metrics\n")),
+    })?;
+    let work = move || {
+        // The front ends with this thread.
+        let _serving = serving;
+        while let Ok(first) = asked.recv() {
+            let guests: Vec<_> = std::iter::once(first).chain(asked.try_iter()).collect();
+            let answer = match text() {
+                Ok(text) => response("200 OK", MEDIA_TYPE, &text),
+                Err(why) => response("503 Service Unavailable", MEDIA_TYPE, &format!("{why}\n")),
+            };
+            guests.into_iter().for_each(|guest| guest.answer(answer.clone()));
+        }
+    };
+    thread::Builder::new().name("metrics".into()).spawn(work)?;
     Ok(at)
 }
 
-fn answer(stream: &TcpStream, text: &dyn Fn() -> Result<String, String>) -> io::Result<()> {
-    let mut stream = Deadline::new(stream, PATIENCE);
-    let mut line = String::new();
-    let mut reader = BufReader::new(&mut stream).take(MAX_LINE);
-    reader.read_line(&mut line)?;
-    // The rest of the request, or closing would reset the connection under the answer.
-    let mut header = String::new();
-    while reader.read_line(&mut header)? > 2 {
-        header.clear();
-    }
-    let (status, body) = match line.starts_with("GET /metrics ").then(text) {
-        Some(Ok(text)) => ("200 OK", text),
-        Some(Err(why)) => ("503 Service Unavailable", format!("{why}\n")),
-        None => ("404 Not Found", "what there is is /metrics\n".to_owned()),
-    };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )
+fn is_for_metrics(request: &str) -> bool {
+    request.split('?').next() == Some("GET /metrics")
 }

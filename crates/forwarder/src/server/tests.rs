@@ -103,7 +103,7 @@ fn http(at: SocketAddr, request: &str) -> String {
 #[test]
 fn prometheus_is_answered() {
     let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
-    let text = http(at, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let text = http(at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let line = "transom_router_acks_total{device=\"a\\\"b\",mode=\"tc\"} 7\n";
     assert!(text.contains(line), "{text}");
@@ -112,7 +112,10 @@ fn prometheus_is_answered() {
             format!("\ntransom_router_{name}_total{{device=\"a\\\"b\",mode=\"tc\"}} {count}\n");
         assert!(text.contains(&line), "no {line} in {text}");
     }
-    assert!(http(at, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    let foreign = http(at, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+    assert!(!foreign.contains("transom_router"));
+    assert!(http(at, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404"));
 }
 
 /// Says a byte now and then, and never comes to an end, until it is not listened to any more. Whether that happens.
@@ -142,7 +145,7 @@ fn who_says_a_byte_now_and_then_holds_nobody_up() {
                 [scope.spawn(move || trickles(http)), scope.spawn(move || trickles(unix))]
             })
             .collect();
-        let text = http(at, "GET /metrics HTTP/1.1\r\n\r\n");
+        let text = http(at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
         assert!(ask(&path, 0).is_ok());
         assert!(

@@ -4,10 +4,10 @@ use crate::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use std::io;
 
-/// A file is read in pieces of this size: whole blocks of the send buffer.
-pub(crate) const PIECE: usize = 256 * 1024;
+/// A file is read in pieces of this size, each a block of the send buffer. A block that is kept counts as a block of memory, so it must not keep more.
+pub(crate) const PIECE: usize = transom_tcp::send_buffer::BLOCK;
 /// So many pieces that nobody needs are kept at most.
-const KEPT: usize = 16;
+const KEPT: usize = 64;
 
 /// The pieces of a host that are free.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ mod tests {
         // An error costs no memory.
         memory.fill(|_| Err(io::ErrorKind::Other.into())).unwrap_err();
         drop(second);
-        let all: Vec<_> = (0..40).map(|n| fill(n, PIECE).unwrap()).collect();
+        let all: Vec<_> = (0..100).map(|n| fill(n, PIECE).unwrap()).collect();
         drop(all);
         assert_eq!(memory.0.lock().unwrap().len(), KEPT);
     }

@@ -5,13 +5,14 @@ use super::file_memory::PIECE;
 use super::polling::Direction;
 use crate::engine::{Channel, Inner};
 use crate::tasks::Slot;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use transom_stack::stack::SocketError;
+use transom_tcp::connection::Connection;
 use transom_tcp::time::Instant;
 
 impl TcpStream {
@@ -59,8 +60,8 @@ impl TcpStream {
         Ok(written)
     }
 
-    /// Writes `length` bytes of a file from `offset` on, or up to its end. Returns how many were written. They are read once, into memory that becomes
-    /// part of the send buffer, so nothing is copied within this process. The file's own position does not matter and stays.
+    /// Writes `length` bytes of a file from `offset` on, or up to its end. Returns how many were written. They are read once, and
+    /// whole blocks of 64 KB become part of the send buffer without a copy. The file's own position does not matter and stays.
     ///
     /// On a non-blocking stream it writes what there is room for; the caller goes on from there.
     ///
@@ -86,8 +87,16 @@ impl TcpStream {
         Ok(sent)
     }
 
-    /// Writes one piece; zero at the end of the file.
+    /// Writes one piece; zero at the end of the file. No more is read than there is room for. A whole block becomes part of the send buffer, and less
+    /// than that is copied: it would keep a whole block from others, and count as little.
     fn send_piece(&self, file: &File, offset: u64, piece: usize) -> io::Result<usize> {
+        let channel = Channel::Writable(self.socket.id);
+        let room = self.repeat(channel, &self.socket.write_timeout, |inner, now| {
+            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
+            let ask = |connection: &mut Connection| connection.writable_block();
+            Ok(inner.host.with_connection(self.socket.id, now, ask)??)
+        })?;
+        let piece = piece.min(room);
         let mut bytes = self.socket.shared.files.fill(|memory| {
             let memory = memory.get_mut(..piece).unwrap_or_default();
             loop {
@@ -99,12 +108,34 @@ impl TcpStream {
         })?;
         let mut written = 0;
         while !bytes.is_empty() {
-            match self.write_owned(&mut bytes) {
+            let outcome = self.repeat(channel, &self.socket.write_timeout, |inner, now| {
+                self.write_block_now(inner, now, &mut bytes)
+            });
+            match outcome {
                 Ok(n) => written += n,
                 Err(_) if written > 0 => break,
                 Err(error) => return Err(error),
             }
         }
+        Ok(written)
+    }
+
+    /// Keeps a whole block, and copies less than that.
+    fn write_block_now(
+        &self,
+        inner: &mut Inner,
+        now: Instant,
+        bytes: &mut Bytes,
+    ) -> Result<usize, SocketError> {
+        let written = inner.host.with_connection(self.socket.id, now, |connection| {
+            if bytes.len() == PIECE && connection.writable_block()? == PIECE {
+                return connection.write_owned(now, bytes);
+            }
+            let written = connection.write(now, bytes)?;
+            bytes.advance(written);
+            Ok(written)
+        })??;
+        inner.roles.written_since_poll += written;
         Ok(written)
     }
 }

@@ -127,6 +127,8 @@ impl Connection {
 
     /// Like [`Connection::write`], and keeps the memory until it is acknowledged instead of a copy. Takes what there is room for from the front of
     /// `bytes`. Up to 64 KB may be copied before and behind it, so that each packet is at most two pieces of memory.
+    ///
+    /// What is kept counts in [`Connection::held`] as long as it is. A part of a larger piece of memory keeps all of that: that is the caller's to bound.
     pub fn write_owned(&mut self, now: Instant, bytes: &mut Bytes) -> Result<usize, WriteError> {
         self.takes_bytes()?;
         let wanted = bytes.len();
@@ -340,6 +342,18 @@ impl Connection {
     /// [`Payload::in_place`](crate::packet::Payload::in_place).
     pub fn consumed_in_place(&mut self, now: Instant, bytes: usize) {
         self.after_read(now, bytes);
+    }
+
+    /// How many bytes a write would take now that ends where a block of the send buffer ends, or before. So whole blocks follow, which
+    /// [`Connection::write_owned`] keeps without a copy.
+    ///
+    /// # Errors
+    /// As [`Connection::write`]; [`WriteError::WouldBlock`] if there is no room, and [`Event::Writable`] follows.
+    pub fn writable_block(&mut self) -> Result<usize, WriteError> {
+        match self.writable()? {
+            0 => Err(WriteError::WouldBlock),
+            room => Ok(room.min(self.snd.buffer.block_room())),
+        }
     }
 
     /// How many bytes of TCP header a data segment from the peer is expected to have.

@@ -102,11 +102,16 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
             let block = self.spare.pop().unwrap_or_default();
             self.used.push_back(Block::Ours(block));
         }
+        let is_first = self.used.len() == 1;
         self.own_last();
         let most = most.min(self.room_at_end());
         let Some(Block::Ours(block)) = self.used.back_mut() else { return 0 };
         let (before, len) = (block.capacity(), block.len());
-        block.reserve_exact(BLOCK - len);
+        let needed = len + most;
+        if needed > before {
+            let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
+            block.reserve_exact(wanted.min(BLOCK) - len);
+        }
         fill(block, most);
         let filled = block.len().saturating_sub(len).min(most);
         block.resize(len + filled, 0);
@@ -120,7 +125,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         filled
     }
 
-    /// Appends `bytes` without a copy, but for what fills the last block.
+    /// Appends `bytes` without a copy, but for what fills the last block. They count as long as they are, whatever they are a part of.
     pub(super) fn keep(&mut self, mut bytes: Bytes) {
         let room = self.room_at_end();
         if room > 0 {
@@ -147,7 +152,8 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         *last = Block::Ours(block);
     }
 
-    fn room_at_end(&self) -> usize {
+    /// How many bytes the last block has room for.
+    pub(super) fn room_at_end(&self) -> usize {
         self.used.back().map_or(0, |block| BLOCK - block.bytes().len())
     }
 
@@ -209,6 +215,17 @@ mod tests {
         assert_eq!(blocks.memory(), 1024);
         blocks.push(&[1; 4000]);
         assert_eq!(blocks.memory(), 2 * 4096);
+    }
+
+    #[test]
+    fn a_little_that_is_written_in_place_takes_little() {
+        let mut blocks = Blocks::<4096>::default();
+        blocks.push_by(10, |end, _| end.extend_from_slice(&[1; 10]));
+        assert_eq!(blocks.memory(), 512);
+        blocks.push_by(600, |end, _| end.extend_from_slice(&[1; 600]));
+        assert_eq!(blocks.memory(), 1024);
+        blocks.push_by(9000, |end, most| end.resize(end.len() + most, 1));
+        assert_eq!(blocks.memory(), 4096);
     }
 
     #[test]

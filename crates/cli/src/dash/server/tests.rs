@@ -1,9 +1,10 @@
 //! The server as a browser would ask it, over the loopback interface.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use transom_device::serving::front::{MOST_GUESTS, MOST_STREAMS};
 use transom_live::{Collector, Sources};
 
 use super::*;
@@ -16,14 +17,13 @@ struct Serving {
 }
 
 fn start() -> Serving {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
+    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = front.address();
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let looks = looks(Collector::new(Sources::Kernel), Duration::from_millis(100)).unwrap();
-        runtime.block_on(serve(listener, address, looks, stopped)).unwrap();
+        runtime.block_on(serve(front, looks, stopped)).unwrap();
         runtime.shutdown_background();
     });
     Serving { address, stop: Some(stop), thread: Some(thread) }
@@ -126,7 +126,7 @@ fn what_is_no_filter_is_said() {
 fn only_so_many_watch_at_a_time() {
     let server = start();
     let mut watching = Vec::new();
-    for _ in 0..MOST_WATCHERS {
+    for _ in 0..MOST_STREAMS {
         let mut stream = ask(&server, "/events", "localhost");
         let mut line = String::new();
         stream.read_line(&mut line).unwrap();
@@ -134,4 +134,39 @@ fn only_so_many_watch_at_a_time() {
         watching.push(stream);
     }
     assert!(whole(&server, "/events", "localhost").starts_with("HTTP/1.1 503 "));
+}
+
+/// More clients than there are places, each with the beginning of a request.
+#[test]
+fn slow_clients_do_not_keep_the_page_away() {
+    let server = start();
+    let mut events = ask(&server, "/events?filter=kernel", "localhost");
+    event(&mut events);
+    let slow: Vec<_> = (0..2 * MOST_GUESTS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            // It may have been sent away already.
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
+            stream
+        })
+        .collect();
+    assert!(whole(&server, "/", "localhost").starts_with("HTTP/1.1 200 "));
+    // Streams have places of their own.
+    event(&mut events);
+    drop(slow);
+}
+
+/// Readers who ask for the page and do not take it.
+#[test]
+fn readers_who_stall_do_not_keep_the_page_away() {
+    let server = start();
+    let stalled: Vec<_> = (0..2 * MOST_GUESTS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            stream
+        })
+        .collect();
+    assert!(whole(&server, "/", "localhost").starts_with("HTTP/1.1 200 "));
+    drop(stalled);
 }

@@ -18,22 +18,6 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Whether a request with this Host field (RFC 9110, section 7.2) may be answered. A server on the loopback interface answers requests
-/// that name it by an address or as localhost. A server with another address answers requests by any name.
-#[cfg(any(test, feature = "web"))]
-pub(crate) fn may_ask(server: SocketAddr, host: Option<&str>) -> bool {
-    if !server.ip().is_loopback() {
-        return true;
-    }
-    let Some(host) = host else { return false };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,18 +41,5 @@ mod tests {
         for text in ["", "70000", "localhost:80", "1.2.3.4:x", "fairness.toml"] {
             assert!(parse(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn names_from_elsewhere_are_not_answered() {
-        let here: SocketAddr = "127.0.0.1:8080".parse().unwrap();
-        for host in ["127.0.0.1:8080", "localhost", "LOCALHOST:1", "[::1]:8080", "10.0.0.1"] {
-            assert!(may_ask(here, Some(host)), "{host}");
-        }
-        for host in ["example.org", "example.org:8080", "localhost.example.org", ""] {
-            assert!(!may_ask(here, Some(host)), "{host}");
-        }
-        assert!(!may_ask(here, None));
-        assert!(may_ask("0.0.0.0:80".parse().unwrap(), Some("lab.example.org")));
     }
 }

@@ -2,52 +2,47 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::{oneshot, watch};
+use transom_device::serving::front::Front;
 use transom_report as report;
 
 use crate::lab::live::{Live, RunView, Stage};
-use crate::web;
+use crate::web::{self, Asking, Visitor};
 
-/// As many streams of events at a time; each may hold one page in memory.
-const MOST_VIEWERS: usize = 32;
 /// Between two events of a stream.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 struct Server {
     live: Arc<Live>,
-    viewers: AtomicUsize,
 }
 
 /// Serves until it is stopped.
 pub(super) async fn serve(
-    listener: TcpListener,
-    address: SocketAddr,
+    front: Front,
     live: Arc<Live>,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let server = Arc::new(Server { live, viewers: AtomicUsize::new(0) });
+    let server = Arc::new(Server { live });
     let router = Router::new()
-        .route("/", get(front))
+        .route("/", get(first_page))
         .route("/events", get(overview_events))
         .route("/run/{number}", get(run_page))
         .route("/run/{number}/events", get(run_events))
         .with_state(server);
-    web::serve(listener, address, router, stopped).await
+    web::serve(front, router, stopped).await
 }
 
 /// The run, if there is only one, or the list of all.
-async fn front(State(server): State<Arc<Server>>) -> Response {
+async fn first_page(State(server): State<Arc<Server>>) -> Response {
     if server.live.count() == 1 {
         return page_of(&server.live, 0);
     }
@@ -85,12 +80,16 @@ enum Newest {
     Written,
 }
 
-async fn run_events(State(server): State<Arc<Server>>, Path(number): Path<usize>) -> Response {
+async fn run_events(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(visitor): Asking,
+    Path(number): Path<usize>,
+) -> Response {
     if server.live.run(number).is_none() {
         return nowhere();
     }
     let mut before: Option<Arc<str>> = None;
-    stream(server, move |live| {
+    stream(server, &visitor, move |live| {
         let Some(run) = live.run(number) else { return Newest::Nothing };
         match (run.picture, run.stage) {
             (Some(picture), _) => {
@@ -107,9 +106,12 @@ async fn run_events(State(server): State<Arc<Server>>, Path(number): Path<usize>
     })
 }
 
-async fn overview_events(State(server): State<Arc<Server>>) -> Response {
+async fn overview_events(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(visitor): Asking,
+) -> Response {
     let mut before = String::new();
-    stream(server, move |live| {
+    stream(server, &visitor, move |live| {
         let last = live.has_ended();
         let (data, words) = live.overview();
         let text = report::message(&data, &words, last, 0);
@@ -121,31 +123,26 @@ async fn overview_events(State(server): State<Arc<Server>>) -> Response {
     })
 }
 
-/// Counts a stream for as long as it exists.
-struct Viewer(Arc<Server>);
-
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A stream that looks for new data after each change, once the last event has been sent.
-fn stream(server: Arc<Server>, newest: impl FnMut(&Live) -> Newest + Send + 'static) -> Response {
-    if server.viewers.fetch_add(1, Ordering::Relaxed) >= MOST_VIEWERS {
-        server.viewers.fetch_sub(1, Ordering::Relaxed);
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response();
+fn stream(
+    server: Arc<Server>,
+    visitor: &Visitor,
+    newest: impl FnMut(&Live) -> Newest + Send + 'static,
+) -> Response {
+    // Each stream may hold one page in memory.
+    if let Err(refusal) = visitor.begin_stream() {
+        return refusal;
     }
     let changes = server.live.subscribe();
-    let start = (Viewer(server), newest, changes, Phase::First);
+    let start = (server, newest, changes, Phase::First);
     let events = futures_util::stream::unfold(
         start,
-        |(viewer, mut newest, mut changes, phase)| async move {
+        |(server, mut newest, mut changes, phase)| async move {
             if phase == Phase::Over {
                 return None;
             }
-            let (event, phase) = next(&viewer.0.live, &mut newest, &mut changes, phase).await?;
-            Some((Ok::<Event, Infallible>(event), (viewer, newest, changes, phase)))
+            let (event, phase) = next(&server.live, &mut newest, &mut changes, phase).await?;
+            Some((Ok::<Event, Infallible>(event), (server, newest, changes, phase)))
         },
     );
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
