@@ -21,7 +21,7 @@ use transom_stack::incoming::{AdmitError, Incoming, IncomingId, Refusal};
 #[derive(Debug)]
 #[must_use = "dropping it refuses the connection"]
 pub struct IncomingConnection {
-    held: Held,
+    held: Box<Held>,
 }
 
 /// A connection whose SYN was admitted, and whose handshake goes on.
@@ -30,7 +30,7 @@ pub struct IncomingConnection {
 #[derive(Debug)]
 #[must_use = "dropping it resets the connection"]
 pub struct AdmittedConnection {
-    held: Held,
+    held: Box<Held>,
 }
 
 /// A name in a host, and what has to happen when it is dropped.
@@ -87,7 +87,7 @@ impl TcpListener {
         let part = socket.parts().0.iter().position(|other| std::ptr::eq(other, part));
         let (socket, part) = (Arc::clone(socket), part.unwrap_or_default());
         let state = HeldState::Undecided;
-        Ok(IncomingConnection { held: Held { socket, part, id, incoming, state } })
+        Ok(IncomingConnection { held: Box::new(Held { socket, part, id, incoming, state }) })
     }
 }
 

@@ -168,9 +168,11 @@ impl From<ConnectError> for Errno {
 impl From<ListenError> for Errno {
     fn from(error: ListenError) -> Self {
         Errno(match error {
-            ListenError::InUse(_) | ListenError::NoPort => EADDRINUSE,
+            ListenError::InUse(_) | ListenError::EverythingInUse | ListenError::NoPort => {
+                EADDRINUSE
+            }
             ListenError::NotLocal(_) => EADDRNOTAVAIL,
-            ListenError::Profile(_) => EINVAL,
+            ListenError::NotOurPorts | ListenError::Profile(_) => EINVAL,
         })
     }
 }

@@ -3,8 +3,8 @@
 use super::transmit::IpFields;
 use super::{ConnectionId, Reply, Stack};
 use crate::flow::{FlowKey, Handler};
-use crate::incoming::Marks;
 use crate::fragments::Reassembly;
+use crate::incoming::Marks;
 use core::ops::Range;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::segment::{Segment, reset_for};

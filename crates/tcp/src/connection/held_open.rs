@@ -60,7 +60,7 @@ impl Connection {
         self.timers.clear(Timer::State);
         self.snd.syn_due = false;
         // The round trip ended when the answer came.
-        self.snd.syn_sent_at = self.snd.syn_sent_at + now.since(at);
+        self.snd.syn_sent_at += now.since(at);
         let payload = Payload::borrowed(&[]);
         let answer = Segment { header: &header, payload, segment_size: None, ecn };
         self.on_segment_in_syn_sent(now, &answer);

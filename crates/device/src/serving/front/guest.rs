@@ -60,7 +60,7 @@ impl Guest {
         &self.request
     }
 
-    /// What has been received: the head, and what has come with it.
+    /// The bytes received: the head, and those that came with it.
     pub fn received(&self) -> &[u8] {
         &self.received
     }

@@ -1,4 +1,4 @@
-//! Who may ask: the defence against DNS rebinding.
+//! The names under which a server may be asked: the defence against DNS rebinding.
 
 use std::net::IpAddr;
 
