@@ -15,9 +15,10 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::IpPacket;
 use transom_wire::icmpv6::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
+use transom_wire::ip::set_ecn;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Packet};
+use transom_wire::{Ecn, IpPacket};
 
 /// The longest packet that the length fields can state.
 // [RFC1122-3.3.2-2] [RFC1122-3.3.2-3] [RFC8200-5-5]
@@ -82,6 +83,8 @@ struct Partial {
     /// The place of the fragment header in that, if the packet is an IPv6 one.
     place: Option<FragmentHeader>,
     payload: Vec<u8>,
+    /// The ECN codepoints of the fragments, a bit for each.
+    codepoints: u8,
     /// The arrived ranges, sorted and disjoint.
     pieces: Vec<Range<usize>>,
     total: Option<usize>,
@@ -148,7 +151,7 @@ impl Fragments {
         // In IPv4 nobody is told of these. A fragment of nothing is of no use.
         if payload.is_empty()
             || (fragment.more && !payload.len().is_multiple_of(8))
-            || header.len() + range.end > MAX_PACKET
+            || (place.is_none() && header.len() + range.end > MAX_PACKET)
         {
             self.dropped += 1;
             return Reassembly::Waiting;
@@ -166,6 +169,7 @@ impl Fragments {
                     header: Vec::new(),
                     place,
                     payload: Vec::new(),
+                    codepoints: 0,
                     pieces: Vec::new(),
                     total: None,
                     poisoned: false,
@@ -173,8 +177,15 @@ impl Fragments {
                 self.partial.len() - 1
             }
         };
+        if let Some(partial) = self.partial.get_mut(index) {
+            partial.codepoints |= 1 << packet.ecn().bits();
+        }
         if self.keep(index, (header, place), payload, range, fragment.more) {
-            return self.forget(index).rebuild().map_or(Reassembly::Waiting, Reassembly::Whole);
+            if let Some(whole) = self.forget(index).rebuild() {
+                return Reassembly::Whole(whole);
+            }
+            self.dropped += 1;
+            return Reassembly::Waiting;
         }
         // The oldest packets make room, in the end the one just served.
         while self.bytes > self.limits.bytes && !self.partial.is_empty() {
@@ -253,9 +264,9 @@ impl Partial {
         Some([self.header.as_slice(), self.payload.get(first.clone())?].concat())
     }
 
-    /// Puts the first fragment's header in front of the payload and makes it that of a whole packet.
+    /// Puts the first fragment's header in front of the payload and makes it that of a whole packet. `None` if there can be no such packet.
     fn rebuild(self) -> Option<Vec<u8>> {
-        let Partial { mut header, payload, place, .. } = self;
+        let Partial { mut header, payload, place, codepoints, .. } = self;
         match place {
             None => {
                 let total = u16::try_from(header.len() + payload.len()).ok()?;
@@ -274,6 +285,14 @@ impl Partial {
                 let len = u16::try_from(len).ok()?;
                 header.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
             }
+        }
+        // [RFC8200-4.5-16] A mark on any fragment is one on the packet. Beside a fragment of a sender without ECN it is a fault or a forgery.
+        let had = |ecn: Ecn| codepoints & (1 << ecn.bits()) != 0;
+        if had(Ecn::Ce) {
+            if had(Ecn::NotEct) {
+                return None;
+            }
+            set_ecn(&mut header, Ecn::Ce).ok()?;
         }
         header.extend_from_slice(&payload);
         Some(header)

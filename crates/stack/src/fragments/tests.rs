@@ -51,6 +51,55 @@ fn a_fragment_that_says_something_else_spoils_the_packet() {
     assert_eq!((expired.len(), f.dropped), (0, 1), "it is forgotten in silence");
 }
 
+/// [RFC8200-4.5-16] RFC 3168 section 5.3: a mark on one fragment is one on the packet, which is dropped if its sender does not take part in ECN.
+#[test]
+fn marks_on_fragments_are_marks_on_the_packet() {
+    use transom_wire::Ecn::{Ce, Ect0, Ect1, NotEct};
+    let cases = [
+        ([Ect0, Ect0], Some(Ect0)),
+        ([NotEct, NotEct], Some(NotEct)),
+        ([Ect0, Ce], Some(Ce)),
+        ([Ce, Ect1], Some(Ce)),
+        ([Ce, Ce], Some(Ce)),
+        ([NotEct, Ce], None),
+        ([Ce, NotEct], None),
+        ([Ect1, Ect0], Some(Ect1)),
+    ];
+    let (a, b): (std::net::Ipv6Addr, std::net::Ipv6Addr) =
+        ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
+    for (codepoints, expected) in cases {
+        let v4 = [fragment(1, 0, true, &[1; 16]), fragment(1, 16, false, &[2; 5])];
+        let v6 = [(0, true, 16), (16, false, 5)].map(|(offset, more, len)| {
+            transom_testkit::packets::fragment6(
+                a,
+                b,
+                Protocol::UDP,
+                1,
+                offset,
+                more,
+                &std::vec![7; len],
+            )
+        });
+        for mut pieces in [v4, v6] {
+            let mut f = Fragments::new(FragmentLimits::default());
+            let mut whole = None;
+            for (piece, codepoint) in pieces.iter_mut().zip(codepoints) {
+                set_ecn(piece, codepoint).unwrap();
+                whole = add(&mut f, piece, Instant::ZERO);
+            }
+            let got = whole.map(|whole| {
+                let ip = IpPacket::parse(&whole).unwrap();
+                if let IpPacket::V4(v4) = ip {
+                    assert!(v4.checksum_ok());
+                }
+                ip.ecn()
+            });
+            assert_eq!(got, expected, "{codepoints:?}");
+            assert_eq!((f.dropped, f.bytes()), (u64::from(expected.is_none()), 0));
+        }
+    }
+}
+
 /// What comes back is the first fragment as it arrived, whenever it arrived, and nothing without it.
 #[test]
 fn an_expired_packet_gives_back_its_first_fragment() {
