@@ -65,13 +65,15 @@ fn join(near: TcpStream, far: TcpStream) -> io::Result<()> {
 }
 
 fn carry(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
-    let carried = copy(&mut from, &mut to).and_then(|_| to.shutdown(Shutdown::Write));
+    let carried = copy(&mut from, &mut to);
     if carried.is_err() {
-        // A reset at one end is a reset at the other.
+        // A reset at one end is a reset at the other. It leaves when the last handle is dropped, so the other direction is woken.
         for stream in [&from, &to] {
             stream.set_linger(Some(Duration::ZERO))?;
-            let _ = stream.shutdown(Shutdown::Both);
+            let _ = stream.shutdown(Shutdown::Read);
         }
+    } else if from.linger()? != Some(Duration::ZERO) {
+        to.shutdown(Shutdown::Write)?;
     }
-    carried
+    carried.map(drop)
 }

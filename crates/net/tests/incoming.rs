@@ -184,7 +184,7 @@ fn one_driver_leads_both_sides() {
     let mut driver = Driver::over([&inside, &outside]).unwrap();
     assert_eq!(Driver::over([&outside]).unwrap_err().kind(), ErrorKind::ResourceBusy);
     driver.watch_listener(&listener, 1);
-    let mut wait_for = |driver: &mut Driver, token: u64| {
+    let wait_for = |driver: &mut Driver, token: u64| {
         let mut changes: Vec<SocketReadiness> = Vec::new();
         while !changes.iter().any(|change| change.token == token) {
             driver.wait(Some(PATIENCE), &mut changes);

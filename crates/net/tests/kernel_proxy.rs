@@ -2,6 +2,7 @@
 //!
 //! The proxy is the example's own (`examples/transparent_proxy/proxy.rs`).
 
+#[allow(unreachable_pub)] // it is a module of a program
 #[path = "../../../examples/transparent_proxy/proxy.rs"]
 mod proxy;
 
