@@ -14,7 +14,7 @@ use transom_net::{TcpStream, Unreachable};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves for as long as the device of `inside` works.
-pub fn run(inside: &Stack, outside: &Stack) -> io::Result<()> {
+pub(crate) fn run(inside: &Stack, outside: &Stack) -> io::Result<()> {
     let hold_syns = Some(PATIENCE.into());
     let config = ListenConfig { hold_syns, syn_backlog: 1024, ..ListenConfig::default() };
     let listener = inside.listen_to_everything(config)?;
