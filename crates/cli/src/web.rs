@@ -57,15 +57,12 @@ struct Requests {
 pub(crate) struct Visitor(Option<Arc<Guest>>);
 
 impl Visitor {
-    /// Makes the answer a live stream, or says that there are too many.
-    pub(crate) fn begin_stream(&self) -> Result<(), Response> {
-        match &self.0 {
-            Some(guest) if guest.becomes_stream() => Ok(()),
-            _ => {
-                let words = "too many are watching\n";
-                Err((StatusCode::SERVICE_UNAVAILABLE, words).into_response())
-            }
+    /// Makes the answer a live stream. Nothing, or the refusal if there are too many.
+    pub(crate) fn refuses_stream(&self) -> Option<Response> {
+        if self.0.as_ref().is_some_and(|guest| guest.becomes_stream()) {
+            return None;
         }
+        Some((StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response())
     }
 }
 

@@ -144,7 +144,7 @@ async fn events(
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     // Each watcher costs a fingerprint of every connection.
-    if let Err(refusal) = visitor.begin_stream() {
+    if let Some(refusal) = visitor.refuses_stream() {
         return refusal;
     }
     let watchers = server.looks.watchers.clone();

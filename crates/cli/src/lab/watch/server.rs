@@ -130,7 +130,7 @@ fn stream(
     newest: impl FnMut(&Live) -> Newest + Send + 'static,
 ) -> Response {
     // Each stream may hold one page in memory.
-    if let Err(refusal) = visitor.begin_stream() {
+    if let Some(refusal) = visitor.refuses_stream() {
         return refusal;
     }
     let changes = server.live.subscribe();
