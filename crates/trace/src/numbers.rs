@@ -127,6 +127,9 @@ impl Numbers {
     /// The way goes on here. Numbers from before are as far as they were.
     fn resume(&mut self, front: i64) -> bool {
         self.front = Some(self.front.map_or(front, |last| last.max(front)));
+        // What the receiver has told meanwhile is not known.
+        let edge = front + self.reach();
+        self.edge = self.edge.map(|last| last.max(edge));
         (self.suspect, self.suspect_ack) = (None, None);
         true
     }
