@@ -1,4 +1,4 @@
-//! The frame of the command's web servers, `transom dash` and `--watch`: axum behind the [front] that all servers of pages have. The front reads the heads of
+//! The frame of the command's web servers, `transom dash` and `--watch`: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
 //! requests, says who may ask, and decides who has to go when there are too many.
 //!
 //! Each connection carries one request. So the front has a say before every one.
