@@ -5,7 +5,7 @@
 //! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
 //!
 //! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and [`Fragments::expire`] gives back the first fragment of a
-//! packet whose time is over. [`cut`] is the other direction.
+//! packet whose time is over. `cut` is the other direction.
 
 mod cut;
 

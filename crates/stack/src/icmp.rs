@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6 at a host: echo, and errors about our segments. [Errors that we send](crate::icmp_errors) have a module of their own.
+//! ICMP and ICMPv6 at a host: echo, and errors about our segments. Errors that we send (`icmp_errors.rs`) have a module of their own.
 
 use crate::flow::FlowKey;
 use crate::stack::Stack;
