@@ -1,31 +1,32 @@
-//! The calls.
-
-mod accept;
-mod connect;
-mod listen;
-mod names;
+//! The calls that are stopped: a new socket, a listener, and options that are about the connection outside. Everything else is the kernel's own.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
-use transom_device::intercept::{Answer, Call, Kind};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, sockopt};
+use transom_device::intercept::{Answer, Call, Kind, Notifier};
+use transom_device::private::sockets::Family;
 
-use crate::address;
-use crate::outer::errno_of;
+use crate::ledger::Ledger;
 use crate::program;
-use crate::socket::{Socket, State};
-use crate::supervisor::{Pair, Supervisor};
+use crate::reserve::{Place, Source};
+use crate::supervisor::Supervisor;
+
+/// A listener without an address is given ports until one is free outside too.
+const MAX_PORTS_TRIED: usize = 16;
 
 /// Why a call is not answered with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It fails with this error number.
     Error(c_int),
-    /// It is answered later, or was answered already.
-    Later,
-    /// It is about no socket of ours.
-    NotOurs,
+    /// It was answered already, or its thread is gone.
+    Answered,
+    /// The kernel does what it would have done: it is about no socket of ours, or about nothing outside.
+    Continue,
 }
 
 pub(crate) type Outcome = Result<i64, Refusal>;
@@ -36,9 +37,18 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// A call that fails with this error number.
-pub(crate) fn fail<T>(error: c_int) -> Result<T, Refusal> {
-    Err(Refusal::Error(error))
+/// The number of an error, also where only its kind is known.
+fn errno_of(error: &io::Error) -> c_int {
+    if let Some(number) = error.raw_os_error() {
+        return number;
+    }
+    match error.kind() {
+        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
+        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        _ => libc::EIO,
+    }
 }
 
 /// Arguments by their place, of the type they are declared with.
@@ -58,106 +68,170 @@ impl Arguments for Call {
     }
 }
 
+/// A notifier whose call in hand is noted.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    pub(crate) notifier: Notifier,
+    ledger: Ledger,
+}
+
+impl Calls {
+    pub(crate) fn new(notifier: Notifier, ledger: Ledger) -> Self {
+        Calls { notifier, ledger }
+    }
+
+    fn receive(&self) -> io::Result<Option<Call>> {
+        let call = self.notifier.receive()?;
+        if let Some(call) = &call {
+            self.ledger.note(call.id)?;
+        }
+        Ok(call)
+    }
+
+    /// Fails if the call does not wait any more. What was read with its thread's number is worth nothing then.
+    pub(crate) fn still_waits(&self, call: &Call) -> Result<(), Refusal> {
+        if self.notifier.is_valid(call.id) { Ok(()) } else { Err(Refusal::Answered) }
+    }
+}
+
+/// A program's socket that a call is about.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) socket: OwnedFd,
+    /// The number that no other socket has.
+    pub(crate) cookie: u64,
+}
+
+impl AsFd for Target {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Target {
+    fn local(&self) -> io::Result<SocketAddr> {
+        let address = rustix::net::getsockname(&self.socket)?;
+        Ok(SocketAddr::try_from(address)?)
+    }
+
+    /// Both addresses, if it is connected.
+    pub(crate) fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let peer = rustix::net::getpeername(&self.socket).ok()?;
+        let peer = SocketAddr::try_from(peer?).ok()?;
+        Some((crate::inner::canonical(self.local().ok()?), crate::inner::canonical(peer)))
+    }
+}
+
 impl Supervisor {
-    /// Takes a call and answers it, now or later.
+    /// Takes a call and answers it.
     pub(crate) fn answer_call(&mut self) -> io::Result<()> {
         let Some(call) = self.calls.receive()? else { return Ok(()) };
         self.counts.calls += 1;
-        let answer = match self.handle(&call) {
+        let outcome = match call.kind {
+            Kind::Socket => self.socket(&call),
+            Kind::Listen => self.listen(&call),
+            Kind::SetOption => self.set_option(&call),
+            Kind::GetOption => self.get_option(&call),
+            // The filter notifies no others.
+            _ => Err(Refusal::Continue),
+        };
+        let answer = match outcome {
             Ok(value) => Answer::Value(value),
             Err(Refusal::Error(error)) => Answer::Error(error),
-            Err(Refusal::NotOurs) => Answer::Continue,
-            Err(Refusal::Later) => return Ok(()),
+            Err(Refusal::Continue) => Answer::Continue,
+            Err(Refusal::Answered) => return Ok(()),
         };
-        let delivered = self.calls.answer(call.id, answer)?;
-        if !delivered && call.kind == Kind::Connect && answer == Answer::Value(0) {
-            // It will be asked again.
-            if let Some(socket) = self.socket_of(&call) {
-                socket.connect_unreported = true;
-            }
-        }
+        self.calls.notifier.answer(call.id, answer)?;
         Ok(())
     }
 
-    fn handle(&mut self, call: &Call) -> Outcome {
-        match call.kind {
-            Kind::Socket => self.socket(call),
-            Kind::Bind => self.bind(call),
-            Kind::Connect => self.connect(call),
-            Kind::Listen => self.listen(call),
-            Kind::Accept => self.accept(call, 0),
-            Kind::Accept4 => self.accept(call, call.int(3)),
-            Kind::SocketName => self.socket_name(call),
-            Kind::PeerName => self.peer_name(call),
-            Kind::GetOption => self.get_option(call),
-            Kind::SetOption => self.set_option(call),
-            // The pair would take the byte, and nobody would ever see it.
-            Kind::SendUrgent => self.target_inode(call).and_then(|_| fail(libc::EOPNOTSUPP)),
-        }
-    }
-
-    /// The socket that a call's first argument means.
-    fn socket_of(&mut self, call: &Call) -> Option<&mut Socket> {
-        let descriptor = call.int(0);
-        let inode = program::inode_of(call.thread, descriptor)?;
-        let socket = self.sockets.get_mut(&inode)?;
-        socket.last_used_as = (call.thread, descriptor);
-        Some(socket)
-    }
-
-    /// The same for calls about nothing else; the number was the thread's own if the call is still valid.
-    pub(crate) fn target_inode(&mut self, call: &Call) -> Result<u64, Refusal> {
-        let inode = self.socket_of(call).map(|socket| socket.inode);
-        if self.calls.is_valid(call.id) {
-            inode.ok_or(Refusal::NotOurs)
-        } else {
-            Err(Refusal::Later)
-        }
-    }
-
-    /// For a call whose descriptor means another socket by now than it did a moment ago, or that is gone.
-    fn descriptor_changed(&mut self, call: &Call) -> Outcome {
-        if self.calls.is_valid(call.id) { fail(libc::EBADF) } else { Err(Refusal::Later) }
-    }
-
-    pub(crate) fn socket_with_inode(&mut self, inode: u64) -> Result<&mut Socket, Refusal> {
-        self.sockets.get_mut(&inode).ok_or(Refusal::Error(libc::EBADF))
-    }
-
-    /// An address among a call's arguments.
-    fn address(&mut self, call: &Call, v6: bool) -> Result<std::net::SocketAddr, Refusal> {
-        let len = usize::try_from(call.int(2)).map_err(|_| Refusal::Error(libc::EINVAL))?;
-        if len > size_of::<libc::sockaddr_storage>() {
-            return fail(libc::EINVAL);
-        }
-        let len = len.min(address::MAX_LEN);
-        let bytes = program::read(call.thread, call.word(1), len);
-        if !self.calls.is_valid(call.id) {
-            return Err(Refusal::Later);
-        }
-        let bytes = bytes.ok_or(Refusal::Error(libc::EFAULT))?;
-        address::read(&bytes, v6).map_err(Refusal::Error)
+    /// The socket that a call's first argument means, if it is one of the private network's.
+    pub(crate) fn target(&self, call: &Call) -> Result<Target, Refusal> {
+        let socket = program::socket_of(call.thread, call.int(0));
+        self.calls.still_waits(call)?;
+        // A descriptor that is not open, or that we may not see, is the kernel's matter.
+        let socket = socket.ok().flatten().ok_or(Refusal::Continue)?;
+        let cookie = self.inner.cookie_of(&socket).ok_or(Refusal::Continue)?;
+        Ok(Target { socket, cookie })
     }
 
     fn socket(&mut self, call: &Call) -> Outcome {
-        let (v6, kind) = (call.int(0) == libc::AF_INET6, call.int(1));
-        match call.int(2) {
-            0 | libc::IPPROTO_TCP => {}
-            // Programs that would like it take TCP then.
-            libc::IPPROTO_MPTCP => return fail(libc::EPROTONOSUPPORT),
-            _ => return Err(Refusal::NotOurs),
+        let caller = self.inner.caller(call.thread);
+        self.calls.still_waits(call)?;
+        // Who may not be looked at is given nothing that could be somebody else's.
+        let caller = caller.map_err(|_| Refusal::Error(libc::EACCES))?;
+        if !caller.shares_network {
+            return Err(Refusal::Continue);
         }
-        let Pair { ours, theirs, inode } = self.take_pair(kind & libc::SOCK_NONBLOCK != 0)?;
+        let (family, kind) = (Family::of(call.int(0)).ok_or(Refusal::Continue)?, call.int(1));
+        let socket = self.inner.socket(family, &caller);
+        let socket = socket.map_err(|error| Refusal::Error(error.number()))?;
+        if kind & libc::SOCK_NONBLOCK != 0 {
+            rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
+        }
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
-        let serial = self.next_serial();
-        self.sockets.insert(inode, Socket::new(inode, serial, ours, v6, State::New));
-        match self.calls.answer_with_descriptor(call.id, theirs.as_fd(), close_on_exec) {
-            // If its thread was interrupted, our end finds the other closed.
-            Ok(_) => Err(Refusal::Later),
-            Err(error) => {
-                self.sockets.remove(&inode);
-                Err(error.into())
+        let notifier = &self.calls.notifier;
+        match notifier.answer_with_descriptor(call.id, socket.as_fd(), close_on_exec) {
+            Ok(_) => Err(Refusal::Answered),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The port has to be free outside before the program listens at it.
+    fn listen(&mut self, call: &Call) -> Outcome {
+        let target = self.target(call)?;
+        if self.reserve.has_owner(target.cookie) {
+            return Err(Refusal::Continue);
+        }
+        let user = rustix::fs::fstat(&target.socket).map_err(io::Error::from)?.st_uid;
+        let v6_only = sockopt::ipv6_v6only(&target.socket).unwrap_or(false);
+        let local = target.local()?;
+        if local.port() != 0 {
+            self.reserve(Place { address: local, v6_only }, target.cookie, user)?;
+            return Err(Refusal::Continue);
+        }
+        // The kernel chooses a port when the socket begins to listen.
+        for _ in 0..MAX_PORTS_TRIED {
+            rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
+            let place = Place { address: target.local()?, v6_only };
+            match self.reserve(place, target.cookie, user) {
+                Ok(()) => return Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    // It is as before then, without a port.
+                    let _ = rustix::net::shutdown(&target.socket, Shutdown::Both);
+                }
+                Err(error) => {
+                    let _ = rustix::net::shutdown(&target.socket, Shutdown::Both);
+                    return Err(error.into());
+                }
             }
         }
+        Err(Refusal::Error(libc::EADDRINUSE))
+    }
+
+    fn reserve(&mut self, place: Place, cookie: u64, user: u32) -> io::Result<()> {
+        let token = self.next_serial();
+        let mut reserve = std::mem::take(&mut self.reserve);
+        let taken = reserve.take(place, cookie, user, &self.outside(), || token);
+        let watched = match taken {
+            Ok(Some((token, sources))) => sources.iter().try_for_each(|source| match source {
+                Source::Transom(listener) => {
+                    self.driver.watch_listener(listener, token);
+                    Ok(())
+                }
+                Source::Kernel(listener) => {
+                    listener.set_nonblocking(true)?;
+                    self.watch_kernel(listener, token, true)
+                }
+            }),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.reserve = reserve;
+        watched.map_err(|error| match Errno::from_io_error(&error) {
+            // The host has no such address any more; the kernel's `listen` has no such error.
+            Some(Errno::ADDRNOTAVAIL) => io::Error::from_raw_os_error(libc::EADDRINUSE),
+            _ => error,
+        })
     }
 }

@@ -1,16 +1,21 @@
 //! The fate of programs when their supervisor is killed.
 //!
-//! Their connections end at once, as its descriptors are closed. But two kinds of programs would go on for ever: those that wait for the answer to a call, and
-//! servers that try again although each call fails. So a second process keeps the notifier too. It answers the calls that wait and all later ones with
-//! an error, and kills programs that go on calling.
+//! The private network has lost its only interface then, so new connections fail at once. But established ones would wait for their timeouts, servers would wait for
+//! connections that cannot come, and programs could go on asking for sockets. So a second process, which is born in the private network, ends all
+//! of its sockets. It has the programs' calls fail, and kills those that go on calling, and servers that do not end with their listener.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use transom_device::diag::{Destroyer, Diag};
 use transom_device::intercept::{Answer, Call, Notifier};
+use transom_device::kernel_tcp::KernelTcpState;
 
 use crate::ledger::Ledger;
 use crate::program::process_of;
@@ -19,9 +24,11 @@ use crate::program::process_of;
 const SUPERVISOR_GONE: i32 = libc::ENETDOWN;
 /// So many calls a process may make to end in order, such as those that close a socket. With the next one it is killed.
 const MAX_CALLS_AFTER_END: u32 = 16;
+/// A server whose listener was ended is asked to end, and killed after this time.
+const GRACE: Duration = Duration::from_secs(2);
 
-/// Waits until `supervisor`, of which it holds the other end, hangs up. Then has the calls in `ledger` and all later ones fail with `ENETDOWN`, and kills each
-/// process that goes on calling, until the last has gone. The caller lets go of the notifier then: if no call was ever noted, this returns at once.
+/// Waits until `supervisor`, of which it holds the other end, hangs up. Then ends every TCP socket of the network namespace that it was born in, has the call in
+/// `ledger` and all later ones fail with `ENETDOWN`, and kills each process that goes on, until the last has gone.
 ///
 /// # Errors
 /// The kernel's.
@@ -30,27 +37,76 @@ pub fn guard(
     ledger: &Ledger,
     supervisor: impl std::os::fd::AsFd,
 ) -> io::Result<()> {
-    poll_until_event(&mut [PollFd::new(&supervisor, PollFlags::IN)])?;
+    let (mut diag, mut destroyer) = (Diag::open()?, Destroyer::open()?);
+    poll_until(&mut [PollFd::new(&supervisor, PollFlags::IN)], None)?;
+    let known = ledger.answer(notifier, SUPERVISOR_GONE)?;
+    let servers = servers(&mut diag).unwrap_or_default();
+    let destroyed = destroyer.destroy_all();
+    for server in &servers {
+        let _ = pidfd_send_signal(server, Signal::TERM);
+    }
+    let mut kill_at = (!servers.is_empty()).then(|| Instant::now() + GRACE);
     // If the very first call was in its hands, nobody knows that call's number. No program has a socket yet, and without the notifier each call fails.
-    if !ledger.answer_all(notifier, SUPERVISOR_GONE)? {
-        return Ok(());
+    if !known {
+        return destroyed.map(drop);
     }
     let mut calls = HashMap::new();
     loop {
         let mut fds = [PollFd::new(notifier, PollFlags::IN)];
-        poll_until_event(&mut fds)?;
-        if !fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
-            return Ok(());
+        let wait = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+        poll_until(&mut fds, wait)?;
+        let events = fds[0].revents();
+        if kill_at.is_some_and(|at| at <= Instant::now()) {
+            kill_at = None;
+            for server in &servers {
+                let _ = pidfd_send_signal(server, Signal::KILL);
+            }
         }
-        if let Some(call) = notifier.receive()? {
-            fail_call(notifier, &call, &mut calls)?;
+        if events.contains(PollFlags::IN) {
+            if let Some(call) = notifier.receive()? {
+                fail_call(notifier, &call, &mut calls)?;
+            }
+        } else if events.intersects(PollFlags::HUP | PollFlags::ERR) {
+            return destroyed.map(drop);
         }
     }
 }
 
-fn poll_until_event(fds: &mut [PollFd<'_>]) -> io::Result<()> {
+/// The processes that have a listener of this network namespace.
+fn servers(diag: &mut Diag) -> io::Result<Vec<OwnedFd>> {
+    let sockets = diag.tcp()?;
+    let listening = sockets.iter().filter(|socket| socket.state == KernelTcpState::LISTEN);
+    let links: HashSet<String> =
+        listening.map(|socket| format!("socket:[{}]", socket.inode)).collect();
+    let mut servers = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = Pid::from_raw(pid).filter(|_| !links.is_empty()) else { continue };
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        // A process that ends meanwhile takes its number with it, and its successor has no socket of ours.
+        if has_one_of(&links, pid) {
+            servers.push(process);
+        }
+    }
+    Ok(servers)
+}
+
+fn has_one_of(links: &HashSet<String>, pid: Pid) -> bool {
+    let directory = format!("/proc/{}/fd", pid.as_raw_nonzero());
+    let Ok(descriptors) = fs::read_dir(directory) else { return false };
+    let targets = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    targets.into_iter().any(|target| target.to_str().is_some_and(|link| links.contains(link)))
+}
+
+/// Waits for an event, or for this long.
+fn poll_until(fds: &mut [PollFd<'_>], wait: Option<Duration>) -> io::Result<()> {
+    let wait = wait.map(|wait| Timespec {
+        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    });
     loop {
-        match poll(fds, None) {
+        match poll(fds, wait.as_ref()) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

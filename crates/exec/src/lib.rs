@@ -1,40 +1,51 @@
 //! Unmodified programs over Transom.
 //!
-//! A program is started under a filter ([`transom_device::intercept`]). When it asks for a TCP socket, it is given one end of a pair of Unix
-//! sockets. The [`supervise`] loop has the other end. It answers the calls that set a connection up or ask about it, and carries bytes between its end and a
-//! [`TcpStream`](transom_net::TcpStream), or a socket of the kernel's where the destination asks for one ([`Destinations`]).
+//! A program is started under a filter ([`transom_device::intercept::kernel_sockets`]). When it asks for a TCP socket, it is given one of the kernel's, in a [private
+//! network](transom_device::private). So everything that a program can ask of a socket is answered by the kernel. The packets of these sockets come to an *inner*
+//! stack, which has every address. For each connection there, [`supervise`] has an *outer* one: by Transom's host, by the host's kernel where the destination asks for
+//! it ([`Destinations`]), or to another program under the same supervisor.
 //!
-//! Reading, writing, waiting, `dup`, `fork` and `exec` stay the kernel's own, on a descriptor that is the kernel's own. So static programs work,
-//! and programs that make system calls without a C library.
+//! ```text
+//! program ── kernel TCP ── private network ── inner stack ──┐ joint ┌── outer stack ── device ── peer
+//!                                                           └───────┘
+//! ```
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `calls`, `options` | the few calls that are stopped: `socket`, `listen`, and options that are about the connection outside |
+//! | `gate`, `opening` | connections on their way: where they go, and that both sides learn the same outcome |
+//! | `joint`, `end` | data, ends, resets and urgent data of connections that stand |
+//! | `reserve` | the addresses outside at which programs listen |
+//! | `inner` | the private network, its stack and its sockets |
+//! | `guard`, `ledger` | what happens when the supervisor is killed |
 //!
 //! | question | answer |
 //! |---|---|
-//! | Which socket does a call mean? | The one with the inode that `/proc` shows for the descriptor. Descriptors are copied and sent about; inodes stay. |
-//! | How does a connecting socket not look writable? | Its buffer is small and full until it is connected. |
-//! | How does a listener become readable? | One byte lies in its pair for each connection that waits. |
-//! | How does a reset not look like an end? | Our end is closed while something lies in it unread: the kernel reports that as a reset. |
-//! | How does a close differ from a shutdown? | Our end hangs up on a close, and on a shutdown of both directions. On one of writing it only finds the end. |
-//! | What if a signal interrupts a call? | The kernel withdraws it. The result is kept for the call that the program makes again. |
+//! | When is a SYN answered? | When the other side has answered. Refusals are passed on as they came: reset, or ICMP. |
+//! | How is heard of a socket that is closed while it connects? | The kernel tells of the end of each socket (`sock_diag`, `SKNLGRP_INET_TCP_DESTROY`). |
+//! | Whose are the sockets? | Their program's: user, control group and network namespace are the caller's. |
+//! | What if a signal interrupts a call? | Once a call is received, only the end of its process interrupts it. Each is answered at once. |
 //!
-//! One thread does all this, and the work of Transom's host ([`Driver`](transom_net::Driver)). The program's words are hostile: they are copied once, and the copy is checked and used.
+//! One thread does all this, and the work of both stacks ([`Driver`](transom_net::Driver)). The program's words are hostile: they are copied once, and the copy is
+//! checked and used.
 #![forbid(unsafe_code)]
 
-mod address;
 mod calls;
 mod destinations;
+mod end;
+mod gate;
 mod guard;
+mod inner;
+mod joint;
 mod ledger;
-mod listening;
+mod opening;
 mod options;
-mod outer;
-mod pair;
 mod program;
-mod pump;
-mod socket;
+mod reserve;
 mod supervisor;
-mod tcp_info;
 
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
+pub use inner::Inner;
 pub use ledger::Ledger;
 pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};

@@ -1,0 +1,259 @@
+//! One end of a carried connection: a stream of Transom's, or a socket of the kernel's.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{self, Shutdown, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::epoll;
+use rustix::net::sockopt;
+use transom_net::{Bytes, Chunk, TcpStream};
+use transom_tcp::connection::{Connection, ReadError, WriteError};
+use transom_tcp::time::Instant;
+
+/// Data that lies in pieces of this size or more is passed on in its own memory. Smaller data is copied: a copy costs less than keeping a buffer of the
+/// device's.
+const MIN_LENT_PIECE: usize = 8 * 1024;
+
+/// One end of a carried connection.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// A stream of a Transom stack.
+    Transom(TcpStream),
+    /// A socket of the host's kernel.
+    Kernel(KernelEnd),
+}
+
+/// A socket of the host's kernel, and what is known of its readiness: an event sets a flag, and a call that would block clears it.
+#[derive(Debug)]
+pub(crate) struct KernelEnd {
+    pub(crate) stream: net::TcpStream,
+    readable: bool,
+    writable: bool,
+    failed: bool,
+}
+
+impl KernelEnd {
+    pub(crate) fn new(stream: net::TcpStream) -> Self {
+        KernelEnd { stream, readable: true, writable: true, failed: false }
+    }
+
+    /// Notes an event.
+    pub(crate) fn note(&mut self, flags: epoll::EventFlags) {
+        use epoll::EventFlags as Flags;
+        self.readable |= flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR);
+        self.writable |= flags.intersects(Flags::OUT | Flags::HUP | Flags::ERR);
+        self.failed |= flags.contains(Flags::ERR);
+    }
+}
+
+/// The result of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOutcome {
+    Bytes(usize),
+    End,
+    WouldBlock,
+    Failed,
+}
+
+/// The end of a connection by an error: a reset, a timeout, an abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed;
+
+/// Buffers of a device that were lent to another stack and have come back. They are returned to the device later: a stack drops them under its own lock, and
+/// to return them takes the other stack's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Returned(Arc<Mutex<Vec<Chunk>>>);
+
+impl Returned {
+    /// A piece of received data as owned bytes.
+    fn lend(&self, chunk: Chunk) -> Bytes {
+        Bytes::from_owner(Lent { chunk: Some(chunk), returned: self.clone() })
+    }
+
+    /// Gives the buffers back to their devices.
+    pub(crate) fn give_back(&self) {
+        let chunks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(chunks);
+    }
+}
+
+struct Lent {
+    chunk: Option<Chunk>,
+    returned: Returned,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.chunk.as_deref().unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut returned = self.returned.0.lock().unwrap_or_else(PoisonError::into_inner);
+        returned.extend(self.chunk.take());
+    }
+}
+
+impl End {
+    pub(crate) fn names(&self) -> io::Result<[SocketAddr; 2]> {
+        match self {
+            End::Transom(stream) => Ok([stream.local_addr()?, stream.peer_addr()?]),
+            End::Kernel(end) => Ok([end.stream.local_addr()?, end.stream.peer_addr()?]),
+        }
+    }
+
+    /// Whether the connection has ended by an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            End::Transom(stream) => {
+                let error = stream.with_connection(|connection, _| connection.error());
+                // One that is gone has failed too.
+                !matches!(error, Ok(None))
+            }
+            End::Kernel(end) => end.failed,
+        }
+    }
+
+    /// Takes large pieces of what has arrived, with the memory in which they lie.
+    pub(crate) fn take_pieces(
+        &self,
+        most: usize,
+        returned: &Returned,
+        pieces: &mut VecDeque<Bytes>,
+    ) {
+        if let End::Transom(stream) = self {
+            let mut chunks = Vec::new();
+            stream.take_chunks(MIN_LENT_PIECE, most, &mut chunks);
+            pieces.extend(chunks.into_iter().map(|chunk| returned.lend(chunk)));
+        }
+    }
+
+    /// Reads the data that is there.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> ReadOutcome {
+        match self {
+            End::Transom(stream) => {
+                let read = |connection: &mut Connection, now: Instant| connection.read(now, into);
+                match stream.with_connection(read) {
+                    Ok(Ok(0)) => ReadOutcome::End,
+                    Ok(Ok(n)) => ReadOutcome::Bytes(n),
+                    Ok(Err(ReadError::WouldBlock | ReadError::Soft(_))) => ReadOutcome::WouldBlock,
+                    Ok(Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)))
+                    | Err(_) => ReadOutcome::Failed,
+                }
+            }
+            End::Kernel(end) if !end.readable => ReadOutcome::WouldBlock,
+            End::Kernel(end) => loop {
+                return match (&end.stream).read(into) {
+                    Ok(0) => ReadOutcome::End,
+                    Ok(n) => ReadOutcome::Bytes(n),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        end.readable = false;
+                        ReadOutcome::WouldBlock
+                    }
+                    Err(_) => ReadOutcome::Failed,
+                };
+            },
+        }
+    }
+
+    /// Writes as much as there is room for: `Ok(0)` if there is none.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, Failed> {
+        match self {
+            End::Transom(stream) => wrote((&mut &*stream).write(bytes)),
+            End::Kernel(end) if !end.writable => Ok(0),
+            End::Kernel(end) => {
+                let written = wrote((&end.stream).write(bytes))?;
+                end.writable = written == bytes.len();
+                Ok(written)
+            }
+        }
+    }
+
+    /// The same from the front of `bytes`, whose memory a stream of Transom's keeps instead of a copy.
+    pub(crate) fn write_owned(&mut self, bytes: &mut Bytes) -> Result<usize, Failed> {
+        match self {
+            End::Transom(stream) => wrote(stream.write_owned(bytes)),
+            End::Kernel(_) => {
+                let written = self.write(bytes)?;
+                drop(bytes.split_to(written));
+                Ok(written)
+            }
+        }
+    }
+
+    /// Writes one byte that is urgent (RFC 9293 section 3.8.5). Whether there was room.
+    pub(crate) fn write_urgent(&mut self, byte: u8) -> Result<bool, Failed> {
+        match self {
+            End::Transom(stream) => {
+                let write =
+                    |connection: &mut Connection, now| connection.write_urgent(now, &[byte]);
+                match stream.with_connection(write) {
+                    Ok(Ok(n)) => Ok(n == 1),
+                    Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => Ok(false),
+                    Ok(Err(_)) | Err(_) => Err(Failed),
+                }
+            }
+            End::Kernel(end) => {
+                let flags = rustix::net::SendFlags::OOB | rustix::net::SendFlags::NOSIGNAL;
+                match rustix::net::send(&end.stream, &[byte], flags) {
+                    Ok(n) => Ok(n == 1),
+                    Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                        end.writable = false;
+                        Ok(false)
+                    }
+                    Err(_) => Err(Failed),
+                }
+            }
+        }
+    }
+
+    /// How many bytes are left to read up to the end of urgent data, if any was announced. Of a kernel socket urgent data is read as any other.
+    pub(crate) fn urgent_bytes(&self) -> Option<u64> {
+        match self {
+            End::Transom(stream) => stream.urgent_bytes().ok().flatten(),
+            End::Kernel(_) => None,
+        }
+    }
+
+    /// Ends the direction to the peer: a FIN follows the data.
+    pub(crate) fn shut_down_writes(&self) {
+        // This fails only for a connection that has ended.
+        let _ = match self {
+            End::Transom(stream) => stream.shutdown(Shutdown::Write),
+            End::Kernel(end) => end.stream.shutdown(Shutdown::Write),
+        };
+    }
+
+    /// Whether everything that was written has been acknowledged. The kernel's own sockets deliver by themselves.
+    pub(crate) fn is_delivered(&self) -> bool {
+        match self {
+            End::Transom(stream) => stream
+                .with_connection(|connection, _| connection.unacknowledged() == 0)
+                .unwrap_or(true),
+            End::Kernel(_) => true,
+        }
+    }
+
+    /// Has the connection end by a reset when it is dropped.
+    pub(crate) fn reset_on_drop(&self) {
+        let _ = match self {
+            End::Transom(stream) => stream.set_linger(Some(Duration::ZERO)),
+            End::Kernel(end) => sockopt::set_socket_linger(&end.stream, Some(Duration::ZERO))
+                .map_err(Into::into),
+        };
+    }
+}
+
+fn wrote(result: io::Result<usize>) -> Result<usize, Failed> {
+    match result {
+        Ok(n) => Ok(n),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+            _ => Err(Failed),
+        },
+    }
+}

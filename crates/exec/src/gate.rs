@@ -1,0 +1,164 @@
+//! Where a connection goes: by Transom's host, by the host's kernel, or to another program under the same supervisor.
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
+
+use crate::inner::{canonical, is_loopback};
+use crate::opening::{Asker, Direction, Ends, Far, Opening};
+use crate::options::Settings;
+use crate::reserve::kernel_socket;
+use crate::supervisor::Supervisor;
+
+/// For so long an answered connection is held. It is shorter than peers repeat their answer.
+const PATIENCE: Duration = Duration::from_secs(55);
+/// The largest segment that the private network has room for, over IPv4 and IPv6: a program that asks for less has set `TCP_MAXSEG`.
+const INNER_MSS: [u16; 2] = [1460, 1440];
+/// The time to live that programs have set nothing about (`net.ipv4.ip_default_ttl`).
+const DEFAULT_TTL: u8 = 64;
+
+impl Supervisor {
+    /// Takes the SYNs of programs.
+    pub(crate) fn take_syns(&mut self) {
+        while let Ok(incoming) = self.inner.listener.try_incoming() {
+            self.open_outwards(incoming);
+        }
+    }
+
+    fn open_outwards(&mut self, incoming: IncomingConnection) {
+        let ends = (canonical(incoming.remote_addr()), canonical(incoming.local_addr()));
+        let token = self.next_serial();
+        match self.far_side(&incoming, ends, token) {
+            Ok(far) => {
+                let asker = Asker::Held(incoming);
+                let opening = Opening::new(Direction::Out, asker, far, &self.driver, token);
+                self.add_opening(token, opening, ends);
+            }
+            Err(error) => Asker::Held(incoming).refuse(&error),
+        }
+    }
+
+    /// Begins to connect to where a program wants to go.
+    fn far_side(
+        &mut self,
+        incoming: &IncomingConnection,
+        (program, to): Ends,
+        token: u64,
+    ) -> io::Result<Far> {
+        let to_ourselves = is_loopback(to.ip()) || self.own.contains(&to.ip());
+        if to_ourselves && self.reserve.covers(to) {
+            let far = connect_held(&self.inner.stack, Some(program), to, None)?;
+            return Ok(Far::Held(far));
+        }
+        let by_transom = self.destinations.by_transom(to.ip(), to.port());
+        match self.stack.as_ref().filter(|_| by_transom) {
+            Some(_) if to_ourselves => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(stack) => {
+                let local = self.own.contains(&program.ip()).then_some(program);
+                let profile = Some(with_settings_of_syn(self.profile.clone(), incoming));
+                let far = match connect_held(stack, local, to, profile.clone()) {
+                    // The port is not free outside: a name that differs is better than no connection.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                        connect_held(stack, None, to, profile)?
+                    }
+                    far => far?,
+                };
+                Ok(Far::Held(far))
+            }
+            None => {
+                let user = self.inner.find(program, to)?.map(|socket| socket.user);
+                let far = connect_kernel(program, to, user, incoming)?;
+                self.watch_kernel(&far, token, false)?;
+                Ok(Far::Kernel(far))
+            }
+        }
+    }
+
+    /// Begins to connect to a program for a peer. `ends` are the program's and the peer's.
+    pub(crate) fn open_inwards(&mut self, asker: Asker, ends: Ends, owner: u64) {
+        let ends = (canonical(ends.0), canonical(ends.1));
+        let token = self.next_serial();
+        match connect_held(&self.inner.stack, Some(ends.1), ends.0, None) {
+            Ok(far) => {
+                let far = Far::Held(far);
+                let opening = Opening::new(Direction::In, asker, far, &self.driver, token);
+                if let Some(settings) = self.settings.get(&owner).cloned() {
+                    self.inherited.insert(token, settings);
+                }
+                self.add_opening(token, opening, ends);
+            }
+            Err(error) => asker.refuse(&error),
+        }
+    }
+
+    /// What a program has set for a connection before there was one.
+    pub(crate) fn settings_of(&mut self, token: u64, ends: Ends) -> Option<Settings> {
+        if let Some(settings) = self.inherited.remove(&token) {
+            return Some(settings);
+        }
+        if self.settings.is_empty() {
+            return None;
+        }
+        let socket = self.inner.find(ends.0, ends.1).ok()??;
+        self.settings.remove(&socket.cookie)
+    }
+}
+
+fn connect_held(
+    stack: &transom_net::Stack,
+    local: Option<SocketAddr>,
+    to: SocketAddr,
+    profile: Option<Profile>,
+) -> io::Result<HeldStream> {
+    TcpStream::connect_held(stack, local, to, profile, PATIENCE)
+}
+
+/// The profile of a connection, with what its program has set and its SYN shows. As on Linux, an error of the network ends the attempt.
+fn with_settings_of_syn(profile: Profile, incoming: &IncomingConnection) -> Profile {
+    let syn = incoming.syn();
+    let mss = INNER_MSS[usize::from(incoming.local_addr().is_ipv6())];
+    let smaller = syn.options.mss.filter(|&asked| asked < mss);
+    Profile {
+        report_soft_errors: true,
+        max_segment: smaller.or(profile.max_segment),
+        hop_limit: if syn.hop_limit == DEFAULT_TTL { profile.hop_limit } else { syn.hop_limit },
+        dscp: if syn.dscp == 0 { profile.dscp } else { syn.dscp },
+        ..profile
+    }
+}
+
+/// Begins to connect by the host's kernel, from the program's own address if it can be had.
+fn connect_kernel(
+    program: SocketAddr,
+    to: SocketAddr,
+    user: Option<u32>,
+    incoming: &IncomingConnection,
+) -> io::Result<net::TcpStream> {
+    let syn = incoming.syn();
+    let begin = |bound: bool| {
+        let socket = kernel_socket(to.is_ipv6(), user)?;
+        if bound {
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            rustix::net::bind(&socket, &program)?;
+        }
+        if syn.hop_limit != DEFAULT_TTL && to.is_ipv4() {
+            sockopt::set_ip_ttl(&socket, syn.hop_limit.into())?;
+        }
+        if syn.dscp != 0 && to.is_ipv4() {
+            sockopt::set_ip_tos(&socket, syn.dscp << 2)?;
+        }
+        match rustix::net::connect(&socket, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(net::TcpStream::from(socket)),
+            Err(error) => Err(error.into()),
+        }
+    };
+    begin(true).or_else(|error: io::Error| match Errno::from_io_error(&error) {
+        // Another program of the host may have the port, or the host may not have the address.
+        Some(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL | Errno::INVAL) => begin(false),
+        _ => Err(error),
+    })
+}

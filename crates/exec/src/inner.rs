@@ -1,0 +1,188 @@
+//! The inner side: a private network with the programs' kernel sockets in it, and a stack that has every address.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
+use transom_device::interface::IpPrefix;
+use transom_device::intercept::get_option;
+use transom_device::namespace::Namespace;
+use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
+use transom_device::private::{PrivateDevice, PrivateNetwork};
+use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
+use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::profile::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
+use transom_tcp::time::Duration;
+
+/// So many sockets of each family are kept ready for programs.
+const SPARE_SOCKETS: usize = 16;
+/// For so long a program's SYN is held: longer than Linux repeats one.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// SYNs that may be held. A program that closes its socket takes its own back.
+const HELD_SYNS: usize = 1 << 16;
+/// What may lie between a program and the outer connection, each way. The inner connection crosses no network, so more is of no use.
+const WINDOW: ReceiveWindowConfig = ReceiveWindowConfig { initial: 256 * 1024, max: 2 << 20 };
+/// The same for background traffic, which has no control over data that has left the program already.
+const BACKGROUND_WINDOW: usize = 32 * 1024;
+/// `SO_COOKIE` and `SO_NETNS_COOKIE` of asm-generic/socket.h.
+const SO_COOKIE: i32 = 57;
+const SO_NETNS_COOKIE: i32 = 71;
+
+/// The private network that programs' sockets are made in, before it is served.
+#[derive(Debug)]
+pub struct Inner {
+    network: PrivateNetwork,
+    device: PrivateDevice,
+}
+
+impl Inner {
+    /// Makes the network. `addresses` are those of Transom's host: what programs see as their own.
+    ///
+    /// # Errors
+    /// As [`PrivateBuilder::open`](transom_device::private::PrivateBuilder::open).
+    pub fn open(addresses: &[IpPrefix]) -> Result<Inner, transom_device::private::PrivateError> {
+        let builder = addresses.iter().fold(PrivateNetwork::builder(), |b, at| b.address(*at));
+        let (network, device) = builder.open()?;
+        Ok(Inner { network, device })
+    }
+
+    /// The namespace of the sockets, for a [`guard`](crate::guard) that is born in it.
+    pub fn namespace(&self) -> &Namespace {
+        self.network.namespace()
+    }
+
+    /// Starts the stack.
+    pub(crate) fn start(self, background: bool) -> io::Result<Running> {
+        let profile = profile(background);
+        let limits = Limits { half_open: HELD_SYNS, ..Limits::default() };
+        let builder = Stack::builder().every_address().profile(profile).limits(limits);
+        let stack = builder.log_records(0).start(self.device)?;
+        let config = ListenConfig {
+            backlog: HELD_SYNS,
+            syn_backlog: HELD_SYNS,
+            hold_syns: Some(PATIENCE),
+            ..ListenConfig::default()
+        };
+        let listener = stack.listen_to_everything(config)?;
+        let (diag, closed) =
+            self.network.namespace().run(|| (Diag::open(), ClosedSockets::open()))?;
+        let home = Home::here()?;
+        let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
+        let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
+        let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
+        Ok(Running {
+            stack,
+            listener,
+            maker,
+            home,
+            diag: diag?,
+            closed: closed?,
+            cookie,
+            _network: self.network,
+        })
+    }
+}
+
+/// The TCP between a program and the supervisor. It crosses no network: nothing has to be found out about a path.
+fn profile(background: bool) -> Profile {
+    let flow = if background {
+        FlowChoice::Fixed(BACKGROUND_WINDOW)
+    } else {
+        FlowChoice::ReceiveWindow(WINDOW)
+    };
+    Profile {
+        congestion: CongestionChoice::none(),
+        flow,
+        ack: AckChoice::Quick(Duration::from_millis(40)),
+        options: OfferedOptions { window_scale: true, timestamps: false, sack: true },
+        nodelay: true,
+        send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.initial },
+        max_send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.max },
+        ..Profile::classic()
+    }
+}
+
+/// The inner side at work.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) stack: Stack,
+    /// Holds the SYNs of programs.
+    pub(crate) listener: TcpListener,
+    maker: SocketMaker,
+    home: Home,
+    pub(crate) diag: Diag,
+    closed: ClosedSockets,
+    /// The number of the private network.
+    cookie: u64,
+    _network: PrivateNetwork,
+}
+
+impl Running {
+    /// Looks at a thread that waits in a call.
+    pub(crate) fn caller(&self, thread: u32) -> io::Result<Caller> {
+        Caller::of(thread, &self.home)
+    }
+
+    /// A new socket of the private network.
+    pub(crate) fn socket(
+        &mut self,
+        family: Family,
+        caller: &Caller,
+    ) -> Result<OwnedFd, SocketError> {
+        self.maker.take(family, caller)
+    }
+
+    /// Whether a socket is one of the private network's TCP sockets. Then its number, which no other socket has.
+    pub(crate) fn cookie_of(&self, socket: &OwnedFd) -> Option<u64> {
+        let is_ours = namespace_of(socket).is_ok_and(|cookie| cookie == self.cookie);
+        let is_tcp = rustix::net::sockopt::socket_protocol(socket)
+            .is_ok_and(|protocol| protocol == Some(rustix::net::ipproto::TCP));
+        (is_ours && is_tcp).then(|| number(socket, SO_COOKIE).ok())?
+    }
+
+    /// The sockets that have ended since the last call. `None` if there were too many to remember.
+    pub(crate) fn ended(&mut self) -> io::Result<Option<Vec<TcpSocket>>> {
+        match self.closed.take() {
+            Ok(sockets) => Ok(Some(sockets)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The program's socket at one end of a connection, if there still is one.
+    pub(crate) fn find(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<Option<TcpSocket>> {
+        self.diag.find(local, remote)
+    }
+}
+
+impl AsFd for Running {
+    /// Readable when sockets have ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.closed.as_fd()
+    }
+}
+
+fn number(socket: &OwnedFd, name: i32) -> io::Result<u64> {
+    let mut value = [0; 8];
+    get_option(socket, libc::SOL_SOCKET, name, &mut value)?;
+    Ok(u64::from_ne_bytes(value))
+}
+
+fn namespace_of(socket: &OwnedFd) -> io::Result<u64> {
+    number(socket, SO_NETNS_COOKIE)
+}
+
+/// An address without a name of another family: IPv4 addresses of IPv6 sockets are IPv4 addresses.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Whether an address is one that only the host itself can reach.
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}

@@ -1,0 +1,217 @@
+//! Two connections joined to one: what one end sends, the other end receives, with ends, resets and urgent data.
+//!
+//! *Inner* is the connection to the program's kernel socket, *outer* the one to the peer. Neither has a buffer of its own here: bytes lie in the receive buffer of one
+//! connection until the send buffer of the other has room. So the program's window follows the rate of the outer connection.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use transom_net::Bytes;
+
+use crate::end::{End, Failed, ReadOutcome, Returned};
+
+/// The most bytes that are carried in a turn, each way. Between turns other connections run, and the devices are read.
+const MAX_BYTES_PER_TURN: usize = 512 * 1024;
+/// The size of the memory that small data passes through.
+pub(crate) const SCRATCH_LEN: usize = 64 * 1024;
+/// After a reset by the peer, the program may take this long to make room for the data before it. A program that reads nothing is told then all the same.
+const LAST_DATA: Duration = Duration::from_secs(60);
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Way {
+    /// Taken from one end, and not yet taken by the other.
+    pending: VecDeque<Bytes>,
+    /// An urgent byte that comes after them.
+    urgent: Option<u8>,
+    /// Nothing more will come.
+    ended: bool,
+    /// The other end was told so.
+    shut: bool,
+}
+
+/// Which end of a direction has failed.
+enum Broken {
+    From,
+    To,
+}
+
+impl Way {
+    /// Hands on what was taken before. Whether all of it was taken.
+    fn flush(&mut self, to: &mut End, carried: &mut usize) -> Result<bool, Failed> {
+        while let Some(front) = self.pending.front_mut() {
+            let written = to.write_owned(front)?;
+            *carried += written;
+            if front.is_empty() {
+                self.pending.pop_front();
+            } else if written == 0 {
+                return Ok(false);
+            }
+        }
+        if let Some(byte) = self.urgent {
+            if !to.write_urgent(byte)? {
+                return Ok(false);
+            }
+            self.urgent = None;
+        }
+        Ok(true)
+    }
+
+    /// Carries what there is. Whether there may be more at once.
+    fn carry(
+        &mut self,
+        from: &mut End,
+        to: &mut End,
+        scratch: &mut [u8],
+        returned: &Returned,
+    ) -> Result<bool, Broken> {
+        let mut carried = 0;
+        // It changes only when packets are taken in, which is between turns.
+        let mut urgent = if self.ended { None } else { from.urgent_bytes() };
+        while self.flush(to, &mut carried).map_err(|Failed| Broken::To)? {
+            if self.ended {
+                if !self.shut {
+                    self.shut = true;
+                    to.shut_down_writes();
+                }
+                return Ok(false);
+            }
+            if carried >= MAX_BYTES_PER_TURN {
+                return Ok(true);
+            }
+            if urgent.is_none() {
+                from.take_pieces(MAX_BYTES_PER_TURN, returned, &mut self.pending);
+                if !self.pending.is_empty() {
+                    continue;
+                }
+            }
+            let most = match urgent {
+                // The last one of them is the urgent one.
+                Some(left) => usize::try_from(left.max(2) - 1).unwrap_or(usize::MAX),
+                None => usize::MAX,
+            };
+            let room = scratch.len().min(most);
+            let part = scratch.get_mut(..room).unwrap_or_default();
+            match from.read(part) {
+                ReadOutcome::Bytes(n) => {
+                    let bytes = part.get(..n).unwrap_or_default();
+                    match (urgent, bytes) {
+                        (Some(1), &[byte]) => {
+                            self.urgent = Some(byte);
+                            urgent = None;
+                            continue;
+                        }
+                        (Some(left), _) => urgent = Some(left.saturating_sub(n as u64)),
+                        (None, _) => {}
+                    }
+                    let written = to.write(bytes).map_err(|Failed| Broken::To)?;
+                    carried += written;
+                    if let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+                        self.pending.push_back(Bytes::copy_from_slice(rest));
+                    }
+                }
+                ReadOutcome::End => self.ended = true,
+                ReadOutcome::WouldBlock => return Ok(false),
+                ReadOutcome::Failed => return Err(Broken::From),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the last turn did not end with a look at the end that it comes from.
+    fn has_not_looked(&self) -> bool {
+        self.ended || !self.pending.is_empty() || self.urgent.is_some()
+    }
+}
+
+/// The state of two joined connections after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing can be carried before the next event.
+    Idle,
+    /// The same, and the joint has to be looked at again at this time.
+    Until(Instant),
+    /// More can be carried at once.
+    More,
+    /// Both have ended, and can be dropped.
+    Over,
+}
+
+/// Two connections that are one.
+#[derive(Debug)]
+pub(crate) struct Joint {
+    pub(crate) inner: End,
+    pub(crate) outer: End,
+    /// From the program to the peer.
+    up: Way,
+    /// From the peer to the program.
+    down: Way,
+    /// The program has no descriptor of its socket any more, and the kernel has forgotten it.
+    pub(crate) program_gone: bool,
+    /// The outer connection has failed; the program is given the data that came before, until then.
+    last_data_until: Option<Instant>,
+}
+
+impl Joint {
+    pub(crate) fn new(inner: End, outer: End) -> Self {
+        Joint {
+            inner,
+            outer,
+            up: Way::default(),
+            down: Way::default(),
+            program_gone: false,
+            last_data_until: None,
+        }
+    }
+
+    /// Carries as much as possible now.
+    pub(crate) fn turn(&mut self, scratch: &mut [u8], returned: &Returned) -> Turn {
+        if let Some(until) = self.last_data_until {
+            return self.give_last_data(until, scratch, returned);
+        }
+        let (inner, outer) = (&mut self.inner, &mut self.outer);
+        let up = self.up.carry(inner, outer, scratch, returned);
+        let down = match (&up, self.program_gone) {
+            (Err(_), _) | (_, true) => Ok(false),
+            _ => self.down.carry(outer, inner, scratch, returned),
+        };
+        let inner_failed = matches!(up, Err(Broken::From))
+            || matches!(down, Err(Broken::To))
+            || self.up.has_not_looked() && inner.has_failed() && !self.program_gone;
+        let outer_failed = matches!(up, Err(Broken::To))
+            || matches!(down, Err(Broken::From))
+            || (self.down.has_not_looked() || self.program_gone) && outer.has_failed();
+        if inner_failed {
+            outer.reset_on_drop();
+            return Turn::Over;
+        }
+        if outer_failed {
+            let until = Instant::now() + LAST_DATA;
+            self.last_data_until = Some(until);
+            return self.give_last_data(until, scratch, returned);
+        }
+        if self.up.shut && (self.down.shut || self.program_gone) {
+            return Turn::Over;
+        }
+        match (up, down) {
+            (Ok(false), Ok(false)) => Turn::Idle,
+            _ => Turn::More,
+        }
+    }
+
+    /// The peer has reset the connection. The program gets what came before, and then the reset.
+    fn give_last_data(&mut self, until: Instant, scratch: &mut [u8], returned: &Returned) -> Turn {
+        let (inner, outer) = (&mut self.inner, &mut self.outer);
+        // It ends where the outer connection has failed.
+        let given = self.down.carry(outer, inner, scratch, returned);
+        let more = matches!(given, Ok(true));
+        let waits = !self.down.pending.is_empty() || self.down.urgent.is_some();
+        let goes_on = !matches!(given, Err(Broken::To)) && !self.program_gone;
+        let delivered = !waits && !more && inner.is_delivered();
+        if goes_on && !delivered && !inner.has_failed() && Instant::now() < until {
+            return if more { Turn::More } else { Turn::Until(until) };
+        }
+        inner.reset_on_drop();
+        Turn::Over
+    }
+}

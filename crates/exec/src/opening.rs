@@ -1,0 +1,211 @@
+//! A connection on its way: asked for at one side, opened at the other.
+//!
+//! Whoever asks gets no answer before the other side has given one. So a connection is refused as its destination refuses it, and neither side ever has a
+//! connection that the other does not have. Both directions are the same: a program's SYN is held by the inner stack while the outer connection is
+//! opened, a peer's SYN is held by the outer stack while the inner one is.
+
+use std::io;
+use std::net::{self, SocketAddr};
+
+use transom_net::{AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable};
+
+use crate::end::{End, KernelEnd};
+
+/// Who asks for a connection, and waits for an answer.
+#[derive(Debug)]
+pub(crate) enum Asker {
+    /// A SYN that a stack holds.
+    Held(IncomingConnection),
+    /// A connection that the host's kernel has accepted already.
+    Kernel(net::TcpStream),
+}
+
+/// The connection that is opened for it.
+#[derive(Debug)]
+pub(crate) enum Far {
+    /// By a stack. The last acknowledgement of the handshake is held back.
+    Held(HeldStream),
+    /// By the host's kernel.
+    Kernel(net::TcpStream),
+}
+
+/// Which side has asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// A program.
+    Out,
+    /// A peer.
+    In,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The far side has not answered.
+    Asked(Asker, Far),
+    /// It has, and the near side was answered too; its own acknowledgement is missing.
+    Admitted(AdmittedConnection, Far),
+}
+
+/// A connection on its way.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    stage: Option<Stage>,
+    pub(crate) direction: Direction,
+}
+
+/// How far it has come.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    InProgress,
+    /// Both stand: the inner one and the outer one.
+    Open(End, End),
+    /// It has failed, and both sides know.
+    Failed,
+}
+
+/// The answer that a refused peer gets, from the error of the far side.
+fn refusal(error: &io::Error) -> Refusal {
+    match error.kind() {
+        io::ErrorKind::NetworkUnreachable => Refusal::Unreachable(Unreachable::Network),
+        io::ErrorKind::HostUnreachable => Refusal::Unreachable(Unreachable::Host),
+        io::ErrorKind::PermissionDenied => Refusal::Unreachable(Unreachable::Prohibited),
+        // The asker has a limit of its own, and repeats its SYN until then.
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Refusal::Silence,
+        _ => Refusal::Reset,
+    }
+}
+
+impl Asker {
+    /// Tells the asker that there will be no connection.
+    pub(crate) fn refuse(self, error: &io::Error) {
+        match self {
+            Asker::Held(incoming) => incoming.refuse(refusal(error)),
+            Asker::Kernel(stream) => End::Kernel(KernelEnd::new(stream)).reset_on_drop(),
+        }
+    }
+}
+
+impl Far {
+    /// Whether the far side has answered.
+    fn is_answered(&self) -> io::Result<bool> {
+        match self {
+            Far::Held(stream) => stream.is_answered(),
+            Far::Kernel(stream) => match stream.take_error()? {
+                Some(error) => Err(error),
+                None => Ok(stream.peer_addr().is_ok()),
+            },
+        }
+    }
+
+    /// Completes the handshake.
+    fn release(self) -> io::Result<End> {
+        match self {
+            Far::Held(stream) => {
+                let stream = stream.release()?;
+                stream.set_nonblocking(true)?;
+                // From here on an error of the network is no end.
+                stream.set_report_soft_errors(false)?;
+                Ok(End::Transom(stream))
+            }
+            Far::Kernel(stream) => Ok(End::Kernel(KernelEnd::new(stream))),
+        }
+    }
+}
+
+impl Opening {
+    /// Begins. What happens to either side is reported under `token`.
+    pub(crate) fn new(
+        direction: Direction,
+        asker: Asker,
+        far: Far,
+        driver: &Driver,
+        token: u64,
+    ) -> Self {
+        if let Asker::Held(incoming) = &asker {
+            driver.watch_incoming(incoming, token);
+        }
+        if let Far::Held(stream) = &far {
+            driver.watch(stream.stream(), token);
+        }
+        Opening { stage: Some(Stage::Asked(asker, far)), direction }
+    }
+
+    /// Goes on as far as possible now.
+    pub(crate) fn advance(&mut self, driver: &Driver, token: u64) -> Progress {
+        loop {
+            let Some(stage) = self.stage.take() else { return Progress::Failed };
+            match stage {
+                Stage::Asked(asker, far) => match far.is_answered() {
+                    Err(error) => {
+                        asker.refuse(&error);
+                        return Progress::Failed;
+                    }
+                    Ok(false) => {
+                        if let Asker::Held(incoming) = &asker
+                            && !incoming.is_waiting()
+                        {
+                            return Progress::Failed;
+                        }
+                        self.stage = Some(Stage::Asked(asker, far));
+                        return Progress::InProgress;
+                    }
+                    Ok(true) => match asker {
+                        Asker::Held(incoming) => match incoming.admit() {
+                            Ok(admitted) => self.stage = Some(Stage::Admitted(admitted, far)),
+                            Err(_) => return Progress::Failed,
+                        },
+                        Asker::Kernel(stream) => {
+                            let near = Ok(End::Kernel(KernelEnd::new(stream)));
+                            return self.join(near, far);
+                        }
+                    },
+                },
+                Stage::Admitted(mut admitted, far) => match admitted.try_accept() {
+                    Ok(stream) => {
+                        driver.watch(&stream, token);
+                        let near = stream.set_nonblocking(true).map(|()| End::Transom(stream));
+                        return self.join(near, far);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.stage = Some(Stage::Admitted(admitted, far));
+                        return Progress::InProgress;
+                    }
+                    Err(_) => return Progress::Failed,
+                },
+            }
+        }
+    }
+
+    fn join(&self, near: io::Result<End>, far: Far) -> Progress {
+        match (near, far.release()) {
+            (Ok(near), Ok(far)) => match self.direction {
+                Direction::Out => Progress::Open(near, far),
+                Direction::In => Progress::Open(far, near),
+            },
+            // The far side has failed meanwhile, and the near one is to know.
+            (Ok(near), Err(_)) => {
+                near.reset_on_drop();
+                Progress::Failed
+            }
+            (Err(_), _) => Progress::Failed,
+        }
+    }
+
+    /// The kernel socket at the far side, to be watched.
+    pub(crate) fn kernel(&self) -> Option<&net::TcpStream> {
+        match &self.stage {
+            Some(Stage::Asked(_, Far::Kernel(stream)) | Stage::Admitted(_, Far::Kernel(stream))) => {
+                Some(stream)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the program may have given up without a word: its socket is only known by its SYN.
+    pub(crate) fn is_asked_by_program(&self) -> bool {
+        self.direction == Direction::Out && matches!(self.stage, Some(Stage::Asked(..)))
+    }
+}
+
+/// Both addresses of a connection as a program sees them: its own and the peer's.
+pub(crate) type Ends = (SocketAddr, SocketAddr);
