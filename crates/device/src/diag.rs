@@ -1,9 +1,8 @@
 //! The TCP connections of a network namespace, whichever program has them: the kernel's `sock_diag`.
 //!
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
-//! what it has counted with it, so [`ClosedSockets`] hears of each as it ends (sock_diag(7); `NETLINK_ADD_MEMBERSHIP` to
-//! `SKNLGRP_INET_TCP_DESTROY`, which takes `CAP_NET_ADMIN` in the namespace). Both look at the namespace that the thread which opened them was
-//! in. [`Destroyer`] ends them all.
+//! what it has counted with it, so [`ClosedSockets`] hears of each as it ends. [`DestroyEvents`] hears the same, and tells the names only. All look at the
+//! namespace that the thread which opened them was in. [`Destroyer`] ends them all.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,11 +19,11 @@ use crate::kernel_tcp::{KernelTcpInfo, KernelTcpState};
 use crate::netlink::{Netlink, attributes};
 
 mod destroy;
+mod ends;
 
 pub use destroy::{Destroyed, Destroyer};
+pub use ends::{ClosedSockets, DestroyEvents, EndedSocket, Outcome};
 
-/// The groups that are told of the end of TCP sockets: `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`, numbered from one.
-const DESTROY_GROUPS: u32 = 1 << 0 | 1 << 2;
 /// `INET_DIAG_CGROUP_ID` of linux/inet_diag.h.
 const CONTROL_GROUP: u16 = 21;
 /// Bytes of `struct inet_diag_msg`.
@@ -105,12 +104,37 @@ impl Diag {
         Ok(sockets)
     }
 
-    /// The user who has the socket at `local` of a connection to `remote`. Nothing if there is no such socket, or if no process has it any more. One
-    /// look into the kernel's table, however many sockets there are.
+    /// The numbers (`SO_COOKIE`) of all TCP sockets that are connected, connecting or listening, over IPv4 and IPv6, in no particular order. Of the connections in
+    /// TIME-WAIT there are none. Since Linux 6.8 those are among them that are bound and nothing else. A socket that never was bound or connected is in no table of
+    /// the kernel's.
     ///
     /// # Errors
     /// As [`Diag::tcp`].
-    pub fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+    pub fn cookies(&mut self) -> io::Result<Vec<u64>> {
+        let all_but_time_wait = !(1 << KernelTcpState::TIME_WAIT.0);
+        let mut cookies = Vec::new();
+        for (family, socket_id) in families() {
+            let request = SockDiagMessage::InetRequest(InetRequest {
+                family,
+                protocol: libc::IPPROTO_TCP as u8,
+                extensions: ExtensionFlags::empty(),
+                states: StateFlags::from_bits_retain(all_but_time_wait),
+                socket_id,
+            });
+            self.netlink.dump(request, |answer| {
+                let socket = InetResponseHeader::parse(answer);
+                cookies.extend(socket.map(|found| u64::from_ne_bytes(found.socket_id.cookie)));
+            })?;
+        }
+        Ok(cookies)
+    }
+
+    /// The socket at `local` that is connected or connecting to `remote`, without its report. One look into the kernel's table, however many sockets there
+    /// are. After the program has closed it, its inode is 0.
+    ///
+    /// # Errors
+    /// As [`Diag::tcp`].
+    pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<TcpSocket>> {
         // An IPv4 client of an IPv6 listener has an IPv4 socket.
         let (here, there) = (local.ip().to_canonical(), remote.ip().to_canonical());
         let family = if here.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -125,19 +149,39 @@ impl Diag {
                 source_address: here,
                 destination_address: there,
                 interface_id: 0,
-                // Any: INET_DIAG_NOCOOKIE.
-                cookie: [u8::MAX; 8],
+                cookie: ANY_COOKIE,
             },
         });
-        match self.netlink.execute(0, request) {
-            Ok(answer) => {
-                let socket = parse(&answer).filter(|socket| socket.inode != 0);
-                Ok(socket.map(|socket| socket.user))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = match self.netlink.execute(0, request) {
+            Ok(answer) => answer,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // Where there is no connection, the kernel gives the listener that would take one.
+        Ok(parse(&answer).filter(|found| {
+            let (local_found, remote_found) = (found.local, found.remote);
+            (local_found.ip(), local_found.port()) == (here, local.port())
+                && (remote_found.ip(), remote_found.port()) == (there, remote.port())
+        }))
     }
+
+    /// The user who has the socket at `local` of a connection to `remote`. Nothing if there is no such socket, or if no process has it any more. One
+    /// look into the kernel's table, however many sockets there are.
+    ///
+    /// # Errors
+    /// As [`Diag::tcp`].
+    pub fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+        let socket = self.find(local, remote)?.filter(|socket| socket.inode != 0);
+        Ok(socket.map(|socket| socket.user))
+    }
+}
+
+/// `INET_DIAG_NOCOOKIE`: whichever socket is found.
+const ANY_COOKIE: [u8; 8] = [u8::MAX; 8];
+
+/// Both versions of IP, with the name of no socket in each.
+fn families() -> [(u8, SocketId); 2] {
+    [(libc::AF_INET as u8, SocketId::new_v4()), (libc::AF_INET6 as u8, SocketId::new_v6())]
 }
 
 /// Asks for the sockets at a port: `struct inet_diag_req` of linux/inet_diag.h, the older form, which is for both families in one walk.
@@ -174,32 +218,6 @@ impl NetlinkSerializable for AtPort {
         bytes.extend([0, 0]);
         bytes.extend(self.0.to_ne_bytes());
         buffer.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-    }
-}
-
-/// Hears of the TCP sockets of a network namespace that have ended.
-#[derive(Debug)]
-pub struct ClosedSockets {
-    netlink: Netlink,
-}
-
-impl ClosedSockets {
-    /// Of the network namespace that the calling thread is in, from now on.
-    ///
-    /// # Errors
-    /// The kernel's refusal, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`.
-    pub fn open() -> io::Result<Self> {
-        Ok(ClosedSockets { netlink: Netlink::listen(SOCK_DIAG, DESTROY_GROUPS)? })
-    }
-
-    /// The sockets that have ended since the last call, as they were then.
-    ///
-    /// # Errors
-    /// The system's; for one (`ENOBUFS`) when too many have ended for the kernel to remember.
-    pub fn take(&mut self) -> io::Result<Vec<TcpSocket>> {
-        let mut sockets = Vec::new();
-        self.netlink.hear(|message| sockets.extend(parse(message)))?;
-        Ok(sockets)
     }
 }
 

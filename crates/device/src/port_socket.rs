@@ -54,7 +54,7 @@ impl PortSocket {
         }
         Ok(PortSocket {
             local,
-            cookie: sockopt::socket_cookie(socket)?,
+            cookie: cookie_of(socket)?,
             namespace: namespace_of(socket)?,
             listening: sockopt::socket_acceptconn(socket)?,
             connected: rustix::net::getpeername(socket).is_ok_and(|peer| peer.is_some()),
@@ -65,12 +65,20 @@ impl PortSocket {
     }
 }
 
-/// The kernel's number for the network namespace of a socket.
+/// The kernel's number for the network namespace of a socket (`SO_NETNS_COOKIE`, Linux 5.14).
 ///
 /// # Errors
 /// The kernel's refusal.
 pub fn namespace_of(socket: impl AsFd) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, 0u64)
+}
+
+/// The kernel's number for a socket, which no other one gets until the next boot (`SO_COOKIE`).
+///
+/// # Errors
+/// The kernel's refusal: the descriptor is no socket, for one.
+pub fn cookie_of(socket: impl AsFd) -> io::Result<u64> {
+    Ok(sockopt::socket_cookie(socket)?)
 }
 
 /// Whether an option that is an int is not zero.
@@ -110,6 +118,8 @@ mod tests {
         let other = PortSocket::examine(&stream).unwrap();
         assert!(other.connected && !other.listening);
         assert_ne!(other.cookie, found.cookie);
+        assert_eq!(cookie_of(&stream).unwrap(), other.cookie);
+        assert_eq!(namespace_of(&stream).unwrap(), other.namespace);
         assert_eq!(other.namespace, found.namespace);
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let error = PortSocket::examine(&udp).unwrap_err();

@@ -6,6 +6,7 @@
 mod support;
 
 mod capture;
+mod ends;
 mod kernel_sockets;
 mod namespace;
 mod private;

@@ -130,6 +130,7 @@ pub struct StackBuilder {
     log_records: Option<usize>,
     comments: bool,
     extension_time: Duration,
+    icmp_errors_per_second: Option<u32>,
     fast_open: FastOpenConfig,
     shards: Option<usize>,
     ports: PortSource,
@@ -168,6 +169,7 @@ impl Stack {
             log_records: None,
             comments: false,
             extension_time: transom_extensions::budget::PER_SECOND,
+            icmp_errors_per_second: None,
             fast_open: FastOpenConfig::default(),
             shards: None,
             ports: PortSource::Own,
@@ -336,6 +338,14 @@ impl StackBuilder {
     /// wake-ups, and those whose calls are long are detached. It does not apply to [observers](TcpStream::observer), which run in threads of their own.
     pub fn extension_time(mut self, per_second: std::time::Duration) -> Self {
         self.extension_time = per_second.into();
+        self
+    }
+
+    /// How many ICMP errors the host sends per second at most, each shard for itself; 100 by default. A host that
+    /// [refuses](crate::IncomingConnection::refuse) connections by ICMP needs more: beyond the limit the peer hears nothing and repeats its SYN. See
+    /// [`StackConfig::icmp_errors_per_second`].
+    pub fn icmp_errors_per_second(mut self, errors: u32) -> Self {
+        self.icmp_errors_per_second = Some(errors);
         self
     }
 
@@ -551,6 +561,9 @@ impl StackBuilder {
                 pressure: share(memory.pressure),
                 limit: share(memory.limit),
             },
+            icmp_errors_per_second: self
+                .icmp_errors_per_second
+                .unwrap_or(default.icmp_errors_per_second),
             log_records: self.log_records.unwrap_or(default.log_records),
             comments: self.comments,
             fast_open: self.fast_open,

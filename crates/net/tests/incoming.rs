@@ -85,6 +85,24 @@ fn a_refusal_reaches_the_peer_and_so_does_a_drop() {
     assert_eq!(refused(drop), ErrorKind::ConnectionRefused);
 }
 
+#[test]
+fn as_many_refusals_are_sent_in_a_second_as_the_host_was_told() {
+    const MANY: u16 = 200;
+    for (limit, sent) in [(0, 0), (u32::from(MANY), u64::from(MANY))] {
+        let (left, right) = pair(&MemoryConfig::with_offload()).unwrap();
+        let proxy = Stack::builder().every_address().icmp_errors_per_second(limit);
+        let proxy = proxy.start(left).unwrap();
+        let listener = proxy.listen_to_everything(holding()).unwrap();
+        let peer = peer(right);
+        for port in 1..=MANY {
+            let place = SocketAddr::from(([198, 51, 100, 7], port));
+            let _client = TcpStream::connect_nonblocking(&peer, place).unwrap();
+            listener.wait_incoming().unwrap().refuse(Refusal::Unreachable(Unreachable::Port));
+        }
+        assert_eq!(proxy.counters().icmp_errors_sent, sent);
+    }
+}
+
 /// Whatever is dropped on the way, the peer hears of it, and nothing is left.
 #[test]
 fn an_admitted_connection_that_nobody_accepts_is_reset() {

@@ -15,11 +15,10 @@ use netlink_packet_sock_diag::inet::{
 use netlink_packet_sock_diag::{SockDiagDestroy, SockDiagMessage};
 use rustix::net::netlink::SOCK_DIAG;
 
+use super::{ANY_COOKIE, families};
 use crate::kernel_tcp::KernelTcpState;
 use crate::netlink::Netlink;
 
-/// `INET_DIAG_NOCOOKIE`: whichever socket is found.
-const ANY_COOKIE: [u8; 8] = [0xff; 8];
 /// `TCP_BOUND_INACTIVE`, which only looks like a state.
 const BOUND: u32 = 13;
 /// So often is looked for sockets that are left. Programs may go on to make new ones.
@@ -38,10 +37,6 @@ pub struct Destroyed {
     pub destroyed: usize,
     /// Sockets that were there when it stopped looking.
     pub left: usize,
-}
-
-fn families() -> [(u8, SocketId); 2] {
-    [(libc::AF_INET as u8, SocketId::new_v4()), (libc::AF_INET6 as u8, SocketId::new_v6())]
 }
 
 impl Destroyer {
