@@ -12,8 +12,9 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use transom_device::intercept::{self, Notifier};
+use transom_device::namespace::Namespace;
 use transom_exec::{
-    Destinations, Ledger, Network as Destination, Opened, Setup, Watcher, guard, supervise,
+    Destinations, Inner, Ledger, Network as Destination, Opened, Setup, Watcher, guard, supervise,
 };
 
 use crate::interrupt::PassedOn;
@@ -90,13 +91,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Before there is a program, so that none misses a signal.
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
-    let (child, notifier) = match intercept::spawn(&mut command) {
+    let inner = Inner::open(&network.prefixes).context("cannot make a network for the program")?;
+    let (child, notifier) = match intercept::spawn_with_kernel_sockets(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
     };
     drop(command);
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
-    let _guard = start_guard(&notifier, &ledger).context("cannot start the guard")?;
+    let _guard = start_guard(inner.namespace(), &notifier, &ledger).context("cannot start the guard")?;
     raise_descriptor_limit();
     passed_on.to(&child);
     let waiter = wait_in_background(child)?;
@@ -105,7 +107,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
     let background = args.network.has_extensions();
     let opened = network.offers().map(|offers| Box::new(offers) as Box<dyn Opened>);
-    let setup = Setup { stack, destinations, background, watcher, opened };
+    let setup = Setup {
+        inner,
+        stack,
+        addresses: network.addresses.clone(),
+        profile: args.network.tcp()?,
+        destinations,
+        background,
+        watcher,
+        opened,
+    };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
@@ -148,17 +159,22 @@ fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the process that ends programs should this one be killed. It ends when the returned value is dropped.
-fn start_guard(notifier: &Notifier, ledger: &Ledger) -> io::Result<PipeWriter> {
+fn start_guard(
+    private: &Namespace,
+    notifier: &Notifier,
+    ledger: &Ledger,
+) -> io::Result<PipeWriter> {
     let (watched, held) = io::pipe()?;
-    Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command
         .arg("exec-guard")
         .stdin(notifier.as_fd().try_clone_to_owned()?)
         .stdout(watched)
         // It has nothing to say.
         .stderr(ledger.as_fd().try_clone_to_owned()?)
         // A signal of the terminal's is not for it.
-        .process_group(0)
-        .spawn()?;
+        .process_group(0);
+    private.spawn(&mut command)?;
     Ok(held)
 }
 

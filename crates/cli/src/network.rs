@@ -145,6 +145,8 @@ pub(crate) struct Network {
     pub(crate) host: Host,
     /// The addresses the host has; none for the kernel's side, whose addresses are the machine's.
     pub(crate) addresses: Vec<IpAddr>,
+    /// The same with the lengths of their networks.
+    pub(crate) prefixes: Vec<IpPrefix>,
     /// The place of the host, in words.
     pub(crate) description: String,
     /// State that a signal must clean up.
@@ -161,6 +163,7 @@ impl NetworkArgs {
             return Ok(Network {
                 host: Host::Kernel { nodelay: tcp.nodelay },
                 addresses: Vec::new(),
+                prefixes: Vec::new(),
                 description: "the kernel's TCP".into(),
                 cleanup: Cleanup::new(None, Watching::default()),
                 program: None,
@@ -191,6 +194,7 @@ impl NetworkArgs {
             (open(&word, &options).map_err(|error| explain(error, false))?, None)
         };
         let Opened { addresses: prefixes, place, .. } = &opened;
+        let prefixes = prefixes.clone();
         let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.address()).collect();
         let private = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {place}{private}", join(&addresses));
@@ -214,11 +218,17 @@ impl NetworkArgs {
         Ok(Network {
             host: Host::Transom(stack),
             addresses,
+            prefixes,
             description,
             cleanup: Cleanup::new(capture, watching),
             program: namespace.map(|namespace| (namespace, self.run.clone())),
             peer: self.peer_addr.first().map(|prefix| prefix.address()),
         })
+    }
+
+    /// The TCP of its connections.
+    pub(crate) fn tcp(&self) -> anyhow::Result<transom_net::Profile> {
+        self.profile.profile()
     }
 
     /// Whether connections have extensions.

@@ -4,10 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
+use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
-use transom_device::intercept::get_option;
 use transom_device::namespace::Namespace;
+use transom_device::port_socket::{cookie_of, namespace_of};
 use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
 use transom_device::private::{PrivateDevice, PrivateNetwork};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
@@ -25,9 +25,8 @@ const HELD_SYNS: usize = 1 << 16;
 const WINDOW: ReceiveWindowConfig = ReceiveWindowConfig { initial: 256 * 1024, max: 2 << 20 };
 /// The same for background traffic, which has no control over data that has left the program already.
 const BACKGROUND_WINDOW: usize = 32 * 1024;
-/// `SO_COOKIE` and `SO_NETNS_COOKIE` of asm-generic/socket.h.
-const SO_COOKIE: i32 = 57;
-const SO_NETNS_COOKIE: i32 = 71;
+/// Refusals by ICMP go to programs of this machine, not to a network: there is no reason to send few of them.
+const REFUSALS_PER_SECOND: u32 = 100_000;
 
 /// The private network that programs' sockets are made in, before it is served.
 #[derive(Debug)]
@@ -57,7 +56,8 @@ impl Inner {
         let profile = profile(background);
         let limits = Limits { half_open: HELD_SYNS, ..Limits::default() };
         let builder = Stack::builder().every_address().profile(profile).limits(limits);
-        let stack = builder.log_records(0).start(self.device)?;
+        let builder = builder.icmp_errors_per_second(REFUSALS_PER_SECOND).log_records(0);
+        let stack = builder.start(self.device)?;
         let config = ListenConfig {
             backlog: HELD_SYNS,
             syn_backlog: HELD_SYNS,
@@ -65,8 +65,8 @@ impl Inner {
             ..ListenConfig::default()
         };
         let listener = stack.listen_to_everything(config)?;
-        let (diag, closed) =
-            self.network.namespace().run(|| (Diag::open(), ClosedSockets::open()))?;
+        let (diag, ends) =
+            self.network.namespace().run(|| (Diag::open(), DestroyEvents::open()))?;
         let home = Home::here()?;
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
         let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
@@ -77,7 +77,7 @@ impl Inner {
             maker,
             home,
             diag: diag?,
-            closed: closed?,
+            ends: ends?,
             cookie,
             _network: self.network,
         })
@@ -112,7 +112,7 @@ pub(crate) struct Running {
     maker: SocketMaker,
     home: Home,
     pub(crate) diag: Diag,
-    closed: ClosedSockets,
+    ends: DestroyEvents,
     /// The number of the private network.
     cookie: u64,
     _network: PrivateNetwork,
@@ -138,16 +138,12 @@ impl Running {
         let is_ours = namespace_of(socket).is_ok_and(|cookie| cookie == self.cookie);
         let is_tcp = rustix::net::sockopt::socket_protocol(socket)
             .is_ok_and(|protocol| protocol == Some(rustix::net::ipproto::TCP));
-        (is_ours && is_tcp).then(|| number(socket, SO_COOKIE).ok())?
+        (is_ours && is_tcp).then(|| cookie_of(socket).ok())?
     }
 
-    /// The sockets that have ended since the last call. `None` if there were too many to remember.
-    pub(crate) fn ended(&mut self) -> io::Result<Option<Vec<TcpSocket>>> {
-        match self.closed.take() {
-            Ok(sockets) => Ok(Some(sockets)),
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Hands the sockets that have ended to `each`. If there were too many to remember, all have to be looked at.
+    pub(crate) fn ended(&mut self, each: impl FnMut(EndedSocket)) -> io::Result<Outcome> {
+        self.ends.take(each)
     }
 
     /// The program's socket at one end of a connection, if there still is one.
@@ -163,18 +159,8 @@ impl Running {
 impl AsFd for Running {
     /// Readable when sockets have ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.closed.as_fd()
+        self.ends.as_fd()
     }
-}
-
-fn number(socket: &OwnedFd, name: i32) -> io::Result<u64> {
-    let mut value = [0; 8];
-    get_option(socket, libc::SOL_SOCKET, name, &mut value)?;
-    Ok(u64::from_ne_bytes(value))
-}
-
-fn namespace_of(socket: &OwnedFd) -> io::Result<u64> {
-    number(socket, SO_NETNS_COOKIE)
 }
 
 /// An address without a name of another family: IPv4 addresses of IPv6 sockets are IPv4 addresses.

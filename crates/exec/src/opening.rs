@@ -191,16 +191,6 @@ impl Opening {
         }
     }
 
-    /// The kernel socket at the far side, to be watched.
-    pub(crate) fn kernel(&self) -> Option<&net::TcpStream> {
-        match &self.stage {
-            Some(Stage::Asked(_, Far::Kernel(stream)) | Stage::Admitted(_, Far::Kernel(stream))) => {
-                Some(stream)
-            }
-            _ => None,
-        }
-    }
-
     /// Whether the program may have given up without a word: its socket is only known by its SYN.
     pub(crate) fn is_asked_by_program(&self) -> bool {
         self.direction == Direction::Out && matches!(self.stage, Some(Stage::Asked(..)))

@@ -1,7 +1,6 @@
 //! The few options that must speak of the connection outside. The program's own socket speaks of the way to the supervisor.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use libc::c_int;
@@ -82,8 +81,8 @@ impl Settings {
         let tcp = libc::IPPROTO_TCP;
         set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, self.keep_alive.is_some().into())?;
         if let Some(keep) = self.keep_alive {
-            set(tcp, libc::TCP_KEEPIDLE, keep.idle.as_secs())?;
-            set(tcp, libc::TCP_KEEPINTVL, keep.interval.as_secs())?;
+            set(tcp, libc::TCP_KEEPIDLE, core_seconds(keep.idle))?;
+            set(tcp, libc::TCP_KEEPINTVL, core_seconds(keep.interval))?;
             set(tcp, libc::TCP_KEEPCNT, keep.probes.into())?;
         }
         let timeout = self.user_timeout.unwrap_or_default().as_millis();
@@ -237,3 +236,7 @@ fn padded(name: &str) -> Vec<u8> {
     bytes
 }
 
+
+fn core_seconds(duration: transom_tcp::time::Duration) -> u64 {
+    Duration::from(duration).as_secs()
+}

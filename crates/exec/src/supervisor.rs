@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use transom_device::diag::Outcome;
 use transom_device::intercept::Notifier;
 use transom_net::{Driver, Info, Profile, SocketReadiness, Stack, TcpStream};
 
@@ -131,12 +132,11 @@ pub(crate) struct Supervisor {
 /// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
 pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watch = |descriptor: std::os::fd::BorrowedFd<'_>, token, flags| {
+    let watch = |descriptor: BorrowedFd<'_>, token, flags| {
         epoll::add(&epoll, descriptor, epoll::EventData::new_u64(token), flags)
     };
     let inner = setup.inner.start(setup.background)?;
     let driver = Driver::over(std::iter::once(&inner.stack).chain(&setup.stack))?;
-    use std::os::fd::AsFd as _;
     watch(notifier.as_fd(), NOTIFIER_TOKEN, epoll::EventFlags::IN)?;
     watch(inner.as_fd(), ENDED_TOKEN, epoll::EventFlags::IN)?;
     for descriptor in driver.descriptors() {
@@ -259,7 +259,7 @@ impl Supervisor {
     /// Watches a socket of the host's kernel.
     pub(crate) fn watch_kernel(
         &self,
-        socket: impl std::os::fd::AsFd,
+        socket: impl AsFd,
         token: u64,
         level: bool,
     ) -> io::Result<()> {
@@ -410,7 +410,8 @@ impl Supervisor {
 
     /// Programs' sockets have ended. Some of them have said so in no other way: listeners, and those that were being connected.
     fn sockets_ended(&mut self, ready: &mut HashSet<u64>) -> io::Result<()> {
-        let Some(ended) = self.inner.ended()? else { return self.look_for_ended(ready) };
+        let mut ended = Vec::new();
+        let outcome = self.inner.ended(|socket| ended.push(socket))?;
         for socket in ended {
             self.settings.remove(&socket.cookie);
             if socket.remote.port() == 0 {
@@ -418,7 +419,10 @@ impl Supervisor {
             }
             self.socket_ended((socket.local, socket.remote), ready);
         }
-        Ok(())
+        match outcome {
+            Outcome::Complete => Ok(()),
+            Outcome::Missed => self.look_for_ended(ready),
+        }
     }
 
     fn socket_ended(&mut self, ends: Ends, ready: &mut HashSet<u64>) {
