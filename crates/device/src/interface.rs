@@ -375,9 +375,20 @@ impl Interfaces {
         address: IpAddr,
         patience: Duration,
     ) -> Result<bool, InterfaceError> {
+        self.wait_until_taken_in(address, None, patience)
+    }
+
+    /// The same for packets with a mark, where rules of routing ask for it.
+    pub(crate) fn wait_until_taken_in(
+        &mut self,
+        address: IpAddr,
+        mark: Option<u32>,
+        patience: Duration,
+    ) -> Result<bool, InterfaceError> {
         let start = Instant::now();
         loop {
-            let request = route_to(IpPrefix { address, length: bits(address) });
+            let mut request = route_to(IpPrefix { address, length: bits(address) });
+            request.attributes.extend(mark.map(RouteAttribute::Mark));
             match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(request)) {
                 Ok(answer) if is_local(&answer) => return Ok(true),
                 Ok(_) => {}

@@ -29,6 +29,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use netlink_packet_route::AddressFamily;
 
@@ -47,6 +48,9 @@ pub use device::PrivateDevice;
 use parameters::Parameters;
 use paths::Paths;
 use wire::Wire;
+
+/// So long is waited for the kernel to take in packets to a new address. When it takes longer, the worst is that the first of them are lost.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why there is no private network.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +150,7 @@ pub struct PrivateBuilder {
     mtu: u16,
     queues: usize,
     addresses: Vec<IpPrefix>,
+    bindable: Vec<IpPrefix>,
     routes: Vec<(IpPrefix, Option<IpAddr>)>,
     loopback: bool,
     local_ports: Option<(u16, u16)>,
@@ -183,8 +188,15 @@ impl PrivateBuilder {
         self
     }
 
-    /// Adds a way to other hosts. Connections to them begin at `source`, which has to be one of the [addresses](Self::address). Without any such way for a family, all
-    /// hosts of that family are reached from its first address; without an address, none.
+    /// Adds an address that sockets may bind too, and that is another host's in all else: a connection to it leaves by the way to that host, and from the source of
+    /// that way. It is for addresses that the host's kernel has, where the program's host is Transom's.
+    pub fn bindable(mut self, address: IpPrefix) -> Self {
+        self.bindable.push(address);
+        self
+    }
+
+    /// Adds a way to other hosts. Connections to them begin at `source`, which has to be one of the [addresses](Self::address) or [bindable](Self::bindable)
+    /// ones. Without any such way for a family, all hosts of that family are reached from its first address; without an address, none.
     pub fn route(mut self, to: IpPrefix, source: Option<IpAddr>) -> Self {
         self.routes.push((to, source));
         self
@@ -308,6 +320,7 @@ impl PrivateNetwork {
             mtu: 1500,
             queues: 1,
             addresses: Vec::new(),
+            bindable: Vec::new(),
             routes: Vec::new(),
             loopback: true,
             local_ports: None,
@@ -324,11 +337,32 @@ impl PrivateNetwork {
     /// # Errors
     /// The kernel's refusal: it is there already, for one.
     pub fn add_address(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
-        self.namespace.interfaces().add_address(&self.name, address)?;
+        self.add_bindable(address)?;
         let own = self.paths.add_own(address.address());
         own.map_err(paths_error("route one of the host's addresses"))?;
         let broadcast = self.paths.add_broadcast(address);
         broadcast.map_err(paths_error("route a network's broadcast address"))
+    }
+
+    /// Adds an address, as [`PrivateBuilder::bindable`] does.
+    ///
+    /// # Errors
+    /// The kernel's refusal: it is there already, for one.
+    pub fn add_bindable(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
+        let mut interfaces = self.namespace.interfaces();
+        interfaces.add_address(&self.name, address)?;
+        // Until then a connection from outside is lost. An own address is routed to the device, so only packets with the mark show whether it is taken in.
+        let mark = Some(paths::MARK);
+        interfaces.wait_until_taken_in(address.address(), mark, ADDRESS_PATIENCE)?;
+        Ok(())
+    }
+
+    /// Takes such an address away. Connections that use it go on until they end.
+    ///
+    /// # Errors
+    /// The kernel's refusal: it is not there, for one.
+    pub fn remove_bindable(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
+        Ok(self.namespace.interfaces().remove_address(&self.name, address)?)
     }
 
     /// Takes an address away that the host has lost. Connections that use it go on until they end.
@@ -371,6 +405,9 @@ impl PrivateNetwork {
         let usable = |at: &&IpPrefix| ipv6 || at.address().is_ipv4();
         for address in builder.addresses.iter().filter(usable) {
             self.add_address(*address)?;
+        }
+        for address in builder.bindable.iter().filter(usable) {
+            self.add_bindable(*address)?;
         }
         for (to, source) in &builder.routes {
             self.add_route(*to, *source)?;

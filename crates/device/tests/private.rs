@@ -1,5 +1,6 @@
 //! Private networks with the kernel's own sockets in them: everything that these send comes to the device, and only there.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -310,6 +311,92 @@ fn routes_choose_the_source() {
     assert!(!bind(&network));
     let again = network.remove_address(prefix("192.0.2.77/24")).unwrap_err();
     assert!(matches!(again, PrivateError::Paths { .. }), "{again:?}");
+}
+
+#[test]
+fn a_bindable_address_is_another_hosts_in_all_else() {
+    for kind in BOTH_KINDS {
+        let both = builder(kind);
+        let both = both.bindable(prefix("192.0.2.77/24")).bindable(prefix("2001:db8::77/64"));
+        let Some((mut network, mut device)) = open(both) else { continue };
+        for (bindable, own, remote) in [
+            ("192.0.2.77", "192.0.2.1", "198.51.100.9:4000"),
+            ("2001:db8::77", "2001:db8::1", "[2001:db8:7::9]:4000"),
+        ] {
+            let (bindable, own): (IpAddr, IpAddr) =
+                (bindable.parse().unwrap(), own.parse().unwrap());
+            if own.is_ipv6() && !has_ipv6() {
+                continue;
+            }
+            let to = SocketAddr::new(bindable, 80).to_string();
+            let bound = SocketAddr::new(bindable, 0).to_string();
+            for (from, source) in [(None, own), (Some(&*bound), bindable)] {
+                let (_socket, error) = begin(&network, from, &to);
+                assert_eq!(error, Some(libc::EINPROGRESS), "{kind:?} {from:?}");
+                let packet = receive(&mut device, is_protocol(6));
+                let seen = Seen::of(packet.bytes()).unwrap();
+                assert_eq!((seen.source, seen.destination), (source, bindable), "{kind:?}");
+            }
+            // It listens there, and the device reaches it: a host elsewhere, and our own address.
+            let inside = network.namespace();
+            let listener = inside.run(|| TcpListener::bind((bindable, 0))).unwrap().unwrap();
+            for ours in [remote.parse().unwrap(), SocketAddr::new(own, 4000)] {
+                let kernels = listener.local_addr().unwrap();
+                let hand = ByHand { ours, kernels, seq: 5000, ack: 0 };
+                hand.send(&mut device, SYN, &[]);
+                let answer = receive(&mut device, is_protocol(6));
+                let seen = Seen::of(answer.bytes()).unwrap();
+                assert_eq!((seen.flags(), seen.source), (SYN | ACK, bindable), "{kind:?} {ours}");
+            }
+        }
+        network.remove_bindable(prefix("192.0.2.77/24")).unwrap();
+        let bind = || TcpListener::bind("192.0.2.77:0").is_ok();
+        assert!(!network.namespace().run(bind).unwrap());
+        network.add_bindable(prefix("192.0.2.77/24")).unwrap();
+        assert!(network.namespace().run(bind).unwrap());
+    }
+}
+
+/// Programs that write byte by byte fill a queue of packets long before a window. What has no room there is lost, and comes again after a timeout only.
+#[test]
+fn many_small_packets_wait_for_the_supervisor() {
+    // Each sends as much as the kernel's first window allows (RFC 6928).
+    const CONNECTIONS: usize = 500;
+    const EACH: usize = 10;
+    let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limits.maximum, ..limits };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    for kind in BOTH_KINDS {
+        let Some((network, mut device)) = open(builder(kind)) else { continue };
+        let inside = network.namespace();
+        let mut open: Vec<_> = (0..CONNECTIONS)
+            .map(|_| {
+                let (hand, stream) = ByHand::accept(&mut device, inside, false);
+                stream.set_nodelay(true).unwrap();
+                (hand, stream)
+            })
+            .collect();
+        for (_, stream) in &mut open {
+            (0..EACH).for_each(|_| stream.write_all(b"x").unwrap());
+        }
+        let mut next: HashMap<_, _> =
+            open.iter().map(|(hand, _)| (hand.kernels.port(), hand.ack)).collect();
+        while let Ok(packet) = device.recv() {
+            let seen = Seen::of(packet.bytes()).unwrap();
+            if let Some(next) = next.get_mut(&seen.ports().0) {
+                let ahead = seen.seq().wrapping_sub(*next) as i32;
+                assert!(ahead <= 0, "{kind:?}: {ahead} bytes are missing");
+                if ahead == 0 {
+                    *next = next.wrapping_add(seen.tcp_payload().len() as u32);
+                }
+            }
+            device.recycle(packet.buffer);
+        }
+        for (hand, _) in &open {
+            let came = next[&hand.kernels.port()].wrapping_sub(hand.ack);
+            assert_eq!(came as usize, EACH, "{kind:?}: packets were lost");
+        }
+    }
 }
 
 #[test]
