@@ -91,18 +91,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Before there is a program, so that none misses a signal.
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
-    let inner = Inner::open(&network.prefixes).context("cannot make a network for the program")?;
+    let destinations = Destinations { only: args.only, not: args.not };
+    let inner = Inner::open(&network.prefixes, &destinations)
+        .context("cannot make a network for the program")?;
     let (child, notifier) = match intercept::spawn_with_kernel_sockets(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
     };
     drop(command);
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
-    let _guard = start_guard(inner.namespace(), &notifier, &ledger).context("cannot start the guard")?;
+    let _guard =
+        start_guard(inner.namespace(), &notifier, &ledger).context("cannot start the guard")?;
     raise_descriptor_limit();
     passed_on.to(&child);
     let waiter = wait_in_background(child)?;
-    let destinations = Destinations { only: args.only, not: args.not };
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
     let background = args.network.has_extensions();

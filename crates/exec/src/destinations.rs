@@ -12,6 +12,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// Its address and the length of what all its addresses have in common, in bits.
+    pub(crate) fn prefix(&self) -> (IpAddr, u8) {
+        (self.address, self.length)
+    }
+
     /// Whether an address and a port lie in it.
     pub fn contains(&self, address: IpAddr, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {

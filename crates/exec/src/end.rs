@@ -242,8 +242,9 @@ impl End {
     pub(crate) fn reset_on_drop(&self) {
         let _ = match self {
             End::Transom(stream) => stream.set_linger(Some(Duration::ZERO)),
-            End::Kernel(end) => sockopt::set_socket_linger(&end.stream, Some(Duration::ZERO))
-                .map_err(Into::into),
+            End::Kernel(end) => {
+                sockopt::set_socket_linger(&end.stream, Some(Duration::ZERO)).map_err(Into::into)
+            }
         };
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
+use transom_device::intercept::set_option;
 use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
 
 use crate::inner::{canonical, is_loopback};
@@ -117,14 +118,18 @@ fn connect_held(
     TcpStream::connect_held(stack, local, to, profile, PATIENCE)
 }
 
+/// The size of segments that a program asks for, if it has set one.
+fn smaller_mss(incoming: &IncomingConnection) -> Option<u16> {
+    let largest = INNER_MSS[usize::from(incoming.local_addr().is_ipv6())];
+    incoming.syn().options.mss.filter(|&asked| asked < largest)
+}
+
 /// The profile of a connection, with what its program has set and its SYN shows. As on Linux, an error of the network ends the attempt.
 fn with_settings_of_syn(profile: Profile, incoming: &IncomingConnection) -> Profile {
     let syn = incoming.syn();
-    let mss = INNER_MSS[usize::from(incoming.local_addr().is_ipv6())];
-    let smaller = syn.options.mss.filter(|&asked| asked < mss);
     Profile {
         report_soft_errors: true,
-        max_segment: smaller.or(profile.max_segment),
+        max_segment: smaller_mss(incoming).or(profile.max_segment),
         hop_limit: if syn.hop_limit == DEFAULT_TTL { profile.hop_limit } else { syn.hop_limit },
         dscp: if syn.dscp == 0 { profile.dscp } else { syn.dscp },
         ..profile
@@ -147,6 +152,10 @@ fn connect_kernel(
         }
         if syn.hop_limit != DEFAULT_TTL && to.is_ipv4() {
             sockopt::set_ip_ttl(&socket, syn.hop_limit.into())?;
+        }
+        if let Some(mss) = smaller_mss(incoming) {
+            let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+            set_option(&socket, option.0, option.1, &i32::from(mss).to_ne_bytes())?;
         }
         if syn.dscp != 0 && to.is_ipv4() {
             sockopt::set_ip_tos(&socket, syn.dscp << 2)?;

@@ -9,11 +9,15 @@ use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_device::port_socket::{cookie_of, namespace_of};
 use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
-use transom_device::private::{PrivateDevice, PrivateNetwork};
+use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
 use transom_tcp::time::Duration;
+
+use crate::destinations::Destinations;
+
+mod ways;
 
 /// So many sockets of each family are kept ready for programs.
 const SPARE_SOCKETS: usize = 16;
@@ -36,13 +40,18 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// Makes the network. `addresses` are those of Transom's host: what programs see as their own.
+    /// Makes the network. Programs find in it what they would find in the host's. `own` are the addresses of Transom's host, if there is one: programs see them as
+    /// their own. The kernel's are there as well, for connections and listeners that are the kernel's.
     ///
     /// # Errors
-    /// As [`PrivateBuilder::open`](transom_device::private::PrivateBuilder::open).
-    pub fn open(addresses: &[IpPrefix]) -> Result<Inner, transom_device::private::PrivateError> {
-        let builder = addresses.iter().fold(PrivateNetwork::builder(), |b, at| b.address(*at));
-        let (network, device) = builder.open()?;
+    /// As [`PrivateBuilder::open`](transom_device::private::PrivateBuilder::open), and the kernel's when it does not tell its addresses.
+    pub fn open(own: &[IpPrefix], destinations: &Destinations) -> Result<Inner, PrivateError> {
+        let builder = own.iter().fold(PrivateNetwork::builder(), |b, at| b.address(*at));
+        let host = ways::Host::look().map_err(|source| PrivateError::Paths {
+            action: "copy the host's addresses",
+            source,
+        })?;
+        let (network, device) = ways::add(builder, own, destinations, host).open()?;
         Ok(Inner { network, device })
     }
 

@@ -7,7 +7,9 @@
 use std::io;
 use std::net::{self, SocketAddr};
 
-use transom_net::{AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable};
+use transom_net::{
+    AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable,
+};
 
 use crate::end::{End, KernelEnd};
 

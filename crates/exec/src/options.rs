@@ -236,7 +236,6 @@ fn padded(name: &str) -> Vec<u8> {
     bytes
 }
 
-
 fn core_seconds(duration: transom_tcp::time::Duration) -> u64 {
     Duration::from(duration).as_secs()
 }

@@ -264,11 +264,8 @@ impl Supervisor {
         level: bool,
     ) -> io::Result<()> {
         use epoll::EventFlags as Flags;
-        let flags = if level {
-            Flags::IN
-        } else {
-            Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET
-        };
+        let flags =
+            if level { Flags::IN } else { Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET };
         Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), flags)?)
     }
 
@@ -354,7 +351,8 @@ impl Supervisor {
 
     /// Whether both programs are under this supervisor.
     fn is_inside(&self, (_, remote): Ends) -> bool {
-        self.reserve.covers(remote) && (self.own.contains(&remote.ip()) || remote.ip().is_loopback())
+        self.reserve.covers(remote)
+            && (self.own.contains(&remote.ip()) || remote.ip().is_loopback())
     }
 
     /// Forgets a connection. What it holds is dropped: streams are closed, SYNs are refused.
@@ -462,9 +460,11 @@ impl Supervisor {
     fn programs_gone(&mut self) -> io::Result<()> {
         epoll::delete(&self.epoll, &self.calls.notifier)?;
         self.reserve.retain(|_| false);
-        let opening: Vec<u64> = self.connections.iter().filter_map(|(token, (one, _))| {
-            matches!(one, Connection::Opening(_)).then_some(*token)
-        }).collect();
+        let opening: Vec<u64> = self
+            .connections
+            .iter()
+            .filter_map(|(token, (one, _))| matches!(one, Connection::Opening(_)).then_some(*token))
+            .collect();
         opening.into_iter().for_each(|token| self.forget(token));
         Ok(())
     }
