@@ -24,8 +24,9 @@ use crate::program::process_of;
 const SUPERVISOR_GONE: i32 = libc::ENETDOWN;
 /// So many calls a process may make to end in order, such as those that close a socket. With the next one it is killed.
 const MAX_CALLS_AFTER_END: u32 = 16;
-/// A server whose listener was ended is asked to end, and killed after this time.
-const GRACE: Duration = Duration::from_secs(2);
+/// A server whose listener was ended may end by itself. After this time it is asked to, and after as long again it is killed: it would try to accept for ever.
+const GRACE: Duration = Duration::from_secs(1);
+const REQUESTS: [Signal; 2] = [Signal::TERM, Signal::KILL];
 
 /// Waits until `supervisor`, of which it holds the other end, hangs up. Then ends every TCP socket of the network namespace that it was born in, has the call in
 /// `ledger` and all later ones fail with `ENETDOWN`, and kills each process that goes on, until the last has gone.
@@ -42,10 +43,8 @@ pub fn guard(
     let known = ledger.answer(notifier, SUPERVISOR_GONE)?;
     let servers = servers(&mut diag).unwrap_or_default();
     let destroyed = destroyer.destroy_all();
-    for server in &servers {
-        let _ = pidfd_send_signal(server, Signal::TERM);
-    }
-    let mut kill_at = (!servers.is_empty()).then(|| Instant::now() + GRACE);
+    let mut requests = REQUESTS.into_iter();
+    let mut next_at = (!servers.is_empty()).then(|| Instant::now() + GRACE);
     // If the very first call was in its hands, nobody knows that call's number. No program has a socket yet, and without the notifier each call fails.
     if !known {
         return destroyed.map(drop);
@@ -53,13 +52,14 @@ pub fn guard(
     let mut calls = HashMap::new();
     loop {
         let mut fds = [PollFd::new(notifier, PollFlags::IN)];
-        let wait = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let wait = next_at.map(|at| at.saturating_duration_since(Instant::now()));
         poll_until(&mut fds, wait)?;
         let events = fds[0].revents();
-        if kill_at.is_some_and(|at| at <= Instant::now()) {
-            kill_at = None;
-            for server in &servers {
-                let _ = pidfd_send_signal(server, Signal::KILL);
+        if next_at.is_some_and(|at| at <= Instant::now()) {
+            let request = requests.next();
+            next_at = request.map(|_| Instant::now() + GRACE);
+            for (server, signal) in servers.iter().zip(std::iter::repeat(request)) {
+                let _ = signal.map(|signal| pidfd_send_signal(server, signal));
             }
         }
         if events.contains(PollFlags::IN) {
