@@ -1,22 +1,17 @@
 //! Packets with descriptors over a Unix socket of the kind `SOCK_SEQPACKET`.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::{SocketAddrUnix, SocketFlags};
+use transom_device::passing;
+pub use transom_device::passing::socket;
 
 use crate::protocol::{LONGEST, MAX_QUEUES};
 
 /// As many descriptors come with a packet at most.
 const MAX_DESCRIPTORS: usize = MAX_QUEUES as usize;
-/// As many as the kernel lets anybody send with one (`SCM_MAX_FD`). With less room the kernel itself would close the rest, and that may wait.
-const SCM_MAX_FD: usize = 253;
 
 /// Opens a socket and connects it.
 ///
@@ -28,36 +23,15 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket of the right kind.
-///
-/// # Errors
-/// The system's.
-pub fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
-    let kind = SocketType::SEQPACKET;
-    Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
-}
-
 /// Sends one packet, and copies of descriptors with it.
 ///
 /// # Errors
 /// The system's; the packet is sent as a whole or not at all.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let fits = descriptors.is_empty()
-        || (descriptors.len() <= MAX_DESCRIPTORS
-            && control.push(SendAncillaryMessage::ScmRights(descriptors)));
-    if !fits {
+    if descriptors.len() > MAX_DESCRIPTORS {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
-    loop {
-        let parts = [IoSlice::new(bytes)];
-        match rustix::net::sendmsg(&socket, &parts, &mut control, SendFlags::NOSIGNAL) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
+    passing::send(socket, bytes, descriptors)
 }
 
 /// Receives one packet of at most [`LONGEST`] bytes, and the descriptors that came with it. `None` when the other end has closed.
@@ -78,33 +52,7 @@ pub fn receive_into(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SCM_MAX_FD))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        let mut parts = [IoSliceMut::new(&mut bytes)];
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        match rustix::net::recvmsg(&socket, &mut parts, &mut control, flags) {
-            Ok(received) => break received,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    };
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            descriptors.extend(rights);
-        }
-    }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
-        || descriptors.len() > MAX_DESCRIPTORS
-    {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
-    }
-    if received.bytes == 0 && descriptors.is_empty() {
-        return Ok(None);
-    }
-    bytes.truncate(received.bytes);
-    Ok(Some(bytes))
+    passing::receive(socket, LONGEST, MAX_DESCRIPTORS, descriptors)
 }
 
 #[cfg(test)]
@@ -112,8 +60,7 @@ mod tests {
     use super::*;
 
     fn pair() -> (OwnedFd, OwnedFd) {
-        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-        rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap()
+        passing::pair().unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 /// Options of `linux/if_packet.h`.
 const ADD_MEMBERSHIP: libc::c_int = 1;
@@ -35,7 +35,10 @@ struct Request {
 pub(crate) fn open(receive_buffer: usize) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, receive_buffer);
+    if sockopt::set_socket_recv_buffer_size_force(&socket, receive_buffer).is_err() {
+        // Without rights over the machine, as much as `net.core.rmem_max` allows.
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, receive_buffer);
+    }
     set_option(&socket, libc::SOL_PACKET, VNET_HDR, &1i32)?;
     set_option(&socket, libc::SOL_PACKET, IGNORE_OUTGOING, &1i32)?;
     Ok(socket)

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{NetlinkSerializable, Parseable};
 use netlink_packet_sock_diag::SockDiagMessage;
@@ -68,6 +69,11 @@ impl Diag {
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
         Ok(Diag { netlink: Netlink::open(SOCK_DIAG)? })
+    }
+
+    /// With a socket that another process has opened.
+    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Diag { netlink: Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)? })
     }
 
     /// All TCP sockets, over IPv4 and IPv6, in no particular order.
@@ -173,6 +179,12 @@ impl Diag {
     pub fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
         let socket = self.find(local, remote)?.filter(|socket| socket.inode != 0);
         Ok(socket.map(|socket| socket.user))
+    }
+}
+
+impl AsFd for Diag {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
     }
 }
 

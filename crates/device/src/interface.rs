@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::{AddrParseError, IpAddr};
 use std::num::ParseIntError;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -181,6 +181,12 @@ pub struct Interfaces {
     netlink: Netlink,
 }
 
+impl AsFd for Interfaces {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
+    }
+}
+
 impl Interfaces {
     /// The interfaces of the network namespace the calling thread is in.
     ///
@@ -188,6 +194,11 @@ impl Interfaces {
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
         Ok(Interfaces { netlink: Netlink::open(None)? })
+    }
+
+    /// With a socket that another process has opened.
+    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Interfaces { netlink: Netlink::from_descriptor(socket, libc::NETLINK_ROUTE)? })
     }
 
     /// Looks an interface up by its name.

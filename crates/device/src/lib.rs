@@ -18,6 +18,7 @@
 //! - [`kernel_tcp`] and [`diag`]: what the kernel tells of its own TCP connections.
 //! - [`frames`]: whole frames of an interface that exists already.
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
+//! - [`passing`]: packets with descriptors between processes.
 //! - [`port_socket`]: what a socket is that another process has passed.
 //! - [`private`]: a network for programs' kernel TCP sockets, which only a supervisor is the way out of.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
@@ -75,6 +76,7 @@ pub mod nfqueue;
 pub mod open;
 pub mod own_file;
 pub mod packet;
+pub mod passing;
 pub mod port_socket;
 pub mod private;
 pub mod qdisc;

@@ -28,6 +28,7 @@ use crate::interface::{InterfaceError, Interfaces};
 mod user;
 
 pub use user::{UserNamespace, UserNamespaceError, enter_user_namespace};
+pub(crate) use user::{enter_as_ourselves, may_make_networks};
 
 /// Why a namespace could not be made or entered.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +103,11 @@ impl Namespace {
             interfaces.set_up("lo", true)?;
             Ok(Namespace { descriptor, interfaces: Mutex::new(interfaces) })
         })?
+    }
+
+    /// One that another process has made, with its netlink socket for interfaces.
+    pub(crate) fn from_parts(descriptor: OwnedFd, interfaces: Interfaces) -> Self {
+        Namespace { descriptor, interfaces: Mutex::new(interfaces) }
     }
 
     /// Runs `work` inside the namespace, on a thread of its own, and waits for it.

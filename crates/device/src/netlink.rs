@@ -15,7 +15,9 @@ use netlink_packet_core::{
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt,
+};
 
 /// More than the kernel puts in one answer.
 const LONGEST: usize = 64 * 1024;
@@ -39,6 +41,19 @@ impl Netlink {
         let netlink = Self::open_with(subsystem.into(), flags)?;
         rustix::net::bind(&netlink.socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(netlink)
+    }
+
+    /// One that another process has opened. `subsystem` is its number (`NETLINK_*`).
+    pub(crate) fn from_descriptor(socket: OwnedFd, subsystem: i32) -> io::Result<Self> {
+        let is_netlink = sockopt::socket_domain(&socket)? == AddressFamily::NETLINK;
+        let protocol = sockopt::socket_protocol(&socket)?;
+        // The one of routing has number 0, which is told as no protocol.
+        let number = protocol.map_or(0, |protocol| protocol.as_raw().get());
+        if is_netlink && i64::from(number) == i64::from(subsystem) {
+            Ok(Netlink { socket, sequence: 0 })
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is no such netlink socket"))
+        }
     }
 
     fn open_with(subsystem: Option<Protocol>, flags: SocketFlags) -> io::Result<Self> {

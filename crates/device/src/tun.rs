@@ -99,6 +99,13 @@ impl Tun {
         self
     }
 
+    /// The descriptors of all queues, if super-segments cross both ways.
+    pub(crate) fn into_descriptors(self) -> Option<Vec<OwnedFd>> {
+        let whole = self.capabilities.rx_coalesce && self.capabilities.segmentation.is_some();
+        let others = self.others.into_iter().map(|queue| queue.descriptor);
+        whole.then(|| std::iter::once(self.descriptor).chain(others).collect())
+    }
+
     /// Leaves no super-segment to the kernel whose segments have less than `bytes` of payload: it is cut here. Some receivers reject
     /// shorter ones.
     pub fn with_min_segment(mut self, bytes: u16) -> Self {

@@ -3,18 +3,27 @@
 //! starts itself again in each of the situations to be tested, and each of these prints what it
 //! found.
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
-use transom_device::Device;
-use transom_device::diag::Destroyer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transom_device::diag::{Destroyer, Outcome};
 use transom_device::namespace::{
     Namespace, UserNamespace, UserNamespaceError, enter_user_namespace,
 };
+use transom_device::port_socket::cookie_of;
+use transom_device::private::maker::{self, MakerError};
 use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
-use transom_device::private::{InterfaceKind, PrivateError, PrivateNetwork};
+use transom_device::private::{InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork};
 use transom_device::tun::{Tun, TunError};
+use transom_device::{Device, TxPacket};
+use transom_wire::offload::recompute_checksum;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The user and group that systems agree to call nobody.
 const NOBODY: u32 = 65_534;
@@ -24,6 +33,13 @@ fn main() -> ExitCode {
         Some("--ordinary-user") => ordinary_user(),
         Some("--too-late") => too_late(),
         Some("--use-network") => use_network(),
+        Some("--maker") => maker::serve(std::io::stdin()).unwrap(),
+        Some("--outside") => outside(&[InterfaceKind::Any, InterfaceKind::Veth]),
+        Some("--outside-by-tun") => outside(&[InterfaceKind::Tun]),
+        Some("--killed") => killed(),
+        Some("--doomed") => doomed(),
+        Some("--waiter") => waiter(),
+        Some("--blocked") => blocked(),
         Some("--private-network") => private_network(),
         // What `cargo test` passes is not for us.
         _ => return all(),
@@ -56,6 +72,18 @@ fn all() -> ExitCode {
     run("an_ordinary_user_gets_a_network", &mut ordinary("--ordinary-user"));
     run("an_ordinary_user_has_a_private_network", &mut ordinary("--private-network"));
     run("with_a_second_thread_it_is_too_late", &mut ordinary("--too-late"));
+    run("a_maker_makes_the_network_of_a_process_with_threads", &mut ordinary("--outside"));
+    run("the_connections_of_a_killed_process_end", &mut ordinary("--killed"));
+    // Root without capabilities may open /dev/net/tun. The kernel lets it map itself if it has this one.
+    const POWERLESS: [&str; 2] = ["--bounding-set=-all,+setfcap", "--inh-caps=-all"];
+    let mut powerless = Command::new("setpriv");
+    powerless.args(POWERLESS).arg(&this).arg("--outside-by-tun");
+    run("a_maker_makes_tun_interfaces", &mut powerless);
+    let mut blocked = Command::new("unshare");
+    blocked.args(["--user", "--map-root-user", "sh", "-c"]);
+    blocked.arg("echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv \"$@\"").arg("sh");
+    blocked.args(POWERLESS).arg(&this).arg("--blocked");
+    run("who_has_no_user_namespace_is_told_so", &mut blocked);
     // Here the user who is root inside is root outside too, and so may open /dev/net/tun.
     let mut mapped = Command::new("unshare");
     mapped.args(["--user", "--map-root-user"]).arg(&this).arg("--use-network");
@@ -133,6 +161,246 @@ fn private_network() {
         assert_eq!(destroyer.destroy_all().unwrap().destroyed, 1);
         let error = rustix::net::sockopt::socket_error(&socket).unwrap();
         assert_eq!(error, Err(rustix::io::Errno::CONNABORTED));
+    }
+}
+
+/// Has the test program itself be the maker.
+fn made(kind: InterfaceKind) -> Option<(PrivateNetwork, PrivateDevice)> {
+    let builder = PrivateNetwork::builder().kind(kind).maker("/proc/self/exe", ["--maker"]);
+    let builder = builder.address("192.0.2.1/24".parse().unwrap());
+    match builder.address("2001:db8::1/64".parse().unwrap()).open() {
+        Ok(made) => Some(made),
+        Err(error @ PrivateError::Maker(MakerError::NoUserNamespace { .. })) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Looks at nothing but TCP.
+fn next_tcp(device: &mut PrivateDevice) -> Option<Vec<u8>> {
+    while let Ok(packet) = device.recv() {
+        let bytes = packet.bytes().to_vec();
+        device.recycle(packet.buffer);
+        let protocol = if bytes[0] >> 4 == 4 { bytes[9] } else { bytes[6] };
+        if protocol == 6 {
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+fn address_of(socket: &impl AsFd) -> SocketAddr {
+    SocketAddr::try_from(rustix::net::getsockname(socket).unwrap()).unwrap()
+}
+
+/// The supervisor stays an ordinary user with threads, outside of the user namespace that the network belongs to.
+fn outside(kinds: &[InterfaceKind]) {
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let second = std::thread::spawn(move || stopped.recv());
+    let users = || std::fs::read_link("/proc/self/ns/user").unwrap();
+    let before = users();
+    let may_open_tun = std::fs::File::options().write(true).open("/dev/net/tun").is_ok();
+    if !may_open_tun {
+        let builder = PrivateNetwork::builder().kind(InterfaceKind::Tun);
+        match builder.maker("/proc/self/exe", ["--maker"]).open().map(drop).unwrap_err() {
+            PrivateError::Maker(MakerError::Failed { message, source }) => {
+                assert_eq!(source.raw_os_error(), Some(libc::EACCES), "{message}");
+                assert!(message.contains("/dev/net/tun"), "{message}");
+            }
+            PrivateError::Maker(MakerError::NoUserNamespace { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    for kind in kinds {
+        let Some((network, device)) = made(*kind) else { continue };
+        assert!(network.has_maker());
+        assert_eq!(device.is_veth(), *kind == InterfaceKind::Veth || !may_open_tun);
+        use_made(network, device);
+    }
+    assert_eq!(users(), before, "this process stays where it was");
+    drop(stop);
+    second.join().unwrap().unwrap_err();
+}
+
+fn use_made(mut network: PrivateNetwork, mut device: PrivateDevice) {
+    let home = Home::here().unwrap();
+    let caller = Caller::ourselves(&home).unwrap();
+    let mut sockets = SocketMaker::new(&network, 3).unwrap();
+    assert!(network.namespace().run(|| ()).is_err(), "nobody else is let in");
+    let mut diag = network.diag().unwrap();
+    let mut events = network.destroy_events().unwrap();
+    let has_v6 = std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
+    let has_v6 = has_v6.is_ok_and(|off| off.trim() == "0");
+    let mut connecting = Vec::new();
+    for (family, to) in [
+        (Family::V4, "198.51.100.7:80"),
+        (Family::V4, "127.0.0.1:80"),
+        (Family::V6, "[2001:db8:7::7]:80"),
+        (Family::V6, "[::1]:80"),
+    ] {
+        if family == Family::V6 && !has_v6 {
+            continue;
+        }
+        let to: SocketAddr = to.parse().unwrap();
+        let socket = sockets.take(family, &caller).unwrap();
+        rustix::io::ioctl_fionbio(&socket, true).unwrap();
+        let begun = rustix::net::connect(&socket, &to);
+        assert_eq!(begun, Err(rustix::io::Errno::INPROGRESS), "{to}");
+        let syn = next_tcp(&mut device).expect("the SYN comes to the device");
+        let destination = if to.is_ipv4() { &syn[16..20] } else { &syn[24..40] };
+        match to.ip() {
+            IpAddr::V4(ip) => assert_eq!(destination, ip.octets()),
+            IpAddr::V6(ip) => assert_eq!(destination, ip.octets()),
+        }
+        let found = diag.find(address_of(&socket), to).unwrap().expect("it is found");
+        assert_eq!(found.cookie, cookie_of(&socket).unwrap());
+        assert_eq!(found.user, rustix::process::geteuid().as_raw());
+        connecting.push(socket);
+    }
+    // One is closed, and the others are destroyed.
+    let closed = connecting.pop().unwrap();
+    let cookie = cookie_of(&closed).unwrap();
+    drop(closed);
+    let deadline = Instant::now() + PATIENCE;
+    let mut told = false;
+    while !told {
+        let outcome = events.take(|ended| told |= ended.cookie == cookie).unwrap();
+        assert_eq!(outcome, Outcome::Complete);
+        assert!(Instant::now() < deadline, "the end of a socket was not told");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let destroyed = network.destroy_all().unwrap();
+    assert_eq!((destroyed.destroyed, destroyed.left), (connecting.len(), 0));
+    for socket in connecting {
+        let error = rustix::net::sockopt::socket_error(&socket).unwrap();
+        assert_eq!(error, Err(rustix::io::Errno::CONNABORTED));
+    }
+    talk(&mut sockets, &caller, &mut device);
+    changes(&mut network, &mut sockets, &caller);
+
+    // The kernel takes a destroyer from us that the maker has opened, as the namespace is our user's.
+    network.destroy_all().unwrap();
+    let last = sockets.take(Family::V4, &caller).unwrap();
+    rustix::net::bind(&last, &"192.0.2.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    rustix::net::listen(&last, 1).unwrap();
+    let mut destroyer = network.destroyer().unwrap();
+    assert_eq!(destroyer.destroy_all().unwrap().destroyed, 1);
+
+    // Nothing ends when the network is dropped in order, but the maker.
+    let kept = sockets.take(Family::V4, &caller).unwrap();
+    rustix::net::bind(&kept, &"192.0.2.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    rustix::net::listen(&kept, 1).unwrap();
+    assert!(has_children());
+    drop((network, sockets));
+    assert!(!has_children(), "the maker has ended");
+    assert!(rustix::net::sockopt::socket_acceptconn(&kept).unwrap());
+}
+
+fn has_children() -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut lists = tasks
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).ok());
+    lists.any(|children| !children.trim().is_empty())
+}
+
+/// A program that talks to itself by way of the device, which sends everything back.
+fn talk(sockets: &mut SocketMaker, caller: &Caller, device: &mut PrivateDevice) {
+    let [server, client] = [(), ()].map(|()| sockets.take(Family::V4, caller).unwrap());
+    rustix::net::bind(&server, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    rustix::net::listen(&server, 1).unwrap();
+    let (at, server) = (address_of(&server), TcpListener::from(server));
+    let worker = std::thread::spawn(move || {
+        rustix::net::connect(&client, &at).unwrap();
+        let mut client = TcpStream::from(client);
+        client.write_all(&[7; 300]).unwrap();
+        let (mut accepted, _) = server.accept().unwrap();
+        let mut bytes = [0; 300];
+        accepted.read_exact(&mut bytes).unwrap();
+        bytes
+    });
+    let deadline = Instant::now() + PATIENCE;
+    while !worker.is_finished() {
+        assert!(Instant::now() < deadline, "the bytes did not arrive");
+        while let Some(mut packet) = next_tcp(device) {
+            recompute_checksum(&mut packet).unwrap();
+            device.send(&TxPacket::whole(&packet)).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(worker.join().unwrap(), [7; 300]);
+}
+
+fn changes(network: &mut PrivateNetwork, sockets: &mut SocketMaker, caller: &Caller) {
+    let mut bind = || {
+        let socket = sockets.take(Family::V4, caller).unwrap();
+        rustix::net::bind(&socket, &"192.0.2.77:0".parse::<SocketAddr>().unwrap()).is_ok()
+    };
+    let address = "192.0.2.77/24".parse().unwrap();
+    assert!(!bind());
+    network.add_address(address).unwrap();
+    assert!(bind());
+    let again = network.add_address(address).unwrap_err();
+    assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists, "{again:?}");
+    network.remove_address(address).unwrap();
+    assert!(!bind());
+    network.add_bindable(address).unwrap();
+    assert!(bind());
+    network.remove_bindable(address).unwrap();
+    assert!(!bind());
+    network.add_route("203.0.113.0/24".parse().unwrap(), None).unwrap();
+}
+
+/// Kills a process that has a private network, while another one has a socket in it.
+fn killed() {
+    let mut doomed = Command::new("/proc/self/exe");
+    let output = doomed.arg("--doomed").stderr(Stdio::inherit()).output().unwrap();
+    // The pipe is closed when the last who can write into it has gone, which is the waiter.
+    match &*output.stdout {
+        b"SKIPPED" => {}
+        said => assert_eq!(String::from_utf8_lossy(said), "waits; aborted"),
+    }
+}
+
+fn doomed() {
+    let Some((network, _device)) = made(InterfaceKind::Any) else {
+        return print!("SKIPPED");
+    };
+    let mut sockets = SocketMaker::new(&network, 1).unwrap();
+    let caller = Caller::ourselves(&Home::here().unwrap()).unwrap();
+    let socket = sockets.take(Family::V4, &caller).unwrap();
+    rustix::io::ioctl_fionbio(&socket, true).unwrap();
+    let to: SocketAddr = "198.51.100.7:80".parse().unwrap();
+    rustix::net::connect(&socket, &to).unwrap_err();
+    let mut waiter = Command::new("/proc/self/exe").arg("--waiter").stdin(socket).spawn().unwrap();
+    // It ends without a word to anybody.
+    let ourselves = rustix::process::getpid();
+    rustix::process::kill_process(ourselves, rustix::process::Signal::KILL).unwrap();
+    waiter.wait().unwrap();
+}
+
+fn waiter() {
+    print!("waits; ");
+    let socket = std::io::stdin();
+    let mut ready = [PollFd::new(&socket, PollFlags::OUT)];
+    let patience = Timespec::try_from(PATIENCE).unwrap();
+    if poll(&mut ready, Some(&patience)).unwrap() == 0 {
+        return print!("for ever");
+    }
+    match rustix::net::sockopt::socket_error(&socket).unwrap() {
+        Err(rustix::io::Errno::CONNABORTED) => print!("aborted"),
+        other => print!("{other:?}"),
+    }
+}
+
+fn blocked() {
+    let builder = PrivateNetwork::builder().maker("/proc/self/exe", ["--maker"]);
+    let error = builder.open().map(drop).unwrap_err();
+    assert!(matches!(error, PrivateError::Maker(MakerError::NoUserNamespace { .. })), "{error:?}");
+    let said = error.to_string();
+    for word in ["user namespace", "user.max_user_namespaces", "broker"] {
+        assert!(said.contains(word), "{said}");
     }
 }
 

@@ -7,6 +7,7 @@
 //! repeated until none is left.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::Parseable;
 use netlink_packet_sock_diag::inet::{
@@ -46,6 +47,11 @@ impl Destroyer {
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
         Ok(Destroyer { netlink: Netlink::open(SOCK_DIAG)? })
+    }
+
+    /// With a socket that another process has opened. The kernel asks both for the right: who opened it, and who uses it (`netlink_net_capable()`).
+    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Destroyer { netlink: Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)? })
     }
 
     /// Ends every connection and every listener.
@@ -102,5 +108,12 @@ impl Destroyer {
     fn destroy(&mut self, socket: InetRequest) -> io::Result<()> {
         let message = SockDiagDestroy::new(SockDiagMessage::InetRequest(socket));
         self.netlink.execute(0, message).map(drop)
+    }
+}
+
+/// To be handed to a process that ends the sockets when this one is gone.
+impl AsFd for Destroyer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
     }
 }

@@ -14,7 +14,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
@@ -72,6 +72,11 @@ impl DestroyEvents {
             let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&netlink, BUFFER);
         }
         Ok(Self::on(netlink))
+    }
+
+    /// With a socket that another process has opened by [`DestroyEvents::open`].
+    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self::on(Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)?))
     }
 
     fn on(netlink: Netlink) -> Self {

@@ -89,10 +89,28 @@ pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
     if ENTERED.load(Ordering::Acquire) {
         return Ok(UserNamespace::Entered);
     }
-    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
-    if rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
+    if may_make_networks() {
         return Ok(UserNamespace::NotNeeded);
     }
+    enter(0, 0)?;
+    ENTERED.store(true, Ordering::Release);
+    Ok(UserNamespace::Entered)
+}
+
+/// Whether the calling thread may make network namespaces and interfaces in them.
+pub(crate) fn may_make_networks() -> bool {
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// Enters a user namespace in which the caller's user and group have the numbers that they have outside, and every right all the same. For a process that
+/// starts no programs: these would be without rights.
+pub(crate) fn enter_as_ourselves() -> Result<(), UserNamespaceError> {
+    enter(geteuid().as_raw(), getegid().as_raw())
+}
+
+/// Enters one in which the caller's user and group have these numbers.
+fn enter(user_inside: u32, group_inside: u32) -> Result<(), UserNamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     // SAFETY: CLONE_NEWUSER leaves the descriptor table shared, which is the one thing
     // `unshare_unsafe` asks its caller to take care of; the kernel itself refuses a process with
@@ -100,13 +118,12 @@ pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }.map_err(refusal)?;
     // Without this an unprivileged process may not map its group (user_namespaces(7)).
     write_map("/proc/self/setgroups", "deny")?;
-    write_map("/proc/self/uid_map", &format!("0 {user} 1\n"))?;
-    write_map("/proc/self/gid_map", &format!("0 {group} 1\n"))?;
+    write_map("/proc/self/uid_map", &format!("{user_inside} {user} 1\n"))?;
+    write_map("/proc/self/gid_map", &format!("{group_inside} {group} 1\n"))?;
     // Some systems let everybody in and then withhold the capabilities, which only trying shows.
     Namespace::new()
         .map_err(|source| UserNamespaceError::Powerless { hint: restriction(), source })?;
-    ENTERED.store(true, Ordering::Release);
-    Ok(UserNamespace::Entered)
+    Ok(())
 }
 
 fn refusal(errno: Errno) -> UserNamespaceError {

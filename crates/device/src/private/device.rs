@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::epoll;
 use transom_tcp::packet::PacketBuf;
 
+use super::PrivateError;
 use super::wire::Wire;
 use crate::device::{Head, Received};
 use crate::tun::Tun;
@@ -24,6 +25,20 @@ pub(super) enum Carrier {
     Veth(Wire),
 }
 
+/// What a device is made of.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) carrier: Carrier,
+    /// The packet socket on `lo`, for `::1`.
+    pub(super) loopback: Option<Wire>,
+}
+
+impl Parts {
+    pub(super) fn assemble(self) -> Result<PrivateDevice, PrivateError> {
+        PrivateDevice::new(self.carrier, self.loopback).map_err(PrivateError::Veth)
+    }
+}
+
 /// Every packet that a socket of the private network sends, and the way of packets to it.
 #[derive(Debug)]
 pub struct PrivateDevice {
@@ -34,7 +49,7 @@ pub struct PrivateDevice {
 }
 
 impl PrivateDevice {
-    pub(super) fn new(carrier: Carrier, loopback: Option<Wire>) -> io::Result<Self> {
+    fn new(carrier: Carrier, loopback: Option<Wire>) -> io::Result<Self> {
         let mut device = PrivateDevice { carrier, loopback: None, in_a_row: 0 };
         if let Some(wire) = loopback {
             let both = epoll::create(epoll::CreateFlags::CLOEXEC)?;

@@ -98,6 +98,11 @@ impl Paths {
         Ok(Paths { netlink: Netlink::open(None)?, device, ethernet })
     }
 
+    /// The number of the device.
+    pub(super) fn device(&self) -> u32 {
+        self.device
+    }
+
     fn add_rule(&mut self, rule: RuleMessage) -> io::Result<()> {
         let request = RouteNetlinkMessage::NewRule(rule);
         self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request).map(drop)

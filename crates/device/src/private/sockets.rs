@@ -21,7 +21,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -29,6 +29,7 @@ use rustix::fs::{Gid, Uid};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::PrivateNetwork;
+use super::maker::{Maker, MakerError};
 use crate::namespace::{Namespace, NamespaceError};
 
 mod caller;
@@ -38,6 +39,8 @@ pub use caller::{Caller, Home};
 
 /// So many spare sockets a process in another control group makes at once.
 const BATCH: usize = 4;
+/// So many are asked for at once where another process makes them. It takes 20 µs or so to wake it.
+const BY_MAKER: usize = 16;
 /// For so many other control groups spare sockets are kept.
 const GROUPS: usize = 16;
 
@@ -129,12 +132,51 @@ impl Shared {
     }
 }
 
+/// Where sockets come from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// The worker is in the namespace, for which this descriptor stands.
+    Inside(Arc<OwnedFd>),
+    /// The process that has made the network makes them.
+    Maker(Arc<Maker>),
+}
+
+impl Source {
+    /// Called by the worker before anything else.
+    fn enter(&self) -> Result<(), NamespaceError> {
+        match self {
+            Source::Inside(namespace) => Namespace::enter_descriptor(&**namespace),
+            Source::Maker(_) => Ok(()),
+        }
+    }
+
+    /// Up to `count` sockets, and at least one; for the worker.
+    fn make(&self, family: Family, count: usize) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            Source::Inside(_) => Ok(vec![make(family)?]),
+            Source::Maker(maker) => {
+                maker.sockets(family, count, None).map_err(MakerError::into_numbered)
+            }
+        }
+    }
+
+    /// The same in another control group; for any thread.
+    fn make_in_group(&self, group: &str, family: Family, count: usize) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            Source::Inside(namespace) => make_in_group(group, namespace.as_fd(), family, count),
+            Source::Maker(maker) => {
+                maker.sockets(family, count, Some(group)).map_err(MakerError::into_numbered)
+            }
+        }
+    }
+}
+
 /// Makes TCP sockets in a private network.
 #[derive(Debug)]
 pub struct SocketMaker {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
-    namespace: OwnedFd,
+    source: Source,
     /// Our own user and group, which sockets have at first.
     own: (u32, u32),
     spares: usize,
@@ -142,9 +184,19 @@ pub struct SocketMaker {
 }
 
 /// Makes one in the calling thread's namespace. It blocks, and is closed on exec in this process.
-fn make(family: Family) -> io::Result<OwnedFd> {
+pub(super) fn make(family: Family) -> io::Result<OwnedFd> {
     let domain = AddressFamily::from_raw(family.number() as u16);
     Ok(rustix::net::socket_with(domain, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Makes up to `count` in a namespace and a control group, by a process that is born there.
+pub(super) fn make_in_group(
+    group: &str,
+    namespace: BorrowedFd<'_>,
+    family: Family,
+    count: usize,
+) -> io::Result<Vec<OwnedFd>> {
+    cgroup::make(group, namespace, family.number(), count)
 }
 
 impl SocketMaker {
@@ -153,24 +205,28 @@ impl SocketMaker {
     /// # Errors
     /// When no thread can be had, or the kernel does not let it in.
     pub fn new(network: &PrivateNetwork, spares: usize) -> Result<Self, NamespaceError> {
-        let namespace = network.as_fd().try_clone_to_owned().map_err(NamespaceError::Open)?;
-        let inside = namespace.try_clone().map_err(NamespaceError::Open)?;
+        let source = match network.maker() {
+            Some(maker) => Source::Maker(maker),
+            None => {
+                let namespace = network.as_fd().try_clone_to_owned();
+                Source::Inside(Arc::new(namespace.map_err(NamespaceError::Open)?))
+            }
+        };
         let shared = Arc::new(Shared::default());
         let (entered, outcome) = mpsc::channel();
-        let theirs = Arc::clone(&shared);
+        let (theirs, inside) = (Arc::clone(&shared), source.clone());
         let worker = thread::Builder::new().name("sockets".into()).spawn(move || {
-            let result = Namespace::enter_descriptor(&inside);
+            let result = inside.enter();
             let ready = result.is_ok();
-            drop(inside);
             if entered.send(result).is_ok() && ready {
-                keep_stock(&theirs, spares);
+                keep_stock(&theirs, &inside, spares);
             }
         });
         let worker = worker.map_err(NamespaceError::Thread)?;
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let worker = Some(worker);
         let elsewhere = HashMap::new();
-        let maker = SocketMaker { shared, worker, namespace, own, spares, elsewhere };
+        let maker = SocketMaker { shared, worker, source, own, spares, elsewhere };
         let ended = || NamespaceError::Thread(io::ErrorKind::BrokenPipe.into());
         outcome.recv().map_err(|_| ended())??;
         Ok(maker)
@@ -230,8 +286,7 @@ impl SocketMaker {
         }
         let failed = |source| SocketError::Group { group: group.to_owned(), source };
         let count = if self.spares == 0 { 1 } else { BATCH };
-        let mut made =
-            cgroup::make(group, self.namespace.as_fd(), family.number(), count).map_err(failed)?;
+        let mut made = self.source.make_in_group(group, family, count).map_err(failed)?;
         let socket = made.pop().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
         if self.elsewhere.len() >= GROUPS {
             self.elsewhere.clear();
@@ -242,7 +297,7 @@ impl SocketMaker {
 }
 
 /// The worker's life.
-fn keep_stock(shared: &Shared, spares: usize) {
+fn keep_stock(shared: &Shared, source: &Source, spares: usize) {
     let mut stock = shared.lock();
     while !stock.stop {
         let missing = [Family::V4, Family::V6].into_iter().find(|family| {
@@ -255,15 +310,16 @@ fn keep_stock(shared: &Shared, spares: usize) {
             stock = shared.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
-        drop(stock);
-        let made = make(family);
-        stock = shared.lock();
         let at = family.index();
+        let missing = spares.saturating_sub(stock.spare[at].len());
+        drop(stock);
+        let made = source.make(family, missing.clamp(1, BY_MAKER));
+        stock = shared.lock();
         stock.wanted[at] = false;
         match made {
-            Ok(socket) => {
+            Ok(sockets) => {
                 stock.failed[at] = None;
-                stock.spare[at].push(socket);
+                stock.spare[at].extend(sockets);
             }
             Err(error) => stock.failed[at] = Some(error),
         }

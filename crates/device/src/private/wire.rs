@@ -72,11 +72,21 @@ impl Wire {
             af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
         }
         af_packet::bind(&socket, index)?;
+        Ok(Self::on(socket, name, station, mtu))
+    }
+
+    /// With a socket that [`Wire::open`] has opened, perhaps in another process.
+    pub(super) fn on(socket: OwnedFd, name: &str, station: Mac, mtu: usize) -> Self {
         let capabilities =
             Capabilities { mtu, tx_checksum: true, segmentation: Some(LONGEST), rx_coalesce: true };
         let pool = BufferPool::new(FRONT + LONGEST + 40 + 1, KEEP);
         let name = name.to_owned();
-        Ok(Wire { socket, name, station, capabilities, pool, spare: None, discarded: 0 })
+        Wire { socket, name, station, capabilities, pool, spare: None, discarded: 0 }
+    }
+
+    /// For [`Wire::on`] in another process.
+    pub(super) fn into_socket(self) -> (OwnedFd, Mac) {
+        (self.socket, self.station)
     }
 
     pub(super) fn capabilities(&self) -> Capabilities {
