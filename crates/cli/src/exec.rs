@@ -1,20 +1,22 @@
 //! `transom exec`: an unmodified program over Transom.
 
 use std::ffi::OsString;
-use std::io::{self, PipeWriter};
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use transom_device::intercept::{self, Notifier};
-use transom_device::namespace::Namespace;
+use transom_device::passing;
+use transom_device::private::maker;
 use transom_exec::{
-    Destinations, Inner, Ledger, Network as Destination, Opened, Setup, Watcher, guard, supervise,
+    Destinations, Inner, Ledger, Network as Destination, Opened, Setup, Watcher, charge_guard,
+    guard, supervise,
 };
 
 use crate::interrupt::PassedOn;
@@ -28,6 +30,9 @@ mod recorder;
 
 /// How long connections may take to end in order when the program has gone.
 const DRAIN: Duration = Duration::from_secs(15);
+/// What the helping processes run.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+const MAKER: (&str, &str) = (THIS_PROGRAM, "exec-maker");
 /// The exit codes of a shell for a program that does not exist, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
@@ -92,16 +97,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
     let destinations = Destinations { only: args.only, not: args.not };
-    let inner = Inner::open(&network.prefixes, &destinations)
-        .context("cannot make a network for the program")?;
+    let inner = Inner::open(&network.prefixes, &destinations, MAKER)
+        .context("cannot make a network for the program's sockets")?;
     let (child, notifier) = match intercept::spawn_with_kernel_sockets(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
     };
     drop(command);
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
-    let _guard =
-        start_guard(inner.namespace(), &notifier, &ledger).context("cannot start the guard")?;
+    let _guard = start_guard(&notifier, &ledger, &inner).context("cannot start the guard")?;
     raise_descriptor_limit();
     passed_on.to(&child);
     let waiter = wait_in_background(child)?;
@@ -161,23 +165,18 @@ fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the process that ends programs should this one be killed. It ends when the returned value is dropped.
-fn start_guard(
-    private: &Namespace,
-    notifier: &Notifier,
-    ledger: &Ledger,
-) -> io::Result<PipeWriter> {
-    let (watched, held) = io::pipe()?;
-    let mut command = Command::new("/proc/self/exe");
-    command
+fn start_guard(notifier: &Notifier, ledger: &Ledger, inner: &Inner) -> io::Result<OwnedFd> {
+    let (ours, theirs) = passing::pair()?;
+    Command::new(THIS_PROGRAM)
         .arg("exec-guard")
-        .stdin(notifier.as_fd().try_clone_to_owned()?)
-        .stdout(watched)
-        // It has nothing to say.
-        .stderr(ledger.as_fd().try_clone_to_owned()?)
+        .stdin(theirs)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         // A signal of the terminal's is not for it.
-        .process_group(0);
-    private.spawn(&mut command)?;
-    Ok(held)
+        .process_group(0)
+        .spawn()?;
+    charge_guard(&ours, notifier, ledger, inner)?;
+    Ok(ours)
 }
 
 /// Started by `transom exec`, not by people.
@@ -187,9 +186,17 @@ pub(crate) struct GuardArgs {}
 /// Ends programs whose supervisor was killed.
 pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
     close_to_programs()?;
-    let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
-    let ledger = Ledger::from_descriptor(io::stderr().as_fd().try_clone_to_owned()?);
-    guard(&notifier, &ledger, io::stdout())?;
+    guard(io::stdin())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Started by `transom exec`, not by people.
+#[derive(clap::Args)]
+pub(crate) struct MakerArgs {}
+
+/// Makes the network for programs' sockets in a user namespace, and sockets in it.
+pub(crate) fn run_maker(_: MakerArgs) -> anyhow::Result<ExitCode> {
+    maker::serve(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -98,6 +98,8 @@ enum Command {
     Exec(exec::Args),
     #[command(hide = true)]
     ExecGuard(exec::GuardArgs),
+    #[command(hide = true)]
+    ExecMaker(exec::MakerArgs),
     Lab(lab::Args),
     Ltcp(ltcp::Args),
     Papers(papers::Args),
@@ -131,6 +133,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Exec(args) => exec::run(args),
         Command::ExecGuard(args) => exec::run_guard(args),
+        Command::ExecMaker(args) => exec::run_maker(args),
         Command::Lab(args) => lab::run(args),
         Command::Ltcp(args) => ltcp::run(args),
         Command::Papers(args) => papers::run(args),

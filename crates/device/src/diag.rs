@@ -72,7 +72,10 @@ impl Diag {
     }
 
     /// With a socket that another process has opened.
-    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
         Ok(Diag { netlink: Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)? })
     }
 

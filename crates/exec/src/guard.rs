@@ -1,13 +1,12 @@
 //! The fate of programs when their supervisor is killed.
 //!
 //! The private network has lost its only interface then, so new connections fail at once. But established ones would wait for their timeouts, servers would wait for
-//! connections that cannot come, and programs could go on asking for sockets. So a second process, which is born in the private network, ends all
-//! of its sockets. It has the programs' calls fail, and kills those that go on calling, and servers that do not end with their listener.
+//! connections that cannot come, and programs could go on asking for sockets. So a second process ends all sockets of the network. It has the programs' calls fail, and kills those that go on calling, and servers that do not end with their listener.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,10 +15,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use transom_device::diag::{Destroyer, Diag};
 use transom_device::intercept::{Answer, Call, Notifier};
 use transom_device::kernel_tcp::KernelTcpState;
+use transom_device::passing;
 
+use crate::inner::Inner;
 use crate::ledger::Ledger;
 use crate::program::process_of;
 
+/// The only message to a guard.
+const CHARGE: &[u8] = b"guard";
 /// The end of all calls.
 const SUPERVISOR_GONE: i32 = libc::ENETDOWN;
 /// So many calls a process may make to end in order, such as those that close a socket. With the next one it is killed.
@@ -28,19 +31,59 @@ const MAX_CALLS_AFTER_END: u32 = 16;
 const GRACE: Duration = Duration::from_secs(1);
 const REQUESTS: [Signal; 2] = [Signal::TERM, Signal::KILL];
 
-/// Waits until `supervisor`, of which it holds the other end, hangs up. Then ends every TCP socket of the network namespace that it was born in, has the call in
-/// `ledger` and all later ones fail with `ENETDOWN`, and kills each process that goes on, until the last has gone.
+/// What a guard acts on: the programs' calls, the record of the one in hand, a look at the private network's sockets, and a way to end them.
+#[derive(Debug)]
+struct Charge {
+    notifier: Notifier,
+    ledger: Ledger,
+    diag: Diag,
+    destroyer: Destroyer,
+}
+
+/// Hands a [`guard`] what it needs, through a [socket](passing::pair) whose other end it has. The guard acts when this end is closed.
 ///
 /// # Errors
 /// The kernel's.
-pub fn guard(
+pub fn charge_guard(
+    socket: impl AsFd,
     notifier: &Notifier,
     ledger: &Ledger,
-    supervisor: impl std::os::fd::AsFd,
+    inner: &Inner,
 ) -> io::Result<()> {
-    let (mut diag, mut destroyer) = (Diag::open()?, Destroyer::open()?);
-    poll_until(&mut [PollFd::new(&supervisor, PollFlags::IN)], None)?;
-    let known = ledger.answer(notifier, SUPERVISOR_GONE)?;
+    let (diag, destroyer) = (inner.network().diag()?, inner.network().destroyer()?);
+    let descriptors = [notifier.as_fd(), ledger.as_fd(), diag.as_fd(), destroyer.as_fd()];
+    passing::send(socket, CHARGE, &descriptors)
+}
+
+impl Charge {
+    /// `None` if the supervisor is gone already.
+    fn receive(socket: impl AsFd) -> io::Result<Option<Charge>> {
+        let mut descriptors = Vec::new();
+        if passing::receive(socket, CHARGE.len(), 4, &mut descriptors)?.is_none() {
+            return Ok(None);
+        }
+        let Ok([notifier, ledger, diag, destroyer]) = <[OwnedFd; 4]>::try_from(descriptors) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        Ok(Some(Charge {
+            notifier: Notifier::from_descriptor(notifier),
+            ledger: Ledger::from_descriptor(ledger),
+            diag: Diag::from_descriptor(diag)?,
+            destroyer: Destroyer::from_descriptor(destroyer)?,
+        }))
+    }
+}
+
+/// Takes what [`charge_guard`] sends, and waits until the supervisor closes its end of the socket. Then ends every TCP socket of the private network, has the call in
+/// the supervisor's hands and all later ones fail with `ENETDOWN`, and kills each process that goes on, until the last has gone.
+///
+/// # Errors
+/// The kernel's.
+pub fn guard(socket: impl AsFd) -> io::Result<()> {
+    let Some(charge) = Charge::receive(&socket)? else { return Ok(()) };
+    let Charge { notifier, ledger, mut diag, mut destroyer } = charge;
+    poll_until(&mut [PollFd::new(&socket, PollFlags::IN)], None)?;
+    let known = ledger.answer(&notifier, SUPERVISOR_GONE)?;
     let servers = servers(&mut diag).unwrap_or_default();
     let destroyed = destroyer.destroy_all();
     let mut requests = REQUESTS.into_iter();
@@ -51,7 +94,7 @@ pub fn guard(
     }
     let mut calls = HashMap::new();
     loop {
-        let mut fds = [PollFd::new(notifier, PollFlags::IN)];
+        let mut fds = [PollFd::new(&notifier, PollFlags::IN)];
         let wait = next_at.map(|at| at.saturating_duration_since(Instant::now()));
         poll_until(&mut fds, wait)?;
         let events = fds[0].revents();
@@ -64,7 +107,7 @@ pub fn guard(
         }
         if events.contains(PollFlags::IN) {
             if let Some(call) = notifier.receive()? {
-                fail_call(notifier, &call, &mut calls)?;
+                fail_call(&notifier, &call, &mut calls)?;
             }
         } else if events.intersects(PollFlags::HUP | PollFlags::ERR) {
             return destroyed.map(drop);

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
-use transom_device::namespace::Namespace;
 use transom_device::port_socket::{cookie_of, namespace_of};
 use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
 use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
@@ -41,12 +40,18 @@ pub struct Inner {
 
 impl Inner {
     /// Makes the network. Programs find in it what they would find in the host's. `own` are the addresses of Transom's host, if there is one: programs see them as
-    /// their own. The kernel's are there as well, for connections and listeners that are the kernel's.
+    /// their own. The kernel's are there as well, for connections and listeners that are the kernel's. `maker` is a program and its argument that call
+    /// [`maker::serve`](transom_device::private::maker::serve): it makes the network for an ordinary user.
     ///
     /// # Errors
     /// As [`PrivateBuilder::open`](transom_device::private::PrivateBuilder::open), and the kernel's when it does not tell its addresses.
-    pub fn open(own: &[IpPrefix], destinations: &Destinations) -> Result<Inner, PrivateError> {
-        let builder = own.iter().fold(PrivateNetwork::builder(), |b, at| b.address(*at));
+    pub fn open(
+        own: &[IpPrefix],
+        destinations: &Destinations,
+        maker: (&str, &str),
+    ) -> Result<Inner, PrivateError> {
+        let builder = PrivateNetwork::builder().maker(maker.0, [maker.1]);
+        let builder = own.iter().fold(builder, |b, at| b.address(*at));
         let host = ways::Host::look().map_err(|source| PrivateError::Paths {
             action: "copy the host's addresses",
             source,
@@ -55,9 +60,8 @@ impl Inner {
         Ok(Inner { network, device })
     }
 
-    /// The namespace of the sockets, for a [`guard`](crate::guard) that is born in it.
-    pub fn namespace(&self) -> &Namespace {
-        self.network.namespace()
+    pub(crate) fn network(&self) -> &PrivateNetwork {
+        &self.network
     }
 
     /// Starts the stack.
@@ -74,22 +78,12 @@ impl Inner {
             ..ListenConfig::default()
         };
         let listener = stack.listen_to_everything(config)?;
-        let (diag, ends) =
-            self.network.namespace().run(|| (Diag::open(), DestroyEvents::open()))?;
+        let (diag, ends) = (self.network.diag()?, self.network.destroy_events()?);
         let home = Home::here()?;
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
         let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
         let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
-        Ok(Running {
-            stack,
-            listener,
-            maker,
-            home,
-            diag: diag?,
-            ends: ends?,
-            cookie,
-            _network: self.network,
-        })
+        Ok(Running { stack, listener, maker, home, diag, ends, cookie, _network: self.network })
     }
 }
 

@@ -45,7 +45,7 @@ mod reserve;
 mod supervisor;
 
 pub use destinations::{Destinations, Network};
-pub use guard::guard;
+pub use guard::{charge_guard, guard};
 pub use inner::Inner;
 pub use ledger::Ledger;
 pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};

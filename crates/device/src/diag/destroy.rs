@@ -50,7 +50,10 @@ impl Destroyer {
     }
 
     /// With a socket that another process has opened. The kernel asks both for the right: who opened it, and who uses it (`netlink_net_capable()`).
-    pub(crate) fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
         Ok(Destroyer { netlink: Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)? })
     }
 
