@@ -158,6 +158,7 @@ impl Maker {
         let program = || command.program.to_string_lossy().into_owned();
         let failed = |source| MakerError::Start { program: program(), source };
         let (near, far) = passing::pair().map_err(failed)?;
+        let mut maker = Maker::on(near)?;
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .stdin(far)
@@ -166,7 +167,6 @@ impl Maker {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let mut maker = Maker::on(near)?;
         maker.child = Some(child);
         Ok(maker)
     }
