@@ -345,6 +345,20 @@ pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
     }
 }
 
+/// Asks the broker at `path` for a private network: [`PrivateBuilder::open_by`](transom_device::private::PrivateBuilder::open_by) opens it. For users
+/// who may not make one themselves.
+///
+/// # Errors
+/// When nobody answers, or the policy does not allow it.
+pub fn network(path: impl AsRef<Path>) -> Result<OwnedFd, BrokerError> {
+    let connection = connect_to_broker(path.as_ref())?;
+    let (reply, descriptors) = exchange(&connection, &Request::Network, None)?;
+    match (reply, <[OwnedFd; 1]>::try_from(descriptors)) {
+        (Reply::Network {}, Ok([socket])) => Ok(socket),
+        _ => Err(BrokerError::Unexpected),
+    }
+}
+
 /// Has the broker at `path` end all leases, and itself.
 ///
 /// # Errors

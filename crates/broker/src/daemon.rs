@@ -43,6 +43,7 @@ mod layout;
 mod leases;
 mod leftover;
 mod maintenance;
+mod networks;
 mod occupied;
 mod peer_probe;
 mod process;
@@ -62,6 +63,7 @@ use ending::Endings;
 use host::HostState;
 use kernel::Kernel;
 use leases::Leases;
+use networks::Networks;
 use peer_probe::ProbeSockets;
 use quarantine::Quarantine;
 use rate_limit::RateLimiters;
@@ -110,6 +112,7 @@ pub struct Daemon {
     diag: Diag,
     host_state: HostState,
     leases: Leases,
+    networks: Networks,
     closer: Closer,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
@@ -177,6 +180,7 @@ impl Daemon {
             diag: Diag::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
             host_state: HostState::default(),
             leases: Leases::new(),
+            networks: Networks::default(),
             closer: Closer::default(),
             listener: listen(&socket)?,
             connections: BTreeMap::new(),
@@ -313,7 +317,7 @@ fn raise_descriptor_limit() -> usize {
     let _ = setrlimit(Resource::Nofile, limit);
     let all = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     // A connection has two, and a lease one.
-    let others = 2 * serve::ALL_CONNECTIONS + 4096;
+    let others = 2 * serve::ALL_CONNECTIONS + 4096 + networks::MOST_DESCRIPTORS;
     all.saturating_sub(others).max(all / 2)
 }
 

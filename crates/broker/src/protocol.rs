@@ -61,6 +61,9 @@ pub enum Request {
         #[serde(default)]
         after: u32,
     },
+    /// A private network for programs' sockets, which has no way out but the client. Answer: [`Reply::Network`], and beside it a socket by which the network is
+    /// [opened](transom_device::private::PrivateBuilder::open_by). It lives as long as that socket, and as the broker.
+    Network,
     /// The end of all leases and of the broker; for root only. Answer: [`Reply::Stopping`].
     Stop,
 }
@@ -79,6 +82,8 @@ pub enum Reply {
     Host(Host),
     /// As many leases as fit in a message, and the broker's own counts.
     Leases(Page),
+    /// The network can be opened.
+    Network {},
     /// All leases have ended.
     Stopping {},
 }
@@ -369,6 +374,7 @@ mod tests {
             Request::RemovePort { id: u64::MAX },
             Request::Host,
             Request::List { after: 7 },
+            Request::Network,
             Request::Stop,
         ];
         for request in requests {

@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::rand::{GetRandomFlags, getrandom};
 use transom_device::port_socket::PortSocket;
+use transom_device::private::maker::Client;
 use transom_device::tun::NewTun;
 
 use super::audit::Event;
@@ -19,7 +20,7 @@ use super::kernel::named_counts;
 use super::layout::{DROP_REASONS, LeaseEntry, PortEntry};
 use super::leases::{Lease, LeasedPort, is_token, token_text};
 use super::process::Process;
-use super::{Daemon, DaemonError, host};
+use super::{Daemon, DaemonError, host, networks};
 use crate::policy::Rule;
 use crate::protocol::{
     Address, ErrorKind, Host, LONGEST, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Page, Port,
@@ -99,6 +100,7 @@ impl Daemon {
             Request::List { after } => {
                 without_descriptors(Reply::Leases(self.status_page(number, *after)))
             }
+            Request::Network => Ok((Reply::Network {}, vec![self.network(number)?])),
             Request::Stop => match self.connections.get(&number) {
                 Some(connection) if connection.caller.user == 0 => {
                     without_descriptors(Reply::Stopping {})
@@ -106,6 +108,43 @@ impl Daemon {
                 _ => refused(ErrorKind::Denied, "only root stops the broker"),
             },
         }
+    }
+
+    /// Starts a private network for a user whom the policy has a rule for. Its first rule says how many.
+    fn network(&mut self, number: u64) -> Result<OwnedFd, Refused> {
+        let Some(connection) = self.connections.get(&number) else {
+            return refused(ErrorKind::Gone, "the connection has ended");
+        };
+        let (user, group, named) = (connection.caller.user, connection.group, connection.named);
+        let Some(rule) = self.policy.first(&connection.caller) else {
+            let message = format!("the policy has no rule for user {user}");
+            return refused(ErrorKind::Denied, message);
+        };
+        let most = usize::from(rule.devices);
+        let (theirs, all) = self.networks.count(user);
+        if theirs >= most {
+            let message = format!("user {user} has {most} private networks already");
+            return refused(ErrorKind::Limit, message);
+        }
+        if user != 0 {
+            // The last quarter is for users whom a rule names.
+            let most = if named { networks::MOST } else { networks::MOST / 4 * 3 };
+            if all >= most {
+                return refused(ErrorKind::Limit, "there are too many private networks");
+            }
+            if !self.open_rate.of(named).allows(user, Instant::now()) {
+                let message = "networks are asked for too often: try again later";
+                return refused(ErrorKind::Limit, message);
+            }
+        }
+        let socket = self.networks.start(Client { user, group })?;
+        self.audit.write(&Event {
+            event: "network",
+            user: Some(user),
+            process: self.connections.get(&number).map(|connection| connection.process),
+            ..Event::default()
+        });
+        Ok(socket)
     }
 
     fn lease_of(&self, number: u64) -> Result<u32, Refused> {

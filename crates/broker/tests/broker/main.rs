@@ -11,6 +11,8 @@ mod crowds;
 #[cfg(feature = "daemon")]
 mod delivery;
 #[cfg(feature = "daemon")]
+mod networks;
+#[cfg(feature = "daemon")]
 mod quarantine;
 #[cfg(feature = "daemon")]
 mod requests;

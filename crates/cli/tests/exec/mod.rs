@@ -1,11 +1,15 @@
 //! `transom exec`: programs that know nothing of Transom, in a network of their own, with the kernel's TCP as their peer.
 
+mod as_linux;
 mod clients;
+mod closing;
 mod devices;
 mod hostile;
 mod languages;
 mod matrix;
+mod programs;
 mod report;
+mod rights;
 mod servers;
 mod sockets;
 mod supervision;

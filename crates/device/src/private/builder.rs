@@ -21,6 +21,11 @@ pub enum InterfaceKind {
     Veth,
 }
 
+/// So many packets wait for the supervisor in a TUN interface; super-segments are one.
+const QUEUE_LEN: u32 = 10_000;
+/// The same where a process of more rights keeps them for a client. Each may have 64 KB.
+pub(super) const CLIENTS_QUEUE_LEN: u32 = 2000;
+
 /// What a network is to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
@@ -33,6 +38,8 @@ pub(super) struct Settings {
     pub(super) routes: Vec<(IpPrefix, Option<IpAddr>)>,
     pub(super) loopback: bool,
     pub(super) local_ports: Option<(u16, u16)>,
+    /// Not the caller's choice.
+    pub(super) queue_len: u32,
 }
 
 impl Default for Settings {
@@ -47,6 +54,7 @@ impl Default for Settings {
             routes: Vec::new(),
             loopback: true,
             local_ports: None,
+            queue_len: QUEUE_LEN,
         }
     }
 }

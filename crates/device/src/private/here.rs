@@ -76,8 +76,8 @@ impl Settings {
     }
 
     fn tun(&self) -> Result<Carrier, TunError> {
-        let tun = Tun::builder().name(&self.name).mtu(self.mtu).queues(self.queues).open()?;
-        Ok(Carrier::Tun(Box::new(tun)))
+        let tun = Tun::builder().name(&self.name).mtu(self.mtu).queues(self.queues);
+        Ok(Carrier::Tun(Box::new(tun.queue_len(self.queue_len).open()?)))
     }
 
     /// Makes the pair. Its far end is in a second namespace, which lives as long as the socket on it.

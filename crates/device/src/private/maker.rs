@@ -14,7 +14,8 @@
 //! - When the supervisor drops the network and its [`SocketMaker`](super::sockets::SocketMaker), it kills the maker; the sockets live on.
 //! - When the supervisor dies, the maker sees its end of the socket close. It ends all connections, and itself.
 //!
-//! Whoever serves the socket may have been started by somebody else, and be of another user: [`PrivateBuilder::open_by`](super::PrivateBuilder::open_by).
+//! Whoever serves the socket may have been started by somebody else, and be of another user ([`serve_client`], as a broker does):
+//! [`PrivateBuilder::open_by`](super::PrivateBuilder::open_by).
 //! So neither side trusts the other. A message is a text of bounded length, and descriptors are looked at before they are used.
 
 use std::ffi::OsString;
@@ -45,7 +46,7 @@ mod messages;
 mod serve;
 
 use messages::{LONGEST, Reply, Request};
-pub use serve::serve;
+pub use serve::{Client, serve, serve_client};
 
 /// So many sockets are asked for at once at most.
 pub(super) const MOST_SOCKETS: usize = 64;
@@ -157,6 +158,7 @@ impl Maker {
         let program = || command.program.to_string_lossy().into_owned();
         let failed = |source| MakerError::Start { program: program(), source };
         let (near, far) = passing::pair().map_err(failed)?;
+        let mut maker = Maker::on(near)?;
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .stdin(far)
@@ -165,7 +167,6 @@ impl Maker {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let mut maker = Maker::on(near)?;
         maker.child = Some(child);
         Ok(maker)
     }

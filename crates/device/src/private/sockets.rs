@@ -17,7 +17,7 @@
 //!
 //! # Spare sockets
 //! A thread inside the namespace keeps some ready, so that `socket(2)` costs its caller a pop and, for another user, an `fchown(2)`. For another control group,
-//! a process is started once for several sockets.
+//! a process is started once for several sockets. Where another process has [made](super::maker) the network, the thread asks it for several at once.
 
 use std::collections::HashMap;
 use std::io;

@@ -123,6 +123,7 @@ struct HolderState {
     sockets: Vec<BoundSocket>,
     last_port: u64,
     tun: Option<OwnedFd>,
+    networks: Vec<OwnedFd>,
     stack: Option<transom_net::Stack>,
 }
 
@@ -193,6 +194,18 @@ impl HolderState {
             ["list", path] => Ok((serde_json::to_string(&client::list(path)?)?, Vec::new())),
             ["stop", path] => {
                 client::stop(path)?;
+                Ok(("ok".into(), Vec::new()))
+            }
+            ["network", path] => {
+                self.networks.push(client::network(path)?);
+                Ok(("ok".into(), Vec::new()))
+            }
+            ["use-network"] => {
+                let socket = self.networks.pop().ok_or("no network")?;
+                Ok((super::super::networks::use_network(socket)?, Vec::new()))
+            }
+            ["forget-networks"] => {
+                self.networks.clear();
                 Ok(("ok".into(), Vec::new()))
             }
             ["serve", address] => self.serve(address),

@@ -26,6 +26,8 @@ use crate::link::Mac;
 
 /// The longest message in bytes.
 pub(super) const LONGEST: usize = 64 * 1024;
+/// So many addresses and routes a network begins with at most.
+const MOST_NAMED: usize = 1024;
 /// The longest explanation that is taken from the other side.
 const LONGEST_WORDS: usize = 1024;
 
@@ -164,8 +166,19 @@ fn read_route<'a>(
 }
 
 fn write_settings(f: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
-    let Settings { name, kind, mtu, queues, addresses, bindable, routes, loopback, local_ports } =
-        settings;
+    let Settings {
+        name,
+        kind,
+        mtu,
+        queues,
+        addresses,
+        bindable,
+        routes,
+        loopback,
+        local_ports,
+        // The maker's choice.
+        queue_len: _,
+    } = settings;
     let kind = match kind {
         InterfaceKind::Any => "any",
         InterfaceKind::Tun => "tun",
@@ -218,7 +231,9 @@ fn read_settings(lines: &str) -> Result<Settings, MakerError> {
         }
         last(words)?;
     }
-    if settings.queues > MOST_QUEUES { Err(NONSENSE) } else { Ok(settings) }
+    let named = settings.addresses.len() + settings.bindable.len() + settings.routes.len();
+    let is_small = settings.queues <= MOST_QUEUES && named <= MOST_NAMED;
+    if is_small { Ok(settings) } else { Err(NONSENSE) }
 }
 
 impl Reply {

@@ -23,6 +23,7 @@ fn requests() -> Vec<Request> {
         ],
         loopback: false,
         local_ports: Some((30_000, 30_009)),
+        ..Settings::default()
     };
     vec![
         Request::Open(settings),
@@ -100,6 +101,8 @@ fn damaged_messages_are_refused_and_cause_no_panic() {
     for nonsense in ["", "made", "made 1", "made 1 true 00", "made 1 true 00000000000g", "done x"] {
         assert!(Reply::parse(nonsense.as_bytes()).is_err(), "{nonsense}");
     }
+    let many = format!("open{}", "\naddress 192.0.2.1/24".repeat(1025));
+    assert!(Request::parse(many.as_bytes()).is_err());
     let words = Reply::parse(b"failed 1 a\x1b[2Jb\nc").unwrap();
     assert_eq!(words, Reply::Failed { number: 1, message: "a[2Jbc".into() });
 }

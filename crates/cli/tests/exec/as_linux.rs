@@ -1,0 +1,162 @@
+//! Socket calls answer as on Linux: one program of cases runs over the kernel's TCP alone and under the command in the same test, and has to print the same.
+//!
+//! The cases are Python beside this file, one file a subject. `frame.py` is what they share, and `peer.py` is the other end, with sockets of the
+//! kernel's. Without the command the peer is in another namespace, behind a pair of veth interfaces. Under the command it is behind a TUN interface.
+//! The addresses are the same: the peer has 10.9.0.1, the program 10.9.0.2.
+//!
+//! A new case has to give the same on Linux each time. `TRANSOM_AS_LINUX=plain` runs the program twice over the kernel's TCP, to find that out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{available, inside};
+
+/// A case that is allowed to differ.
+struct Difference {
+    subject: &'static str,
+    case: &'static str,
+    plain: &'static str,
+    under: &'static str,
+    #[expect(dead_code, reason = "for whoever reads the list")]
+    because: &'static str,
+}
+
+/// All that differs from Linux. A case in this list that does not differ fails too.
+const DIFFERENT: &[Difference] = &[
+    Difference {
+        subject: "options",
+        case: "a_controller_of_transoms",
+        plain: "('ENOENT', False)",
+        under: "(None, True)",
+        because: "TCP_CONGESTION speaks of the outer connection, whose controllers are Transom's",
+    },
+    Difference {
+        subject: "options",
+        case: "rings_of_calls",
+        plain: "'EINVAL'",
+        under: "'ENOSYS'",
+        because: "a ring makes sockets by calls that no filter sees, so programs have to do without",
+    },
+    Difference {
+        subject: "connecting",
+        case: "a_multipath_socket",
+        plain: "262",
+        under: "'EPROTONOSUPPORT'",
+        because: "Transom has no MPTCP, and programs then take TCP",
+    },
+    Difference {
+        subject: "states",
+        case: "what_is_in_proc",
+        plain: "['01']",
+        under: "[]",
+        because: "the socket is in a network namespace of its own, and the program is not",
+    },
+];
+
+/// Makes the network, with `$WAY` as `plain` or `exec`, and runs the program of one subject.
+const SCRIPT: &str = r#"
+if [ $WAY = plain ]; then
+    unshare -n sleep 1000 & there=$!
+    until [ "$(readlink /proc/$there/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
+    IN="nsenter -n -t $there"; D=peer0
+    ip link add peer0 type veth peer name program0; ip link set program0 netns $there
+    $IN ip addr add 10.9.0.2/24 dev program0; $IN ip addr add fd09::2/64 dev program0 nodad
+    $IN ip link set lo up; $IN ip link set program0 up
+    # Packets for these addresses reach the peer's machine, as they do over a TUN interface.
+    L=$(ip -o link show peer0 | sed 's/.*link.ether \([^ ]*\).*/\1/')
+    for address in 10.9.0.77 10.9.0.78 10.9.0.79 fd09::77 fd09::78; do $IN ip neigh add $address lladdr $L dev program0; done
+else
+    ip tuntap add dev transom0 mode tun user 0 vnet_hdr; D=transom0
+    IN="$TRANSOM exec --addr 10.9.0.2/24 --addr fd09::2/64 --"
+fi
+ip addr add 10.9.0.1/24 dev $D; ip addr add fd09::1/64 dev $D nodad; ip link set $D up
+# One address is silent, and for others the peer's machine is a router that says they cannot be reached.
+for file in ipv4/ip_forward ipv6/conf/all/forwarding; do echo 1 >/proc/sys/net/$file; done
+for file in ipv4/icmp_ratelimit ipv6/icmp/ratelimit; do echo 0 >/proc/sys/net/$file; done
+ip route add blackhole 10.9.0.77; ip route add unreachable 10.9.0.78; ip route add prohibit 10.9.0.79
+ip route add blackhole fd09::77; ip route add unreachable fd09::78
+python3 peer.py & until [ -S peer ]; do sleep 0.02; done
+$IN python3 cases.py
+"#;
+
+/// What one run printed, by case, and what it complained of.
+fn results(cases: &str, way: &str) -> (BTreeMap<String, String>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| write_to(directory.path(), name, text);
+    write("frame.py", include_str!("as_linux/frame.py"));
+    write("peer.py", include_str!("as_linux/peer.py"));
+    write("cases.py", cases);
+    let ended = inside(directory.path(), &format!("WAY={way}\n{SCRIPT}"));
+    let text = ended.text();
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    (lines.map(|(case, result)| (case.to_owned(), result.to_owned())).collect(), ended.stderr)
+}
+
+fn write_to(directory: &Path, name: &str, text: &str) {
+    std::fs::write(directory.join(name), text).unwrap();
+}
+
+/// Runs the cases of one subject both ways, and compares.
+fn compare(subject: &str, cases: &str) {
+    if !available(&["python3", "nsenter"]) {
+        return;
+    }
+    let only_plain = std::env::var("TRANSOM_AS_LINUX").is_ok_and(|way| way == "plain");
+    let way = if only_plain { "plain" } else { "exec" };
+    let ((plain, complaints), (under, more)) = std::thread::scope(|scope| {
+        let plain = scope.spawn(|| results(cases, "plain"));
+        let under = results(cases, way);
+        (plain.join().unwrap(), under)
+    });
+    let mut wrong = Vec::new();
+    for (case, linux) in &plain {
+        if linux.starts_with("raised ") || linux.starts_with("no ") {
+            wrong.push(format!("{case}: the case itself fails on Linux: {linux}"));
+            continue;
+        }
+        let ours = under.get(case).map_or("nothing", String::as_str);
+        let listed = DIFFERENT.iter().find(|entry| (entry.subject, entry.case) == (subject, case));
+        match listed.filter(|_| !only_plain) {
+            None if ours == linux => (),
+            None => wrong.push(format!("{case}:\n    Linux {linux}\n    here  {ours}")),
+            Some(entry) if (entry.plain, entry.under) == (linux, ours) => (),
+            Some(entry) => wrong.push(format!(
+                "{case}, which is listed as different:\n    Linux {linux}, expected {}\n    here  {ours}, expected {}",
+                entry.plain, entry.under
+            )),
+        }
+    }
+    for entry in DIFFERENT.iter().filter(|entry| entry.subject == subject) {
+        if !plain.contains_key(entry.case) {
+            wrong.push(format!("{} is listed as different, and there is no such case", entry.case));
+        }
+    }
+    // A file of cases that does not even begin prints nothing.
+    let written = cases.lines().filter(|line| *line == "@case").count();
+    assert!(
+        plain.len() >= written && written > 10,
+        "{} of {written} cases: {complaints}",
+        plain.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases of {subject}:\n{}\n{complaints}{more}",
+        wrong.len(),
+        plain.len(),
+        wrong.join("\n")
+    );
+}
+
+/// One test for each file of cases.
+macro_rules! subjects {
+    ($($subject:ident)*) => {
+        $(
+            #[test]
+            fn $subject() {
+                compare(stringify!($subject), include_str!(concat!("as_linux/", stringify!($subject), ".py")));
+            }
+        )*
+    };
+}
+
+subjects! { states connecting naming accepting data urgent options passing signals version_six }
