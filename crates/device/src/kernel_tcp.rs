@@ -84,6 +84,8 @@ pub struct KernelTcpState(pub u8);
 impl KernelTcpState {
     /// Data can be exchanged.
     pub const ESTABLISHED: KernelTcpState = KernelTcpState(1);
+    /// A SYN was answered, and the handshake is not complete.
+    pub const SYN_RECV: KernelTcpState = KernelTcpState(3);
     /// It is over, or has not begun; it may be bound to a port.
     pub const CLOSE: KernelTcpState = KernelTcpState(7);
     /// It is over; what is late is waited for.

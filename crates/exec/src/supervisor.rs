@@ -11,6 +11,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use transom_device::diag::Outcome;
 use transom_device::intercept::Notifier;
+use transom_device::kernel_tcp::KernelTcpState;
 use transom_net::{Driver, Info, Profile, SocketReadiness, Stack, TcpStream};
 
 use crate::calls::Calls;
@@ -415,7 +416,7 @@ impl Supervisor {
             if socket.remote.port() == 0 {
                 self.reserve.give_up(socket.cookie);
             }
-            self.socket_ended((socket.local, socket.remote), ready);
+            self.socket_ended((socket.local, socket.remote), Some(socket.cookie), ready);
         }
         match outcome {
             Outcome::Complete => Ok(()),
@@ -423,11 +424,16 @@ impl Supervisor {
         }
     }
 
-    fn socket_ended(&mut self, ends: Ends, ready: &mut HashSet<u64>) {
+    fn socket_ended(&mut self, ends: Ends, cookie: Option<u64>, ready: &mut HashSet<u64>) {
         let Some(&token) = self.by_ends.get(&ends) else { return };
-        // The same ends may be another socket's by now.
-        let lives = self.inner.find(ends.0, ends.1);
-        if lives.is_ok_and(|socket| socket.is_some_and(|socket| socket.inode != 0)) {
+        // The same ends may be another socket's by now. One that waits to be accepted is no process's yet.
+        let other = self.inner.find(ends.0, ends.1).ok().flatten();
+        if other.is_some_and(|other| {
+            let is_open = KernelTcpState::ESTABLISHED == other.state
+                || KernelTcpState::SYN_RECV == other.state
+                || other.inode != 0;
+            is_open && Some(other.cookie) != cookie
+        }) {
             return;
         }
         match self.connections.get_mut(&token) {
@@ -452,7 +458,7 @@ impl Supervisor {
             sockets.iter().map(|socket| (socket.local, socket.remote)).collect();
         let gone: Vec<Ends> =
             self.by_ends.keys().filter(|ends| !there.contains(*ends)).copied().collect();
-        gone.into_iter().for_each(|ends| self.socket_ended(ends, ready));
+        gone.into_iter().for_each(|ends| self.socket_ended(ends, None, ready));
         Ok(())
     }
 
