@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
-use rustix::io::Errno;
 use rustix::net::{Shutdown, sockopt};
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
 use transom_device::private::sockets::Family;
@@ -15,6 +14,8 @@ use crate::program;
 use crate::reserve::{Place, Source};
 use crate::supervisor::Supervisor;
 
+/// The bits of a socket's type that are no flags (linux/net.h).
+const SOCK_TYPE_MASK: c_int = 0xf;
 /// A listener without an address is given ports until one is free outside too.
 const MAX_PORTS_TRIED: usize = 16;
 
@@ -164,6 +165,10 @@ impl Supervisor {
             return Err(Refusal::Continue);
         }
         let (family, kind) = (Family::of(call.int(0)).ok_or(Refusal::Continue)?, call.int(1));
+        if kind & !(SOCK_TYPE_MASK | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+            // The kernel refuses it.
+            return Err(Refusal::Continue);
+        }
         let socket = self.inner.socket(family, &caller);
         let socket = socket.map_err(|error| Refusal::Error(error.number()))?;
         if kind & libc::SOCK_NONBLOCK != 0 {
@@ -180,14 +185,17 @@ impl Supervisor {
     /// The port has to be free outside before the program listens at it.
     fn listen(&mut self, call: &Call) -> Outcome {
         let target = self.target(call)?;
-        if self.reserve.has_owner(target.cookie) {
-            return Err(Refusal::Continue);
-        }
         let user = rustix::fs::fstat(&target.socket).map_err(io::Error::from)?.st_uid;
         let v6_only = sockopt::ipv6_v6only(&target.socket).unwrap_or(false);
         let local = target.local()?;
+        let place = Place { address: local, v6_only };
+        if self.reserve.is_taken_by(place, target.cookie) {
+            return Err(Refusal::Continue);
+        }
+        // After a shutdown it may have got another port.
+        self.reserve.give_up(target.cookie);
         if local.port() != 0 {
-            self.reserve(Place { address: local, v6_only }, target.cookie, user)?;
+            self.reserve(place, target.cookie, user)?;
             return Err(Refusal::Continue);
         }
         // The kernel chooses a port when the socket begins to listen.
@@ -228,10 +236,6 @@ impl Supervisor {
             Err(error) => Err(error),
         };
         self.reserve = reserve;
-        watched.map_err(|error| match Errno::from_io_error(&error) {
-            // The host has no such address any more; the kernel's `listen` has no such error.
-            Some(Errno::ADDRNOTAVAIL) => io::Error::from_raw_os_error(libc::EADDRINUSE),
-            _ => error,
-        })
+        watched
     }
 }

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(55);
 /// The largest segment that the private network has room for, over IPv4 and IPv6: a program that asks for less has set `TCP_MAXSEG`.
 const INNER_MSS: [u16; 2] = [1460, 1440];
 /// The time to live that programs have set nothing about (`net.ipv4.ip_default_ttl`).
-const DEFAULT_TTL: u8 = 64;
+pub(crate) const DEFAULT_TTL: u8 = 64;
 
 impl Supervisor {
     /// Takes the SYNs of programs.

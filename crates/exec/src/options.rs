@@ -11,6 +11,7 @@ use transom_sockets::options::in_room;
 
 use crate::calls::{Arguments, Outcome, Refusal, Target};
 use crate::end::End;
+use crate::gate::DEFAULT_TTL;
 use crate::program;
 use crate::supervisor::Supervisor;
 
@@ -28,6 +29,9 @@ const MAX_KEPT: usize = 1 << 16;
 pub(crate) struct Settings {
     keep_alive: Option<KeepAlive>,
     user_timeout: Option<Duration>,
+    /// Time to live and type of service, if they are not what sockets have at first.
+    ttl: Option<u32>,
+    tos: Option<u32>,
     /// By its name.
     congestion: Option<String>,
 }
@@ -51,10 +55,20 @@ impl Settings {
             interval: seconds(libc::TCP_KEEPINTVL)?,
             probes: tcp(libc::TCP_KEEPCNT)?.max(1),
         };
+        let default = u32::from(DEFAULT_TTL);
+        let (v4, v6) = ((libc::IPPROTO_IP, default), (libc::IPPROTO_IPV6, default));
+        // An IPv4 socket has no options of IPv6.
+        let own = |(level, default), name| number(level, name).ok().filter(|&n| n != default);
+        let ttl = own(v4, libc::IP_TTL).or_else(|| own(v6, libc::IPV6_UNICAST_HOPS));
+        let no_service = |level| (level, 0);
+        let tos = own(no_service(libc::IPPROTO_IP), libc::IP_TOS)
+            .or_else(|| own(no_service(libc::IPPROTO_IPV6), libc::IPV6_TCLASS));
         let timeout = Duration::from_millis(tcp(libc::TCP_USER_TIMEOUT)?.into());
         Ok(Settings {
             keep_alive: on.then_some(keep_alive),
             user_timeout: (!timeout.is_zero()).then_some(timeout),
+            ttl,
+            tos,
             congestion: None,
         })
     }
@@ -70,6 +84,8 @@ impl Settings {
     fn apply_to_transom(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_keepalive(self.keep_alive)?;
         stream.set_user_timeout(self.user_timeout)?;
+        self.ttl.filter(|ttl| (1..=255).contains(ttl)).map_or(Ok(()), |ttl| stream.set_ttl(ttl))?;
+        self.tos.map_or(Ok(()), |tos| stream.set_tos(tos))?;
         self.congestion.as_deref().map_or(Ok(()), |name| stream.recompose(name))
     }
 
@@ -85,6 +101,15 @@ impl Settings {
             set(tcp, libc::TCP_KEEPINTVL, core_seconds(keep.interval))?;
             set(tcp, libc::TCP_KEEPCNT, keep.probes.into())?;
         }
+        let (hops, service) = match socket.local_addr()?.is_ipv4() {
+            true => ((libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IP, libc::IP_TOS)),
+            false => (
+                (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            ),
+        };
+        self.ttl.map_or(Ok(()), |ttl| set(hops.0, hops.1, ttl.into()))?;
+        self.tos.map_or(Ok(()), |tos| set(service.0, service.1, tos.into()))?;
         let timeout = self.user_timeout.unwrap_or_default().as_millis();
         set(tcp, libc::TCP_USER_TIMEOUT, u64::try_from(timeout).unwrap_or(u64::MAX))?;
         match &self.congestion {
@@ -139,6 +164,9 @@ impl Supervisor {
 
     /// The name of a controller, if the connection may have it.
     fn congestion_to_set(&self, target: &Target, value: &[u8]) -> Result<String, Refusal> {
+        if value.is_empty() {
+            return Err(Refusal::Error(libc::EINVAL));
+        }
         let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
         let name = name.get(..CA_NAME_MAX - 1).unwrap_or(name);
         let name = std::str::from_utf8(name).map_err(|_| Refusal::Error(libc::ENOENT))?;

@@ -89,9 +89,9 @@ impl Outside<'_> {
 }
 
 impl Reserve {
-    /// Whether this socket listens already.
-    pub(crate) fn has_owner(&self, cookie: u64) -> bool {
-        self.by_token.values().any(|one| one.owners.contains(&cookie))
+    /// Whether this socket listens there already.
+    pub(crate) fn is_taken_by(&self, place: Place, cookie: u64) -> bool {
+        self.by_token.values().any(|one| one.place == place && one.owners.contains(&cookie))
     }
 
     /// Whether a program under the same supervisor listens at this address.
@@ -112,7 +112,18 @@ impl Reserve {
             one.owners.push(cookie);
             return Ok(None);
         }
-        let sources = outside.sources(place, user)?;
+        let sources = match outside.sources(place, user) {
+            Ok(sources) => sources,
+            // Nobody outside reaches an address that the host does not have, such as one that a program has bound with IP_FREEBIND.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Vec::new(),
+            // Somebody else under the same supervisor listens at all addresses. The private network chooses between both.
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && self.covers(place.address) =>
+            {
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
         let token = next_token();
         let reservation = Reservation { place, sources, owners: vec![cookie] };
         let reservation = self.by_token.entry(token).or_insert(reservation);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `socket` for a TCP stream | is notified, and answered with a descriptor ([`Notifier::answer_with_descriptor`](super::Notifier::answer_with_descriptor)) |
 //! | `listen`, of any socket | is notified: the port has to be free outside |
-//! | `setsockopt` of the names in [`SET`] and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor then lets the call go on, so that `getsockopt` finds the value |
+//! | `setsockopt` of the names in [`SET`], [`SET_IP`] and [`SET_IPV6`], and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor sets them on the program's socket too, so that `getsockopt` finds the value |
 //! | `getsockopt` of the names in [`GET`] | is notified: the answer is to be about the connection outside |
 //! | `socket` for MPTCP or SMC | `EPROTONOSUPPORT` or `EAFNOSUPPORT`, as a kernel without them answers: they are TCP underneath, and would pass by. Programs go on with TCP |
 //! | `setsockopt` of keys for TCP-MD5 and TCP-AO | `ENOPROTOOPT`, as a kernel without them answers: the private network would ask the supervisor for signatures |
@@ -40,6 +40,11 @@ pub const SET: &[c_int] = &[
     libc::TCP_USER_TIMEOUT,
 ];
 
+/// Options of IP that the packets outside are to have (ip(7), ipv6(7)).
+pub const SET_IP: &[c_int] = &[libc::IP_TTL, libc::IP_TOS];
+/// The same of IPv6.
+pub const SET_IPV6: &[c_int] = &[libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS];
+
 /// Options of TCP whose value is one of the connection outside.
 pub const GET: &[c_int] = &[libc::TCP_MAXSEG, libc::TCP_INFO, libc::TCP_CONGESTION, TCP_CC_INFO];
 
@@ -68,6 +73,8 @@ fn rules() -> Vec<Rule> {
         rule(set, &[OF_TCP, (2, ALL, SET)], NOTIFY),
         rule(set, &[OF_TCP, (2, ALL, KEYS)], fails_with(libc::ENOPROTOOPT)),
         rule(set, &[OF_SOCKETS, (2, ALL, KEEP_ALIVE)], NOTIFY),
+        rule(set, &[(1, ALL, &[libc::IPPROTO_IP]), (2, ALL, SET_IP)], NOTIFY),
+        rule(set, &[(1, ALL, &[libc::IPPROTO_IPV6]), (2, ALL, SET_IPV6)], NOTIFY),
         rule(get, &[OF_TCP, (2, ALL, GET)], NOTIFY),
         rule(libc::SYS_io_uring_setup, &[], fails_with(libc::ENOSYS)),
     ]
