@@ -13,7 +13,10 @@ install_packages() {
     local programs="curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc iptables:iptables ethtool:ethtool
         valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
         redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static
-        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl shellcheck:shellcheck"
+        java:default-jdk-headless node:nodejs go:golang-go openssl:openssl shellcheck:shellcheck
+        socat:socat ncat:ncat aria2c:aria2 lighttpd:lighttpd siege:siege ab:apache2-utils vsftpd:vsftpd lftp:lftp perl:perl ruby:ruby php:php-cli
+        memcached:memcached beanstalkd:beanstalkd mosquitto:mosquitto mosquitto_pub:mosquitto-clients tinyproxy:tinyproxy dropbear:dropbear-bin
+        stunnel:stunnel4 haproxy:haproxy squid:squid dbus-daemon:dbus-daemon"
     for entry in $programs; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
@@ -21,6 +24,8 @@ install_packages() {
     # libbpf, which loads the programs for the kernel, is compiled with these.
     [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
     [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
+    # Debian keeps its programs where no path leads.
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
     [ ${#missing[@]} -eq 0 ] && return
     if [ -n "${TRANSOM_NO_INSTALL:-}" ] || [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
         echo "Not installed: ${missing[*]}. Tests that need them will be skipped."

@@ -3,9 +3,10 @@
 //! starts itself again in each of the situations to be tested, and each of these prints what it
 //! found.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -74,8 +75,8 @@ fn all() -> ExitCode {
     run("with_a_second_thread_it_is_too_late", &mut ordinary("--too-late"));
     run("a_maker_makes_the_network_of_a_process_with_threads", &mut ordinary("--outside"));
     run("the_connections_of_a_killed_process_end", &mut ordinary("--killed"));
-    // Root without capabilities may open /dev/net/tun. The kernel lets it map itself if it has this one.
-    const POWERLESS: [&str; 2] = ["--bounding-set=-all,+setfcap", "--inh-caps=-all"];
+    // Root without capabilities may open /dev/net/tun. With the first of these the kernel lets it map itself, and with the second it makes a control group.
+    const POWERLESS: [&str; 2] = ["--bounding-set=-all,+setfcap,+dac_override", "--inh-caps=-all"];
     let mut powerless = Command::new("setpriv");
     powerless.args(POWERLESS).arg(&this).arg("--outside-by-tun");
     run("a_maker_makes_tun_interfaces", &mut powerless);
@@ -217,6 +218,12 @@ fn outside(kinds: &[InterfaceKind]) {
         let Some((network, device)) = made(*kind) else { continue };
         assert!(network.has_maker());
         assert_eq!(device.is_veth(), *kind == InterfaceKind::Veth || !may_open_tun);
+        // Twice as much as the limit says: the kernel counts its own part too.
+        let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        let limit = 2 * limit.trim().parse::<usize>().unwrap();
+        let room = device.receive_room().unwrap();
+        assert_eq!(room, device.is_veth().then_some(limit.min(64 << 20)));
+        in_another_group(&network);
         use_made(network, device);
     }
     assert_eq!(users(), before, "this process stays where it was");
@@ -296,6 +303,50 @@ fn use_made(mut network: PrivateNetwork, mut device: PrivateDevice) {
     drop((network, sockets));
     assert!(!has_children(), "the maker has ended");
     assert!(rustix::net::sockopt::socket_acceptconn(&kept).unwrap());
+}
+
+/// The maker makes a socket in its caller's control group, where this user may.
+fn in_another_group(network: &PrivateNetwork) {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let place = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(place) = place.and_then(|line| line.split(' ').nth(4)) else {
+        return eprintln!("SKIPPED: no control groups of version 2");
+    };
+    let group = format!("{place}/transom-maker-{}", std::process::id());
+    match std::fs::create_dir(&group) {
+        Ok(()) => {}
+        // It is somebody else's, unless the system has delegated it.
+        Err(_) if !rustix::process::geteuid().is_root() => return,
+        Err(error) => return eprintln!("SKIPPED: no control group here: {error}"),
+    }
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let moved = std::fs::write(format!("{group}/cgroup.procs"), child.id().to_string());
+    let home = Home::here().unwrap();
+    let caller = Caller::of(child.id(), &home);
+    let number = std::fs::metadata(&group).unwrap().ino();
+    let made = SocketMaker::new(network, 1).unwrap().take(Family::V4, &caller.unwrap());
+    let own = Caller::ourselves(&home).unwrap();
+    let plain = SocketMaker::new(network, 1).unwrap().take(Family::V4, &own).unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    // The kernel lets its processes go a little later.
+    let deadline = Instant::now() + PATIENCE;
+    while std::fs::remove_dir(&group).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+        assert!(Instant::now() < deadline, "somebody is still in {group}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    if let Err(error) = moved {
+        return eprintln!("SKIPPED: no process may be moved: {error}");
+    }
+    let group_of = |socket: OwnedFd| {
+        rustix::net::bind(&socket, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+        rustix::net::listen(&socket, 1).unwrap();
+        let cookie = cookie_of(&socket).unwrap();
+        let all = network.diag().unwrap().tcp().unwrap();
+        all.into_iter().find(|found| found.cookie == cookie).unwrap().control_group
+    };
+    assert_eq!(group_of(made.unwrap()), Some(number));
+    assert_ne!(group_of(plain), Some(number));
 }
 
 fn has_children() -> bool {

@@ -16,6 +16,8 @@ while data := s.recv(65536): sys.stdout.buffer.write(data)"; }
 # An ordinary user, for servers that will not be root's.
 U="unshare -U --map-user=1000 --map-group=1000"
 export HOME=$PWD
+# The interface is there before the command, so that the kernel's servers have their address.
+ip tuntap add dev transom0 mode tun user 0 vnet_hdr; ip addr add 10.9.0.1/24 dev transom0; ip link set transom0 up
 "#;
 
 /// Runs a script that needs some programs.
@@ -33,8 +35,8 @@ fn says(programs: &[&str], script: &str, expected: &str) {
 fn socat() {
     says(
         &["socat"],
-        "$T socat TCP-LISTEN:7001,fork,reuseaddr EXEC:cat & there 10.9.0.2 7001
-        echo kernel | socat -t 5 - TCP:10.9.0.2:7001
+        "$T socat TCP-LISTEN:7001,fork,reuseaddr EXEC:cat & server=$!; there 10.9.0.2 7001
+        echo kernel | socat -t 5 - TCP:10.9.0.2:7001; end $server
         socat TCP-LISTEN:7002,fork,reuseaddr EXEC:'tr a-z A-Z' & listening 7002
         echo transom | $T socat -t 5 - TCP:10.9.0.1:7002
         echo bound | $T socat -t 5 - TCP:10.9.0.1:7002,bind=10.9.0.2,sndbuf=50000,keepalive
@@ -47,12 +49,12 @@ fn socat() {
 fn ncat() {
     says(
         &["ncat"],
-        "$T ncat -lk 7001 --exec /bin/cat & there 10.9.0.2 7001
-        echo kernel | ncat 10.9.0.2 7001
-        ncat -lk 7002 --sh-exec 'tr a-z A-Z' & listening 7002
-        echo transom | $T ncat 10.9.0.1 7002
-        $T ncat -w 5 10.9.0.1 9 </dev/null 2>&1 | grep -o 'Connection refused'",
-        "kernel\nTRANSOM\nConnection refused\n",
+        r#"
+$T ncat -l 7001 --send-only <small & server=$!; until ncat --recv-only 10.9.0.2 7001 2>/dev/null | grep .; do sleep 0.1; done; wait $server
+ncat -l 7002 --recv-only >got & server=$!; listening 7002; echo transom | $T ncat --send-only 10.9.0.1 7002; wait $server; cat got
+$T ncat -w 5 10.9.0.1 9 </dev/null 2>&1 | grep -o 'Connection refused'
+"#,
+        "hello\ntransom\nConnection refused\n",
     );
 }
 
@@ -102,7 +104,7 @@ fetch() { # an address, a port, what to run lftp with, a name
         cmp big $4-$passive && echo same
     done
 }
-conf 2121; $T vsftpd $PWD/vsftpd.conf & server=$!; there 10.9.0.2 2121; fetch 10.9.0.2 2121 "" kernel; kill $server
+conf 2121; $T vsftpd $PWD/vsftpd.conf & server=$!; there 10.9.0.2 2121; fetch 10.9.0.2 2121 "" kernel; end $server
 conf 2122; vsftpd $PWD/vsftpd.conf & server=$!; listening 2122; fetch 10.9.0.1 2122 "$T" transom; kill $server
 "#,
         &"1\nsame\n".repeat(4),
@@ -124,7 +126,7 @@ use IO::Socket::INET; my $s = IO::Socket::INET->new(PeerAddr => "$ARGV[0]:$ARGV[
 print $s "hello from " . $s->sockhost . "\n"; $s->shutdown(1); print while <$s>;
 my $n = IO::Socket::INET->new(PeerAddr => "$ARGV[0]:9", Timeout => 10); print $n ? "in\n" : "$!\n";
 E
-$T perl s.pl & there 10.9.0.2 7001; perl c.pl 10.9.0.2 7001; kill $!
+$T perl s.pl & server=$!; there 10.9.0.2 7001; perl c.pl 10.9.0.2 7001; end $server
 perl s.pl & listening 7001; $T perl c.pl 10.9.0.1 7001
 "#,
         "HELLO FROM 10.9.0.1\nConnection refused\nHELLO FROM 10.9.0.2\nConnection refused\n",
@@ -158,7 +160,7 @@ fn php() {
         &["php"],
         r#"
 echo '<?php echo strtoupper($_GET["q"]), " ", $_SERVER["REMOTE_ADDR"], "\n";' >i.php
-PHP_CLI_SERVER_WORKERS=3 $T php -q -S 0.0.0.0:8080 >/dev/null 2>&1 & server=$!; answers 'http://10.9.0.2:8080/i.php?q=x'; curl -sS 'http://10.9.0.2:8080/i.php?q=hello'; kill $server
+$T php -q -S 0.0.0.0:8080 >/dev/null 2>&1 & server=$!; answers 'http://10.9.0.2:8080/i.php?q=x'; curl -sS 'http://10.9.0.2:8080/i.php?q=hello'; end $server
 web; $T php -r 'echo file_get_contents("http://10.9.0.1:8000/small"), strlen(file_get_contents("http://10.9.0.1:8000/big")), "\n"; var_dump(@stream_socket_client("tcp://10.9.0.1:9", $n, $m, 10)); echo $m, "\n";'
 "#,
         "HELLO 10.9.0.1\nhello\n20000000\nbool(false)\nConnection refused\n",
@@ -178,10 +180,10 @@ echo 'host all all 10.9.0.0/24 trust' >>data/pg_hba.conf
 serve() { $1 $U postgres -D data -p $2 -c listen_addresses='*' -c unix_socket_directories= -c fsync=off >log 2>&1 & server=$!; }
 ask() { psql -h $1 -p $2 -U tester -d postgres -Atc "create temp table t as select generate_series(1, 50000) as i; select sum(i), max(inet_client_addr()::text) from t" | tail -n 1; }
 serve "$T" 5432; there 10.9.0.2 5432; until psql -h 10.9.0.2 -p 5432 -U tester -d postgres -c '' >/dev/null 2>&1; do sleep 0.1; done; ask 10.9.0.2 5432
-kill -INT $server; wait $server
+end $server
 serve "" 5433; until psql -h 10.9.0.1 -p 5433 -U tester -d postgres -c '' >/dev/null 2>&1; do sleep 0.1; done
 $T psql -h 10.9.0.1 -p 5433 -U tester -d postgres -Atc "create temp table t as select generate_series(1, 50000) as i; select sum(i), max(inet_client_addr()::text) from t" | tail -n 1
-kill -INT $server; wait $server
+end $server
 "#,
         "1250025000|10.9.0.1/32\n1250025000|10.9.0.2/32\n",
     );
@@ -193,7 +195,7 @@ fn memcached() {
         &["memcached"],
         r#"
 ask() { printf 'set a 0 0 5\r\nhello\r\nget a\r\nquit\r\n' | talk $1 $2 | tr -d '\r'; }
-$T memcached -u root -l 0.0.0.0 -p 11211 -U 0 & server=$!; there 10.9.0.2 11211; ask 10.9.0.2 11211; kill $server
+$T memcached -u root -l 0.0.0.0 -p 11211 -U 0 & server=$!; there 10.9.0.2 11211; ask 10.9.0.2 11211; end $server
 memcached -u root -l 0.0.0.0 -p 11212 -U 0 & listening 11212
 printf 'set a 0 0 5\r\nhello\r\nget a\r\nquit\r\n' | $T sh -c 'exec python3 -c "
 import socket, sys
@@ -324,16 +326,16 @@ cat >bus.conf <<E
 <busconfig><type>session</type><listen>tcp:host=HOST,bind=HOST,port=5599,family=ipv4</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/></policy></busconfig>
 E
-# A stranger says that it is root, or this server's user, or nobody in particular.
+# A stranger says that it is root, or nobody in particular (which is answered by a question), or somebody else.
 cat >stranger.py <<'E'
 import socket, sys
 for who in (b'30', b'', b'31303030', b'3635353334'):
     s = socket.create_connection((sys.argv[1], 5599), 20); s.sendall(b'\0AUTH EXTERNAL ' + who + b'\r\n'); print(s.recv(200).split()[0].decode(), end=' ')
 print()
 E
-sed s/HOST/10.9.0.1/ bus.conf >plain.conf; dbus-daemon --nofork --nopidfile --config-file=plain.conf & server=$!; listening 5599; python3 stranger.py 10.9.0.1; end $server
-sed s/HOST/10.9.0.2/ bus.conf >under.conf; $T dbus-daemon --nofork --nopidfile --config-file=under.conf & server=$!; there 10.9.0.2 5599; python3 stranger.py 10.9.0.2; kill $server
+sed s/HOST/10.9.0.1/g bus.conf >plain.conf; dbus-daemon --nofork --nopidfile --config-file=plain.conf & server=$!; listening 5599; python3 stranger.py 10.9.0.1; end $server
+sed s/HOST/10.9.0.2/g bus.conf >under.conf; $T dbus-daemon --nofork --nopidfile --config-file=under.conf & server=$!; there 10.9.0.2 5599; python3 stranger.py 10.9.0.2; kill $server
 "#,
-        &"REJECTED REJECTED REJECTED REJECTED \n".repeat(2),
+        &"REJECTED DATA REJECTED REJECTED \n".repeat(2),
     );
 }
