@@ -3,11 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use libc::c_int;
 use rustix::net::{Shutdown, sockopt};
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
 use transom_device::private::sockets::Family;
+use transom_net::Profile;
 
 use crate::ledger::Ledger;
 use crate::program;
@@ -189,20 +191,26 @@ impl Supervisor {
         let v6_only = sockopt::ipv6_v6only(&target.socket).unwrap_or(false);
         let local = target.local()?;
         let place = Place { address: local, v6_only };
+        let profile = self.profile_of_listener(&target)?;
         if self.reserve.is_taken_by(place, target.cookie) {
-            return Err(Refusal::Continue);
+            // It changes its backlog, or it was shut down: then it may get another port, though it still shows the old one.
+            rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
+            let address = target.local()?;
+            if address != local {
+                self.reserve.give_up(target.cookie);
+                self.reserve(Place { address, v6_only }, target.cookie, user, profile)?;
+            }
+            return Ok(0);
         }
-        // After a shutdown it may have got another port.
-        self.reserve.give_up(target.cookie);
         if local.port() != 0 {
-            self.reserve(place, target.cookie, user)?;
+            self.reserve(place, target.cookie, user, profile)?;
             return Err(Refusal::Continue);
         }
         // The kernel chooses a port when the socket begins to listen.
         for _ in 0..MAX_PORTS_TRIED {
             rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
             let place = Place { address: target.local()?, v6_only };
-            match self.reserve(place, target.cookie, user) {
+            match self.reserve(place, target.cookie, user, profile.clone()) {
                 Ok(()) => return Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     // It is as before then, without a port.
@@ -217,10 +225,16 @@ impl Supervisor {
         Err(Refusal::Error(libc::EADDRINUSE))
     }
 
-    fn reserve(&mut self, place: Place, cookie: u64, user: u32) -> io::Result<()> {
+    fn reserve(
+        &mut self,
+        place: Place,
+        cookie: u64,
+        user: u32,
+        profile: Option<Arc<Profile>>,
+    ) -> io::Result<()> {
         let token = self.next_serial();
         let mut reserve = std::mem::take(&mut self.reserve);
-        let taken = reserve.take(place, cookie, user, &self.outside(), || token);
+        let taken = reserve.take(place, cookie, user, &self.outside(profile), || token);
         let watched = match taken {
             Ok(Some((token, sources))) => sources.iter().try_for_each(|source| match source {
                 Source::Transom(listener) => {

@@ -1,11 +1,12 @@
 //! The few options that must speak of the connection outside. The program's own socket speaks of the way to the supervisor.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
-use transom_net::{Info, KeepAlive, TcpStream};
+use transom_net::{Info, KeepAlive, Profile, TcpStream};
 use transom_sockets::info::TcpInfo;
 use transom_sockets::options::in_room;
 
@@ -183,6 +184,22 @@ impl Supervisor {
             _ => return Err(Refusal::Error(libc::ENOENT)),
         }
         Ok(name.to_owned())
+    }
+
+    /// The profile of a listener's connections, if its program has set what packets are to have: their first one is the answer to a SYN.
+    pub(crate) fn profile_of_listener(
+        &self,
+        listener: &Target,
+    ) -> io::Result<Option<Arc<Profile>>> {
+        let settings = Settings::of(listener)?;
+        if settings.ttl.is_none() && settings.tos.is_none() {
+            return Ok(None);
+        }
+        let byte = |number: Option<u32>| number.and_then(|number| u8::try_from(number).ok());
+        let mut profile = self.profile.clone();
+        profile.hop_limit = byte(settings.ttl).unwrap_or(profile.hop_limit).max(1);
+        profile.dscp = byte(settings.tos).map_or(profile.dscp, |tos| tos >> 2);
+        Ok(Some(Arc::new(profile)))
     }
 
     pub(crate) fn get_option(&mut self, call: &Call) -> Outcome {

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use transom_net::{ListenConfig, Stack, TcpListener};
+use transom_net::{ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 
 /// For so long a peer's SYN is held: about as long as Linux repeats one.
@@ -65,9 +66,28 @@ pub(crate) struct Outside<'a> {
     /// Transom's host, if there is one, and its addresses.
     pub(crate) stack: Option<&'a Stack>,
     pub(crate) own: &'a [IpAddr],
+    /// The profile of the listener's connections, if it has one of its own.
+    pub(crate) profile: Option<Arc<Profile>>,
 }
 
 impl Outside<'_> {
+    fn listen_transom(
+        &self,
+        stack: &Stack,
+        local: SocketAddr,
+        v6_only: bool,
+    ) -> io::Result<Source> {
+        let config = ListenConfig {
+            backlog: BACKLOG,
+            syn_backlog: BACKLOG,
+            profile: self.profile.clone(),
+            v6_only,
+            hold_syns: Some(PATIENCE),
+            ..ListenConfig::default()
+        };
+        Ok(Source::Transom(TcpListener::bind_with(stack, local, config)?))
+    }
+
     fn sources(&self, place: Place, user: u32) -> io::Result<Vec<Source>> {
         let Place { address, v6_only } = place;
         let ip = address.ip().to_canonical();
@@ -75,12 +95,12 @@ impl Outside<'_> {
             return Ok(vec![listen_kernel(address, v6_only, user)?]);
         };
         if ip.is_unspecified() {
-            let mut sources = vec![listen_transom(stack, address, v6_only)?];
+            let mut sources = vec![self.listen_transom(stack, address, v6_only)?];
             sources.extend(at_loopback(address, v6_only, user));
             return Ok(sources);
         }
         let source = if self.own.contains(&ip) {
-            listen_transom(stack, address, v6_only)?
+            self.listen_transom(stack, address, v6_only)?
         } else {
             listen_kernel(address, v6_only, user)?
         };
@@ -148,17 +168,6 @@ impl Reserve {
             !one.owners.is_empty()
         });
     }
-}
-
-fn listen_transom(stack: &Stack, local: SocketAddr, v6_only: bool) -> io::Result<Source> {
-    let config = ListenConfig {
-        backlog: BACKLOG,
-        syn_backlog: BACKLOG,
-        v6_only,
-        hold_syns: Some(PATIENCE),
-        ..ListenConfig::default()
-    };
-    Ok(Source::Transom(TcpListener::bind_with(stack, local, config)?))
 }
 
 /// A socket of the host's kernel that belongs to `user`, so that rules for a socket's owner mean the program.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -403,8 +404,8 @@ impl Supervisor {
         }
     }
 
-    pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { stack: self.stack.as_ref(), own: &self.own }
+    pub(crate) fn outside(&self, profile: Option<Arc<Profile>>) -> Outside<'_> {
+        Outside { stack: self.stack.as_ref(), own: &self.own, profile }
     }
 
     /// Programs' sockets have ended. Some of them have said so in no other way: listeners, and those that were being connected.
