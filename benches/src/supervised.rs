@@ -9,8 +9,9 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use transom_device::intercept;
+use transom_device::interface::IpPrefix;
 use transom_device::tun::{Tun, TunOffload};
-use transom_exec::{Destinations, Ledger, Setup, supervise};
+use transom_exec::{Destinations, Inner, Ledger, Setup, supervise};
 use transom_net::{Profile, Stack};
 
 /// The role of a process that carries out an [`Errand`].
@@ -111,9 +112,16 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
         .address(IpAddr::from(OTHER), 24)
         .start(builder.open().context("opening a TUN device")?)?;
     let (mut child, notifier) = intercept::spawn(&mut command(words)?)?;
+    let own: IpPrefix = format!("{}/24", IpAddr::from(OTHER)).parse()?;
+    let destinations = Destinations::default();
+    // As root: no other process has to make the network.
+    let inner = Inner::open(&[own], &destinations, ("/proc/self/exe", ""))?;
     let setup = Setup {
+        inner,
         stack: Some(stack),
-        destinations: Destinations::default(),
+        addresses: vec![OTHER.into()],
+        profile: Profile::default(),
+        destinations,
         background: false,
         watcher: None,
         opened: None,

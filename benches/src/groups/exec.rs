@@ -1,7 +1,7 @@
 //! `transom exec` beside the kernel: the same program as a process, once with the kernel's TCP over loopback, and once supervised, over TUN.
 //!
 //! The program is this one in another role ([`supervised`](crate::supervised)), and nginx. The peer is the kernel's TCP in both cases: threads of the bench's, and `wrk`. Loopback is the
-//! fastest that a program can have without Transom. A supervised connection passes a pair of Unix sockets, Transom, a TUN interface and the kernel's TCP.
+//! fastest that a program can have without Transom. A supervised connection passes the kernel's TCP in a private network, two stacks of Transom's, two TUN interfaces and the kernel's TCP again.
 //! Each sample starts its program anew; only the program's own time counts.
 
 use super::Settings;

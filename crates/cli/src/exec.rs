@@ -99,7 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let destinations = Destinations { only: args.only, not: args.not };
     let inner = Inner::open(&network.prefixes, &destinations, MAKER)
         .context("cannot make a network for the program's sockets")?;
-    let (child, notifier) = match intercept::spawn_with_kernel_sockets(&mut command) {
+    let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,
         Err(error) => return refused(name, error),
     };

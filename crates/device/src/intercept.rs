@@ -20,9 +20,8 @@ use rustix::net::{
 };
 
 mod assembler;
-mod filter;
+pub mod filter;
 mod install;
-pub mod kernel_sockets;
 mod memory;
 mod notifier;
 mod options;
@@ -32,30 +31,19 @@ pub use memory::{read_memory, write_memory};
 pub use notifier::{Answer, Call, Notifier};
 pub use options::{get_option, is_plain_option, set_option};
 
-/// Starts a program whose calls for TCP sockets come to the [`Notifier`]. It waits at the first of them until it is answered.
+/// Starts a program whose TCP sockets are to be the kernel's in a [private network](crate::private): only the calls of [`Kind`] come to the [`Notifier`]. A thread that
+/// makes one waits until it is answered. Once [`Notifier::receive`] has given a call, nothing but the end of the process interrupts it.
 ///
 /// The program is sent SIGTERM when the calling thread ends. With `CAP_SYS_ADMIN` it may gain privileges as usual; without, it cannot
 /// (`PR_SET_NO_NEW_PRIVS`), as the kernel then demands it.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] on a system without notifications (before Linux 5.14) or a processor that is not known here;
+/// [`io::ErrorKind::Unsupported`] on a system without such notifications (before Linux 5.19) or a processor that is not known here;
 /// [`io::ErrorKind::ResourceBusy`] if this process is itself under a filter that notifies, which cannot be nested; and those of
 /// [`Command::spawn`].
 pub fn spawn(command: &mut Command) -> io::Result<(Child, Notifier)> {
     let program = filter::program().ok_or(io::ErrorKind::Unsupported)?;
-    spawn_filtered(command, program, 0)
-}
-
-/// Starts a program whose TCP sockets are to be the kernel's in a [private network](crate::private): only the calls of [`kernel_sockets`] come to the
-/// [`Notifier`]. Everything else is as with [`spawn`].
-///
-/// Once [`Notifier::receive`] has given a call, nothing but the end of the process interrupts it.
-///
-/// # Errors
-/// As [`spawn`]; [`io::ErrorKind::Unsupported`] before Linux 5.19.
-pub fn spawn_with_kernel_sockets(command: &mut Command) -> io::Result<(Child, Notifier)> {
-    let program = kernel_sockets::program().ok_or(io::ErrorKind::Unsupported)?;
-    spawn_filtered(command, program, kernel_sockets::FLAGS).map_err(|error| {
+    spawn_filtered(command, program).map_err(|error| {
         // The flag is not known.
         match error.raw_os_error() {
             Some(libc::EINVAL) => io::ErrorKind::Unsupported.into(),
@@ -67,7 +55,6 @@ pub fn spawn_with_kernel_sockets(command: &mut Command) -> io::Result<(Child, No
 fn spawn_filtered(
     command: &mut Command,
     program: Vec<libc::sock_filter>,
-    filter_flags: libc::c_ulong,
 ) -> io::Result<(Child, Notifier)> {
     notifier::check_sizes()?;
     let flags = SocketFlags::CLOEXEC;
@@ -77,7 +64,7 @@ fn spawn_filtered(
     // SAFETY: between fork and exec, `install` makes system calls and uses memory that exists already; it does not allocate. `end` is open
     // while the command is started: `theirs` is dropped below.
     unsafe {
-        command.pre_exec(move || install::install(&program, filter_flags, end));
+        command.pre_exec(move || install::install(&program, filter::FLAGS, end));
     }
     let child = command.spawn();
     drop(theirs);

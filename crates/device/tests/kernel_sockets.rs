@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use transom_device::intercept::{Answer, Call, Kind, Notifier, spawn_with_kernel_sockets};
+use transom_device::intercept::{Answer, Call, Kind, Notifier, spawn};
 use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
 use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
 use transom_device::{Device, TxPacket};
@@ -45,7 +45,7 @@ fn start(script: &str) -> Option<Supervised> {
     let maker = SocketMaker::new(&network, 8).unwrap();
     let mut command = Command::new("python3");
     command.arg("-c").arg(script).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    match spawn_with_kernel_sockets(&mut command) {
+    match spawn(&mut command) {
         Ok((child, notifier)) => {
             Some(Supervised { child, notifier, maker, device, home: Home::here().unwrap() })
         }

@@ -135,8 +135,6 @@ impl Supervisor {
             Kind::Listen => self.listen(&call),
             Kind::SetOption => self.set_option(&call),
             Kind::GetOption => self.get_option(&call),
-            // The filter notifies no others.
-            _ => Err(Refusal::Continue),
         };
         let answer = match outcome {
             Ok(value) => Answer::Value(value),

@@ -76,7 +76,7 @@ mod tests {
     fn program() -> (Child, Notifier) {
         let mut command = Command::new("bash");
         command.args(["-c", "exec 3<>/dev/tcp/127.0.0.1/1"]).stderr(Stdio::null());
-        intercept::spawn_with_kernel_sockets(&mut command).unwrap()
+        intercept::spawn(&mut command).unwrap()
     }
 
     fn ends_in_time(mut child: Child) -> bool {
