@@ -1,15 +1,11 @@
 //! The program, run by an interpreter.
 
-use super::super::assembler::interpreter::decide;
-use super::super::assembler::{ALLOW, ARCHITECTURE};
+use super::super::assembler::ALLOW;
+use super::super::assembler::interpreter::{decide_native, other_kinds_get_no_sockets};
 use super::*;
 
 fn native(number: i64, arguments: &[i32]) -> u32 {
-    let mut all = [0; 6];
-    // Upper halves are not for the kernel to look at, nor for us.
-    let words = arguments.iter().map(|argument| *argument as u32 as u64 | 7 << 32);
-    all.iter_mut().zip(words).for_each(|(to, from)| *to = from);
-    decide(&program().unwrap(), ARCHITECTURE.unwrap(), number, all)
+    decide_native(&program().unwrap(), number, arguments)
 }
 
 #[test]
@@ -79,13 +75,5 @@ fn each_kind_of_call_is_notified_and_known() {
 
 #[test]
 fn other_kinds_of_programs_get_no_sockets() {
-    let code = program().unwrap();
-    let i386 = 0x4000_0003;
-    for number in [102, 359, 425] {
-        assert_eq!(decide(&code, i386, number, [0; 6]), fails_with(libc::ENOSYS));
-    }
-    assert_eq!(decide(&code, i386, 4, [0; 6]), ALLOW);
-    if cfg!(target_arch = "x86_64") {
-        assert_eq!(native(0x4000_0000 | libc::SYS_socket, &[2, 1]), fails_with(libc::ENOSYS));
-    }
+    other_kinds_get_no_sockets(&program().unwrap());
 }
