@@ -15,6 +15,11 @@ impl<'a> Script<'a> {
         self.0.is_empty()
     }
 
+    /// The last byte, which stays to be read: for a choice that came later, so that the scripts of a corpus still mean what they meant.
+    pub(crate) fn last(&self) -> u8 {
+        self.0.last().copied().unwrap_or_default()
+    }
+
     /// The next byte.
     pub(crate) fn byte(&mut self) -> u8 {
         match self.0.split_first() {

@@ -7,10 +7,13 @@
 
 #[path = "stack_arrivals.rs"]
 mod arrivals;
+#[path = "stack_held.rs"]
+mod held;
 #[path = "stack_packets.rs"]
 mod packets;
 
 use crate::bytes::Script;
+use held::HeldNames;
 use packets::{MTU, address, check_packet, cookie_in, ours, remote, tcp};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -36,6 +39,9 @@ struct Run {
     /// What the host sent last.
     sent: Vec<Vec<u8>>,
     packets: u64,
+    /// It has every address, as a transparent proxy has.
+    every_address: bool,
+    held: HeldNames,
 }
 
 impl Run {
@@ -47,6 +53,7 @@ impl Run {
         config.max_half_open = script.pick(&[1_024, 2, 8]);
         config.max_time_wait = script.pick(&[1_024, 1, 4]);
         config.max_connections = script.pick(&[1_024, 3, 10]);
+        config.every_address = script.last() % 4 == 3;
         let mut profile = Profile::classic();
         profile.options.timestamps = script.flag();
         profile.options.sack = script.flag();
@@ -58,7 +65,7 @@ impl Run {
         profile.send_buffer = 20_000;
         profile.max_send_buffer = 60_000;
         config.profile = Arc::new(profile);
-        let now = Instant::from_secs(100);
+        let (now, every_address) = (Instant::from_secs(100), config.every_address);
         let stack = Stack::new(config, now).unwrap();
         let mut run = Run {
             stack,
@@ -68,6 +75,8 @@ impl Run {
             cookies: Vec::new(),
             sent: Vec::new(),
             packets: 0,
+            every_address,
+            held: HeldNames::default(),
         };
         for address in ["0.0.0.0:80", "[::]:80"] {
             let (backlog, syn_backlog) = (script.pick(&[16, 1, 2]), script.pick(&[16, 1, 2]));
@@ -81,6 +90,7 @@ impl Run {
             };
             run.listeners.push(run.stack.listen(address.parse().unwrap(), listen).unwrap());
         }
+        run.listen_and_hold();
         // Scripts find their way into connections, but start with some.
         for n in 0..script.below(4) as u16 {
             let from = SocketAddr::new(address("10.0.0.1"), 6_000 + n);
@@ -154,7 +164,7 @@ impl Run {
             let Some(packet) = self.stack.poll_transmit(self.now) else { break };
             let packet = packet.to_vec();
             assert!(count < most + data, "{count} packets left, {most} and {data} may");
-            check_packet(&packet);
+            check_packet(&packet, self.every_address);
             self.cookies.extend(cookie_in(&packet));
             self.packets += 1;
             self.sent.push(packet);
@@ -229,12 +239,13 @@ impl Run {
                 let nodelay = script.flag();
                 _ = stack.with_connection(id, now, |connection| connection.set_nodelay(nodelay));
             }),
-            _ => {
-                if script.below(16) == 15 && !self.listeners.is_empty() {
-                    let listener = self.listeners.remove(script.below(2) % self.listeners.len());
+            _ => match script.below(16) {
+                15 if !self.listeners.is_empty() => {
+                    let listener = self.listeners.remove(script.below(4) % self.listeners.len());
                     self.stack.close_listener(listener, self.now);
                 }
-            }
+                call => self.call_of_a_proxy(call, script),
+            },
         }
         self.connections.retain(|&id| self.stack.connection(id).is_some());
     }
@@ -271,8 +282,10 @@ impl Run {
             }
             11 => self.advance(self.now + Duration::from_millis(u64::from(script.word()))),
             _ => {
+                // Those that a listener holds are refused when it is closed.
+                let held = self.stack.held_count();
                 self.call(script);
-                self.send(REPLIES);
+                self.send(REPLIES + held);
             }
         }
         while self.stack.poll_event().is_some() {}
@@ -280,6 +293,7 @@ impl Run {
     }
 
     fn end(&mut self) {
+        let held = self.stack.held_count();
         for listener in std::mem::take(&mut self.listeners) {
             while let Some((id, _)) = self.stack.accept(listener) {
                 self.connections.push(id);
@@ -289,7 +303,7 @@ impl Run {
         for id in self.connections.clone() {
             self.stack.close(id, self.now);
         }
-        self.send(REPLIES + 2 * self.connections.len());
+        self.send(REPLIES + held + 2 * self.connections.len());
         for count in 0.. {
             assert!(count < 20_000, "it does not come to rest");
             let Some(at) = self.stack.next_timeout() else { break };
@@ -299,6 +313,7 @@ impl Run {
         let stack = &self.stack;
         let left = (stack.connection_count(), stack.half_open_count(), stack.time_wait_count());
         assert_eq!(left, (0, 0, 0), "something is left without a deadline");
+        assert_eq!(stack.held_count(), 0, "a SYN is held without a deadline");
     }
 }
 

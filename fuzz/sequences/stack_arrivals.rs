@@ -19,7 +19,8 @@ impl Run {
     /// A segment out of nothing.
     pub(super) fn stranger(&mut self, script: &mut Script<'_>) {
         let remote = remote(script);
-        let local = SocketAddr::new(ours(remote.ip()), script.pick(&[80, 80, 80, 81, 5_000, 0]));
+        let ip = self.wanted_by(remote.ip(), script);
+        let local = SocketAddr::new(ip, script.pick(&[80, 80, 80, 81, 5_000, 0]));
         let seq = Seq::new(script.long());
         let flags = match script.below(4) {
             0 | 1 => Flags::SYN,

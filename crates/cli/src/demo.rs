@@ -9,8 +9,7 @@ mod observe;
 mod sample;
 mod transfer;
 
-use crate::outputs::{self, Room};
-use crate::units::parse_bytes;
+use crate::units::{Bytes, parse_bytes};
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
 use network::Network;
@@ -21,6 +20,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::PoisonError;
+use transom_device::own_file::{self, NoRoom, Room};
 use transom_lab::scenario::Composition;
 use transom_report::ReportData;
 use transom_report::transfer::{Outcome, Transfers};
@@ -165,7 +165,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
     let page = page(args, &network, len, &original, results);
     let report = args.out.join("report.html");
-    transom_device::own_file::write_output(&report, transom_report::render(&page).as_bytes())
+    own_file::write_output(&report, transom_report::render(&page).as_bytes())
         .with_context(|| format!("cannot write {}", report.display()))?;
     let capture = network.finish();
     if args.json {
@@ -194,7 +194,7 @@ fn check_outputs(args: &Args, pcap: &Path) -> Result<()> {
         }
         None => args.size,
     };
-    outputs::check_directory(&args.out)?;
+    own_file::check_output_directory(&args.out)?;
     let mut room = Room::default();
     if args.file.is_none() {
         room.add(&args.out.join(GENERATED), len)?;
@@ -203,10 +203,18 @@ fn check_outputs(args: &Args, pcap: &Path) -> Result<()> {
         room.add(&args.out.join(copy), len)?;
     }
     if let Some(pcap) = &args.pcap {
-        outputs::check_file(pcap)?;
+        own_file::check_output(pcap)?;
     }
     room.add(pcap, capture_size(len, args.snap))?;
-    room.check()
+    if let Some(NoRoom { path, needed, free }) = room.lacking()? {
+        bail!(
+            "not enough room on the disk of {}: about {} are needed, and {} are free",
+            path.display(),
+            Bytes(needed),
+            Bytes(free)
+        );
+    }
+    Ok(())
 }
 
 /// About how long the capture of `len` bytes there and back is.
@@ -258,8 +266,8 @@ fn page(
 /// Writes `len` bytes of data that does not compress.
 fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
     let mut rng = transom_sim::random::Streams::new(seed).rng(0, 99);
-    let file = transom_device::own_file::output(path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let file =
+        own_file::output(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut out = std::io::BufWriter::new(file);
     let mut block = [0; 65_536];
     let mut left = len;

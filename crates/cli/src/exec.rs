@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use transom_device::intercept::{self, Notifier};
+use transom_device::own_file;
 use transom_device::passing;
 use transom_device::private::maker;
 use transom_exec::{
@@ -22,7 +23,6 @@ use transom_exec::{
 use crate::interrupt::PassedOn;
 use crate::network::NetworkArgs;
 use crate::output::note;
-use crate::outputs;
 use crate::socket::Host;
 use recorder::Recorder;
 
@@ -80,7 +80,7 @@ pub(crate) struct Args {
 /// Runs the program.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The page is written at the end, when it would be too late.
-    args.report.as_deref().map_or(Ok(()), outputs::check_file)?;
+    args.report.as_deref().map_or(Ok(()), own_file::check_output)?;
     let network = args.network.open()?;
     let stack = match &network.host {
         Host::Transom(stack) => Some(stack.clone()),
@@ -138,7 +138,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
         let page = recorder.page(&network.description, counts);
-        transom_device::own_file::write_output(path, transom_report::render(&page).as_bytes())
+        own_file::write_output(path, transom_report::render(&page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let status = exit_code(status);

@@ -27,7 +27,6 @@ mod log;
 mod ltcp;
 mod network;
 mod output;
-mod outputs;
 mod packaging;
 mod papers;
 mod progress;

@@ -14,9 +14,11 @@ mod heads;
 mod idle;
 mod listing;
 mod media_type;
+mod pace;
 mod range;
 mod request;
 mod response;
+mod sending;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     #[arg(short, long, default_value_t = 80)]
     port: u16,
 
-    /// Connections at the same time. The one that has been idle longest ends for a new one; while all are busy, more have to wait.
+    /// Connections at the same time. For a new one, the one that has been idle longest ends, or else one whose client takes nothing. While all are busy, more have to wait.
     #[arg(long, value_name = "NUMBER", default_value_t = 1024,
           value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
@@ -207,7 +209,7 @@ fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
             if let Some(place) = server.places.try_take() {
                 break place;
             }
-            server.idle.end_oldest();
+            server.idle.end_oldest(Instant::now());
             thread::sleep(LOOK_FOR_PLACES);
         };
         server.totals.connections.fetch_add(1, Ordering::Relaxed);

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use transom_device::own_file;
 
-use crate::{output, outputs};
+use crate::output;
 
 /// The options of a command that gets data.
 #[derive(clap::Args)]
@@ -35,14 +36,14 @@ impl SinkArgs {
         if self.json && self.path().is_none() {
             bail!("--json needs a file: the data go to standard output");
         }
-        self.path().map_or(Ok(()), outputs::check_file)
+        Ok(self.path().map_or(Ok(()), own_file::check_output)?)
     }
 
     /// Creates the file.
     pub(crate) fn open(&self) -> anyhow::Result<Sink<'_>> {
         let path = self.path();
         let file = match path {
-            Some(path) => transom_device::own_file::output(path)
+            Some(path) => own_file::output(path)
                 .with_context(|| format!("cannot create {}", path.display()))?,
             None => output::raw_stdout()?,
         };

@@ -90,6 +90,47 @@ echo "pins: $(ls bpf/t 2>/dev/null | wc -l), devices: $(ip -o link | grep -c tcp
     assert!(said.ends_with("pins: 0, devices: 0\n"), "{said}");
 }
 
+/// The broker's own metrics: a page of another site reads none of them, and a crowd of clients that say nothing or little keeps nobody away.
+#[test]
+fn the_metrics_of_the_broker_are_for_this_machine_and_for_all_of_it() {
+    let Some(said) = script(
+        r#"
+ask() { curl -s -m 60 "$@" http://127.0.0.1:9300/metrics >answer; grep -c '^transom_broker_leases ' answer; }
+ask
+for host in evil.example evil.example:9300 localhost.evil.example; do ask -H "Host: $host"; cat answer; done
+# A user's own clients, and those of another user.
+cat >crowd.py <<END
+import socket, sys, time
+clients = []
+for number in range(600):
+    client = socket.create_connection(("127.0.0.1", 9300), 60)
+    try:
+        client.sendall(b"GET /metrics HTTP" if number % 2 else b"")
+    except OSError:
+        pass
+    clients.append(client)
+print("they are there", flush=True)
+time.sleep(100)
+END
+# Root's own Python may be where nobody else reaches it.
+for python in python3 /usr/bin/python3; do $U $python -c "" 2>/dev/null && break; done
+for user in "" "$U"; do
+    $user $python crowd.py >crowd 2>&1 & crowd=$!
+    background="$background $crowd"
+    until_said crowd 'they are there'
+    for turn in 1 2 3; do ask; done
+    kill $crowd; wait $crowd 2>/dev/null
+    rm crowd
+done
+"#,
+    ) else {
+        return;
+    };
+    let foreign = "0\nthis server is for the machine that it runs on\n";
+    let expected = format!("1\n{}{}", foreign.repeat(3), "1\n".repeat(6));
+    assert_eq!(said, expected);
+}
+
 /// A broker that was killed: what it has left goes on, and is removed without it.
 #[test]
 fn what_a_killed_broker_has_left_can_be_removed() {

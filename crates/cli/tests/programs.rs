@@ -21,6 +21,7 @@ const TESTS: &[Test] = &[
     ("curl_uploads_are_refused_in_order", curl_uploads_are_refused_in_order),
     ("wrk_finds_no_errors", wrk_finds_no_errors),
     ("clients_that_keep_a_server_waiting", clients_that_keep_a_server_waiting),
+    ("readers_that_stall_give_way", readers_that_stall_give_way),
     ("get_from_nginx", get_from_nginx),
     ("get_from_python", get_from_python),
     ("get_keeps_a_log", get_keeps_a_log),
@@ -218,6 +219,50 @@ print("served")
         let got = serve(dir.path(), options, &["python3", "-c", CLIENTS]).success();
         assert_eq!(got.text().trim(), "served");
     }
+    true
+}
+
+/// As many readers as there are places take next to nothing of a long file. Others are served long before the server gives such a reader up by itself
+/// (after a minute), and the readers that need not go stay.
+fn readers_that_stall_give_way() -> bool {
+    if !installed("python3") {
+        return false;
+    }
+    const CLIENTS: &str = r#"
+import socket, urllib.request
+address, readers = ("10.9.0.2", 80), []
+for _ in range(8):
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    reader.settimeout(50)
+    reader.connect(address)
+    reader.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    # It has its place.
+    assert reader.recv(1, socket.MSG_PEEK)
+    readers.append(reader)
+for _ in range(10):
+    assert urllib.request.urlopen("http://10.9.0.2/small", timeout=50).read() == b"hello"
+
+def takes_all(reader):
+    received = 0
+    try:
+        while piece := reader.recv(1 << 16):
+            received += len(piece)
+            if received > 3_000_000:
+                return True
+    except ConnectionResetError:
+        pass
+    return False
+
+ended = [not takes_all(reader) for reader in readers].count(True)
+print("served" if 0 < ended < len(readers) else f"{ended} of {len(readers)} have been ended")
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("small"), "hello").unwrap();
+    content(&dir.path().join("large"), 3_000_000);
+    let options = ["--max-connections", "8"];
+    let got = serve(dir.path(), &options, &["python3", "-c", CLIENTS]).success();
+    assert_eq!(got.text().trim(), "served");
     true
 }
 

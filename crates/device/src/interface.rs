@@ -4,12 +4,11 @@
 //! so it can be opened in a thread that is inside a namespace and used from any other. Nothing here
 //! runs a program.
 
-use std::fmt;
+mod prefix;
+
 use std::io;
-use std::net::{AddrParseError, IpAddr};
-use std::num::ParseIntError;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,90 +24,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, attributes};
-
-/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632,
-/// section 3.1; RFC 4291, section 2.3). For an interface address the host bits say which host; for
-/// a route they are zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct IpPrefix {
-    address: IpAddr,
-    length: u8,
-}
-
-impl IpPrefix {
-    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than
-    /// that.
-    pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
-        if length > bits(address) { None } else { Some(IpPrefix { address, length }) }
-    }
-
-    /// Whether an address is one of the network's.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let differ = |ours: u128, theirs: u128, bits: u32| {
-            let host_bits = bits - u32::from(self.length);
-            (ours ^ theirs).checked_shr(host_bits).unwrap_or(0) != 0
-        };
-        match (self.address, address) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                !differ(ours.to_bits().into(), theirs.to_bits().into(), 32)
-            }
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                !differ(ours.to_bits(), theirs.to_bits(), 128)
-            }
-            _ => false,
-        }
-    }
-
-    /// The address, host bits included.
-    pub const fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// The number of leading bits that name the network.
-    pub const fn prefix_len(&self) -> u8 {
-        self.length
-    }
-}
-
-const fn bits(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
-    }
-}
-
-impl fmt::Display for IpPrefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
-}
-
-/// Why a text is not an address with a prefix length.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParsePrefixError {
-    /// There is no `/`.
-    #[error("an address needs a prefix length, as in 192.0.2.1/24")]
-    NoLength,
-    /// The text before the `/` is not an IP address.
-    #[error(transparent)]
-    Address(#[from] AddrParseError),
-    /// The text after the `/` is not a prefix length.
-    #[error("the prefix length is not a number from 0 to 128")]
-    Length(#[from] ParseIntError),
-    /// The prefix is longer than the address.
-    #[error("the prefix length {0} is more than the address has bits")]
-    TooLong(u8),
-}
-
-impl FromStr for IpPrefix {
-    type Err = ParsePrefixError;
-
-    fn from_str(text: &str) -> Result<Self, ParsePrefixError> {
-        let (address, length) = text.split_once('/').ok_or(ParsePrefixError::NoLength)?;
-        let length = length.parse()?;
-        IpPrefix::new(address.parse()?, length).ok_or(ParsePrefixError::TooLong(length))
-    }
-}
+pub use prefix::{IpPrefix, ParsePrefixError};
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -348,7 +264,7 @@ impl Interfaces {
     /// # Errors
     /// When the kernel does not answer.
     pub fn gateway(&mut self, index: u32, destination: IpAddr) -> io::Result<Option<IpAddr>> {
-        let mut route = route_to(IpPrefix { address: destination, length: bits(destination) });
+        let mut route = route_to(IpPrefix::host(destination));
         route.attributes.push(RouteAttribute::Oif(index));
         let answer = match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(route)) {
             Err(error) if is_no_route(&error) => return Ok(None),
@@ -398,7 +314,7 @@ impl Interfaces {
     ) -> Result<bool, InterfaceError> {
         let start = Instant::now();
         loop {
-            let mut request = route_to(IpPrefix { address, length: bits(address) });
+            let mut request = route_to(IpPrefix::host(address));
             request.attributes.extend(mark.map(RouteAttribute::Mark));
             match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(request)) {
                 Ok(answer) if is_local(&answer) => return Ok(true),
@@ -599,37 +515,6 @@ fn family(address: IpAddr) -> AddressFamily {
 mod tests {
     use super::*;
     use std::error::Error;
-
-    #[test]
-    fn prefixes_are_parsed_and_shown() {
-        let prefix: IpPrefix = "192.0.2.1/24".parse().unwrap();
-        assert_eq!(prefix.address(), IpAddr::from([192, 0, 2, 1]));
-        assert_eq!(prefix.prefix_len(), 24);
-        assert_eq!(prefix.to_string(), "192.0.2.1/24");
-        assert_eq!("2001:db8::1/64".parse::<IpPrefix>().unwrap().to_string(), "2001:db8::1/64");
-    }
-
-    #[test]
-    fn a_network_has_its_own_addresses() {
-        let contains = |prefix: &str, address: &str| {
-            prefix.parse::<IpPrefix>().unwrap().contains(address.parse().unwrap())
-        };
-        assert!(contains("192.0.2.1/24", "192.0.2.255") && !contains("192.0.2.1/24", "192.0.3.0"));
-        assert!(contains("192.0.2.1/32", "192.0.2.1") && !contains("192.0.2.1/32", "192.0.2.2"));
-        assert!(contains("192.0.2.1/0", "10.0.0.1") && !contains("0.0.0.0/0", "::1"));
-        assert!(contains("2001:db8::1/64", "2001:db8::ffff") && contains("::/0", "2001:db8::1"));
-        assert!(!contains("2001:db8::1/128", "2001:db8::2"));
-    }
-
-    #[test]
-    fn wrong_prefixes_say_why() {
-        let parse = |text: &str| text.parse::<IpPrefix>().unwrap_err();
-        assert_eq!(parse("192.0.2.1"), ParsePrefixError::NoLength);
-        assert_eq!(parse("192.0.2.1/33"), ParsePrefixError::TooLong(33));
-        assert_eq!(parse("2001:db8::1/129"), ParsePrefixError::TooLong(129));
-        assert!(matches!(parse("192.0.2/24"), ParsePrefixError::Address(_)));
-        assert!(matches!(parse("192.0.2.1/x"), ParsePrefixError::Length(_)));
-    }
 
     #[test]
     fn names_the_kernel_cannot_hold_are_refused() {

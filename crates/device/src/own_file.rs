@@ -6,7 +6,11 @@
 //!
 //! - [`open`], [`read`], [`replace`]: files that the house itself names, such as locks and saved settings. Only their owner may read them.
 //! - [`output`]: files that the caller of a command has named. In a directory where nobody else can write, links are followed as usual.
+//! - [`check_output`], [`check_output_directory`], [`Room`]: the same before the work that makes the output.
 //! - [`set_socket_mode`]: the mode of a Unix socket, whatever has its name by now.
+
+mod output;
+mod room;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,6 +21,9 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+
+pub use output::{append, check_output, check_output_directory, output, write_output};
+pub use room::{NoRoom, Room};
 
 /// The mode of the house's own files.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -79,91 +86,6 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(aside);
     }
     written
-}
-
-/// Opens a file for output that a user has named, and empties it. What is no regular file, such as a terminal or a FIFO, is opened as it is.
-///
-/// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if others can write in its directory, and the name is a link, or leads to a file that has several names or is neither
-/// this user's nor the directory's owner's. It is as it was. Otherwise the system's.
-pub fn output(path: &Path) -> io::Result<File> {
-    let file = opened_for_output(path, OFlags::WRONLY | OFlags::CREATE)?;
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
-    }
-    Ok(file)
-}
-
-/// Writes a file for output as a whole. Errors are those of [`output`].
-///
-/// # Errors
-/// As said.
-pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
-    output(path)?.write_all(contents)
-}
-
-/// Opens a file to write behind its end, and makes it with this mode if it is not there. Errors are those of [`output`].
-///
-/// # Errors
-/// As said.
-pub fn append(path: &Path) -> io::Result<File> {
-    opened_for_output(path, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
-}
-
-fn opened_for_output(path: &Path, flags: OFlags) -> io::Result<File> {
-    let shared = SharedDirectory::of(path);
-    let private = flags.contains(OFlags::APPEND);
-    let file = match open_for(path, flags, shared.is_some(), private) {
-        // A FIFO that nobody reads yet: its own user waits for that.
-        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let found = fs::symlink_metadata(path)?;
-            shared.as_ref().map_or(Ok(()), |shared| shared.check(path, &found))?;
-            rustix::fs::open(path, flags - OFlags::CREATE, Mode::empty())?.into()
-        }
-        opened => opened?,
-    };
-    if let Some(shared) = shared {
-        shared.check(path, &file.metadata()?)?;
-        rustix::io::ioctl_fionbio(&file, false)?;
-    }
-    Ok(file)
-}
-
-/// A directory into which others can put names.
-struct SharedDirectory {
-    owner: Option<u32>,
-}
-
-impl SharedDirectory {
-    /// The directory of a path, if it is one.
-    fn of(path: &Path) -> Option<Self> {
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let own = geteuid();
-        // Without an answer it is as if they could.
-        let Ok(found) = fs::metadata(directory) else {
-            return Some(SharedDirectory { owner: None });
-        };
-        // The group of a user's own directory is often the user's own too.
-        let writable = if own.is_root() { 0o022 } else { 0o002 };
-        let shared = found.mode() & writable != 0 || ![own.as_raw(), 0].contains(&found.uid());
-        shared.then(|| SharedDirectory { owner: Some(found.uid()) })
-    }
-
-    /// Whether output may go into a file that was found there. The directory's owner could remove it anyway.
-    fn check(&self, path: &Path, found: &fs::Metadata) -> io::Result<()> {
-        let why = if found.uid() != geteuid().as_raw() && Some(found.uid()) != self.owner {
-            "belongs to another user, in a directory where others can write"
-        } else if found.is_file() && found.nlink() != 1 {
-            "has another name, in a directory where others can write"
-        } else {
-            return Ok(());
-        };
-        Err(refused(path, why))
-    }
 }
 
 fn open_with(path: &Path, flags: OFlags, no_links: bool) -> io::Result<File> {

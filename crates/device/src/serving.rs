@@ -7,6 +7,8 @@
 //! - [`serve_metrics`] answers Prometheus.
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
+#[cfg(test)]
+mod crowd;
 mod deadline;
 pub mod front;
 mod metrics;

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use transom_device::own_file;
 use transom_lab::results::{Found, Manifest, Store, StoredRun};
 use transom_lab::run::{Judgement, Observations, compare, course, judge};
 use transom_lab::scenario::{Band, Comparison, Control, Quantity, RunId, Setting, Variant};
@@ -240,7 +241,7 @@ impl Summary {
         let mut text = text.map_err(Error::io("write", &path))?;
         text.push('\n');
         fs::create_dir_all(directory)
-            .and_then(|()| fs::write(&path, text))
+            .and_then(|()| own_file::write_output(&path, text.as_bytes()))
             .map_err(Error::io("write", &path))?;
         Ok(path)
     }

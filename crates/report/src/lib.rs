@@ -98,9 +98,9 @@ pub const INDEX: &str = "index.html";
 /// Writes the page to `path`, replacing what was there.
 ///
 /// # Errors
-/// Those of creating and writing the file.
+/// Those of [`transom_device::own_file::output`].
 pub fn write(path: &Path, data: &ReportData) -> io::Result<()> {
-    std::fs::write(path, render(data))
+    transom_device::own_file::write_output(path, render(data).as_bytes())
 }
 
 /// The page, as HTML.

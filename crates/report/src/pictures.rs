@@ -31,7 +31,7 @@ pub fn pictures(directory: &Path, data: &ReportData) -> io::Result<Vec<PathBuf>>
             path = directory.join(format!("{name}-{number}.png"));
             number += 1;
         }
-        std::fs::write(&path, png::png(&picture)?)?;
+        transom_device::own_file::write_output(&path, &png::png(&picture)?)?;
         written.push(path);
     }
     Ok(written)

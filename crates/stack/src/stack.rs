@@ -8,22 +8,26 @@
 //! the timing wheel. The timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
 //! instead of one per acknowledgement.
 
+mod addresses;
 mod comment;
 mod every_address;
 mod fast_open;
 mod handshake;
 mod held_opens;
+mod icmp;
 mod incoming;
 mod opens;
 mod ports;
 mod predict;
 mod receive;
 mod refusals;
+mod replies;
 mod reserved;
 mod shards;
 mod sharing;
 mod sockets;
 mod template;
+mod time_waits;
 mod timers;
 mod transmit;
 
@@ -34,13 +38,11 @@ pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
-use crate::config::{
-    PortSource, StackConfig, StackConfigError, StackCounters, is_broadcast_of, is_unicast,
-};
+use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters};
 use crate::destinations::DestinationCounters;
 use crate::fast_open::Servers;
-use crate::flow::{BoundPortChange, FlowKey, FlowTable, Handler, KeyedHash};
-use crate::fragments::{self, Fragments};
+use crate::flow::{BoundPortChange, FlowKey, FlowTable, KeyedHash};
+use crate::fragments::Fragments;
 use crate::incoming::{HeldSyn, IncomingId};
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
@@ -52,14 +54,13 @@ use crate::wheel::{TimerId, Wheel};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use replies::Reply;
 use template::Template;
+use time_waits::WaitEntry;
 use transmit::IpFields;
-use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState, Prepared};
+use transom_tcp::connection::{Connection, Event, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
-use transom_tcp::time_wait::TimeWait;
-use transom_wire::{Ecn, Seq, TcpHeader};
 
 /// A connection's name. It stays unique: a name whose connection is gone names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,26 +164,6 @@ impl Slot {
         Template::new(&self.key, &IpFields { dont_fragment: true, ..self.ip_fields })
     }
 }
-
-#[derive(Debug)]
-struct WaitEntry {
-    wait: TimeWait,
-    key: FlowKey,
-    ip_fields: IpFields,
-    timer: TimerId,
-}
-
-/// Something to send that is not a connection's.
-#[derive(Debug)]
-enum Reply {
-    /// A TCP segment without payload, and its packet's codepoint.
-    Segment(FlowKey, IpFields, TcpHeader, Ecn),
-    /// A whole packet.
-    Packet(Vec<u8>),
-}
-
-/// The most replies that may wait; more are dropped, because a peer can cause any number.
-const MAX_REPLIES: usize = 1024;
 
 /// Buffers waiting for the owner to take them back; more stay with their connections.
 const MAX_SPENT: usize = 256;
@@ -309,33 +290,6 @@ impl Stack {
     /// Connections in TIME-WAIT.
     pub fn time_wait_count(&self) -> usize {
         self.waits.len()
-    }
-
-    /// Whether `address` is one of ours.
-    fn is_local(&self, address: IpAddr) -> bool {
-        self.config.addresses.iter().any(|&(ours, _)| ours == address)
-            || (self.has_every_address() && is_unicast(address))
-    }
-
-    /// Whether the addresses of a packet, from outside or from ourselves, are impossible. Our own addresses do not arrive
-    /// from outside, unless they are shared. Loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
-    fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
-        if self.has_every_address() {
-            return false;
-        }
-        let own = self.is_local(src);
-        let mistaken = if self.config.shared { from_self && !own } else { own != from_self };
-        mistaken || (src.is_loopback() && !dst.is_loopback())
-    }
-
-    /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
-    fn is_host(&self, address: IpAddr) -> bool {
-        is_unicast(address)
-            && !self
-                .config
-                .addresses
-                .iter()
-                .any(|&(ours, prefix)| is_broadcast_of(ours, prefix, address))
     }
 
     fn slot_index(&self, id: ConnectionId) -> Option<u32> {
@@ -494,49 +448,6 @@ impl Stack {
         }
     }
 
-    /// Replaces a connection in TIME-WAIT by a small record. Received data may still be read.
-    fn enter_time_wait(&mut self, index: u32, now: Instant) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        // The last acknowledgement leaves first.
-        // [RFC8200-8.2-1]
-        let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
-        let (key, ip_fields) = (slot.key, slot.ip_fields);
-        while self.waits.len() >= self.config.max_time_wait.max(1) {
-            let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
-            if self.waits.generation(oldest) == Some(generation) {
-                self.end_time_wait(oldest);
-            }
-        }
-        let expires = wait.expires();
-        // The timer needs the place, and the place the timer.
-        let timer = self.wheel.insert(expires, Wake::TimeWait(0));
-        let (place, generation) = self.waits.insert(WaitEntry { wait, key, ip_fields, timer });
-        self.wheel.remove(timer);
-        let timer = self.wheel.insert(expires, Wake::TimeWait(place));
-        if let Some(entry) = self.waits.get_mut(place) {
-            entry.timer = timer;
-        }
-        self.wait_order.push_back((place, generation));
-        if self.wait_order.len() > 2 * self.config.max_time_wait.max(1024) {
-            let waits = &self.waits;
-            self.wait_order
-                .retain(|&(place, generation)| waits.generation(place) == Some(generation));
-        }
-        self.flows.insert(key, Handler::TimeWait(place));
-        self.learn_path_mtu(index);
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.detached = true;
-            slot.connection.leave_to_time_wait(now);
-        }
-    }
-
-    fn end_time_wait(&mut self, place: u32) {
-        if let Some(entry) = self.waits.remove(place) {
-            self.wheel.remove(entry.timer);
-            self.flows.remove(&entry.key);
-        }
-    }
-
     /// Puts a completed connection into its listener's accept queue.
     fn offer(&mut self, listener: ListenerId, id: ConnectionId) {
         if self.listeners.generation(listener.index) == Some(listener.generation)
@@ -546,103 +457,5 @@ impl Stack {
             self.counters.passive_opens += 1;
             self.events.push_back(StackEvent::Acceptable(listener));
         }
-    }
-
-    fn reply(&mut self, reply: Reply) {
-        if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(reply);
-        } else {
-            self.counters.replies_dropped += 1;
-        }
-    }
-}
-
-impl Stack {
-    /// Passes an ICMP error to the connection that it names; if the connection accepts its MTU, it is kept for the path. Returns
-    /// whether there is such a connection.
-    pub(crate) fn deliver_icmp(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        error: IcmpError,
-        seq: Seq,
-    ) -> bool {
-        let Some(id) = self.connection_for(key) else { return false };
-        let Some(slot) = self.slots.get_mut(id.index) else { return false };
-        let carries = |connection: &Connection| PathMtu {
-            mtu: connection.path_mtu(),
-            whole: !connection.path_fragments(),
-        };
-        let before = carries(&slot.connection);
-        let after = self.recorded(id.index, now, |connection| {
-            // [RFC1122-3.2.2.1-2] [RFC1122-3.2.2.1-3] [RFC1122-3.2.2.5-3] [RFC4443-5.2-1]
-            connection.on_icmp(now, error, seq);
-            carries(connection)
-        });
-        let after = after.unwrap_or(before);
-        self.counters.icmp_errors_received += 1;
-        if after < before {
-            self.path_mtus.note(id, key.remote, after, now);
-        }
-        self.touched(id.index, now);
-        true
-    }
-
-    pub(crate) fn count_bad_icmp(&mut self) {
-        self.counters.malformed += 1;
-    }
-
-    pub(crate) fn count_refused_extension(&mut self) {
-        self.counters.refused_extensions += 1;
-    }
-
-    /// Whether echo requests are answered here. On a shared address the kernel answers; and a host that has every address does not speak for others.
-    pub(crate) fn answers_echo(&self) -> bool {
-        self.config.echo && !self.config.shared && !self.has_every_address()
-    }
-
-    /// Whether this host alone speaks for an address. The kernel has a shared one too, and sends the errors about its packets. A host that has
-    /// every address has them from others.
-    pub(crate) fn may_speak_for(&self, address: IpAddr) -> bool {
-        !self.config.shared && !self.has_every_address() && self.is_local(address)
-    }
-
-    /// Sends a packet without options and extension headers, cut into fragments if it is too long for the interface or for what is known of its
-    /// path.
-    /// [RFC1122-3.3.3-3] [RFC8200-5-4]
-    pub(crate) fn packet_reply(&mut self, now: Instant, packet: Vec<u8>) {
-        let Ok(ip) = transom_wire::IpPacket::parse(&packet) else { return };
-        let (local, remote) = (ip.src(), ip.dst());
-        let key = FlowKey { local, remote, local_port: 0, remote_port: 0 };
-        let path = self.path_mtus.get(remote, now).map_or(u32::MAX, |known| known.mtu);
-        let mtu = self.mtu_from(&key).min(path) as usize;
-        if packet.len() <= mtu || self.is_local(remote) {
-            return self.reply(Reply::Packet(packet));
-        }
-        // [RFC8200-4.5-1]
-        let id = self.idents.next(&self.secrets, &key);
-        let pieces = fragments::cut(&packet, mtu, id).unwrap_or_default();
-        // All of it or nothing: a part is of no use.
-        if pieces.is_empty() || self.replies.len() + pieces.len() > MAX_REPLIES {
-            self.counters.replies_dropped += 1;
-            return;
-        }
-        self.replies.extend(pieces.into_iter().map(Reply::Packet));
-    }
-
-    /// Whether one more ICMP error may leave; counts it if so.
-    /// [RFC4443-2.4-10]
-    pub(crate) fn may_send_icmp_error(&mut self, now: Instant) -> bool {
-        let (started, sent) = &mut self.icmp_window;
-        if now.since(*started) >= crate::icmp_errors::ICMP_WINDOW {
-            *started = now;
-            *sent = 0;
-        }
-        let allowed = *sent < self.config.icmp_errors_per_second;
-        if allowed {
-            *sent += 1;
-            self.counters.icmp_errors_sent += 1;
-        }
-        allowed
     }
 }

@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use transom_broker::protocol::{self, ErrorKind, Reply, Request};
 use transom_broker::wire;
 
-use crate::support::{BrokerProcess, Holder, NOBODY, Net, until};
+use crate::support::crowd::connections;
+use crate::support::{BrokerProcess, Crowd, Holder, NOBODY, Net, until};
 
 const RULES: &str = "most-devices = 1\n[[allow]]\neverybody = true\n";
 
@@ -53,35 +54,11 @@ fn the_policy_limits_the_devices_of_all_users() {
 fn root_can_connect_when_other_users_have_all_connections() {
     const USERS: u32 = 36;
     let Some(net) = Net::new() else { return };
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    if limit.maximum.is_some_and(|most| most < 10_000) {
-        eprintln!("SKIPPED: a process has too few descriptors here");
-        return;
-    }
     let _broker = BrokerProcess::start(&net, RULES);
-    let path = net.socket();
-    let connect = |user: u32| {
-        let path = path.clone();
-        // The system call changes the thread, and no other thread of the process.
-        let work = move || {
-            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
-            (0..64).map(|_| wire::connect(&path).unwrap()).collect::<Vec<_>>()
-        };
-        std::thread::spawn(work).join().unwrap()
-    };
-    let mut crowd: Vec<_> = (0..USERS).map(|user| connect(100_000 + user)).collect();
-    let connections = || {
-        let status = net.status();
-        status.broker.iter().find(|count| count.name == "connections").unwrap().count
-    };
-    // Of 2304, with root's own that asks. A connection of root that ended late may have had the place of one of them, so another user asks too.
-    until("there are as many as may be", || {
-        crowd.push(connect(100_000 + USERS));
-        connections() == 2049
-    });
+    // Root is the one that asks.
+    let Some(crowd) = Crowd::come(&net, USERS) else { return };
     drop(crowd);
-    until("there is room again", || connections() == 1);
+    until("there is room again", || connections(&net) == 1);
 }
 
 /// Without a pause it would ask for the same connection again and again.

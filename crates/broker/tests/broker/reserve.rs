@@ -1,52 +1,27 @@
 //! One user has thousands of subordinate numbers, and takes with them what all users share.
 
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transom_broker::daemon::{Daemon, Options};
 use transom_broker::policy::Policy;
-use transom_broker::wire;
 
-use crate::support::{BrokerProcess, HOST4, Holder, NOBODY, Net, at, until};
+use crate::support::crowd::connections;
+use crate::support::{BrokerProcess, Crowd, HOST4, Holder, NOBODY, Net, at, until};
 
 #[test]
 fn users_whom_a_rule_names_connect_when_others_have_all_connections() {
     const USERS: u32 = 40;
     let Some(net) = Net::new() else { return };
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    if limit.maximum.is_some_and(|most| most < 10_000) {
-        eprintln!("SKIPPED: a process has too few descriptors here");
-        return;
-    }
     let rules = "most-devices = 4\n[[allow]]\nuser = 65534\nports = \"8000-8999\"\n\
                  [[allow]]\neverybody = true\n";
     let _broker = BrokerProcess::start(&net, rules);
-    let path = net.socket();
-    let connect = |user: u32| {
-        let path = path.clone();
-        let work = move || {
-            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
-            (0..64).map(|_| wire::connect(&path).unwrap()).collect::<Vec<OwnedFd>>()
-        };
-        std::thread::spawn(work).join().unwrap()
-    };
-    let mut crowd: Vec<_> = (0..USERS).map(|user| connect(100_000 + user)).collect();
-    let connections = || {
-        let status = net.status();
-        status.broker.iter().find(|count| count.name == "connections").unwrap().count
-    };
-    until("others have all that they can have", || {
-        crowd.push(connect(100_000 + USERS));
-        connections() == 2049
-    });
+    let Some(crowd) = Crowd::come(&net, USERS) else { return };
     let holder = Holder::start(&net, NOBODY);
     let _device = holder.open().unwrap();
     holder.bind(at(HOST4, 8000)).unwrap();
     drop(crowd);
-    until("there is room again", || connections() == 2);
+    until("there is room again", || connections(&net) == 2);
     // Devices: the last quarter is not for everybody.
     let others: Vec<_> = (0..3).map(|user| Holder::start(&net, 200_000 + user)).collect();
     let opened: Vec<_> = others.iter().map(|holder| holder.open().is_ok()).collect();

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use transom_device::own_file;
 use transom_lab::results::{Found, Merged, PlannedRun, merge};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
-use crate::{output, outputs};
+use crate::output;
 
 /// Merge the parts of a sweep
 ///
@@ -37,7 +38,7 @@ pub(crate) struct Args {
 
 /// Puts results together.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    outputs::check_directory(&args.output)?;
+    own_file::check_output_directory(&args.output)?;
     let interruption = Interruption::handle()?;
     let Merged { store, plan } = merge(&args.parts, &args.output)?;
     let runs: Vec<&PlannedRun> = plan.runs.iter().collect();

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use transom_device::own_file;
 use transom_lab::scenario::Template;
 
 use crate::output;
@@ -51,13 +52,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.force && args.file.exists() {
         bail!("{name} exists already; choose another name, or --force to overwrite it");
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .create_new(!args.force)
-        .truncate(args.force)
-        .open(&args.file)
-        .with_context(|| format!("cannot write {name}"))?;
+    let file = match args.force {
+        true => own_file::output(&args.file),
+        false => OpenOptions::new().write(true).create_new(true).open(&args.file),
+    };
+    let mut file = file.with_context(|| format!("cannot write {name}"))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {name}"))?;
     output::line(format_args!("{name} is written; check it with `transom lab check {name}`"))?;
     Ok(ExitCode::SUCCESS)

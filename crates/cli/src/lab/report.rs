@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use transom_device::own_file;
 use transom_lab::results::{PlannedRun, Store};
 use transom_report::{INDEX, REPORT};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use crate::features::Feature;
-use crate::{output, outputs};
+use crate::output;
 
 /// Write the pages of results again
 ///
@@ -40,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Feature::Png.need()?;
     }
     let store = Store::open(&directory)?;
-    outputs::check_directory(&directory)?;
+    own_file::check_output_directory(&directory)?;
     let plan = store.plan()?;
     let stored = store.runs()?;
     if stored.is_empty() {

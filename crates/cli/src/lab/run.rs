@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
+use transom_device::own_file;
 use transom_lab::results::{Choice, Plan, PlannedRun, Store};
 use transom_lab::scenario::{self, MOST_RUNS, Scenario, Setting};
 
@@ -28,7 +29,7 @@ use super::programs::{self, Consent};
 use super::tui::{self, Tui};
 use super::watch::Watch;
 use crate::features::Feature;
-use crate::{output, outputs};
+use crate::output;
 pub(crate) use arguments::Args;
 use engine::{Ended, Engaged, Engine};
 pub(crate) use execute::Emulated;
@@ -129,7 +130,7 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     /// The steps that need a process with one thread.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
-        outputs::check_directory(&self.directory)?;
+        own_file::check_output_directory(&self.directory)?;
         if self.png {
             Feature::Png.need()?;
         }

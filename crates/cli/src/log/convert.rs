@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use transom_device::own_file;
 use transom_trace::convert::{Annotated, ConvertError, Format, Log, annotate};
 
 use crate::features::Feature;
 use crate::output::note;
-use crate::outputs;
 
 /// Write an event log in another format
 ///
@@ -43,7 +43,7 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     if [from, to].iter().any(|one| matches!(one, Format::Parquet | Format::Arrow)) {
         Feature::Parquet.need()?;
     }
-    outputs::check_file(&args.output)?;
+    own_file::check_output(&args.output)?;
     let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {input}"))?;
     let log = Log::read(from, &bytes).with_context(|| input.to_string())?;
     drop(bytes);
@@ -58,7 +58,7 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         return comment(args, &log, to, capture);
     }
     let contents = log.write(to).with_context(cannot_write)?;
-    transom_device::own_file::write_output(&args.output, &contents).with_context(cannot_write)?;
+    own_file::write_output(&args.output, &contents).with_context(cannot_write)?;
     if !to.loses().is_empty() {
         note(format_args!("{output}: {}", to.loses()));
     }
@@ -80,8 +80,8 @@ fn comment(
         bail!("{output} is the capture itself; write another file");
     }
     let file = File::open(capture).with_context(|| format!("cannot read {name}"))?;
-    let created = transom_device::own_file::output(&args.output)
-        .with_context(|| format!("cannot write {output}"))?;
+    let created =
+        own_file::output(&args.output).with_context(|| format!("cannot write {output}"))?;
     let mut out = BufWriter::new(created);
     let annotated = annotate(log, BufReader::new(file), &mut out).map_err(|error| match error {
         ConvertError::Io(error) => {

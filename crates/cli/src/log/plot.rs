@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use transom_device::own_file;
 use transom_report::capture::Captured;
 use transom_report::event_log::EventLog;
 use transom_report::{ReportData, Svg};
@@ -11,7 +12,6 @@ use transom_report::{ReportData, Svg};
 use super::{Opened, open};
 use crate::features::Feature;
 use crate::output::note;
-use crate::outputs;
 
 /// Draw sequence, windows and round-trip time of an event log or a packet capture
 ///
@@ -56,7 +56,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("{output}: the name must end in .svg, .png or .html"),
     };
-    outputs::check_file(&args.output)?;
+    own_file::check_output(&args.output)?;
     let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
     let (data, picture, count, shown): (ReportData, Option<Svg>, usize, String) =
         match open(&args.file)? {
@@ -93,7 +93,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         Form::Svg => picture()?.file().into_bytes(),
         Form::Png => png(picture()?)?,
     };
-    transom_device::own_file::write_output(&args.output, &contents)
+    own_file::write_output(&args.output, &contents)
         .with_context(|| format!("cannot write {output}"))?;
     Ok(ExitCode::SUCCESS)
 }

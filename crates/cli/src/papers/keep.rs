@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use transom_device::own_file;
 use transom_lab::results::Store;
 use transom_papers::{Experiment, Summary, form};
 
 use super::find;
-use crate::{output, outputs};
+use crate::output;
 
 /// Summarize stored runs, for `transom papers results`
 ///
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 
 /// Sums them up.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    outputs::check_directory(&args.to)?;
+    own_file::check_output_directory(&args.to)?;
     let mut any = false;
     for experiment in find(&args.ids)? {
         for full in [false, true] {

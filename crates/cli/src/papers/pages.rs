@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use transom_device::own_file;
 
-use crate::{output, outputs};
+use crate::output;
 
 /// Write a page for each figure and table of the papers, with pictures
 ///
@@ -38,13 +39,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.from.display()
         );
     }
-    outputs::check_directory(&args.to)?;
+    own_file::check_output_directory(&args.to)?;
     let files = transom_papers::pages(&args.from)?;
     let place = |path: &PathBuf| format!("cannot write {}", path.display());
     fs::create_dir_all(&args.to).with_context(|| place(&args.to))?;
     for (name, text) in &files {
         let path = args.to.join(name);
-        fs::write(&path, text).with_context(|| place(&path))?;
+        own_file::write_output(&path, text.as_bytes()).with_context(|| place(&path))?;
     }
     let here: BTreeSet<&str> = files.keys().map(String::as_str).collect();
     for entry in fs::read_dir(&args.to)? {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use transom_device::own_file;
 use transom_lab::results::{Choice, Plan};
 use transom_lab::scenario::Scenario;
 use transom_papers::{Experiment, form};
@@ -12,7 +13,7 @@ use super::{find, keep};
 use crate::lab::interruption::Interruption;
 use crate::lab::run::engine::Engaged;
 use crate::lab::run::{Emulated, Job, refuse_too_many};
-use crate::{output, outputs};
+use crate::output;
 
 /// Run experiments
 ///
@@ -84,7 +85,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             (*experiment, job(&args, experiment, scenario, *emulated))
         })
         .collect();
-    args.keep.as_deref().map_or(Ok(()), outputs::check_directory)?;
+    args.keep.as_deref().map_or(Ok(()), own_file::check_output_directory)?;
     for (_, job) in &jobs {
         job.prepare()?;
     }

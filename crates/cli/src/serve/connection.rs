@@ -56,7 +56,7 @@ impl Connection<'_> {
     /// The next request; `None` when the client has no more, or takes too long.
     fn read_head(&mut self) -> io::Result<Option<Result<Request, Status>>> {
         let deadline = Instant::now() + self.server.idle_timeout;
-        let _waiting = self.server.idle.begin(self.socket);
+        let _waiting = self.server.idle.begin_to_read(self.socket);
         loop {
             if let Some(request) = self.heads.next() {
                 return Ok(Some(request));
@@ -81,14 +81,18 @@ impl Connection<'_> {
 
     fn send(&mut self, response: Response) -> io::Result<()> {
         // One deadline for each piece, however few bytes a client takes at a time.
-        let write = |piece: &[u8]| Deadline::new(&**self.socket, WRITE_TIMEOUT).write_all(piece);
+        let write = |piece: &[u8]| {
+            let _waiting = self.server.idle.begin_to_write(self.socket, Instant::now());
+            Deadline::new(&**self.socket, WRITE_TIMEOUT).write_all(piece)
+        };
         let mut head = response.head();
         match response.body {
             Body::None => write(&head),
             Body::Bytes(bytes) => {
-                self.server.count_bytes(bytes.len());
                 head.extend_from_slice(&bytes);
-                head.chunks(PIECE).try_for_each(write)
+                head.chunks(PIECE).try_for_each(write)?;
+                self.server.count_bytes(bytes.len());
+                Ok(())
             }
             Body::File { mut file, length } => {
                 // The head travels with the file's first piece.

@@ -6,8 +6,7 @@
 //! Files are read in the loop. While one is read from a disk, the other connections of the shard wait.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,14 +19,10 @@ use transom_net::{Driver, SocketReadiness, TcpListener};
 use super::Server;
 use super::connection::{LINGER, WRITE_TIMEOUT, timed_out};
 use super::heads::Heads;
-use super::response::{Body, Response};
+use super::sending::{Progress, Sending};
 use crate::hash::read_some;
 use crate::socket::{Host, Listener, Socket};
 
-/// The bytes of a file that leave together with the head.
-const FIRST: u64 = 64 * 1024;
-/// The bytes of a file that a connection sends before others have their turn.
-const PIECE: u64 = 1 << 20;
 /// The requests of one connection that are answered before others have their turn.
 const TURN: usize = 16;
 /// The number of the first listener for the driver; connections have smaller ones.
@@ -64,17 +59,9 @@ struct Connection {
 enum Doing {
     /// Reading a request.
     Reading,
-    /// Sending a response: `sent` of its `bytes` have left, and the file follows. What was read of the file ahead is the last `ahead` of the bytes.
-    Sending { bytes: Vec<u8>, sent: usize, ahead: usize, file: Option<Rest>, keep_alive: bool },
+    Sending(Sending),
     /// Closed on this side; waits for the other.
     Lingering,
-}
-
-/// The part of a file that is still to be sent.
-struct Rest {
-    file: File,
-    offset: u64,
-    left: u64,
 }
 
 /// The state of a connection after its turn.
@@ -170,7 +157,7 @@ impl Events {
         for index in 0..self.listeners.len() {
             loop {
                 let place = self.server.places.try_take();
-                if place.is_none() && !self.connections.values().any(Connection::is_idle) {
+                if place.is_none() && self.goes_first().is_none() {
                     self.accept_at = Some(Instant::now() + LOOK_FOR_PLACES);
                     return Ok(());
                 }
@@ -201,17 +188,23 @@ impl Events {
         Ok(())
     }
 
-    /// A place for a new connection, if need be that of the connection that has been idle longest: it loses nothing.
+    /// A place for a new connection, if need be that of another ([`Connection::may_go`]).
     fn make_place(&mut self) -> Option<Slot> {
         loop {
             if let Some(place) = self.server.places.try_take() {
                 return Some(place);
             }
-            let idle = self.connections.iter().filter(|(_, connection)| connection.is_idle());
-            let oldest = idle.min_by_key(|(_, connection)| connection.deadline);
-            let oldest = oldest.map(|(&token, _)| token)?;
-            drop(self.connections.remove(&oldest));
+            let first = self.goes_first()?;
+            drop(self.connections.remove(&first));
         }
+    }
+
+    fn goes_first(&self) -> Option<u64> {
+        let now = Instant::now();
+        let may_go = |(&token, connection): (&u64, &Connection)| {
+            connection.may_go(now).map(|rank| (rank, token))
+        };
+        self.connections.iter().filter_map(may_go).min().map(|(_, token)| token)
     }
 
     fn begin(&mut self, stream: transom_net::TcpStream, peer: SocketAddr, place: Slot) {
@@ -264,9 +257,13 @@ impl Events {
 }
 
 impl Connection {
-    /// Whether it has nothing to send: it waits for a request, or lingers.
-    fn is_idle(&self) -> bool {
-        !matches!(self.doing, Doing::Sending { .. })
+    /// Whether it may be ended for another, and in which order: first who has been idle for longest, as it loses nothing; then who has stalled for
+    /// longest.
+    fn may_go(&self, now: Instant) -> Option<(bool, Instant)> {
+        match &self.doing {
+            Doing::Sending(sending) => sending.pace().stalled_since(now).map(|since| (true, since)),
+            Doing::Reading | Doing::Lingering => Some((false, self.deadline)),
+        }
     }
 
     /// Goes on until it would have to wait, or has had its turn.
@@ -278,7 +275,10 @@ impl Connection {
             match &mut self.doing {
                 Doing::Reading => {
                     if let Some(request) = self.heads.next() {
-                        self.begin_sending(server.respond(request, self.peer), server)?;
+                        let now = Instant::now();
+                        let response = server.respond(request, self.peer);
+                        self.doing = Doing::Sending(Sending::begin(response, now)?);
+                        self.deadline = now + WRITE_TIMEOUT;
                         continue;
                     }
                     let room = piece.len().min(self.heads.room());
@@ -289,41 +289,21 @@ impl Connection {
                         Err(error) => return Err(error),
                     }
                 }
-                Doing::Sending { bytes, sent, ahead, file, keep_alive } => {
-                    let left = bytes.get(*sent..).unwrap_or_default();
-                    if !left.is_empty() {
-                        match socket.write(left) {
-                            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                            Ok(length) => *sent += length,
-                            Err(error) if timed_out(&error) => {
-                                // A client that waits holds nothing that can be read again: nobody counts these bytes.
-                                if let Some(rest) = file {
-                                    rest.take_back(bytes, *sent, std::mem::take(ahead));
-                                }
-                                return Ok(After::Waits);
-                            }
-                            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                            Err(error) => return Err(error),
-                        }
-                        continue;
-                    }
-                    *bytes = Vec::new();
-                    *sent = 0;
-                    if let Some(rest) = file.as_mut().filter(|rest| rest.left > 0) {
-                        match rest.send(&self.socket) {
-                            Ok(sent) => server.count_bytes(sent),
-                            Err(error) if timed_out(&error) => return Ok(After::Waits),
-                            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                            Err(error) => return Err(error),
-                        }
+                Doing::Sending(sending) => {
+                    let mut count = 0;
+                    let progress = sending.go_on(socket, |bytes| count += bytes);
+                    server.count_bytes(count);
+                    if count > 0 {
                         self.deadline = Instant::now() + WRITE_TIMEOUT;
-                        if rest.left > 0 {
-                            return Ok(After::HasMore);
-                        }
                     }
-                    if !*keep_alive {
-                        self.close()?;
-                        continue;
+                    match progress? {
+                        Progress::Waits => return Ok(After::Waits),
+                        Progress::HasMore => return Ok(After::HasMore),
+                        Progress::Sent if !sending.keep_alive => {
+                            self.close()?;
+                            continue;
+                        }
+                        Progress::Sent => {}
                     }
                     self.doing = Doing::Reading;
                     self.deadline = Instant::now() + server.idle_timeout;
@@ -342,30 +322,6 @@ impl Connection {
         }
     }
 
-    /// Head and body leave together, but for the rest of a long file.
-    fn begin_sending(&mut self, response: Response, server: &Server) -> io::Result<()> {
-        let mut bytes = response.head();
-        let head = bytes.len();
-        let (mut rest, mut ahead) = (None, 0);
-        match response.body {
-            Body::None => {}
-            Body::Bytes(body) => bytes.extend_from_slice(&body),
-            Body::File { mut file, length } => {
-                let first = length.min(FIRST);
-                bytes.resize(head + usize::try_from(first).unwrap_or(0), 0);
-                file.read_exact(bytes.get_mut(head..).unwrap_or_default())?;
-                ahead = bytes.len() - head;
-                let offset = file.stream_position()?;
-                rest = Some(Rest { file, offset, left: length - first });
-            }
-        }
-        server.count_bytes(bytes.len() - head);
-        let keep_alive = response.keep_alive;
-        self.doing = Doing::Sending { bytes, sent: 0, ahead, file: rest, keep_alive };
-        self.deadline = Instant::now() + WRITE_TIMEOUT;
-        Ok(())
-    }
-
     /// Ends our direction, and waits for what the client has still to say. To close at once would reset the connection if something unread arrived, and
     /// take the response with it (RFC 9112, section 9.6).
     fn close(&mut self) -> io::Result<()> {
@@ -378,30 +334,5 @@ impl Connection {
     /// Its deadline has passed. Returns whether it still lingers for a while.
     fn give_up(&mut self, now: Instant) -> bool {
         matches!(self.doing, Doing::Reading) && self.close().is_ok() && self.deadline > now
-    }
-}
-
-impl Rest {
-    /// Takes what has not been sent of the `ahead` bytes at the end of `bytes` back into the rest.
-    fn take_back(&mut self, bytes: &mut Vec<u8>, sent: usize, ahead: usize) {
-        let head = bytes.len() - ahead.min(bytes.len());
-        let unsent = bytes.len() - head.max(sent).min(bytes.len());
-        self.offset -= (unsent as u64).min(self.offset);
-        self.left += unsent as u64;
-        bytes.truncate(head.max(sent));
-        bytes.shrink_to_fit();
-    }
-
-    /// Sends a piece, or as much as there is room for. Returns how much.
-    fn send(&mut self, socket: &Socket) -> io::Result<usize> {
-        let Socket::Transom(stream) = socket else { return Err(io::ErrorKind::Unsupported.into()) };
-        let sent = stream.send_file(&self.file, self.offset, self.left.min(PIECE))?;
-        if sent == 0 {
-            // The file has become shorter.
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.offset += sent;
-        self.left -= sent;
-        Ok(usize::try_from(sent).unwrap_or(usize::MAX))
     }
 }

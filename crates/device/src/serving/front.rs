@@ -359,6 +359,7 @@ impl Visit {
                         continue;
                     }
                     let Some(length) = ready(socket.write(left))? else {
+                        self.guest.waits_for_room();
                         return Ok(After::Stays);
                     };
                     *sent += length;

@@ -93,3 +93,55 @@ pub fn serve_metrics(
 fn is_for_metrics(request: &str) -> bool {
     request.split('?').next() == Some("GET /metrics")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serving::crowd::{Crowd, SMALL, ask};
+
+    const METRICS: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    /// A metric that nobody else may read.
+    const METRIC: &str = "transom_secret 7\n";
+
+    fn serve(length: usize) -> SocketAddr {
+        let text = METRIC.repeat(length.div_ceil(METRIC.len()));
+        serve_metrics("127.0.0.1:0".parse().unwrap(), move || Ok(text.clone())).unwrap()
+    }
+
+    #[test]
+    fn clients_that_say_nothing_or_little_do_not_silence_the_metrics() {
+        let at = serve(1);
+        for says in [&b""[..], b"GET /metr", b"GET /metrics HTTP/1.1\r\n"] {
+            let crowd = Crowd::come(at, SMALL, |_| says);
+            for _ in 0..5 {
+                assert!(ask(at, METRICS).ends_with(METRIC), "a crowd that says {says:?}");
+            }
+            assert!(crowd.first_has_gone());
+        }
+    }
+
+    /// Each asks, and takes nothing of an answer that is longer than what the system takes for it.
+    #[test]
+    fn clients_that_take_nothing_do_not_silence_the_metrics() {
+        let at = serve(8 << 20);
+        let _crowd = Crowd::come(at, SMALL, |n| if n % 64 == 0 { METRICS.as_bytes() } else { b"" });
+        // Those that the kernel still had in its queue may come later, and take this client's place before it is read. Then it asks again.
+        let mut answers = (0..10).map(|_| ask(at, METRICS));
+        assert!(answers.any(|answer| answer.ends_with(METRIC)));
+    }
+
+    #[test]
+    fn a_foreign_page_reads_no_metrics() {
+        let at = serve(1);
+        for host in ["evil.example", "evil.example:9090", "localhost.evil.example", ""] {
+            for path in ["/metrics", "/metrics?x", "/", "http://localhost/metrics"] {
+                let answer = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+                assert!(answer.starts_with("HTTP/1.1 403 "), "{host} {path}: {answer}");
+                assert!(!answer.contains(METRIC), "{host} {path}");
+            }
+        }
+        let none = ask(at, "GET /metrics HTTP/1.0\r\n\r\n");
+        assert!(none.starts_with("HTTP/1.1 403 ") && !none.contains(METRIC), "{none}");
+        assert!(ask(at, METRICS).ends_with(METRIC));
+    }
+}

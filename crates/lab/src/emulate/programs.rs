@@ -4,7 +4,6 @@
 //! their flows start, so that starting a program does not delay packets. Each program leads its own process group, by which it and its
 //! children are ended however the run ends. Their output goes to files.
 
-use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use transom_device::diag::Diag;
 use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
+use transom_device::own_file;
 use transom_tcp::time::Instant;
 
 use super::EmulateError;
@@ -305,7 +305,7 @@ impl Job {
     fn launch(&mut self, directory: &Path, output: &Path) -> Result<(), EmulateError> {
         let file = |stream: &str| {
             let path = output.join(self.file_name(stream));
-            File::create(&path).map_err(|source| EmulateError::Output { path, source })
+            own_file::output(&path).map_err(|source| EmulateError::Output { path, source })
         };
         let (stdout, stderr) = (file("stdout")?, file("stderr")?);
         let mut command = Command::new(&self.program);

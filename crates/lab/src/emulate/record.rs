@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use transom_device::own_file;
 
 use super::{Fidelity, ProgramReport};
 
@@ -29,7 +30,7 @@ impl Record {
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         text.push('\n');
-        fs::write(directory.join(FILE), text)
+        own_file::write_output(&directory.join(FILE), text.as_bytes())
     }
 
     /// Reads it from a run's directory; `None` of a run that was not emulated.

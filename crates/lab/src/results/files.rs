@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use transom_device::own_file;
 
 /// Read at a time.
 const BLOCK: usize = 256 * 1024;
@@ -55,7 +56,8 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stor
 /// [`StoreError::Io`].
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let unfinished = beside(path);
-    let written = fs::write(&unfinished, contents).and_then(|()| fs::rename(&unfinished, path));
+    let written =
+        own_file::write_output(&unfinished, contents).and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {
         // The error is that of writing.
         let _ = fs::remove_file(&unfinished);

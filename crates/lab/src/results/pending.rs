@@ -11,6 +11,7 @@ use crate::scenario::Variant;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use transom_device::own_file;
 
 /// A run to make: its entry in the plan, and the experiment.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +138,7 @@ impl Pending {
         write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
     ) -> Result<(), StoreError> {
         let path = self.unfinished.join(name);
-        let written = File::create(&path).map(BufWriter::new).and_then(|mut file| {
+        let written = own_file::output(&path).map(BufWriter::new).and_then(|mut file| {
             write(&mut file)?;
             file.flush()
         });
@@ -174,7 +175,7 @@ impl Pending {
         let (from, path) = (stored.directory.join(&file.name), self.unfinished.join(&file.name));
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         let mut to =
-            made.and_then(|()| File::create(&path)).map_err(StoreError::io("write", &path))?;
+            made.and_then(|()| own_file::output(&path)).map_err(StoreError::io("write", &path))?;
         let (_, sha256) = files::pass(&from, &mut to)?;
         if sha256 == file.sha256 { Ok(()) } else { Err(StoreError::altered(&from)) }
     }

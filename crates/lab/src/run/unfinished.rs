@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_device::own_file;
 
 /// The contents of such a file.
 pub(super) trait Content {
@@ -66,7 +67,7 @@ impl<C: Content> Unfinished<C> {
     ) -> Result<Self, RunError> {
         let path = directory.join(name);
         let for_now = directory.join(format!("{name}.unfinished"));
-        match File::create(&for_now).and_then(|file| begin(BufWriter::new(file))) {
+        match own_file::output(&for_now).and_then(|file| begin(BufWriter::new(file))) {
             Ok(content) => Ok(Unfinished { path, for_now, content: Some(content), error: None }),
             Err(error) => {
                 let _ = fs::remove_file(&for_now);

@@ -14,11 +14,13 @@ use transom_broker::protocol::{LeaseStatus, Status};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 
+pub(crate) mod crowd;
 pub(crate) mod frames;
 pub(crate) mod helper;
 pub(crate) mod holder;
 pub(crate) mod path;
 
+pub(crate) use crowd::Crowd;
 pub(crate) use helper::BrokerProcess;
 pub(crate) use holder::{Device, Holder};
 

@@ -19,6 +19,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use transom_device::own_file;
 use transom_lab::results::{Found, PlannedRun, Store};
 
 use super::execute::{self, Experiment, Outcome};
@@ -115,7 +116,8 @@ pub(super) fn all(
             Engine::Slurm => {
                 let script = directory.join("slurm.sh");
                 let text = slurm::script(name, &command, &missing, &directory);
-                fs::write(&script, text).with_context(|| place("slurm.sh"))?;
+                own_file::write_output(&script, text.as_bytes())
+                    .with_context(|| place("slurm.sh"))?;
                 slurm::check(&script)?;
                 if !engaged.submit {
                     return Ok(Ended::Written(script, missing.len()));

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 
 use super::*;
+use transom_device::serving::front::{MOST_GUESTS, MOST_STREAMS};
 use transom_report::ReportData;
 
 fn live(runs: usize) -> Arc<Live> {
@@ -32,6 +33,13 @@ fn whole(watch: &Watch, path: &str) -> String {
     let mut text = String::new();
     ask(watch, path, "localhost").read_to_string(&mut text).unwrap();
     text
+}
+
+/// The answer, or what there was of it.
+fn try_whole(watch: &Watch, path: &str) -> String {
+    let mut bytes = Vec::new();
+    let _ = ask(watch, path, "localhost").read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The data of the next event.
@@ -62,9 +70,51 @@ fn pages_are_there_and_nothing_else() {
         assert!(whole(&watch, path).starts_with("HTTP/1.1 404 "), "{path}");
     }
     assert!(whole(&watch, "/run/x").starts_with("HTTP/1.1 400 "));
-    let mut text = String::new();
-    ask(&watch, "/", "evil.example:80").read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 403 "), "{text}");
+}
+
+/// A page of another site whose name resolves to this machine (DNS rebinding).
+#[test]
+fn a_foreign_page_learns_nothing_of_the_runs() {
+    let live = live(2);
+    let watch = start(&live);
+    live.reached(0, 0.5, || (page("secret"), String::new()));
+    for host in ["evil.example", "evil.example:80", "localhost.evil.example", ""] {
+        for path in ["/", "/events", "/run/0", "/run/0/events", "/other"] {
+            let mut text = String::new();
+            ask(&watch, path, host).read_to_string(&mut text).unwrap();
+            assert!(text.starts_with("HTTP/1.1 403 "), "{host} {path}: {text}");
+            assert!(!text.contains("secret") && !text.contains("run 0"), "{host} {path}: {text}");
+        }
+    }
+    assert!(whole(&watch, "/").contains("Title"));
+}
+
+/// More clients than there are places: some say nothing, some the beginning of a request, and some ask for a page and do not take it.
+#[test]
+fn a_crowd_does_not_keep_the_runs_away() {
+    let live = live(1);
+    let watch = start(&live);
+    live.reached(0, 0.5, || (page("first"), String::new()));
+    let mut events = ask(&watch, "/run/0/events", "localhost");
+    assert_eq!(event(&mut events).unwrap()["title"], "first");
+    let says = [&b""[..], b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"];
+    for says in says {
+        let crowd: Vec<_> = (0..2 * MOST_GUESTS)
+            .map(|_| {
+                let mut stream = TcpStream::connect(watch.address).unwrap();
+                // It may have been sent away already.
+                let _ = stream.write_all(says);
+                stream
+            })
+            .collect();
+        // Those that the kernel still had in its queue may come later, and take this client's place before its head has been read. Then it asks again.
+        let mut answers = (0..10).map(|_| try_whole(&watch, "/"));
+        assert!(answers.any(|answer| answer.starts_with("HTTP/1.1 200 ")), "{says:?}");
+        drop(crowd);
+    }
+    // Who watches already goes on.
+    live.done(0, None, Some(page("last")));
+    assert_eq!(event(&mut events).unwrap()["title"], "last");
 }
 
 #[test]
@@ -132,7 +182,7 @@ fn only_so_many_watch_at_a_time() {
     let live = live(1);
     let watch = start(&live);
     let mut streams: Vec<BufReader<TcpStream>> = Vec::new();
-    for _ in 0..32 {
+    for _ in 0..MOST_STREAMS {
         let mut stream = ask(&watch, "/run/0/events", "localhost");
         let mut line = String::new();
         stream.read_line(&mut line).unwrap();

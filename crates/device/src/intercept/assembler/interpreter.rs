@@ -34,3 +34,26 @@ pub(in super::super) fn decide(
         }
     }
 }
+
+/// The decision about a call of a program of this machine's own kind, whose arguments are of the type `int`.
+pub(in super::super) fn decide_native(code: &[sock_filter], number: i64, arguments: &[i32]) -> u32 {
+    let mut all = [0; 6];
+    // Upper halves are not for the kernel to look at, nor for a filter.
+    let words = arguments.iter().map(|argument| u64::from(*argument as u32) | 7 << 32);
+    all.iter_mut().zip(words).for_each(|(to, from)| *to = from);
+    decide(code, ARCHITECTURE.unwrap(), number, all)
+}
+
+/// Programs of other kinds number their calls differently, and a filter knows only one kind: the others get no sockets.
+pub(in super::super) fn other_kinds_get_no_sockets(code: &[sock_filter]) {
+    let no_such_call = fails_with(libc::ENOSYS);
+    let i386 = 0x4000_0003;
+    for number in [102, 359, 425] {
+        assert_eq!(decide(code, i386, number, [0; 6]), no_such_call, "{number}");
+    }
+    assert_eq!(decide(code, i386, 4, [0; 6]), ALLOW);
+    if cfg!(target_arch = "x86_64") {
+        let x32 = decide_native(code, 0x4000_0000 | libc::SYS_socket, &[2, 1]);
+        assert_eq!(x32, no_such_call);
+    }
+}

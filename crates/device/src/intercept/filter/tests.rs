@@ -1,15 +1,11 @@
 //! The program, run by an interpreter.
 
-use super::super::assembler::interpreter::decide;
-use super::super::assembler::{ALLOW, ARCHITECTURE};
+use super::super::assembler::ALLOW;
+use super::super::assembler::interpreter::{decide_native, other_kinds_get_no_sockets};
 use super::*;
 
 fn native(number: c_long, arguments: &[c_int]) -> u32 {
-    let mut all = [0; 6];
-    // The kernel looks at the lower half of an `int` only.
-    let words = arguments.iter().map(|argument| u64::from(*argument as u32) | 3 << 32);
-    all.iter_mut().zip(words).for_each(|(to, from)| *to = from);
-    decide(&program().unwrap(), ARCHITECTURE.unwrap(), number, all)
+    decide_native(&program().unwrap(), number, arguments)
 }
 
 #[test]
@@ -60,7 +56,11 @@ fn only_options_of_the_outer_connection_are_notified() {
         let keep_alive = if name == libc::SO_KEEPALIVE { NOTIFY } else { ALLOW };
         assert_eq!(native(set, &[3, libc::SOL_SOCKET, name]), keep_alive, "{name}");
         assert_eq!(native(get, &[3, libc::SOL_SOCKET, name]), ALLOW);
-        assert_eq!(native(set, &[3, libc::IPPROTO_IP, name]), ALLOW);
+        for (level, names) in [(libc::IPPROTO_IP, SET_IP), (libc::IPPROTO_IPV6, SET_IPV6)] {
+            let expected = if names.contains(&name) { NOTIFY } else { ALLOW };
+            assert_eq!(native(set, &[3, level, name]), expected, "{level} {name}");
+        }
+        assert_eq!(native(get, &[3, libc::IPPROTO_IP, name]), ALLOW);
         assert_eq!(native(get, &[3, libc::IPPROTO_IPV6, name]), ALLOW);
     }
 }
@@ -79,14 +79,5 @@ fn of_the_other_calls_only_listen_is_notified() {
 
 #[test]
 fn other_kinds_of_programs_get_no_sockets() {
-    let code = program().unwrap();
-    let i386 = 0x4000_0003;
-    for number in [102, 359, 425] {
-        assert_eq!(decide(&code, i386, number, [0; 6]), fails_with(libc::ENOSYS));
-    }
-    assert_eq!(decide(&code, i386, 4, [0; 6]), ALLOW);
-    if cfg!(target_arch = "x86_64") {
-        let x32 = native(0x4000_0000 | libc::SYS_socket, &[2, 1]);
-        assert_eq!(x32, fails_with(libc::ENOSYS));
-    }
+    other_kinds_get_no_sockets(&program().unwrap());
 }

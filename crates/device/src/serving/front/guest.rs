@@ -11,7 +11,7 @@ use super::{MAX_HEAD, Shared, Verdict, examine};
 /// A connection with a place in the table of a front. The place is given back when this is dropped.
 #[derive(Debug)]
 pub struct Guest {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     id: u64,
     socket: Arc<TcpStream>,
     local: SocketAddr,

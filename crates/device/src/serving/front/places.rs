@@ -162,6 +162,12 @@ impl Places {
         late.into_iter().for_each(|id| self.evict(id));
     }
 
+    /// Whether a client will be late at a time if nothing happens before.
+    #[cfg(test)]
+    pub(super) fn will_be_late(&self, id: u64, at: Instant) -> bool {
+        self.places.get(&id).is_some_and(|place| place.is_late(at))
+    }
+
     /// A client has gone.
     pub(super) fn leave(&mut self, id: u64) {
         self.places.remove(&id);

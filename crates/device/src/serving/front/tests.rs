@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::*;
+use crate::serving::crowd::{Crowd, GOOD, LARGE, ask};
 
 /// A front that answers each request with the request.
 fn echo() -> (SocketAddr, Serving) {
@@ -15,27 +16,6 @@ fn echo() -> (SocketAddr, Serving) {
         guest.answer(bytes);
     };
     (at, front.serve("front", attend).unwrap())
-}
-
-/// The whole answer to a request.
-fn ask(at: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
-const GOOD: &str = "GET /it HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-/// How many clients this process can be, beside what the front and the test need.
-fn most_clients() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let (most, current) = (limit.maximum.unwrap_or(u64::MAX), limit.current.unwrap_or(u64::MAX));
-    let wanted = (1_300 + 700).min(most);
-    let raised = rustix::process::Rlimit { current: Some(wanted.max(current)), ..limit };
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised);
-    usize::try_from(wanted).unwrap().saturating_sub(700)
 }
 
 #[test]
@@ -62,19 +42,43 @@ fn what_may_not_be_asked_is_refused() {
 #[test]
 fn a_crowd_of_slow_clients_silences_nobody() {
     let (at, _serving) = echo();
-    let mut slow = Vec::new();
-    for n in 0..most_clients() {
-        let mut stream = TcpStream::connect(at).unwrap();
-        // Some say nothing, the others the beginning of a head. Some have been sent away already.
-        let _ = stream.write_all(if n % 2 == 0 { b"" } else { b"GET / HT" });
-        slow.push(stream);
-    }
-    assert!(slow.len() > MOST_GUESTS, "{} clients are no crowd", slow.len());
+    let crowd = Crowd::come(at, LARGE, |n| if n % 2 == 0 { b"" } else { b"GET / HT" });
     for _ in 0..10 {
         assert!(ask(at, GOOD).starts_with("HTTP/1.1 200 "));
     }
-    // They are bounded: the first have had to go.
-    assert_eq!(slow[0].read(&mut [0]).unwrap_or(0), 0);
+    assert!(crowd.first_has_gone(), "they are bounded");
+}
+
+/// A reader that takes nothing of an answer is late long before the time of a whole answer is over.
+#[test]
+fn an_answer_that_nobody_takes_waits_for_room() {
+    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = front.address();
+    let (attended, attends) = mpsc::channel();
+    let attend = move |guest: Guest| {
+        attended.send((Arc::clone(&guest.shared), guest.id())).unwrap();
+        // More than what fits between the two.
+        guest.answer(vec![b'x'; 64 << 20]);
+    };
+    let _serving = front.serve("front", attend).unwrap();
+    let mut reader = TcpStream::connect(at).unwrap();
+    reader.write_all(GOOD.as_bytes()).unwrap();
+    let (shared, id) = attends.recv().unwrap();
+    let is_late = || {
+        let at = Instant::now() + ANSWER_PATIENCE + Duration::from_millis(1);
+        shared.places(|places| places.will_be_late(id, at))
+    };
+    let end = Instant::now() + ANSWER_LONGEST / 2;
+    while !is_late() {
+        assert!(Instant::now() < end, "it could stay for as long as a whole answer may take");
+        thread::sleep(Duration::from_millis(10));
+    }
+    // One that goes on taking it is not late.
+    let mut piece = vec![0; 1 << 20];
+    for _ in 0..8 {
+        reader.read_exact(&mut piece).unwrap();
+    }
+    assert!(shared.places(|places| places.has(id)));
 }
 
 #[test]
