@@ -75,7 +75,7 @@ fn the_default_sends_as_little_again_as_the_kernel() {
             |number: usize| summary["transfers"][number]["megabits_per_second"].as_f64().unwrap();
         let (ours, kernels) = (again(0), again(1));
         // The rates are for the reader: on a busy machine they say little.
-        println!(
+        eprintln!(
             "seed {seed}: {ours} beside {kernels} segments again, {:.2} of the kernel's goodput",
             rate(0) / rate(1)
         );
