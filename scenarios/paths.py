@@ -574,10 +574,10 @@ Flows of Transom and as many of the kernel share a bottleneck for 20 s, of which
 CLOSING = """
 With one packet of a thousand lost, CUBIC beside CUBIC is fair. Without other losses, most shares of Transom are below one: it is the weaker flow. In these runs
 it also sends more segments again than the kernel, as alone on paths with a short queue. The reason is open. BBRv3 beside the kernel's BBR is weaker too. That one is version 1, which
-does not respond to losses: it sends two to ten times as many segments again. BBRv3 has to respond (`draft-ietf-ccwg-bbr-06`).
+does not slow down after losses: it sends mostly two to ten times as many segments again. BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`).
 
-In the simulator, two flows of Transom share the same paths evenly where
-the queue is short. Where it holds four products, the order of the starts decides for longer than these 20 s: from 0.5 to 1.65.
+In the simulator, two flows of Transom share the same paths evenly
+where the queue is short. Where it holds four products, the order of the starts decides for longer than these 20 s: from 0.5 to 1.65.
 
 ## What is not here
 
