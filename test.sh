@@ -86,8 +86,9 @@ else
 fi
 if command -v python3 >/dev/null; then
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
+    step "the matrix of paths" scenarios/paths.py check
 else
-    echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"
+    echo "SKIPPED: links, spelling and sentences of the documents, and the page of paths (python3 is not installed)" | tee -a "$log"
 fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
 full=(--features "transom/full,transom-net/metrics,transom-net/tracing")

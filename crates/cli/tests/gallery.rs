@@ -119,3 +119,23 @@ fn scenarios_beside_the_kernel_load() {
     }
     assert!(count >= 2, "{count} scenarios");
 }
+
+/// The matrix of paths takes hours, and most of it real time. `scenarios/paths.toml`, which runs above, has a dozen of its cells.
+#[test]
+fn scenarios_of_the_matrix_load() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/paths");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let scenario =
+            Scenario::load(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let beside_the_kernel = file.file_name().unwrap().to_string_lossy().starts_with("kernel-");
+        let emulated = scenario.sweep().all(|variant| variant.resolved.needs_emulation());
+        assert_eq!(emulated, beside_the_kernel, "{}", file.display());
+        count += 1;
+    }
+    assert!(count >= 20, "{count} scenarios");
+}

@@ -8,19 +8,24 @@ use transom_tcp::time::Instant;
 
 /// A transfer of 4 MiB over 100 Mbit/s and a round trip of 20 ms, with a queue of 256 KiB: packets dropped, and when it was complete in milliseconds.
 fn transfer(slow_start: &str) -> (u64, u64) {
+    over(slow_start, "256KiB", 4 << 20)
+}
+
+/// The same with another queue, and another number of bytes.
+fn over(slow_start: &str, queue: &str, bytes: u64) -> (u64, u64) {
     let profile = Arc::new(compose(&format!("modern + {slow_start}")).unwrap());
     let host = || HostConfig { profile: profile.clone(), ..HostConfig::default() };
     let mut topology = Topology::new(1);
     let (client, server) = (topology.host(host()), topology.host(host()));
-    let there = "rate=100Mbit/s, delay=10ms, queue=256KiB".parse().unwrap();
+    let there = format!("rate=100Mbit/s, delay=10ms, queue={queue}").parse().unwrap();
     let (link, _) = topology.join(client, server, there, "delay=10ms".parse().unwrap());
     let remote = (topology.address(server).unwrap(), 80).into();
-    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(4 << 20));
+    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(bytes));
     topology.run(client, Instant::ZERO, Box::new(bulk)).unwrap();
     topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
     let mut network = topology.build().unwrap();
     let mut at = 0;
-    while network.flows().first().is_none_or(|flow| flow.delivered < 4 << 20) {
+    while network.flows().first().is_none_or(|flow| flow.delivered < bytes) {
         at += 1;
         network.run_until(Instant::from_millis(at)).unwrap();
         assert!(at < 10_000, "{slow_start}: not complete after 10 s");
@@ -39,6 +44,24 @@ fn slow_starts_end_before_or_after_the_queue_is_full() {
     assert_eq!(trained, 0, "a train of acknowledgements tells in time");
     // It costs no time: CUBIC grows from half of the path's capacity on.
     assert!(when <= all + all / 20, "{when} ms beside {all}");
+    // SEARCH speaks two round trips after the path is full. This queue holds one.
+    assert_eq!(transfer("search").0, drops);
     let (limited, _) = transfer("limited-slow-start");
     assert!((1..100).contains(&limited), "{limited}");
+}
+
+/// Four products of the rate and the round trip. SEARCH ends slow start before this queue is full, or soon after.
+#[test]
+fn search_ends_in_time_where_the_queue_is_long() {
+    let (all, _) = over("slow-start", "1MB", 16 << 20);
+    assert!(all > 1000, "without a detector: {all}");
+    let (found, _) = over("search", "1MB", 16 << 20);
+    assert!(found < all / 5, "{found} of {all}");
+    assert_eq!(over("hystart", "1MB", 16 << 20).0, 0);
+}
+
+/// The default has the slow start that ends in time.
+#[test]
+fn the_default_does_not_overshoot() {
+    assert_eq!(transfer("cubic").0, 0);
 }

@@ -151,7 +151,7 @@ impl Default for Profile {
     fn default() -> Self {
         Profile {
             congestion: CongestionChoice::new(Cubic::default()),
-            slow_start: SlowStartChoice::HyStartPp,
+            slow_start: SlowStartChoice::HyStart,
             recovery: RecoveryChoice::RackTlp,
             reduction: ReductionChoice::Prr,
             undo: UndoConfig::ALL,

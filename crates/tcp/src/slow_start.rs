@@ -6,6 +6,7 @@
 pub mod hystart;
 pub mod hystart_pp;
 pub mod limited;
+pub mod search;
 pub mod standard;
 
 use crate::ack_context::AckContext;

@@ -31,7 +31,7 @@ const TEXTS: &[&str] = &[
     "reno",
     "cubic",
     "cubic(c=0.000001)",
-    "cubic(c=100, beta=0.000001, fast-convergence=off)",
+    "cubic(c=100, beta=0.000001, fast-convergence=off, beyond-prior=off)",
     "cubic(beta=0.999999)",
     "ltcp",
     "ltcp(rule=double, layers=12)",

@@ -333,6 +333,12 @@ pub const WORDS: &[Word] = &[
         slow_start = SlowStartChoice::HyStart
     ),
     plain!(
+        "search",
+        SlowStart,
+        "draft-chung-ccwg-search: less arrives than was sent a round trip ago",
+        slow_start = SlowStartChoice::Search
+    ),
+    plain!(
         "go-back-n",
         Recovery,
         "resends everything from the loss on",

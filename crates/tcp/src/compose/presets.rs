@@ -27,7 +27,7 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "modern",
-        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + quick-ack + plpmtud",
+        text: "cubic + hystart + rack-tlp + prr + undo + ecn + quick-ack + plpmtud",
         summary: "the default, close to the large stacks of today: fast on any path, robust against reordering",
     },
     Preset {
@@ -40,7 +40,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "interactive",
-        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + nodelay + delayed-ack(delay=10ms)",
+        text: "cubic + hystart + rack-tlp + prr + undo + ecn + nodelay + delayed-ack(delay=10ms)",
         summary: "modern without waiting for small segments: for requests, shells and games",
     },
     Preset {

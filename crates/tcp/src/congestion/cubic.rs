@@ -41,6 +41,9 @@ pub struct Cubic {
     pub beta: Fraction,
     /// Whether a flow that loses below its last W_max gives up more (section 4.7).
     pub fast_convergence: bool,
+    /// Whether W_est grows like Reno's window, a segment each round trip, once it has reached cwnd_prior (section 4.3). Linux has no such step: there it
+    /// goes on with α.
+    pub beyond_prior: bool,
 }
 
 impl Default for Cubic {
@@ -49,6 +52,7 @@ impl Default for Cubic {
             c: Fraction::from_millionths(400_000),
             beta: Fraction::from_millionths(700_000),
             fast_convergence: true,
+            beyond_prior: true,
         }
     }
 }
@@ -65,13 +69,14 @@ pub const ENTRY: Entry = Entry {
         let switch = [("on", true), ("off", false)];
         let fast_convergence =
             arguments.word("fast-convergence", &switch)?.unwrap_or(default.fast_convergence);
+        let beyond_prior = arguments.word("beyond-prior", &switch)?.unwrap_or(default.beyond_prior);
         if c.millionths() == 0 || c > Fraction::from_millionths(100_000_000) {
             return Err(arguments.impossible(format_args!("c is above 0 and at most 100, not {c}")));
         }
         if beta.millionths() == 0 || beta >= Fraction::ONE {
             return Err(arguments.impossible(format_args!("beta is between 0 and 1, not {beta}")));
         }
-        Ok(CongestionChoice::new(Cubic { c, beta, fast_convergence }))
+        Ok(CongestionChoice::new(Cubic { c, beta, fast_convergence, beyond_prior }))
     },
 };
 
@@ -89,11 +94,13 @@ impl Algorithm for Cubic {
 impl fmt::Display for Cubic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Cubic::default();
-        let fast = if self.fast_convergence { "on" } else { "off" };
+        let text = |on| if on { "on" } else { "off" };
+        let (fast, beyond) = (text(self.fast_convergence), text(self.beyond_prior));
         ChoiceText::new(f, "cubic")
             .parameter("c", self.c, self.c == default.c)
             .parameter("beta", self.beta, self.beta == default.beta)
             .parameter("fast-convergence", fast, self.fast_convergence == default.fast_convergence)
+            .parameter("beyond-prior", beyond, self.beyond_prior == default.beyond_prior)
             .finish()
     }
 }
@@ -177,7 +184,7 @@ impl Controller {
     /// Sections 4.6 and 4.7: remembers the window that was too large, and ends the epoch.
     fn remember(&mut self, window: &Window) {
         self.before = Some(self.state);
-        let Cubic { beta, fast_convergence, c: _ } = self.parameters;
+        let Cubic { beta, fast_convergence, c: _, beyond_prior: _ } = self.parameters;
         self.state.w_max = if fast_convergence && window.cwnd < self.state.w_max {
             mul_div(window.cwnd, 1_000_000 + beta.millionths(), 2_000_000)
         } else {
@@ -209,12 +216,12 @@ impl CongestionControl for Controller {
             Some(epoch) => epoch,
             None => self.begin(window, ack.now),
         };
-        let Cubic { c, beta, fast_convergence: _ } = self.parameters;
+        let Cubic { c, beta, fast_convergence: _, beyond_prior } = self.parameters;
         let (segment, cwnd) = (window.segment(), window.cwnd.max(1));
         let (acked, wide) = (u128::from(acked), u128::from(cwnd));
 
         // Section 4.3: Reno's window, whose α makes up for giving up less than half.
-        let (up, down) = if epoch.w_est >= self.state.prior {
+        let (up, down) = if beyond_prior && epoch.w_est >= self.state.prior {
             (1, 1)
         } else {
             (3 * beta.complement().millionths(), 1_000_000 + beta.millionths())

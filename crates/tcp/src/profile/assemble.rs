@@ -36,6 +36,7 @@ use crate::rto::RetransmissionTimer;
 use crate::slow_start::SlowStart;
 use crate::slow_start::hystart::HyStart;
 use crate::slow_start::hystart_pp::HyStartPp;
+use crate::slow_start::search::Search;
 use crate::validation::Validation;
 use crate::validation::cwv::Cwv;
 use crate::validation::keep::KeepWindow;
@@ -51,6 +52,7 @@ impl Profile {
                 Box::new(HyStartPp::new(self.pacing != PacingChoice::None))
             }
             SlowStartChoice::HyStart => Box::new(HyStart::new(self.pacing != PacingChoice::None)),
+            SlowStartChoice::Search => Box::new(Search::default()),
         }
     }
 

@@ -23,6 +23,8 @@ pub enum SlowStartChoice {
     HyStartPp,
     /// The one of Linux' CUBIC.
     HyStart,
+    /// draft-chung-ccwg-search.
+    Search,
 }
 
 /// Loss detection and recovery.

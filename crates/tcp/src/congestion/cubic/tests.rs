@@ -107,6 +107,17 @@ fn the_reno_friendly_region() {
     assert_eq!(windows[59], 103_176);
 }
 
+/// The same as Linux has it: after 60 rounds W_est is 70 + 60·9/17 = 101.765.
+#[test]
+fn beyond_the_prior_window_as_before_it() {
+    let linux = CongestionChoice::new(Cubic { beyond_prior: false, ..Cubic::default() });
+    assert_eq!(linux.to_string(), "cubic(beyond-prior=off)");
+    let mut trace = Trace::avoiding(&linux, 100);
+    trace.loss();
+    let windows: std::vec::Vec<u64> = (0..60).map(|_| jump(&mut trace, ms(1))).collect();
+    assert_eq!((windows[56], windows[59]), (100_176, 101_764));
+}
+
 /// Section 4.7: 100 segments, then a loss at 80, below W_max: W_max = 80 · 1.7 / 2 = 68. The loss leaves 56: K = ∛(12/0.4) = ∛30 =
 /// 3.107233 s. Without fast convergence W_max = 80, K = ∛(24/0.4) = ∛60 = 3.914868 s.
 #[test]
