@@ -60,6 +60,7 @@ pub mod adu;
 pub mod compose;
 pub mod congestion;
 pub mod connection;
+mod control;
 pub mod ecn;
 pub mod extension;
 pub mod flow;

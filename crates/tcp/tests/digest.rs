@@ -173,7 +173,8 @@ impl Story {
                 connection.on_icmp(now, IcmpError::TooBig(mtu), seq);
             }
             803..806 if self.seed % 3 == 2 => {
-                let words = ["vegas", "cubic", "bbr + pacing", "reno + no-pacing", "no-undo", "prr"];
+                let words =
+                    ["vegas", "cubic", "bbr + pacing", "reno + no-pacing", "no-undo", "prr"];
                 let more = ["limited-slow-start", "immediate-ack", "ledbat", "nodelay", "htcp"];
                 let all = [&words[..], &more[..]].concat();
                 let word = all[random.below(all.len() as u64) as usize];

@@ -5,8 +5,6 @@ use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE,
 use crate::holes::Hole;
 use crate::ordering::{Delivery, Taken};
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -369,7 +367,7 @@ impl Connection {
         self.rcv.wanted_edge_is_old = true;
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
         let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
-        let rtt = self.snd.timer.srtt().max(received);
+        let rtt = self.control.timer().srtt().max(received);
         if self.memory == MemoryState::Normal {
             self.rcv.flow.on_read(now, read, rtt);
         }

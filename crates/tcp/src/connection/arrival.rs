@@ -9,9 +9,6 @@ use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
-use crate::units;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 use transom_wire::{Ecn, Flags, Options, TcpHeader};
 
@@ -394,7 +391,7 @@ impl Connection {
             pushed,
             fin,
             window: self.rcv.edge.since(self.rcv.last_ack_sent),
-            timer: units::times(&self.snd.timer),
+            timer: self.control.timer(),
         };
         match self.rcv.policy.on_arrival(&arrival) {
             AckDecision::Now => self.rcv.ack_now = true,
@@ -409,7 +406,7 @@ impl Connection {
     /// The policy's delay of an acknowledgement has passed.
     pub(super) fn on_ack_delay_over(&mut self) {
         self.rcv.ack_now = true;
-        self.rcv.policy.on_delay_over(self.snd.timer.rto());
+        self.rcv.policy.on_delay_over(self.control.timer().rto());
     }
 
     /// The segment's FIN, and a FIN that waited for missing data.

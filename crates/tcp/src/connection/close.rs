@@ -4,8 +4,6 @@ use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
 use crate::time::Instant;
 use crate::time_wait::Summary;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use transom_wire::{Flags, TcpHeader};
 
@@ -121,6 +119,7 @@ impl Connection {
         self.state = State::Closed;
         self.error = self.error.or(error);
         self.timers.clear_all();
+        self.control.end();
         self.snd.syn_due = false;
         self.snd.probe_due = false;
         self.rcv.ack_now = false;
@@ -141,6 +140,7 @@ impl Connection {
         if self.state != State::TimeWait {
             self.state = State::TimeWait;
             self.timers.clear_all();
+            self.control.end();
             self.raise(Event::TimeWait);
         }
         self.timers.set(Timer::State, now + self.profile.time_wait);

@@ -9,8 +9,6 @@ use super::{Connection, Event, WriteError};
 use crate::pos::Pos;
 use crate::profile::{KeepAlive, Profile};
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::net::IpAddr;

@@ -9,8 +9,6 @@ use crate::adu::encoding::{encode, encoded_len};
 use crate::holes::Hole;
 use crate::ordering::{Delivery, UnitFaults};
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 
 /// The result of [`Connection::read_unordered`]. Offsets count the bytes of the stream from 0.

@@ -11,7 +11,6 @@ use super::timers::Timer;
 use super::{Connection, ConnectionError, State};
 use crate::pos::Pos;
 use crate::segment::Segment;
-use crate::sent::Delivered;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -140,7 +139,7 @@ impl Connection {
 
     /// Whether the peer has acknowledged our SYN.
     pub fn is_past_syn(&self) -> bool {
-        self.snd.syn_acked
+        self.control.has_begun()
     }
 
     /// Whether the SYN waits for data to go with.
@@ -235,8 +234,7 @@ impl Connection {
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
-            self.snd.sent.push(ack, self.snd.syn_sent_at);
-            self.snd.sent.acknowledge(ack, now, &mut Delivered::default());
+            self.control.on_syn_data(ack, self.snd.syn_sent_at, now);
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }
@@ -256,7 +254,8 @@ impl Connection {
             matches!(error, Some(ConnectionError::TimedOut | ConnectionError::Unreachable(_)));
         let lost = self.snd.retransmits > 0 || timed_out;
         let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
-        if self.snd.syn_acked || self.snd.syn_transmissions == 0 || !(lost || state.reported) {
+        if self.control.has_begun() || self.snd.syn_transmissions == 0 || !(lost || state.reported)
+        {
             return;
         }
         state.outcome = state.option.take().map(|offered| FastOpenOutcome {

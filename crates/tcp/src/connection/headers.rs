@@ -2,10 +2,9 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
+use crate::control::Clamp;
 use crate::pos::Pos;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{Flags, Options, SackBlock, SackBlocks, Seq, TcpHeader};
@@ -33,7 +32,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn syn(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
+    pub(super) fn syn(&mut self, now: Instant, clamp: &Clamp) -> (TcpHeader, Range<Pos>) {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
@@ -41,7 +40,7 @@ impl Connection {
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }
-        self.rearm_retransmission(now);
+        self.control.rearm(now, clamp);
         let offer = self.offer();
         let base = TcpHeader {
             seq: self.snd.space.initial(),

@@ -5,8 +5,6 @@
 
 use super::Connection;
 use crate::pos::Pos;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// The bytes that a connection accepts from the network and from the application even without memory.
 pub const RESERVE: usize = 16 * 1024;

@@ -2,8 +2,6 @@
 
 use super::{Connection, MemoryState, RESERVE};
 use crate::pos::Pos;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 impl Connection {
     /// How far the window should reach now.

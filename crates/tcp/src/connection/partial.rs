@@ -15,8 +15,6 @@ use crate::pos::Pos;
 use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{PartialReliability, TcpHeader};
@@ -76,15 +74,20 @@ impl PartialState {
 impl Connection {
     /// After losses: gives up those without hope, and tells the peer.
     pub(super) fn give_up_what_is_hopeless(&mut self, now: Instant) {
+        let given_up = self.control.give_up(self.snd.buffer.end(), now);
+        self.note_given_up(now, given_up);
+    }
+
+    /// These bytes were given up, or none: the peer may have to be told.
+    pub(super) fn note_given_up(&mut self, now: Instant, given_up: u64) {
         if !self.agreed.partial {
             return;
         }
-        let end = self.snd.buffer.end();
-        let given_up = self.snd.recovery.give_up(&mut self.snd.sent, end, now);
-        let patience = self.snd.timer.srtt().unwrap_or(self.snd.timer.rto());
+        let timer = self.control.timer();
+        let patience = timer.srtt().unwrap_or(timer.rto());
         let Some(state) = &mut self.partial else { return };
         state.given_up_bytes += given_up;
-        if let Some(point) = self.snd.recovery.forward_point(&self.snd.sent) {
+        if let Some(point) = self.control.forward_point() {
             state.forward_due |=
                 state.announced.is_none_or(|(before, at)| point > before || now >= at + patience);
         }
@@ -100,7 +103,7 @@ impl Connection {
     /// Whether a segment has to leave to announce the forward point.
     pub(super) fn forward_point_is_due(&self) -> bool {
         self.partial.as_ref().is_some_and(|state| state.forward_due)
-            && self.snd.recovery.forward_point(&self.snd.sent).is_some()
+            && self.control.forward_point().is_some()
     }
 
     /// The option for a segment without data that leaves now.
@@ -109,17 +112,9 @@ impl Connection {
         if !core::mem::take(&mut state.forward_due) {
             return None;
         }
-        let point = self.snd.recovery.forward_point(&self.snd.sent)?;
+        let point = self.control.forward_point()?;
         state.announced = Some((point, now));
         Some(PartialReliability::ForwardPoint(self.snd.space.to_wire(point)))
-    }
-
-    /// Whether what was sent at `start` may leave again. The FIN always may.
-    pub(super) fn may_repeat(&self, start: Pos, now: Instant) -> bool {
-        let repeats = |record| self.snd.recovery.repeats(record, now);
-        !self.agreed.partial
-            || start >= self.snd.buffer.end()
-            || self.snd.sent.at(start).is_none_or(repeats)
     }
 
     /// The forward point in an acceptable segment at `start`.

@@ -106,12 +106,12 @@ impl Recovery for GivingUp {
         self.inner.on_undo();
     }
 
-    fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
+    fn next(&self, sent: &SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
         self.inner.next(sent, new_data, mss)
     }
 
-    fn on_retransmitted(&mut self, range: Range<Pos>) {
-        self.inner.on_retransmitted(range);
+    fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>) {
+        self.inner.on_retransmitted(named, range);
     }
 
     fn recovery_point(&self) -> Option<Pos> {

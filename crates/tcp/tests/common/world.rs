@@ -123,7 +123,8 @@ impl World {
                     }
                     continue;
                 }
-                let marked = self.marks > 0 && out.ecn != Ecn::NotEct && self.random.permille(self.marks);
+                let marked =
+                    self.marks > 0 && out.ecn != Ecn::NotEct && self.random.permille(self.marks);
                 let ecn = if marked { Ecn::Ce } else { out.ecn };
                 let copies = 1 + usize::from(self.random.permille(self.path.duplicate));
                 for _ in 0..copies {
