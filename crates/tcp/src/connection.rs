@@ -54,13 +54,15 @@ pub use partial::PartialInfo;
 pub use reports::Report;
 pub use snapshot::{Checkpoint, Snapshot};
 
+use crate::ack_policy::AckUnit;
 use crate::control::Control;
+use crate::flow::FlowUnit;
 use crate::options::{Agreed, TimestampState};
+use crate::ordering::{Ordering as _, OrderingUnit};
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::Profile;
 use crate::send_buffer::SendBuffer;
 use crate::time::{Duration, Instant};
-use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -221,6 +223,12 @@ impl Sender {
 }
 
 impl Receiver {
+    /// RCV.NXT.
+    #[inline]
+    fn next(&self) -> Pos {
+        self.ordering.next()
+    }
+
     /// The round-trip time as a receiver sees it, once there is a sample.
     fn rtt(&self) -> Option<Duration> {
         Some(self.rtt).filter(|&rtt| rtt < Duration::MAX)
@@ -231,21 +239,9 @@ impl Receiver {
 #[derive(Debug)]
 struct Receiver {
     space: SeqSpace,
-    ordering: units::OrderingUnit,
-    /// RCV.NXT, as reported by the ordering unit when it last moved.
-    next: Pos,
-    /// Something was read, or dropped, since nothing was left to be reclaimed.
-    reclaimable: bool,
-    flow: units::Flow,
-    /// The bytes that flow control allows for unread data, as reported when that last changed.
-    buffer_limit: usize,
-    /// Whether it may drop what is within the window.
-    flow_drops: bool,
-    /// How far the window could reach, when that was last asked.
-    wanted_edge: Pos,
-    /// Something has arrived, been read or been given up since then.
-    wanted_edge_is_old: bool,
-    policy: units::Acks,
+    ordering: OrderingUnit,
+    flow: FlowUnit,
+    policy: AckUnit,
     /// The rightmost edge ever advertised; never moves left.
     edge: Pos,
     /// RFC 7323's Last.ACK.sent.

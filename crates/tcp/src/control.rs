@@ -35,13 +35,17 @@ pub(crate) use clamp::Clamp;
 pub(crate) use deadlines::Expired;
 pub(crate) use exchange::Unit;
 
-use crate::congestion::{CongestionEvent, Window};
+use crate::congestion::{CongestionControl, CongestionEvent, Controller, Window};
+use crate::pacing::RatePacing;
 use crate::pos::Pos;
 use crate::profile::Profile;
+use crate::recovery::{Phase, Recovery, RecoveryUnit};
 use crate::reordering::Reordering;
+use crate::rto::{RetransmissionTimer, TimerUnit};
 use crate::sent::SentList;
+use crate::slow_start::SlowStartUnit;
 use crate::time::{Duration, Instant};
-use crate::units;
+use crate::validation::ValidationUnit;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use deadlines::Deadlines;
@@ -61,19 +65,19 @@ pub(crate) struct Control {
     begun: bool,
     sent: SentList,
     window: Window,
-    controller: units::Congestion,
-    slow_start: units::SlowStartUnit,
-    validation: units::ValidationUnit,
-    recovery: units::RecoveryUnit,
+    controller: Controller,
+    slow_start: SlowStartUnit,
+    validation: ValidationUnit,
+    recovery: RecoveryUnit,
     /// The last reduction of the window, while it lasts or may turn out to have been for nothing.
     episode: Option<Box<Episode>>,
     /// The reordering that duplicates have shown, if the profile needs it and there was one.
     reordering: Option<Box<Reordering>>,
     /// The reordering that was seen, for observers.
     overtaken: Overtaken,
-    timer: units::Timer,
+    timer: TimerUnit,
     deadlines: Deadlines,
-    pacing: units::PacingUnit,
+    pacing: Option<RatePacing>,
     rtts: RoundTrips,
     /// Bytes believed lost so far.
     lost: u64,
@@ -128,16 +132,16 @@ impl Control {
             begun: false,
             sent: SentList::new(Pos::FIRST_DATA, now),
             window: Window::of(profile.initial_window, mss),
-            controller: units::congestion(&profile),
-            slow_start: units::slow_start(&profile),
-            validation: units::validation(&profile),
-            recovery: units::recovery(&profile, false, false),
+            controller: profile.congestion.controller(),
+            slow_start: profile.slow_start(),
+            validation: profile.validation(),
+            recovery: profile.recovery(false, false),
             episode: None,
             reordering: None,
             overtaken: Overtaken::default(),
-            timer: units::timer(&profile),
+            timer: profile.timer(),
             deadlines: Deadlines::default(),
-            pacing: units::pacing(&profile),
+            pacing: profile.pacing(),
             rtts: RoundTrips { min: Duration::MAX, last: Duration::MAX },
             lost: 0,
             duplicates_delivered: 0,
@@ -160,7 +164,7 @@ impl Control {
         repeated: bool,
     ) {
         (self.sack, self.partial) = (sack, partial);
-        self.recovery = units::recovery(&self.profile, sack, partial);
+        self.recovery = self.profile.recovery(sack, partial);
         self.window = Window::of(self.profile.initial_window, mss);
         self.controller.on_start(&mut self.window, syn_sent_at);
         if repeated {
@@ -191,7 +195,7 @@ impl Control {
         // One segment may always leave.
         self.window.cwnd = self.window.cwnd.max(u64::from(mss));
         if again && self.sent.outstanding() > 0 {
-            if self.phase() == crate::recovery::Phase::Loss {
+            if self.phase() == Phase::Loss {
                 self.sent.mark_all_lost();
             } else {
                 self.recovery.on_timeout(&mut self.sent);

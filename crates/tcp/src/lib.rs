@@ -89,5 +89,4 @@ pub mod slow_start;
 pub mod time;
 pub mod time_wait;
 pub mod undo;
-mod units;
 pub mod validation;

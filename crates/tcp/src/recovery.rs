@@ -11,6 +11,7 @@ mod progress;
 pub mod rack_tlp;
 pub mod reno;
 pub mod sack;
+mod unit;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -18,6 +19,7 @@ use crate::sent::{Sent, SentList};
 use crate::time::{Duration, Instant};
 use core::fmt;
 use core::ops::Range;
+pub use unit::RecoveryUnit;
 
 /// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -306,7 +306,7 @@ proptest! {
                     now += Duration::from_nanos(ack.now.as_nanos());
                     ack.now = now;
                     ack.mss = mss;
-                    acknowledge(&mut *controller, &mut window, &ack);
+                    acknowledge(&mut controller, &mut window, &ack);
                 }
                 Step::Event(event) => controller.on_event(&mut window, event, now),
                 Step::Lost(lost) => {

@@ -8,7 +8,7 @@ use common::{Peer, Setup, ms, seg};
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
-use transom_tcp::congestion::{Algorithm, CongestionControl, Takeover, Window};
+use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover, Window};
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
@@ -45,8 +45,8 @@ fn lose_the_first(peer: &mut Peer) {
 struct Greedy;
 
 impl Algorithm for Greedy {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> Controller {
+        Controller::custom(*self)
     }
 }
 

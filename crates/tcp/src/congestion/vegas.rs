@@ -16,6 +16,7 @@
 //! - The window grows only when it was what held the sender back, and never shrinks below two segments.
 
 use super::arithmetic::mul_div;
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
@@ -91,8 +92,8 @@ impl Vegas {
 }
 
 impl Algorithm for Vegas {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller::new(*self))
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Vegas(Box::new(Controller::new(*self))))
     }
 }
 

@@ -354,7 +354,7 @@ impl Connection {
         let len = segment.payload.len() as u64;
         let one = segment.segment_size.map_or(len, u64::from);
         let packets = len.div_ceil(one.max(1)).max(1);
-        let waiting = len > 0 || self.rcv.next > self.rcv.last_ack_sent;
+        let waiting = len > 0 || self.rcv.next() > self.rcv.last_ack_sent;
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         if segment.ecn == Ecn::Ce {
             ecn.marked_segments += packets;

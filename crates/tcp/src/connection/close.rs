@@ -2,6 +2,7 @@
 
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
+use crate::ordering::Ordering as _;
 use crate::time::Instant;
 use crate::time_wait::Summary;
 use alloc::boxed::Box;
@@ -95,7 +96,7 @@ impl Connection {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
-            let ack = self.rcv.space.to_wire(self.rcv.next);
+            let ack = self.rcv.space.to_wire(self.rcv.next());
             let flags = Flags::RST | Flags::ACK;
             let options = self.ordinary_options(now);
             let reset = TcpHeader { seq, ack, flags, options, ..self.base_header() };
@@ -157,7 +158,7 @@ impl Connection {
 
     /// The state to keep in TIME-WAIT.
     pub(crate) fn time_wait_summary(&self) -> Summary {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let window = self.rcv.edge.since(next);
         Summary {
             snd_nxt: self.snd.space.to_wire(self.nxt()),

@@ -3,6 +3,7 @@
 use super::Connection;
 use super::output::{Plan, remainder};
 use super::timers::Timer;
+use crate::ack_policy::AckPolicy as _;
 use crate::control::Clamp;
 use crate::pos::Pos;
 use crate::time::Instant;

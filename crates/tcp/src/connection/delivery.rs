@@ -7,6 +7,7 @@
 use super::{Connection, ReadError, WriteError};
 use crate::adu::encoding::{encode, encoded_len};
 use crate::holes::Hole;
+use crate::ordering::Ordering as _;
 use crate::ordering::{Delivery, UnitFaults};
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -129,7 +130,7 @@ impl Connection {
             return Err(ReadError::WouldBlock);
         }
         // Without a FIN it is we who wanted no more.
-        let end = self.rcv.fin.unwrap_or(self.rcv.next);
+        let end = self.rcv.fin.unwrap_or(self.rcv.next());
         Ok(end.stream_offset())
     }
 

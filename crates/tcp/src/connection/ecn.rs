@@ -5,7 +5,7 @@ use super::timers::Timer;
 use super::{Connection, output::Plan};
 use crate::accurate_ecn::{self, Agreement};
 use crate::control::{MarkBounds, Outcome};
-use crate::ecn::EcnFeedback;
+use crate::ecn::{EcnFeedback, FeedbackUnit};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::segment::Segment;
@@ -17,7 +17,7 @@ use transom_wire::{Ecn, Flags};
 #[derive(Debug)]
 pub(super) enum Feedback {
     /// By an echo (RFC 3168, RFC 8257); the receiving half.
-    Echo(Box<dyn EcnFeedback>),
+    Echo(FeedbackUnit),
     /// By counts (RFC 9768).
     Accurate(Box<Accurate>),
 }
@@ -208,7 +208,7 @@ impl Connection {
         let before = feedback.echo();
         let at_once = feedback.on_data(marked, segment.header.flags.contains(Flags::CWR));
         if at_once && (self.rcv.ack_now || self.timers.is_set(Timer::Ack)) {
-            ecn.early_ack = Some((self.rcv.next, before));
+            ecn.early_ack = Some((self.rcv.next(), before));
         }
     }
 

@@ -36,6 +36,7 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
+use crate::ack_policy::AckPolicy as _;
 use crate::compose::{Composer, RecomposeError};
 use crate::congestion::{CongestionChoice, Counting};
 use crate::control::Unit;
@@ -46,7 +47,6 @@ use crate::profile::{
 use crate::reordering::Robustness;
 use crate::time::{Duration, Instant};
 use crate::undo::UndoConfig;
-use crate::units;
 use alloc::sync::Arc;
 
 /// A unit in the place of the present one.
@@ -141,7 +141,7 @@ impl Connection {
         }
         Profile { ack: choice, ..Profile::default() }.validate()?;
         self.change_profile(|profile| profile.ack = choice);
-        self.rcv.policy = units::acks(&self.profile);
+        self.rcv.policy = self.profile.ack();
         self.rcv.policy.begin_late();
         if self.timers.is_set(Timer::Ack) {
             self.timers.clear(Timer::Ack);

@@ -255,7 +255,7 @@ impl Connection {
     #[inline]
     pub(super) fn notify_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
-        if self.extensions.hear(Wake::DATA) && (self.rcv.next > next || new(self)) {
+        if self.extensions.hear(Wake::DATA) && (self.rcv.next() > next || new(self)) {
             self.notify(now, Wake::DATA);
         }
     }

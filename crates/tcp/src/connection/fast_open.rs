@@ -120,7 +120,7 @@ impl Connection {
         self.counters.bytes_received += data.payload.len() as u64;
         self.on_text(now, &data, Pos::FIRST_DATA);
         if let Some(state) = &mut self.fast_open {
-            state.info.syn_data_acked = self.rcv.next > Pos::FIRST_DATA;
+            state.info.syn_data_acked = self.rcv.next() > Pos::FIRST_DATA;
         }
         // The SYN-ACK acknowledges it.
         self.timers.clear(Timer::Ack);
@@ -289,7 +289,7 @@ impl Connection {
 
     /// The window of a SYN-ACK after data was accepted: the rest of the announced window.
     pub(super) fn fast_window(&self) -> u16 {
-        let left = self.rcv.edge.since(self.rcv.next);
+        let left = self.rcv.edge.since(self.rcv.next());
         u16::try_from(left).unwrap_or(u16::MAX)
     }
 }

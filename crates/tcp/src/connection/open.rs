@@ -12,6 +12,7 @@ use super::{
     State, info::LimitedAccount,
 };
 use crate::control::Control;
+use crate::flow::FlowControl as _;
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::packet::Payload;
 use crate::passive::HalfOpen;
@@ -20,7 +21,6 @@ use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::time::{Duration, Instant};
-use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -128,7 +128,6 @@ impl Connection {
         now: Instant,
     ) -> Self {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
-        let flow = units::flow(&profile);
         Connection {
             state: State::Closed,
             active: false,
@@ -161,15 +160,9 @@ impl Connection {
             },
             rcv: Receiver {
                 space: SeqSpace::new(Seq::new(0)),
-                ordering: units::ordering(&profile, Pos::FIRST_DATA),
-                next: Pos::FIRST_DATA,
-                reclaimable: false,
-                buffer_limit: flow.buffer_limit(),
-                flow_drops: flow.drops(),
-                flow,
-                wanted_edge: Pos::FIRST_DATA,
-                wanted_edge_is_old: true,
-                policy: units::acks(&profile),
+                ordering: profile.ordering(Pos::FIRST_DATA),
+                flow: profile.flow(),
+                policy: profile.ack(),
                 edge: Pos::FIRST_DATA,
                 last_ack_sent: Pos::INITIAL,
                 timestamps: TimestampState::new(timestamp_offset),
@@ -220,8 +213,6 @@ impl Connection {
 
     /// The options are agreed: makes the choices that depend on them.
     fn after_agreement(&mut self) {
-        // The window scale is one of them.
-        self.rcv.wanted_edge_is_old = true;
         let Agreed { sack, partial, .. } = self.agreed;
         let repeated = self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered);
         self.control.agree(sack, partial, self.mss(), self.snd.syn_sent_at, repeated);

@@ -5,6 +5,7 @@ use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
 use super::{Connection, State};
 use crate::control::Clamp;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::recovery::Retransmission;
 use crate::segment::Transmit;

@@ -10,9 +10,11 @@
 use super::timers::Timer;
 use super::{Connection, Event};
 use crate::holes::{Ages, Hole, HoleChoice};
+use crate::ordering::Ordering as _;
 use crate::persistence::Persistence;
 use crate::pos::Pos;
 use crate::profile::Profile;
+use crate::rto::RetransmissionTimer as _;
 use crate::segment::Segment;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -120,7 +122,7 @@ impl Connection {
     /// The forward point in an acceptable segment at `start`.
     pub(super) fn take_forward_point(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
         let Some(PartialReliability::ForwardPoint(seq)) = header.options.partial else { return };
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let point = self.rcv.space.from_wire(seq, next);
         let beyond = point > start
             || point > self.rcv.edge
@@ -143,11 +145,9 @@ impl Connection {
 
     /// RCV.NXT moves over what is missing before `upto`.
     fn skip(&mut self, now: Instant, upto: Pos) {
-        let before = self.rcv.next;
+        let before = self.rcv.next();
         let skipped = self.rcv.ordering.skip(upto);
         let next = self.rcv.ordering.next();
-        self.rcv.next = next;
-        self.rcv.wanted_edge_is_old = true;
         self.rcv.ack_now = true;
         if next == before {
             return;
@@ -181,7 +181,7 @@ impl Connection {
             return;
         }
         self.note_stamp(segment.header);
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         // Without SACK an acknowledgement tells of one arrival, however many segments came together.
         let size = segment.segment_size.filter(|_| self.agreed.sack).map_or(u64::MAX, u64::from);
         let segments = range.end.since(range.start).div_ceil(size.max(1));
@@ -194,7 +194,7 @@ impl Connection {
     }
 
     fn arm_hole_timer(&mut self) {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let Some(state) = &mut self.partial else { return };
         let Some(ages) = &mut state.ages else { return };
         ages.forget_below(next);
@@ -233,8 +233,6 @@ impl Connection {
 
     /// Drops received data that will not be read.
     pub(super) fn drop_received(&mut self) {
-        self.rcv.reclaimable = true;
-        self.rcv.wanted_edge_is_old = true;
         loop {
             let readable = self.rcv.ordering.readable();
             self.rcv.ordering.discard(readable);
@@ -253,7 +251,6 @@ impl Connection {
     /// The reader has noted the hole in front of it, and continues behind it.
     pub fn take_hole(&mut self) -> Option<Hole> {
         let hole = self.rcv.ordering.take_hole()?;
-        self.rcv.wanted_edge_is_old = true;
         self.update_window_if_due();
         self.raise(Event::Readable);
         Some(Hole::from(hole))

@@ -7,6 +7,7 @@
 use super::{Connection, LimitedBy, State};
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::Duration;
 
 /// Values that show whether something has happened.
@@ -85,7 +86,7 @@ impl Connection {
     /// RCV.NXT and what is offered beyond it, in bytes.
     #[inline]
     pub fn receive_window(&self) -> (Pos, u64) {
-        (self.rcv.next, self.rcv.edge.since(self.rcv.next))
+        (self.rcv.next(), self.rcv.edge.since(self.rcv.next()))
     }
 
     /// The retransmission timeout with its back-off, and how often it has backed off.
@@ -104,8 +105,8 @@ impl Connection {
             limited_by: self.limited.current(),
             snd_una: self.una(),
             snd_wnd: snd.right_edge.since(self.una()),
-            rcv_nxt: rcv.next,
-            rcv_wnd: rcv.edge.since(rcv.next),
+            rcv_nxt: rcv.next(),
+            rcv_wnd: rcv.edge.since(rcv.next()),
             cwnd: window.cwnd,
             ssthresh: window.ssthresh,
             in_flight: self.in_flight(),

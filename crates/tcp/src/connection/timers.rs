@@ -8,6 +8,8 @@ use super::reports::Reports;
 use super::{Connection, Event, State};
 use crate::control::Expired;
 use crate::extension::Wake;
+use crate::ordering::Ordering as _;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 
 /// The purpose of a deadline.

@@ -2,12 +2,14 @@
 
 use super::{Clamp, Control, Outcome};
 use crate::ack_context::AckContext;
-use crate::congestion::CongestionEvent;
+use crate::congestion::{CongestionControl, CongestionEvent};
 use crate::pos::Pos;
-use crate::recovery::Phase;
+use crate::recovery::{Phase, Recovery};
+use crate::rto::RetransmissionTimer;
 use crate::sent::Delivered;
+use crate::slow_start::SlowStart;
 use crate::time::Instant;
-use crate::validation::WindowBounds;
+use crate::validation::{Validation, WindowBounds};
 use core::ops::Range;
 use transom_wire::Timestamps;
 

@@ -6,8 +6,10 @@ use super::{Clamp, Control, Outcome};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::pos::Pos;
-use crate::recovery::{Expiry, Phase, Times};
+use crate::recovery::{Expiry, Phase, Recovery, Times};
+use crate::rto::RetransmissionTimer;
 use crate::time::{Duration, Instant};
+use crate::validation::Validation;
 use core::ops::Range;
 
 /// When each of them passes; [`Instant::FAR_FUTURE`] for one that does not run.

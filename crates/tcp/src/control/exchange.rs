@@ -1,11 +1,11 @@
 //! Units of the send engine exchanged while it runs. [`connection::exchange`](crate::connection::exchange) says what stays.
 
 use super::Control;
-use crate::congestion::{CongestionEvent, Takeover};
+use crate::congestion::{CongestionControl, CongestionEvent, Takeover};
 use crate::profile::Profile;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer;
 use crate::time::Instant;
-use crate::units;
 use alloc::sync::Arc;
 
 /// A unit of the send engine that has a state of its own.
@@ -34,17 +34,17 @@ impl Control {
     pub(crate) fn exchange(&mut self, now: Instant, unit: Unit) {
         match unit {
             // It is started when the segment size is known.
-            Unit::FirstCongestion => self.controller = units::congestion(&self.profile),
+            Unit::FirstCongestion => self.controller = self.profile.congestion.controller(),
             Unit::Congestion => self.exchange_controller(now),
             Unit::Pacing => {
                 let release = self.pacing.as_ref().map(|pacing| pacing.release_at());
-                self.pacing = units::pacing(&self.profile);
+                self.pacing = self.profile.pacing();
                 if let (Some(pacing), Some(release)) = (&mut self.pacing, release) {
                     pacing.hold_until(release);
                 }
                 self.stop_pacing();
             }
-            Unit::SlowStart => self.slow_start = units::slow_start(&self.profile),
+            Unit::SlowStart => self.slow_start = self.profile.slow_start(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Control {
         };
         let flight = self.sent.outstanding();
         let recovering = self.phase() == Phase::Recovery;
-        let mut incoming = units::congestion(&self.profile);
+        let mut incoming = self.profile.congestion.controller();
         let before = self.window.cwnd;
         self.controller.on_leave(&mut self.window);
         let most = before.min(self.window.cwnd);

@@ -2,7 +2,9 @@
 
 use super::{Clamp, Control};
 use crate::ack_context::AckContext;
+use crate::congestion::CongestionControl;
 use crate::pos::Pos;
+use crate::slow_start::SlowStart;
 
 impl Control {
     /// Whether the acknowledged data was sent while cwnd was the limit; in slow start also when half of it was used,

@@ -1,13 +1,12 @@
 //! What others may see of the send engine: read, never changed.
 
 use super::Control;
-use crate::congestion::Window;
+use crate::congestion::{CongestionControl, Window};
 use crate::pos::Pos;
-use crate::recovery::Phase;
-use crate::rto::RetransmissionTimer;
+use crate::recovery::{Phase, Recovery};
+use crate::rto::TimerUnit;
 use crate::sent::SentList;
 use crate::time::{Duration, Instant};
-use crate::units;
 
 impl Control {
     /// SND.UNA.
@@ -42,8 +41,8 @@ impl Control {
 
     /// The retransmission timer.
     #[inline]
-    pub(crate) fn timer(&self) -> &dyn RetransmissionTimer {
-        units::times(&self.timer)
+    pub(crate) fn timer(&self) -> &TimerUnit {
+        &self.timer
     }
 
     /// The phase of loss recovery.

@@ -2,12 +2,14 @@
 
 use super::{Control, MarkBounds, Outcome};
 use crate::ack_context::AckContext;
-use crate::congestion::{CongestionEvent, Window};
+use crate::congestion::{CongestionControl, CongestionEvent, Window};
 use crate::pos::Pos;
-use crate::recovery::Phase;
+use crate::recovery::{Phase, Recovery};
+use crate::reduction::Prr;
+use crate::slow_start::SlowStart;
 use crate::time::Instant;
 use crate::undo::{Cause, Detector, UndoConfig, Watch};
-use crate::units;
+use crate::validation::Validation;
 use alloc::boxed::Box;
 
 /// A reduction of the window, from its cause until nothing more can be learned of it.
@@ -16,7 +18,7 @@ pub(super) struct Episode {
     /// The window before it.
     prior: Window,
     /// The unit that controls the window during fast recovery.
-    reduction: Option<units::ReductionUnit>,
+    reduction: Option<Prr>,
     /// The detectors of spurious reductions.
     pub(super) watch: Watch,
     /// Once this is acknowledged nothing more will be learned.
@@ -58,7 +60,7 @@ impl Control {
         self.reduce(CongestionEvent::HandshakeLoss, now, &mut Outcome::default());
     }
 
-    fn begin_episode(&mut self, reduction: Option<units::ReductionUnit>) {
+    fn begin_episode(&mut self, reduction: Option<Prr>) {
         let watch = Watch::new(self.profile.undo);
         let any = reduction.is_some() || !watch.is_empty();
         let prior = self.window;

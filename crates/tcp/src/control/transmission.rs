@@ -1,13 +1,14 @@
 //! What may leave: how much, what again, and when. And what follows when it has left.
 
 use super::{Clamp, Control, Outcome};
-use crate::congestion::CongestionEvent;
+use crate::congestion::{CongestionControl, CongestionEvent};
 use crate::pacing::window_rate;
 use crate::pos::Pos;
-use crate::recovery::{Phase, Retransmission};
+use crate::recovery::{Phase, Recovery, Retransmission};
+use crate::rto::RetransmissionTimer;
 use crate::time::Instant;
 use crate::undo::Detector;
-use crate::validation::{IdlePeriod, WindowBounds};
+use crate::validation::{IdlePeriod, Validation, WindowBounds};
 use core::ops::Range;
 
 impl Control {

@@ -7,8 +7,9 @@ use crate::control::Clamp;
 use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
-use crate::pacing::Pacing as _;
+use crate::flow::FlowControl as _;
 use crate::pos::Pos;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 
 /// The variables of which something runs by what was asked before.
@@ -58,8 +59,8 @@ impl Own for Connection {
             Variable::Cwnd => window.cwnd,
             Variable::CwndCnt => window.cwnd_cnt,
             Variable::Ssthresh => window.ssthresh,
-            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next).since(self.rcv.next),
-            Variable::RcvNxt => self.rcv.next.get(),
+            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next()).since(self.rcv.next()),
+            Variable::RcvNxt => self.rcv.next().get(),
             Variable::SndUna => self.una().get(),
             Variable::SndNxt => self.nxt().get(),
             Variable::Dupthresh => u64::from(self.own_loss_threshold()),
@@ -117,7 +118,7 @@ impl Connection {
 
     /// How much of the receive buffer may be offered, in bytes.
     pub(in super::super) fn effective_receive_buffer(&self) -> u64 {
-        let own = self.rcv.buffer_limit as u64;
+        let own = self.rcv.flow.buffer_limit() as u64;
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
         host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).effective
     }
@@ -129,7 +130,7 @@ impl Connection {
         }
         let Some(host) = self.asked(Variable::RcvNxt) else { return false };
         let next = Effective::new(self.rule(&host.shared, Variable::RcvNxt).effective);
-        let new = start + len > self.rcv.next;
+        let new = start + len > self.rcv.next();
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = self.extensions.get_mut() {
             host.shared.request_counters.segments_rejected += 1;

@@ -5,6 +5,7 @@ use super::{Observed, RequestCounters, Shared};
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 use either::Either;
@@ -107,12 +108,12 @@ impl<'a> View<'a> {
 
     /// The next position expected of the peer.
     pub fn rcv_nxt(&self) -> Pos {
-        self.of(|tcp| tcp.rcv.next, |tcp| tcp.info.rcv_nxt)
+        self.of(|tcp| tcp.rcv.next(), |tcp| tcp.info.rcv_nxt)
     }
 
     /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
-        self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next), |tcp| tcp.info.rcv_wnd)
+        self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next()), |tcp| tcp.info.rcv_wnd)
     }
 
     /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
