@@ -94,7 +94,7 @@ pub mod vegas;
 pub mod westwood;
 
 use crate::ack_context::AckContext;
-use crate::compose::{ArgumentError, Arguments};
+use crate::arguments::{ArgumentError, Arguments};
 use crate::rate::LostTransmission;
 use crate::time::Instant;
 use alloc::string::ToString;

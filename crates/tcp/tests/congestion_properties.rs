@@ -5,7 +5,8 @@
 
 use proptest::prelude::*;
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::compose::{ArgumentError, Arguments, compose_classic as compose};
+use transom_tcp::arguments::{ArgumentError, Arguments};
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::{
     ALGORITHMS, CongestionChoice, CongestionControl, CongestionEvent, Window,
 };

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll;
-use transom_tcp::packet::PacketBuf;
+use transom_base::packet::PacketBuf;
 
 use super::wire::Wire;
 use crate::device::{Head, Received};

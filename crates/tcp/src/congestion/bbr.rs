@@ -26,7 +26,7 @@ use super::{
     initial_window, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;

@@ -34,7 +34,7 @@ use super::{
     initial_window,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;

@@ -15,7 +15,7 @@ use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;

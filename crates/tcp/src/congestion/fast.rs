@@ -14,7 +14,7 @@ use super::arithmetic::mul_div;
 use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Duration;
 use alloc::boxed::Box;
 use core::fmt;

@@ -16,7 +16,7 @@ use super::controller::{self, Kind};
 use super::delay::{DelaySource, Queue};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Takeover, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;

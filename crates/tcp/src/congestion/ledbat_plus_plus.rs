@@ -23,7 +23,7 @@ use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;

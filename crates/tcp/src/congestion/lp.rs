@@ -17,7 +17,7 @@ use super::controller::{self, Kind};
 use super::delay::{DelaySource, Meter, is_alone};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;

@@ -12,7 +12,7 @@ use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;

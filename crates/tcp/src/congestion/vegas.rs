@@ -21,7 +21,7 @@ use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
