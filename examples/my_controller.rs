@@ -10,7 +10,7 @@ use transom_sim::link::LinkConfig;
 use transom_sim::pair::{Pair, Side};
 use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Controller, Window};
 use transom_tcp::{profile::Profile, time::Instant};
 
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ impl CongestionControl for Gentle {
 }
 
 impl Algorithm for Gentle {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> Controller {
+        Controller::custom(*self)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The groups there are.
 
 pub mod bulk;
-pub mod composition;
 pub mod connects;
 pub mod demux;
 pub mod devices;
@@ -98,12 +97,6 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer in memory: 1460-byte segments, checksums computed and verified, both ends in one thread.",
         single_threaded: true,
         build: memory::build,
-    },
-    Entry {
-        name: "composition",
-        about: "The same transfer in memory with units chosen at run time and with units fixed by the compiler.",
-        single_threaded: true,
-        build: composition::build,
     },
     Entry {
         name: "extensions",

@@ -9,7 +9,7 @@
 
 use crate::bytes::Script;
 use std::sync::Arc;
-use transom_tcp::compose::Arguments;
+use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::connection::{Connection, Endpoint, Info, PathInfo};
 use transom_tcp::extension::{

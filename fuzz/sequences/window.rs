@@ -21,7 +21,7 @@ use transom_router::window::{
     AckAction, AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment,
     SynContext, Verdict, WindowControl,
 };
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 use transom_wire::{Flags, Options, Seq};
 
 /// What there is to choose from, and how long each may hold an acknowledgement, in milliseconds.

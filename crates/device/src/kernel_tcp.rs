@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 
 /// As many bytes as any kernel so far tells, and more.
 const LONGEST: usize = 512;

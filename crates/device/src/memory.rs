@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum, VirtioNetHdr};
 
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};

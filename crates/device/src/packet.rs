@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};

@@ -34,7 +34,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, Segmenter, TxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};

@@ -32,7 +32,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum};
 use transom_wire::{Ecn, ip};
 

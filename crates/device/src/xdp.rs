@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::IpPacket;
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
 use transom_wire::{Protocol, tcp};

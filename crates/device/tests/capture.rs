@@ -15,8 +15,8 @@ use transom_device::capture::{Capture, Tapped};
 use transom_device::memory::{MemoryConfig, MemoryLink};
 use transom_device::tun::Tun;
 use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
-use transom_tcp::packet::PacketBuf;
-use transom_tcp::time::Instant;
+use transom_base::packet::PacketBuf;
+use transom_base::time::Instant;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
 const PSH: u8 = 8;

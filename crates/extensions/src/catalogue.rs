@@ -1,7 +1,7 @@
 //! Extensions by name: texts such as `nice + rr(cap=0.8)`, in the language of profiles.
 
 use crate::cm::{self, Manager};
-use transom_tcp::compose::{ArgumentError, Arguments};
+use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::extension::{Extension, ExtensionChoice};
 
 /// An extension that can be chosen by name.

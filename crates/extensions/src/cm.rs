@@ -57,7 +57,7 @@ use macroflow::{Member, Report};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_tcp::compose::{ArgumentError, Arguments};
+use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 

@@ -18,7 +18,7 @@
 
 use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};

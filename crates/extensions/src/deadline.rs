@@ -16,7 +16,7 @@
 use crate::catalogue::Entry;
 use crate::nice::Nice;
 use crate::vegas::Poll;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
     Capabilities, Event, Extension, ExtensionChoice, Limits, Variable, View, Wake, variable,
 };

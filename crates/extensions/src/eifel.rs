@@ -29,7 +29,7 @@ pub mod spurious;
 
 use crate::catalogue::{Entry, choice};
 use spurious::Watch;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 use transom_tcp::rto::RetransmissionTimer;
 use transom_tcp::rto::eifel::{Eifel as ScalingTimer, EifelConfig};

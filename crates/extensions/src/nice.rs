@@ -16,7 +16,7 @@
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use crate::vegas::{Core, Poll, Verdict};
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::nice::Nice as Parameters;
 use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
 use transom_tcp::recovery::Phase;

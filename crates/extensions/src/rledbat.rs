@@ -21,7 +21,7 @@
 use crate::catalogue::Entry;
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::ledbat_plus_plus::LedbatPlusPlus;
-use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Window};
+use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Controller, Window};
 use transom_tcp::extension::{
     Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
 };
@@ -60,7 +60,7 @@ struct Round {
 /// The extension of the receiver.
 #[derive(Debug)]
 pub struct Rledbat {
-    controller: Box<dyn CongestionControl>,
+    controller: Controller,
     /// RLWND.
     window: Window,
     /// The next expected position at the last call, and the bytes that had arrived.

@@ -12,7 +12,7 @@
 
 use crate::catalogue::{Entry, choice};
 use std::collections::VecDeque;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
     AckKind, Capabilities, Event, Extension, Limits, Variable, View, Wake, variable,
 };

@@ -17,7 +17,7 @@
 
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::{
-    CongestionChoice, CongestionControl, CongestionEvent, Takeover, Window,
+    CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
 };
 use transom_tcp::extension::{
     Ack, AckKind, Event, Extension, Limits, Variable, View, Wake, variable,
@@ -56,7 +56,7 @@ impl Seen {
 #[derive(Debug)]
 pub struct ShadowController {
     name: &'static str,
-    controller: Box<dyn CongestionControl>,
+    controller: Controller,
     slow_start: Standard,
     /// The requested window.
     window: Window,

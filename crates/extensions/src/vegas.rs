@@ -18,7 +18,7 @@
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
-use transom_tcp::compose::{ArgumentError, Arguments};
+use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::congestion::vegas::Vegas as Parameters;
 use transom_tcp::connection::LimitedBy;
 use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};

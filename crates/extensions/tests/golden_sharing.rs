@@ -6,7 +6,7 @@ use crate::common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::companion::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{ExtensionChoice, Variable};
 use transom_tcp::recovery::Phase;
 

@@ -10,7 +10,7 @@ mod shy;
 /// What the page takes from the crate it adds to.
 mod catalogue {
     pub use transom_extensions::catalogue::Entry;
-    use transom_tcp::compose::Arguments;
+    use transom_tcp::arguments::Arguments;
     use transom_tcp::extension::{Extension, ExtensionChoice};
 
     pub fn choice(
@@ -23,7 +23,7 @@ mod catalogue {
 
 use common::{Peer, Setup};
 use rounds::round;
-use transom_tcp::compose::Arguments;
+use transom_tcp::arguments::Arguments;
 
 fn attach(peer: &mut Peer, text: &str) {
     let mut arguments = Arguments::read(text).unwrap();

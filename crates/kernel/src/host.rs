@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use transom_bpf::BpfError;
 use transom_bpf::libbpf_rs::{RingBuffer, RingBufferBuilder};
-use transom_tcp::compose::Arguments;
+use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;

@@ -16,6 +16,7 @@ use transom_stack::mapped::Bound;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Connection;
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::{KeepAlive, Profile};
 use transom_tcp::time::Instant;
@@ -145,7 +146,9 @@ impl SocketOptions {
         let mark = self.receive_low_water.into_iter();
         mark.for_each(|mark| connection.set_receive_low_water(mark));
         if let Some(choice) = &self.congestion {
-            connection.set_congestion(now, choice.clone());
+            // Any controller works with the other units: pacing comes with one that needs it.
+            let exchanged = connection.exchange(now, Choice::Congestion(choice.clone()));
+            debug_assert_eq!(exchanged, Ok(()));
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use transom_router::queue::{Cause, Discipline, DropTail, Event, Item, Limit};
-//! use transom_tcp::time::Instant;
+//! use transom_base::time::Instant;
 //! use transom_wire::ip::Ecn;
 //!
 //! let mut queue = DropTail::new(Limit::Packets(2));
@@ -44,4 +44,4 @@ mod text;
 pub mod window;
 
 pub use text::rate as parse_rate;
-pub use transom_tcp::quantity;
+pub use transom_base::quantity;

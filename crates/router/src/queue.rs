@@ -22,7 +22,7 @@ mod parameters;
 mod pie;
 mod red;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
 pub use codel::{CoDel, CoDelConfig};

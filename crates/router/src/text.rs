@@ -4,20 +4,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU64;
 
-use crate::quantity::Decimal;
+use crate::quantity::{self, Decimal, parse_rate, parse_size};
 use crate::queue::{Gain, Limit};
 
 /// Splits `name(a, b)`, or `name` alone, into the name and its trimmed arguments.
 pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
-    let text = text.trim();
-    let Some((name, rest)) = text.split_once('(') else {
-        return Some((text, Vec::new()));
-    };
-    let arguments = rest.strip_suffix(')')?;
-    if arguments.trim().is_empty() {
-        return Some((name.trim(), Vec::new()));
-    }
-    Some((name.trim(), arguments.split(',').map(str::trim).collect()))
+    let (name, inside) = quantity::call(text)?;
+    Some((name, inside.map_or_else(Vec::new, quantity::list)))
 }
 
 /// A number without a unit, with up to six decimals.
@@ -37,26 +30,9 @@ const BYTES: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-const RATES: [(&str, u64); 4] =
-    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
-
 /// A rate in bits per second, above zero, from text such as "10Mbit/s"; `None` if it is none.
 pub fn rate(text: &str) -> Option<NonZeroU64> {
-    let (number, unit) = Decimal::split(text)?;
-    let (_, factor) = RATES.iter().find(|(name, _)| *name == unit)?;
-    NonZeroU64::new(number.scaled(*factor)?)
-}
-
-/// Writes a rate in the largest unit of which it is a whole number.
-pub(crate) struct RateText(pub(crate) NonZeroU64);
-
-impl fmt::Display for RateText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.0.get();
-        let (name, factor) =
-            RATES.iter().find(|(_, factor)| rate.is_multiple_of(*factor)).unwrap_or(&("bit/s", 1));
-        write!(f, "{}{name}", rate / factor)
-    }
+    parse_rate(text).ok()
 }
 
 /// How much a queue holds: "100 packets", "64KiB", "unlimited".
@@ -64,13 +40,13 @@ pub(crate) fn limit(text: &str) -> Option<Limit> {
     if text.trim() == "unlimited" {
         return Some(Limit::Unlimited);
     }
-    let (number, unit) = Decimal::split(text)?;
-    let (of, factor): (fn(u64) -> Limit, u64) = match unit {
-        "packet" | "packets" | "p" => (Limit::Packets, 1),
-        "byte" | "bytes" => (Limit::Bytes, 1),
-        _ => (Limit::Bytes, BYTES.iter().find(|(name, _)| *name == unit)?.1),
-    };
-    number.scaled(factor).map(of)
+    match Decimal::split(text)? {
+        (number, "packet" | "packets" | "p") => number.scaled(1).map(Limit::Packets),
+        // Of what, has to be said.
+        (_, "") => None,
+        (number, "byte") => number.scaled(1).map(Limit::Bytes),
+        _ => parse_size(text).ok().map(Limit::Bytes),
+    }
 }
 
 /// A length in bytes that fits 32 bits: "1500", "1500B", "64KiB".

@@ -28,7 +28,9 @@ use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
 use controls::Controls;
 use network::Network;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::compose::{Arguments, Composer};
+use transom_tcp::arguments::Arguments;
+use transom_tcp::compose::Composer;
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::connection::{Connection, State};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, PacingChoice, Profile};
@@ -275,7 +277,11 @@ impl Sockets<'_> {
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
-            (IPPROTO_TCP, TCP_CONGESTION) => connection.set_congestion(now, congestion()),
+            (IPPROTO_TCP, TCP_CONGESTION) => {
+                // Any controller works with the other units: pacing comes with one that needs it.
+                let exchanged = connection.exchange(now, Choice::Congestion(congestion()));
+                debug_assert_eq!(exchanged, Ok(()));
+            }
             (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
             (SOL_SOCKET, SO_KEEPALIVE)
             | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {

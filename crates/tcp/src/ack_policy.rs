@@ -3,14 +3,15 @@
 pub mod delayed;
 pub mod immediate;
 pub mod quick;
+mod unit;
 
-use crate::rto::RetransmissionTimer;
 use crate::time::{Duration, Instant};
 use core::fmt;
+pub use unit::AckUnit;
 
 /// An arrival, as the policy sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
+pub struct Arrival {
     /// When.
     pub now: Instant,
     /// New bytes of sequence space.
@@ -25,8 +26,10 @@ pub struct Arrival<'a> {
     pub fin: bool,
     /// The window that was offered last, in bytes.
     pub window: u64,
-    /// The estimates of the path's times.
-    pub timer: &'a dyn RetransmissionTimer,
+    /// The sender's smoothed round-trip time, once there is a sample.
+    pub srtt: Option<Duration>,
+    /// The sender's retransmission timeout.
+    pub rto: Duration,
 }
 
 /// When to acknowledge.
@@ -44,7 +47,7 @@ pub trait AckPolicy: fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// New or duplicate data (or a FIN) arrived.
-    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision;
+    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
 
     /// An acknowledgement left, alone or with data.
     fn on_ack_sent(&mut self);

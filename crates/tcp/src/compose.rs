@@ -25,11 +25,11 @@
 //! # Ok::<(), transom_tcp::compose::ComposeError>(())
 //! ```
 
-mod arguments;
 mod grammar;
 mod presets;
 mod recompose;
 
+use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, Entry};
 use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice};
 use crate::undo::UndoConfig;
@@ -37,7 +37,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
 pub use grammar::{Unit, WORDS, Word};
 pub use presets::{PRESETS, Preset};
 pub use recompose::RecomposeError;

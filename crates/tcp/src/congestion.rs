@@ -36,8 +36,8 @@
 //!        }
 //!    }
 //!    # impl Algorithm for Gentle {
-//!    #     fn controller(&self) -> Box<dyn CongestionControl> {
-//!    #         Box::new(*self)
+//!    #     fn controller(&self) -> transom_tcp::congestion::Controller {
+//!    #         transom_tcp::congestion::Controller::custom(*self)
 //!    #     }
 //!    # }
 //!    # impl std::fmt::Display for Gentle {
@@ -69,6 +69,7 @@ pub mod bbr3;
 pub mod bic;
 #[cfg(test)]
 mod bottleneck;
+mod controller;
 pub mod cubic;
 pub mod dctcp;
 pub mod delay;
@@ -93,15 +94,15 @@ pub mod vegas;
 pub mod westwood;
 
 use crate::ack_context::AckContext;
-use crate::compose::{ArgumentError, Arguments};
+use crate::arguments::{ArgumentError, Arguments};
 use crate::rate::LostTransmission;
 use crate::time::Instant;
-use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 
+pub use controller::Controller;
 pub use growth::{Counting, InitialWindow};
 pub use takeover::Takeover;
 
@@ -350,7 +351,7 @@ pub fn half(window: &Window, flight: u64) -> u64 {
 /// same.
 pub trait Algorithm: fmt::Debug + fmt::Display + Send + Sync {
     /// A controller for one connection.
-    fn controller(&self) -> Box<dyn CongestionControl>;
+    fn controller(&self) -> Controller;
 }
 
 /// An algorithm in a list of those that can be chosen by name.

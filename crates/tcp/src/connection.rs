@@ -34,7 +34,6 @@ mod open;
 mod output;
 mod partial;
 mod path_mtu;
-mod reductions;
 mod reports;
 mod snapshot;
 mod through;
@@ -55,15 +54,15 @@ pub use partial::PartialInfo;
 pub use reports::Report;
 pub use snapshot::{Checkpoint, Snapshot};
 
-use crate::congestion::Window;
+use crate::ack_policy::AckUnit;
+use crate::control::Control;
+use crate::flow::FlowUnit;
 use crate::options::{Agreed, TimestampState};
+use crate::ordering::{Ordering as _, OrderingUnit};
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::Profile;
-use crate::reordering::Reordering;
 use crate::send_buffer::SendBuffer;
-use crate::sent::SentList;
 use crate::time::{Duration, Instant};
-use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -178,8 +177,6 @@ pub enum Event {
 #[derive(Debug)]
 struct Sender {
     space: SeqSpace,
-    /// Whether the peer has our SYN.
-    syn_acked: bool,
     /// Whether the SYN or SYN-ACK has to leave (again).
     syn_due: bool,
     /// The first SYN was answered for an older connection, so that the second one repeats none that was lost.
@@ -187,22 +184,6 @@ struct Sender {
     syn_sent_at: Instant,
     syn_transmissions: u32,
     buffer: SendBuffer,
-    sent: SentList,
-    window: Window,
-    congestion: units::Congestion,
-    slow_start: units::SlowStartUnit,
-    validation: units::ValidationUnit,
-    /// The last reduction of the window, while it lasts or may turn out to have been for nothing.
-    episode: Option<Box<reductions::Episode>>,
-    /// Bytes that duplicates have reported as delivered since the last advance, without SACK.
-    duplicates_delivered: u64,
-    recovery: units::RecoveryUnit,
-    /// The reordering that duplicates have shown, if the profile needs it and there was one.
-    reordering: Option<Box<Reordering>>,
-    /// Whether it has deadlines.
-    recovery_waits: bool,
-    timer: units::Timer,
-    pacing: units::PacingUnit,
     /// SND.UNA + SND.WND: one past what the peer permits.
     right_edge: Pos,
     /// SND.WL1, a position of the peer's.
@@ -211,8 +192,6 @@ struct Sender {
     wl2: Pos,
     /// The largest window the peer ever offered.
     max_window: u64,
-    /// Only data below this position counts towards growing the window: it was sent while cwnd was the limit.
-    cwnd_limited_upto: Pos,
     /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
     small_upto: Pos,
     /// A FIN follows everything that the application wrote.
@@ -221,14 +200,10 @@ struct Sender {
     urgent: Pos,
     /// A zero-window probe of one unit was sent beyond SND.NXT.
     probe_outstanding: bool,
-    /// The recovery unit needs a probe segment.
-    tail_probe_due: bool,
     /// A probe, or a segment overriding silly-window avoidance, has to leave.
     probe_due: bool,
     /// The last write was cut short; the application waits for room.
     writer_waits: bool,
-    /// The retransmission timer has expired, and the retransmission has not left yet: pacing may hold it.
-    repeat_due: bool,
     /// Retransmissions of the oldest segment.
     retransmits: u32,
     /// Zero-window probes sent since the window last was open: the exponent of their back-off.
@@ -238,14 +213,6 @@ struct Sender {
     /// Since when the data at SND.UNA has waited to be acknowledged, for the user timeout: since it was written, if it has not been sent, or else
     /// since it was first sent. A closed window that is confirmed starts it anew. [`Instant::FAR_FUTURE`] without any.
     unacked_since: Instant,
-    /// SND.NXT at the beginning of the present round trip.
-    round_end: Pos,
-    /// Over how many segments the path was seen to reorder, at most, and how often.
-    reordered_over: u32,
-    reordering_seen: u32,
-    /// The least and the last round-trip time; [`Duration::MAX`] before there is one.
-    min_rtt: Duration,
-    last_rtt: Duration,
 }
 
 impl Sender {
@@ -253,39 +220,15 @@ impl Sender {
     fn unacked_since(&self) -> Option<Instant> {
         Some(self.unacked_since).filter(|&since| since < Instant::FAR_FUTURE)
     }
-
-    /// How long ago data, or a FIN, was last sent.
-    fn sent_since(&self, now: Instant) -> Option<Duration> {
-        (self.sent.end() > Pos::FIRST_DATA).then(|| now.since(self.sent.latest()))
-    }
-
-    /// Detects reordering. Of the data delivered now, `lowest` is the first position that was never retransmitted; up to `highest` something was
-    /// known to have arrived before. So it was overtaken.
-    fn note_reordering(&mut self, lowest: Pos, highest: Pos, mss: u32) {
-        if lowest < highest {
-            let over = highest.since(lowest).div_ceil(u64::from(mss.max(1)));
-            self.reordered_over = self.reordered_over.max(u32::try_from(over).unwrap_or(u32::MAX));
-            self.reordering_seen = self.reordering_seen.saturating_add(1);
-        }
-    }
-
-    /// The least round-trip time, once there is a sample.
-    fn min_rtt(&self) -> Option<Duration> {
-        Some(self.min_rtt).filter(|&rtt| rtt < Duration::MAX)
-    }
-
-    /// The last round-trip time, once there is a sample.
-    fn last_rtt(&self) -> Option<Duration> {
-        Some(self.last_rtt).filter(|&rtt| rtt < Duration::MAX)
-    }
-
-    fn note_rtt(&mut self, rtt: Duration) {
-        self.last_rtt = rtt;
-        self.min_rtt = self.min_rtt.min(rtt);
-    }
 }
 
 impl Receiver {
+    /// RCV.NXT.
+    #[inline]
+    fn next(&self) -> Pos {
+        self.ordering.next()
+    }
+
     /// The round-trip time as a receiver sees it, once there is a sample.
     fn rtt(&self) -> Option<Duration> {
         Some(self.rtt).filter(|&rtt| rtt < Duration::MAX)
@@ -296,21 +239,9 @@ impl Receiver {
 #[derive(Debug)]
 struct Receiver {
     space: SeqSpace,
-    ordering: units::OrderingUnit,
-    /// RCV.NXT, as reported by the ordering unit when it last moved.
-    next: Pos,
-    /// Something was read, or dropped, since nothing was left to be reclaimed.
-    reclaimable: bool,
-    flow: units::Flow,
-    /// The bytes that flow control allows for unread data, as reported when that last changed.
-    buffer_limit: usize,
-    /// Whether it may drop what is within the window.
-    flow_drops: bool,
-    /// How far the window could reach, when that was last asked.
-    wanted_edge: Pos,
-    /// Something has arrived, been read or been given up since then.
-    wanted_edge_is_old: bool,
-    policy: units::Acks,
+    ordering: OrderingUnit,
+    flow: FlowUnit,
+    policy: AckUnit,
     /// The rightmost edge ever advertised; never moves left.
     edge: Pos,
     /// RFC 7323's Last.ACK.sent.
@@ -371,6 +302,8 @@ pub struct Connection {
     /// Once there was a doubt about the path MTU.
     path_mtu: Option<Box<path_mtu::PathMtu>>,
     agreed: Agreed,
+    /// How much may be in flight, what is sent again, and when.
+    control: Control,
     snd: Sender,
     rcv: Receiver,
     /// While ECN is agreed.
@@ -436,12 +369,12 @@ impl Connection {
 
     /// SND.UNA.
     fn una(&self) -> Pos {
-        if self.snd.syn_acked { self.snd.sent.start() } else { Pos::INITIAL }
+        self.control.una()
     }
 
     /// SND.NXT.
     fn nxt(&self) -> Pos {
-        self.snd.sent.end()
+        self.control.nxt()
     }
 
     /// Whether our FIN has left.

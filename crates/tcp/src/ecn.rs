@@ -23,8 +23,10 @@
 
 pub mod classic;
 pub mod per_packet;
+mod unit;
 
 use core::fmt;
+pub use unit::FeedbackUnit;
 
 /// The receiving half of ECN.
 pub trait EcnFeedback: fmt::Debug + Send {

@@ -6,6 +6,7 @@ pub mod in_order;
 mod piece;
 mod received;
 mod store;
+mod unit;
 pub mod unordered;
 
 pub use piece::Taken;
@@ -16,6 +17,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use transom_wire::SackBlocks;
+pub use unit::OrderingUnit;
 
 /// How an arriving payload was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +38,6 @@ pub struct Accepted {
 pub struct Arrived {
     /// How the payload was accepted.
     pub accepted: Accepted,
-    /// RCV.NXT.
-    pub next: Pos,
     /// Data beyond a gap was held before, or is now.
     pub gap: bool,
     /// There is more to be read than before.
@@ -99,7 +99,6 @@ pub trait Ordering: fmt::Debug + Send {
         let accepted = self.accept(at, payload, limit);
         Arrived {
             accepted,
-            next: self.next(),
             // In order means that there neither was nor is one.
             gap: had_gap || (!accepted.in_order && self.has_gap()),
             readable: self.readable() > before,

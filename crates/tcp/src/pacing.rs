@@ -2,25 +2,6 @@
 
 use crate::congestion::Window;
 use crate::time::{Duration, Instant};
-use core::fmt;
-
-/// A pacing unit.
-pub trait Pacing: fmt::Debug + Send {
-    /// The name by which profiles and reports call it.
-    fn name(&self) -> &'static str;
-
-    /// When the next transmission may leave; now or in the past means at once.
-    fn release_at(&self) -> Instant;
-
-    /// Nothing leaves before `release`: another unit has paced what left already.
-    fn hold_until(&mut self, release: Instant);
-
-    /// The most bytes one transmission should carry at `rate`, so that a super-segment is not a burst.
-    fn quantum(&self, rate: Option<u64>) -> u64;
-
-    /// `bytes` left at `now` while the rate to keep is `rate` bytes per second (`None`: no opinion).
-    fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>);
-}
 
 /// The rate that sends `window` in a little less than a round trip, in bytes per second. It is twice as fast in slow start, where the
 /// window doubles meanwhile, and a quarter faster afterwards, as in QUIC (RFC 9002 section 7.7). So pacing never limits the flow.
@@ -59,25 +40,25 @@ impl RatePacing {
     }
 }
 
-impl Pacing for RatePacing {
-    fn name(&self) -> &'static str {
-        "rate"
-    }
-
-    fn release_at(&self) -> Instant {
+impl RatePacing {
+    /// When the next transmission may leave; now or in the past means at once.
+    pub fn release_at(&self) -> Instant {
         self.next
     }
 
-    fn hold_until(&mut self, release: Instant) {
+    /// Nothing leaves before `release`: another unit has paced what left already.
+    pub fn hold_until(&mut self, release: Instant) {
         self.next = self.next.max(release);
     }
 
-    fn quantum(&self, rate: Option<u64>) -> u64 {
+    /// The most bytes one transmission should carry at `rate`, so that a super-segment is not a burst.
+    pub fn quantum(&self, rate: Option<u64>) -> u64 {
         // One millisecond's worth, as the large stacks size their super-segments.
         rate.map_or(u64::MAX, |rate| (rate / 1000).max(2 * 1460))
     }
 
-    fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>) {
+    /// `bytes` left at `now` while the rate to keep is `rate` bytes per second (`None`: no opinion).
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>) {
         let Some(rate) = rate.filter(|&rate| rate > 0) else {
             self.next = now;
             return;

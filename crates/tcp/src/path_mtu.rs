@@ -105,18 +105,32 @@ impl Search {
     }
 
     /// The size to probe now, on an interface with this MTU, if any.
-    pub fn candidate(&mut self, interface: u32, now: Instant) -> Option<u32> {
-        if self.high - self.low < PROBE_GRANULARITY && !self.highest_first {
-            if now < self.raise_at || self.low >= interface {
-                return None;
-            }
-            *self = Search { highest_first: true, ..Search::between(self.low, interface, now) };
+    pub fn candidate(&self, interface: u32, now: Instant) -> Option<u32> {
+        if self.is_over() {
+            return self.is_to_be_raised(interface, now).then_some(interface.max(self.low));
         }
         Some(if self.highest_first {
             self.high
         } else {
             self.low + (self.high - self.low).div_ceil(2)
         })
+    }
+
+    /// The [candidate](Self::candidate) leaves in a probe.
+    pub fn on_probe(&mut self, interface: u32, now: Instant) {
+        if self.is_over() && self.is_to_be_raised(interface, now) {
+            *self = Search { highest_first: true, ..Search::between(self.low, interface, now) };
+        }
+    }
+
+    /// Whether the size is known well enough.
+    fn is_over(&self) -> bool {
+        self.high - self.low < PROBE_GRANULARITY && !self.highest_first
+    }
+
+    /// Whether it is time to try the whole interface again.
+    fn is_to_be_raised(&self, interface: u32, now: Instant) -> bool {
+        now >= self.raise_at && self.low < interface
     }
 
     /// A probe of `size` arrived.
@@ -157,6 +171,7 @@ mod tests {
         let mut sizes = Vec::new();
         while let Some(size) = search.candidate(1500, now) {
             sizes.push(size);
+            search.on_probe(1500, now);
             if size <= path {
                 search.on_arrived(size, now)
             } else {
@@ -215,7 +230,7 @@ mod tests {
         let mut search = Search::reported(552, 1500, BASE, NOW);
         sizes(&mut search, 1500, NOW);
         assert!(search.low() > 1484, "{search:?}");
-        let mut search = Search::reported(BASE, 1500, BASE, NOW);
+        let search = Search::reported(BASE, 1500, BASE, NOW);
         assert_eq!(search.candidate(1500, NOW), None);
     }
 

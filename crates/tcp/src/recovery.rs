@@ -11,6 +11,7 @@ mod progress;
 pub mod rack_tlp;
 pub mod reno;
 pub mod sack;
+mod unit;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -18,6 +19,7 @@ use crate::sent::{Sent, SentList};
 use crate::time::{Duration, Instant};
 use core::fmt;
 use core::ops::Range;
+pub use unit::RecoveryUnit;
 
 /// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -93,6 +95,8 @@ pub struct Retransmission {
     /// Whether the congestion window does not apply: the fast retransmission itself (RFC 5681 section 3.2 step
     /// 3, RFC 6675 section 5 step 4.3).
     pub exempt: bool,
+    /// Whether it is the rescue retransmission (RFC 6675 section 4, NextSeg rule 4).
+    pub rescue: bool,
 }
 
 /// A loss-recovery unit.
@@ -120,11 +124,11 @@ pub trait Recovery: fmt::Debug + Send {
     /// A loss was spurious; the scoreboard is updated already.
     fn on_undo(&mut self);
 
-    /// The data to retransmit now, most urgent first. `new_data` says whether unsent data could leave instead.
-    fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
+    /// The data to retransmit now, most urgent first. `new_data` says whether unsent data could leave instead. It changes nothing.
+    fn next(&self, sent: &SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
 
-    /// `range`, named by [`Recovery::next`], left.
-    fn on_retransmitted(&mut self, range: Range<Pos>);
+    /// `range` left, of what [`Recovery::next`] `named`.
+    fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>);
 
     /// The end of the data whose acknowledgement ends recovery.
     fn recovery_point(&self) -> Option<Pos>;

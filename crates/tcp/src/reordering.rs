@@ -9,7 +9,7 @@
 //! Differences: Blanton and Allman compare several ways to raise the threshold; this one uses the measured length. [Undo](crate::undo) restores
 //! the window after a spurious reduction; this module does not.
 
-use crate::compose::Fraction;
+use crate::arguments::Fraction;
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
 

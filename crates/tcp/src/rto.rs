@@ -4,9 +4,11 @@ mod choice;
 pub mod eifel;
 pub mod fixed;
 pub mod rfc6298;
+mod unit;
 
 use crate::time::{Duration, Instant};
 use core::fmt;
+pub use unit::TimerUnit;
 
 /// A retransmission-timer unit.
 pub trait RetransmissionTimer: fmt::Debug + Send {

@@ -8,10 +8,12 @@ pub mod hystart_pp;
 pub mod limited;
 pub mod search;
 pub mod standard;
+mod unit;
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
 use core::fmt;
+pub use unit::SlowStartUnit;
 
 /// A slow-start unit.
 pub trait SlowStart: fmt::Debug + Send {

@@ -7,12 +7,13 @@
 pub mod dsack;
 pub mod eifel;
 pub mod f_rto;
+mod unit;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt;
+use smallvec::SmallVec;
+pub use unit::DetectorUnit;
 
 /// Why the window was reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,22 +72,22 @@ impl UndoConfig {
 /// The detectors that watch one reduction.
 #[derive(Debug, Default)]
 pub struct Watch {
-    detectors: Vec<Box<dyn Detector>>,
+    detectors: SmallVec<[DetectorUnit; 3]>,
 }
 
 impl Watch {
     /// These detectors.
     pub fn new(config: UndoConfig) -> Self {
         let UndoConfig { eifel, dsack, f_rto } = config;
-        let mut detectors: Vec<Box<dyn Detector>> = Vec::new();
+        let mut detectors = SmallVec::new();
         if eifel {
-            detectors.push(Box::new(eifel::Eifel::default()));
+            detectors.push(DetectorUnit::Eifel(eifel::Eifel::default()));
         }
         if dsack {
-            detectors.push(Box::new(dsack::Dsack::default()));
+            detectors.push(DetectorUnit::Dsack(dsack::Dsack::default()));
         }
         if f_rto {
-            detectors.push(Box::new(f_rto::FRto::default()));
+            detectors.push(DetectorUnit::FRto(f_rto::FRto::default()));
         }
         Watch { detectors }
     }

@@ -8,11 +8,13 @@
 pub mod cwv;
 pub mod keep;
 pub mod restart;
+mod unit;
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
 use crate::time::{Duration, Instant};
 use core::fmt;
+pub use unit::ValidationUnit;
 
 /// New bounds for a window that was not fully used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, Profile, ProfileError};
 
 fn settled() -> Peer {
@@ -181,10 +182,13 @@ fn reading_acknowledges() {
 #[test]
 fn exchanged_for_the_policy_of_linux() {
     let mut peer = settled();
-    peer.connection.set_ack_policy(AckChoice::Quick(ms(200))).unwrap();
+    peer.connection
+        .exchange(peer.now, Choice::Acknowledgements(AckChoice::Quick(ms(200))))
+        .unwrap();
     peer.wait(10_000);
     peer.recv(seg().data(1000));
     peer.drain();
-    let refused = peer.connection.set_ack_policy(AckChoice::Quick(ms(500)));
+    let refused =
+        peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Quick(ms(500))));
     assert_eq!(refused, Err(ProfileError::AckDelay(ms(500))));
 }

@@ -18,6 +18,7 @@ mod congestion_properties;
 mod congestion_transfer;
 mod controls;
 mod delivery;
+mod digest;
 mod duplicates;
 mod ecn;
 mod exchange;

@@ -5,7 +5,8 @@
 
 use proptest::prelude::*;
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::compose::{ArgumentError, Arguments, compose_classic as compose};
+use transom_tcp::arguments::{ArgumentError, Arguments};
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::{
     ALGORITHMS, CongestionChoice, CongestionControl, CongestionEvent, Window,
 };
@@ -306,7 +307,7 @@ proptest! {
                     now += Duration::from_nanos(ack.now.as_nanos());
                     ack.now = now;
                     ack.mss = mss;
-                    acknowledge(&mut *controller, &mut window, &ack);
+                    acknowledge(&mut controller, &mut window, &ack);
                 }
                 Step::Event(event) => controller.on_event(&mut window, event, now),
                 Step::Lost(lost) => {

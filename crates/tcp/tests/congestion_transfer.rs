@@ -7,7 +7,7 @@ use common::{IRS, ISS, Peer, Setup};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use transom_tcp::compose::Arguments;
+use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::connection::{Connection, Endpoint};
 use transom_tcp::ecn::EcnConfig;

@@ -6,7 +6,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::Variable;
 use transom_tcp::profile::{Profile, RecoveryChoice};
 use transom_tcp::reordering::Robustness;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Connection;
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::profile::EcnChoice;
 use transom_tcp::undo::UndoConfig;
@@ -338,11 +339,11 @@ fn who_does_not_answer_marks_sends_nothing_that_is_marked() {
     for word in ["bbr", "no-congestion-control"] {
         let mut peer = agreed(offering());
         let deaf = compose(word).unwrap().congestion;
-        peer.connection.set_congestion(peer.now, deaf);
+        peer.connection.exchange(peer.now, Choice::Congestion(deaf)).unwrap();
         peer.write(1000).expect(&["PA 1:1001 ack 1"]);
         peer.recv(seg().ack(1001)).drain();
         // Its successor does.
-        peer.connection.set_congestion(peer.now, CongestionChoice::reno());
+        peer.connection.exchange(peer.now, Choice::Congestion(CongestionChoice::reno())).unwrap();
         peer.wait(1000).write(1000).expect(&["PA 1001:2001 ack 1 ect0"]);
     }
 }

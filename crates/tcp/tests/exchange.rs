@@ -8,7 +8,8 @@ use common::{Peer, Setup, ms, seg};
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
-use transom_tcp::congestion::{Algorithm, CongestionControl, Takeover, Window};
+use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover, Window};
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
@@ -24,7 +25,9 @@ fn ten_out(setup: Setup) -> Peer {
 }
 
 fn exchange(peer: &mut Peer, text: &str) {
-    peer.connection.set_congestion(peer.now, compose(text).unwrap().congestion);
+    peer.connection
+        .exchange(peer.now, Choice::Congestion(compose(text).unwrap().congestion))
+        .unwrap();
     peer.pump();
 }
 
@@ -42,8 +45,8 @@ fn lose_the_first(peer: &mut Peer) {
 struct Greedy;
 
 impl Algorithm for Greedy {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> Controller {
+        Controller::custom(*self)
     }
 }
 
@@ -87,7 +90,7 @@ fn the_window_is_handed_over() {
     peer.recv(seg().ack(2001)).drain();
     let before = peer.info();
     assert_eq!((before.cwnd, before.in_flight), (12_000, 12_000));
-    peer.connection.set_congestion(peer.now, CongestionChoice::new(Greedy));
+    peer.connection.exchange(peer.now, Choice::Congestion(CongestionChoice::new(Greedy))).unwrap();
     peer.pump();
     peer.silent();
     let after = peer.info();
@@ -239,7 +242,9 @@ fn what_another_reduced_is_not_taken_back() {
 fn in_the_handshake_the_last_one_starts() {
     let setup = Setup::default();
     let mut peer = setup.connecting();
-    peer.connection.set_congestion(peer.now, compose("ledbat").unwrap().congestion);
+    peer.connection
+        .exchange(peer.now, Choice::Congestion(compose("ledbat").unwrap().congestion))
+        .unwrap();
     setup.accept(&mut peer);
     // LEDBAT begins with two segments (RFC 6817 section 2.4.2).
     assert_eq!((peer.info().congestion, peer.info().cwnd), ("ledbat", 2000));
@@ -291,19 +296,21 @@ fn a_held_acknowledgement_leaves() {
     let mut peer = Setup::default().active();
     peer.recv(seg().data(1000)).recv(seg().data(1000)).expect(&["A 1:1 ack 2001"]);
     peer.recv(seg().data(1000)).silent();
-    peer.connection.set_ack_policy(AckChoice::Immediate).unwrap();
+    peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Immediate)).unwrap();
     peer.pump();
     peer.expect(&["A 1:1 ack 3001"]);
     peer.recv(seg().data(10)).expect(&["A 1:1 ack 3011"]);
     // With nothing held nothing leaves, and the peer's slow start is over: no quick acknowledgements.
-    peer.connection.set_ack_policy(AckChoice::Delayed(ms(200))).unwrap();
+    peer.connection
+        .exchange(peer.now, Choice::Acknowledgements(AckChoice::Delayed(ms(200))))
+        .unwrap();
     peer.pump();
     peer.silent();
     let start = peer.millis();
     peer.recv(seg().data(10)).run_to(start + 199).silent();
     peer.run_to(start + 200).expect(&["A 1:1 ack 3021"]);
     assert_eq!(
-        peer.connection.set_ack_policy(AckChoice::Delayed(ms(500))),
+        peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Delayed(ms(500)))),
         Err(ProfileError::AckDelay(ms(500)))
     );
     assert_eq!(peer.connection.profile().ack, AckChoice::Delayed(ms(200)));
@@ -316,18 +323,18 @@ fn pacing_starts_and_ends() {
     peer.write(40_000).wait(20);
     let paced = peer.ranges().len();
     assert!((4..=6).contains(&paced), "{paced}");
-    peer.connection.set_pacing(PacingChoice::None).unwrap();
+    peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None)).unwrap();
     peer.pump();
     assert_eq!(peer.ranges().len(), 10 - paced);
     peer.wait(80).recv(seg().ack(5001));
     assert_eq!(peer.ranges().len(), 10, "15,000 bytes of window, of which 5000 are out");
-    peer.connection.set_pacing(PacingChoice::Rate).unwrap();
+    peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
     peer.recv(seg().ack(10_001));
     let at_once = peer.ranges().len();
     assert!(at_once <= 2, "{at_once}");
     // To exchange it for itself again and again lets nothing out.
     for _ in 0..10 {
-        peer.connection.set_pacing(PacingChoice::Rate).unwrap();
+        peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
         peer.connection.recompose(peer.now, "pacing").unwrap();
         peer.pump();
     }
@@ -370,9 +377,11 @@ fn by_name() {
 #[test]
 fn who_counts_on_pacing_is_paced() {
     let mut peer = Setup::default().active();
-    peer.connection.set_congestion(peer.now, compose("bbr").unwrap().congestion);
+    peer.connection
+        .exchange(peer.now, Choice::Congestion(compose("bbr").unwrap().congestion))
+        .unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::Rate);
-    let refused = peer.connection.set_pacing(PacingChoice::None);
+    let refused = peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None));
     assert_eq!(refused, Err(ProfileError::NeedsPacing("bbr")));
     peer.connection.recompose(peer.now, "reno + no-pacing").unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::None);

@@ -21,10 +21,11 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// What lies in the rooms and is no choice, but shared by them or for their tests.
-const NO_CHOICES: [&str; 12] = [
+const NO_CHOICES: [&str; 14] = [
     "arithmetic",
     "bottleneck",
     "choice",
+    "controller",
     "delay",
     "filter",
     "piece",
@@ -34,6 +35,7 @@ const NO_CHOICES: [&str; 12] = [
     "tests",
     "trace",
     "retransmissions",
+    "unit",
 ];
 
 fn sources() -> PathBuf {
@@ -114,10 +116,11 @@ fn no_unit_mentions_another_units_choice() {
 }
 
 #[test]
-fn the_connection_mentions_no_choice() {
+fn neither_the_connection_nor_its_engine_mentions_a_choice() {
     let choices = choices();
-    let mut all = vec![sources().join("connection.rs")];
+    let mut all = vec![sources().join("connection.rs"), sources().join("control.rs")];
     files(&sources().join("connection"), &mut all);
+    files(&sources().join("control"), &mut all);
     assert!(all.len() > 10, "{all:?}");
     for path in all {
         let named = named(&path, None, &choices);
@@ -125,12 +128,12 @@ fn the_connection_mentions_no_choice() {
     }
 }
 
-/// The check sees what it looks for: the profile, whose business it is, names them all.
+/// The check sees what it looks for: the grammar, whose business it is, names those with parameters.
 #[test]
 fn what_is_named_is_found() {
     let choices = choices();
-    let named = named(&sources().join("profile/assemble.rs"), None, &choices);
-    for one in ["recovery::sack", "reduction::prr", "ack_policy::delayed"] {
+    let named = named(&sources().join("compose/grammar.rs"), None, &choices);
+    for one in ["rto::eifel", "slow_start::limited", "flow::receive_window"] {
         assert!(named.iter().any(|name| name == one), "{one} is not in {named:?}");
     }
 }

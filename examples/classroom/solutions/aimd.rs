@@ -13,7 +13,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Controller, Window};
 use transom_tcp::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,8 @@ impl CongestionControl for Aimd {
 }
 
 impl Algorithm for Aimd {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> Controller {
+        Controller::custom(*self)
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use transom_lab::scenario::Number;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::ltcp::layers::{BETA, COUNT, Layers, Rule, WT};
 
 /// How the thresholds follow from each other.

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use transom_tcp::packet::PacketBuf;
-use transom_tcp::time::Instant;
+use transom_base::packet::PacketBuf;
+use transom_base::time::Instant;
 use transom_wire::offload::Segmenter;
 
 use super::{Capture, Direction, InterfaceId};

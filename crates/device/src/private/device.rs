@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll;
 use rustix::net::sockopt;
-use transom_tcp::packet::PacketBuf;
+use transom_base::packet::PacketBuf;
 
 use super::PrivateError;
 use super::wire::Wire;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{sock_filter, sock_fprog};
 use rustix::io::Errno;
-use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::link::{ETHERNET_LEN, Mac};

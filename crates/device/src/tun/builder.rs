@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use transom_tcp::packet::BufferPool;
+use transom_base::packet::BufferPool;
 use transom_wire::offload::VirtioNetHdr;
 
 use super::{Tun, ioctl};

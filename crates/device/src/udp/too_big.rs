@@ -2,7 +2,7 @@
 //!
 //! A tunnel whose path takes less than before is such a router: its own stack is told, and sends shorter packets.
 
-use transom_tcp::packet::PacketBuf;
+use transom_base::packet::PacketBuf;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::icmpv6::{self, Icmpv6Message};
 use transom_wire::offload::RxOffload;

@@ -2,7 +2,7 @@
 
 use super::rates::{loss_rate, rate};
 use std::collections::BTreeMap;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of a member, as it reports it.

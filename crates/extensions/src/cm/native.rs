@@ -30,7 +30,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::{
-    Algorithm, CongestionControl, CongestionEvent, Takeover, Window, half, initial_window,
+    Algorithm, CongestionControl, CongestionEvent, Controller, Takeover, Window, half,
+    initial_window,
 };
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
@@ -142,8 +143,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Algorithm for Shared {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Share { state: self.state.clone(), weight: self.weight, id: None })
+    fn controller(&self) -> Controller {
+        Controller::custom(Share { state: self.state.clone(), weight: self.weight, id: None })
     }
 }
 

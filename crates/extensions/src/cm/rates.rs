@@ -1,6 +1,6 @@
 //! Rates, of bytes and of losses.
 
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::time::Duration;
 
 /// Bytes per second of a window of bytes.

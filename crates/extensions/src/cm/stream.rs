@@ -8,7 +8,7 @@
 use super::macroflow::{Estimate, Member, Report};
 use super::{Manager, Membership};
 use std::collections::VecDeque;
-use transom_tcp::compose::Fraction;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::Window;
 use transom_tcp::rto::RetransmissionTimer;
 use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};

@@ -233,7 +233,7 @@ fn the_kernel_program_decides_as_the_extension_does() {
             0 => ("nice(poll=ack)", Nice::default()),
             _ => {
                 let text = "nice(fraction=0.25, threshold=0.2, alpha=1, beta=3, gamma=2, noise=5ms, poll=ack)";
-                let mut arguments = transom_tcp::compose::Arguments::read(text).unwrap();
+                let mut arguments = transom_tcp::arguments::Arguments::read(text).unwrap();
                 (text, Nice::read(&mut arguments).unwrap())
             }
         };

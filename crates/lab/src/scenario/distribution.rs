@@ -1,6 +1,7 @@
 //! Random times and sizes: "2s", "uniform(1s, 3s)", "exponential(2s)", "pareto(10kB, 1.2, 10MB)".
 
 use super::quantity::{Size, Time, serde_as_text};
+use transom_tcp::quantity;
 use std::fmt;
 use std::str::FromStr;
 use transom_sim::random::Shape;
@@ -70,12 +71,10 @@ impl<Q: FromStr<Err = UnitError> + PartialOrd> FromStr for Distribution<Q> {
     fn from_str(text: &str) -> Result<Self, DistributionError> {
         let text = text.trim();
         let form = || DistributionError::Form(text.into());
-        let Some((name, rest)) = text.split_once('(') else {
+        let (name, Some(inside)) = quantity::call(text).ok_or_else(form)? else {
             return Ok(Distribution::Constant(text.parse()?));
         };
-        let arguments = rest.strip_suffix(')').ok_or_else(form)?;
-        let arguments: Vec<&str> = arguments.split(',').map(str::trim).collect();
-        let drawn = match (name.trim(), &arguments[..]) {
+        let drawn = match (name, &quantity::list(inside)[..]) {
             ("uniform", [low, high]) => Distribution::Uniform(low.parse()?, high.parse()?),
             ("exponential", [mean]) => Distribution::Exponential(mean.parse()?),
             ("pareto", [scale, shape]) => {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use transom_sim::units::{DurationText, QueueLimit, UnitError, parse_duration};
+use transom_tcp::quantity::{Decimal, parse_size};
 use transom_tcp::time::Duration;
 
 /// A span of time, such as "20ms".
@@ -35,12 +36,13 @@ pub struct Size(pub u64);
 impl FromStr for Size {
     type Err = UnitError;
 
-    // A queue limit in bytes is read in the same way; only the errors have to speak of something else.
+    /// A number alone is no size: bytes of what it counts have to be said.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const QUANTITY: &str = "size";
         const UNITS: &str = "bytes, kB, MB, GB, KiB, MiB, GiB";
-        match text.parse() {
-            Ok(QueueLimit::Bytes(bytes)) => Ok(Size(bytes)),
+        let bare = Decimal::split(text).is_some_and(|(_, unit)| unit.is_empty());
+        match parse_size(text) {
+            Ok(bytes) if !bare => Ok(Size(bytes)),
             Ok(_) | Err(UnitError::Unit { .. }) => {
                 Err(UnitError::Unit { quantity: QUANTITY, text: text.into(), units: UNITS })
             }

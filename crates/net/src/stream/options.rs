@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_tcp::congestion::CongestionChoice;
+use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, KeepAlive, PacingChoice};
 
 impl TcpStream {
@@ -86,12 +87,20 @@ impl TcpStream {
         self.change(|connection, now| connection.recompose(now, text))?.map_err(invalid)
     }
 
+    /// Exchanges a unit; [`transom_tcp::connection::exchange`] says what stays.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn exchange(&self, choice: Choice) -> io::Result<()> {
+        self.change(|connection, now| connection.exchange(now, choice))?.map_err(invalid)
+    }
+
     /// Exchanges the congestion controller.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_congestion(&self, choice: CongestionChoice) -> io::Result<()> {
-        self.change(|connection, now| connection.set_congestion(now, choice))
+        self.exchange(Choice::Congestion(choice))
     }
 
     /// The congestion control algorithm, with its parameters.
@@ -108,7 +117,7 @@ impl TcpStream {
     /// [`io::ErrorKind::InvalidInput`] if a controller that counts on being paced would not be, [`io::ErrorKind::NotConnected`] if the connection
     /// is gone.
     pub fn set_pacing(&self, choice: PacingChoice) -> io::Result<()> {
-        self.change(|connection, _| connection.set_pacing(choice))?.map_err(invalid)
+        self.exchange(Choice::Pacing(choice))
     }
 
     /// Exchanges the acknowledgement policy.
@@ -116,7 +125,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a delay of half a second or more, [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_ack_policy(&self, choice: AckChoice) -> io::Result<()> {
-        self.change(|connection, _| connection.set_ack_policy(choice))?.map_err(invalid)
+        self.exchange(Choice::Acknowledgements(choice))
     }
 
     /// Switches keep-alives on with these settings, or off.

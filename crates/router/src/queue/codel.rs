@@ -11,7 +11,7 @@
 //! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are
 //! those of integers, exact to the nanosecond.
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::{
     Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, RandomSource,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 
 use super::{
     CoDel, CoDelConfig, DelayEstimate, Discipline, DropHead, DropTail, Limit, ParameterError, Pie,

@@ -4,7 +4,7 @@
 //! Sources: Lakshman, Neidhardt and Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM
 //! 1996; RFC 7567, section 2, "head drop".
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 use super::{
     Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, RandomSource, Sink, refuse,

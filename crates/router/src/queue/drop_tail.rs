@@ -3,7 +3,7 @@
 //! The default queue of every router. RFC 7567, section 2, lists its problems: standing queues, lock-out, and
 //! synchronised losses.
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 use super::{Admission, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink};
 

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 use super::{Admission, Cause, Item, Length, Limit, Sink, refuse};
 

@@ -17,7 +17,7 @@
 mod controller;
 mod estimate;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::{
     Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,

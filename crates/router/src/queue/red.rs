@@ -20,7 +20,7 @@
 //!   even if ECN-capable: a sender that ignores marks has to be stopped (RFC 7567, section 4.2.1).
 //! - **A full queue** drops as drop-tail does, and that does not touch `count`.
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::{
     Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,

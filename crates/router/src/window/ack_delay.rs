@@ -9,7 +9,7 @@
 
 use core::num::NonZeroU64;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;

@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::flow::Open;
 

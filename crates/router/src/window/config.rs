@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::num::NonZeroU64;
 
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 
 use super::{
     AckDelay, AckDelayConfig, ExplicitWindow, ExplicitWindowConfig, FairShare, FairShareConfig,

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::hint::black_box;
 use core::num::NonZeroU32;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 use transom_wire::tcp::Flags;
 
 use super::active::Active;

@@ -15,7 +15,7 @@
 //! as if windows were not scaled. A scaled window comes out larger than meant, by a power of two. Right edges move left, which
 //! is what the paper objects to.
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;

@@ -3,7 +3,7 @@
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 use transom_wire::seq::Seq;
 
 use super::segment::Segment;

@@ -1,6 +1,6 @@
 //! The policy without an effect, to observe packets and the uncontrolled queue.
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 use crate::queue::Length;
 

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use core::net::SocketAddr;
 
 use proptest::prelude::*;
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 

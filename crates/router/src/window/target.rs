@@ -30,7 +30,7 @@
 
 use core::num::NonZeroU64;
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 
 use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use core::net::{IpAddr, SocketAddr};
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::seq::Seq;

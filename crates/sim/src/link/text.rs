@@ -1,6 +1,7 @@
 //! The small syntax of link options: `name(first, second)` and lists that respect parentheses.
 
 use crate::units::UnitError;
+use transom_router::quantity;
 
 /// Why a text is not the link option it was meant to be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,21 +37,11 @@ pub enum SyntaxError {
 
 /// Splits `name(a, b)` into `name` and its trimmed arguments.
 pub(super) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
-    let (name, rest) = text.trim().split_once('(')?;
-    let arguments = rest.strip_suffix(')')?;
-    Some((name.trim(), list(arguments)))
+    let (name, inside) = quantity::call(text)?;
+    Some((name, list(inside?)))
 }
 
-/// Splits at the commas that are not inside parentheses and trims the items.
-pub(super) fn list(text: &str) -> Vec<&str> {
-    let mut depth = 0i32;
-    text.split(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == ',' && depth <= 0
-    })
-    .map(str::trim)
-    .collect()
-}
+pub(super) use transom_router::quantity::list;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::{Decimal, UnitError, serde_as_text};
+use transom_router::quantity::parse_size;
 
 const QUANTITY: &str = "queue limit";
 
@@ -52,31 +53,27 @@ impl FromStr for QueueLimit {
                 example: "100 packets, 64KiB or unlimited",
             });
         };
-        let (of, factor): (fn(u64) -> QueueLimit, u64) = match unit {
-            "packet" | "packets" | "p" => (QueueLimit::Packets, 1),
-            "B" | "byte" | "bytes" => (QueueLimit::Bytes, 1),
-            "kB" => (QueueLimit::Bytes, 1_000),
-            "MB" => (QueueLimit::Bytes, 1_000_000),
-            "GB" => (QueueLimit::Bytes, 1_000_000_000),
-            "KiB" => (QueueLimit::Bytes, 1 << 10),
-            "MiB" => (QueueLimit::Bytes, 1 << 20),
-            "GiB" => (QueueLimit::Bytes, 1 << 30),
-            _ => {
-                return Err(UnitError::Unit {
-                    quantity: QUANTITY,
-                    text: text.into(),
-                    units: "packets, bytes, kB, MB, GB, KiB, MiB, GiB",
-                });
-            }
+        let no_unit = || UnitError::Unit {
+            quantity: QUANTITY,
+            text: text.into(),
+            units: "packets, bytes, kB, MB, GB, KiB, MiB, GiB",
         };
-        match number.scaled(factor) {
-            Some(amount) => Ok(of(amount)),
-            None => Err(UnitError::OutOfRange {
-                quantity: QUANTITY,
-                text: text.into(),
-                range: "a whole number of packets or bytes below 2^64",
-            }),
-        }
+        let amount = match unit {
+            "packet" | "packets" | "p" => number.scaled(1).map(QueueLimit::Packets),
+            "byte" => number.scaled(1).map(QueueLimit::Bytes),
+            // Of what, has to be said.
+            "" => return Err(no_unit()),
+            _ => match parse_size(text) {
+                Ok(bytes) => Some(QueueLimit::Bytes(bytes)),
+                Err(UnitError::Unit { .. }) => return Err(no_unit()),
+                Err(_) => None,
+            },
+        };
+        amount.ok_or_else(|| UnitError::OutOfRange {
+            quantity: QUANTITY,
+            text: text.into(),
+            range: "a whole number of packets or bytes below 2^64",
+        })
     }
 }
 

@@ -41,7 +41,7 @@ impl AckPolicy for DelayedAck {
     }
 
     // [SHLD-18] delayed; [SHLD-19] every second segment; [MAY-13] what does not come in order at once
-    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision {
+    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         if self.quick > 0 {
             self.quick -= 1;
@@ -73,10 +73,9 @@ impl AckPolicy for DelayedAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rto::rfc6298::{Rfc6298, Rfc6298Config};
     use crate::time::Instant;
 
-    fn arrival(timer: &Rfc6298, bytes: u64, in_order: bool) -> Arrival<'_> {
+    fn arrival(bytes: u64, in_order: bool) -> Arrival {
         Arrival {
             now: Instant::ZERO,
             bytes,
@@ -85,14 +84,13 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            timer,
+            srtt: None,
+            rto: Duration::from_secs(1),
         }
     }
 
     #[test]
     fn every_second_full_segment_and_every_surprise() {
-        let timer = Rfc6298::new(Rfc6298Config::default());
-        let arrival = |bytes, in_order| arrival(&timer, bytes, in_order);
         let mut policy = DelayedAck::default();
         policy.quick(0);
         let later = AckDecision::By(Instant::from_millis(40));

@@ -15,7 +15,7 @@ impl AckPolicy for Immediate {
         "immediate"
     }
 
-    fn on_arrival(&mut self, _arrival: &Arrival<'_>) -> AckDecision {
+    fn on_arrival(&mut self, _arrival: &Arrival) -> AckDecision {
         AckDecision::Now
     }
 

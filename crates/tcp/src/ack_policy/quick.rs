@@ -60,14 +60,14 @@ impl QuickAck {
     }
 
     /// Linux' `tcp_incr_quickack`.
-    fn add_quick(&mut self, arrival: &Arrival<'_>) {
+    fn add_quick(&mut self, arrival: &Arrival) {
         let half = arrival.window / (2 * arrival.segment.max(1));
         let quick = if half == 0 { 2 } else { half.min(MAX_QUICK) };
         self.quick = self.quick.max(quick);
     }
 
     /// Linux' `tcp_event_data_recv`.
-    fn follow(&mut self, arrival: &Arrival<'_>) {
+    fn follow(&mut self, arrival: &Arrival) {
         let since = arrival.now.since(self.last_arrival);
         if self.delay.is_zero() {
             self.add_quick(arrival);
@@ -75,20 +75,20 @@ impl QuickAck {
         } else if since <= MIN_DELAY.over(2) {
             self.delay = self.delay.over(2) + MIN_DELAY.over(2);
         } else if since < self.delay {
-            self.delay = (self.delay.over(2) + since).min(arrival.timer.rto());
-        } else if since > arrival.timer.rto() {
+            self.delay = (self.delay.over(2) + since).min(arrival.rto);
+        } else if since > arrival.rto {
             self.add_quick(arrival);
         }
         self.last_arrival = arrival.now;
     }
 
     /// Linux' `tcp_send_delayed_ack`.
-    fn delay(&self, arrival: &Arrival<'_>) -> Duration {
+    fn delay(&self, arrival: &Arrival) -> Duration {
         let mut delay = self.delay;
         if delay > MIN_DELAY {
             let turns = self.ping_pong || self.pushed;
             let most = if turns { MAX_DELAY } else { SLOW_ARRIVALS };
-            let rtt = arrival.timer.srtt().map_or(most, |srtt| srtt.max(MIN_DELAY));
+            let rtt = arrival.srtt.map_or(most, |srtt| srtt.max(MIN_DELAY));
             delay = delay.min(most).min(rtt);
         }
         delay.min(self.max)
@@ -106,7 +106,7 @@ impl AckPolicy for QuickAck {
         "quick"
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision {
+    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         self.waits = true;
         self.follow(arrival);
@@ -177,20 +177,11 @@ impl AckPolicy for QuickAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rto::RetransmissionTimer;
-    use crate::rto::rfc6298::{Rfc6298, Rfc6298Config};
 
     const SEGMENT: u64 = 1000;
 
-    /// After one sample of so many milliseconds: of 100, the timeout is 300.
-    fn timer(srtt: u64) -> Rfc6298 {
-        let config = Rfc6298Config { min_variation: Duration::ZERO, ..Rfc6298Config::default() };
-        let mut timer = Rfc6298::new(config);
-        timer.on_sample(Duration::from_millis(srtt), Instant::ZERO);
-        timer
-    }
-
-    fn arrival(timer: &Rfc6298, at: u64) -> Arrival<'_> {
+    /// After one sample of so many milliseconds, the round-trip time: of 100, the timeout is 300.
+    fn arrival(srtt: u64, at: u64) -> Arrival {
         Arrival {
             now: Instant::from_millis(at),
             bytes: SEGMENT,
@@ -199,14 +190,15 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            timer,
+            srtt: Some(Duration::from_millis(srtt)),
+            rto: Duration::from_millis((srtt * 3).max(200)),
         }
     }
 
     /// How many arrivals are acknowledged at once before one waits.
     fn quick_ones(policy: &mut QuickAck, from: u64, window: u64) -> u64 {
         for n in 0..100 {
-            match policy.on_arrival(&Arrival { window, ..arrival(&timer(100), from + n) }) {
+            match policy.on_arrival(&Arrival { window, ..arrival(100, from + n) }) {
                 AckDecision::Now => policy.on_ack_sent(),
                 AckDecision::By(_) => return n,
             }
@@ -235,8 +227,7 @@ mod tests {
 
     #[test]
     fn in_ping_pong_mode_acknowledgements_wait_for_the_reply() {
-        let timer = timer(100);
-        let arrival = |at| arrival(&timer, at);
+        let arrival = |at| arrival(100, at);
         let mut policy = QuickAck::default();
         assert_eq!(policy.on_arrival(&arrival(1000)), AckDecision::Now);
         policy.on_ack_sent();
@@ -263,7 +254,7 @@ mod tests {
         let mut policy = QuickAck::default();
         policy.begin_late();
         let wait = |policy: &mut QuickAck, at: u64, srtt: u64| {
-            let decision = policy.on_arrival(&Arrival { bytes: 10, ..arrival(&timer(srtt), at) });
+            let decision = policy.on_arrival(&Arrival { bytes: 10, ..arrival(srtt, at) });
             policy.on_ack_sent();
             let AckDecision::By(by) = decision else { panic!("at once") };
             by.since(Instant::from_millis(at)).as_millis()
@@ -285,8 +276,7 @@ mod tests {
 
     #[test]
     fn more_than_a_full_segment_and_every_surprise_at_once() {
-        let timer = timer(100);
-        let arrival = |at| arrival(&timer, at);
+        let arrival = |at| arrival(100, at);
         let mut policy = QuickAck::default();
         policy.begin_late();
         policy.last_arrival = Instant::from_millis(1000);
@@ -302,8 +292,7 @@ mod tests {
 
     #[test]
     fn what_is_read_to_the_end_is_acknowledged_unless_a_reply_is_to_be_expected() {
-        let timer = timer(100);
-        let arrival = |at| arrival(&timer, at);
+        let arrival = |at| arrival(100, at);
         let mut policy = QuickAck::default();
         policy.begin_late();
         policy.last_arrival = Instant::from_millis(1000);

@@ -1,8 +1,8 @@
 //! The grammar of profiles: all words, and their units.
 
-use super::{ArgumentError, Arguments};
 use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
+use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, CongestionChoice, Counting, InitialWindow};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;

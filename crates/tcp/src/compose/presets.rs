@@ -133,7 +133,7 @@ mod tests {
             if profile.congestion.name() == "bbr" {
                 assert_eq!(profile.ecn, EcnChoice::Off, "{}", preset.name);
             }
-            if profile.congestion.controller().needs_pacing() {
+            if profile.congestion.needs_pacing() {
                 assert_ne!(profile.pacing, crate::profile::PacingChoice::None, "{}", preset.name);
             }
             // RFC 8257 section 3: DCTCP's sender needs DCTCP's receiver.

@@ -19,13 +19,14 @@
 //! - It ignores ECN marks, like version 1. There is no policer detection; the draft has none either.
 
 use super::arithmetic::{bytes_in, mul_div};
+use super::controller::{self, Kind};
 use super::filter::MaxByRound;
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
     initial_window, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -57,8 +58,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Bbr {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller::new(*self))
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Bbr(Box::new(Controller::new(*self))))
     }
 }
 
@@ -122,7 +123,7 @@ enum Recovery {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Bbr,
     mode: Mode,
     /// BtlBw.

@@ -28,12 +28,13 @@ mod probe_rtt;
 
 use self::model::{BETA, Bounds, LEAST_WINDOW, Model, Sample, Seen, inflight_at_loss, larger};
 use super::arithmetic::{bytes_in, mul_div};
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
     initial_window,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -55,8 +56,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Bbr3 {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller::new(Instant::ZERO))
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Bbr3(Box::new(Controller::new(Instant::ZERO))))
     }
 }
 
@@ -184,7 +185,7 @@ enum Left {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     mode: Mode,
     model: Model,
     full_pipe: FullPipe,

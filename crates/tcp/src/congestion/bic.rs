@@ -12,9 +12,10 @@
 //! - Growth counts bytes, exactly. A timeout takes the same share as a loss from ssthresh.
 
 use super::arithmetic::Carry;
+use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half, restore};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
@@ -67,9 +68,14 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Bic {
-    fn controller(&self) -> Box<dyn CongestionControl> {
+    fn controller(&self) -> controller::Controller {
         let state = State { maximum: None, last_loss: None, probe: None };
-        Box::new(Controller { parameters: *self, state, before: None, carry: Carry::default() })
+        controller::Controller(Kind::Bic(Box::new(Controller {
+            parameters: *self,
+            state,
+            before: None,
+            carry: Carry::default(),
+        })))
     }
 }
 
@@ -106,7 +112,7 @@ struct Probe {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Bic,
     state: State,
     before: Option<State>,

@@ -20,11 +20,12 @@
 //!   cwnd_prior by then; and after a timeout as after a fast retransmission.
 
 use super::arithmetic::{Carry, cube_root, mul_div};
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -81,13 +82,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Cubic {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller {
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Cubic(Box::new(Controller {
             parameters: *self,
             state: State::default(),
             before: None,
             seen: Instant::ZERO,
-        })
+        })))
     }
 }
 
@@ -133,7 +134,7 @@ struct Epoch {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Cubic,
     state: State,
     before: Option<State>,

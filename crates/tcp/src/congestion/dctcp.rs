@@ -10,11 +10,12 @@
 //! section 4.2 wants it to decay to almost nothing. The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
 //! acknowledged, which is the connection's round.
 
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
@@ -58,8 +59,13 @@ pub const ENTRY: Entry = Entry {
 const ONE: u64 = 1 << 20;
 
 impl Algorithm for Dctcp {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller { g: self.g, alpha: self.alpha.of(ONE).min(ONE), acked: 0, marked: 0 })
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Dctcp(Box::new(Controller {
+            g: self.g,
+            alpha: self.alpha.of(ONE).min(ONE),
+            acked: 0,
+            marked: 0,
+        })))
     }
 }
 
@@ -74,7 +80,7 @@ impl fmt::Display for Dctcp {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     g: Fraction,
     /// DCTCP.Alpha, of [`ONE`].
     alpha: u64,

@@ -11,9 +11,10 @@
 //! - The window grows only when it held the sender back, and stays at two segments at least.
 
 use super::arithmetic::mul_div;
+use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Duration;
 use alloc::boxed::Box;
 use core::fmt;
@@ -59,8 +60,12 @@ pub const ENTRY: Entry =
     };
 
 impl Algorithm for Fast {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller { parameters: *self, average: None, least: None })
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Fast(Box::new(Controller {
+            parameters: *self,
+            average: None,
+            least: None,
+        })))
     }
 }
 
@@ -75,7 +80,7 @@ impl fmt::Display for Fast {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Fast,
     /// The averaged round-trip time.
     average: Option<Duration>,

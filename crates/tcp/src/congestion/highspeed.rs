@@ -12,10 +12,10 @@
 
 pub mod table;
 
+use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
 use crate::time::Instant;
-use alloc::boxed::Box;
 use core::fmt;
 
 #[cfg(test)]
@@ -34,8 +34,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for HighSpeed {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::HighSpeed(*self))
     }
 }
 

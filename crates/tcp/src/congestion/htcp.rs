@@ -11,6 +11,7 @@
 //! - A timeout leaves half in ssthresh, and begins anew.
 
 use super::arithmetic::{Carry, mul_div};
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
@@ -35,15 +36,15 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for HTcp {
-    fn controller(&self) -> Box<dyn CongestionControl> {
+    fn controller(&self) -> controller::Controller {
         let state = State { since: None, beta: LEAST, rate: 0, last_rate: None, max_rtt: None };
-        Box::new(Controller {
+        controller::Controller(Kind::HTcp(Box::new(Controller {
             state,
             before: None,
             min_rtt: None,
             carry: Carry::default(),
             timeout: false,
-        })
+        })))
     }
 }
 
@@ -81,7 +82,7 @@ struct State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     state: State,
     before: Option<State>,
     min_rtt: Option<Duration>,

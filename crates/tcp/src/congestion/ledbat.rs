@@ -12,10 +12,11 @@
 //! - Slow start, which the RFC does not use, can be switched on; it ends at half the target.
 
 use super::arithmetic::Carry;
+use super::controller::{self, Kind};
 use super::delay::{DelaySource, Queue};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Takeover, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -75,13 +76,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Ledbat {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller {
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Ledbat(Box::new(Controller {
             parameters: *self,
             queue: Queue::new(self.delay),
             up: Carry::default(),
             down: Carry::default(),
-        })
+        })))
     }
 }
 
@@ -99,7 +100,7 @@ impl fmt::Display for Ledbat {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Ledbat,
     queue: Queue,
     up: Carry,

@@ -17,12 +17,13 @@
 //! - A loss halves the window; during a slowdown it halves the window to return to, and the slowdown continues.
 
 use super::arithmetic::Carry;
+use super::controller::{self, Kind};
 use super::delay::{DelaySource, Queue};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -61,8 +62,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for LedbatPlusPlus {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller {
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::LedbatPlusPlus(Box::new(Controller {
             target: self.target,
             queue: Queue::new(DelaySource::RoundTrip),
             phase: Phase::FirstSlowStart,
@@ -70,7 +71,7 @@ impl Algorithm for LedbatPlusPlus {
             divisor: 16,
             excess: Duration::ZERO,
             carry: Carry::default(),
-        })
+        })))
     }
 }
 
@@ -96,7 +97,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     target: Duration,
     queue: Queue,
     phase: Phase,

@@ -13,10 +13,11 @@
 //!   look congested.
 //! - In slow start indications count as well, and end it.
 
+use super::controller::{self, Kind};
 use super::delay::{DelaySource, Meter, is_alone};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -56,13 +57,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Lp {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller {
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Lp(Box::new(Controller {
             parameters: *self,
             meter: Meter::new(self.delay),
             delays: None,
             phase: None,
-        })
+        })))
     }
 }
 
@@ -95,7 +96,7 @@ struct Inference {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Lp,
     meter: Meter,
     delays: Option<Delays>,

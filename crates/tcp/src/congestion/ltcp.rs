@@ -17,12 +17,13 @@ pub mod analysis;
 pub mod layers;
 
 use self::layers::{Layers, Rule, RuleError};
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
     restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -90,9 +91,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Ltcp {
-    fn controller(&self) -> Box<dyn CongestionControl> {
+    fn controller(&self) -> controller::Controller {
         let state = State { layer: 1, unknown: true };
-        Box::new(Controller { layers: self.layers.clone(), state, before: None })
+        controller::Controller(Kind::Ltcp(Box::new(Controller {
+            layers: self.layers.clone(),
+            state,
+            before: None,
+        })))
     }
 }
 
@@ -137,7 +142,7 @@ struct State {
 }
 
 #[derive(Clone, Debug)]
-struct Controller {
+pub(super) struct Controller {
     layers: Layers,
     state: State,
     before: Option<State>,

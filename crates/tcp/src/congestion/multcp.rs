@@ -7,11 +7,12 @@
 //! was for an initial window of one segment.) A timeout affects the whole connection; ssthresh becomes half of the flight.
 
 use super::arithmetic::mul_div;
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::ChoiceText;
+use crate::arguments::ChoiceText;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
@@ -50,8 +51,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for MulTcp {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller { flows: u64::from(self.n.max(1)), timeout: false })
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::MulTcp(Box::new(Controller {
+            flows: u64::from(self.n.max(1)),
+            timeout: false,
+        })))
     }
 }
 
@@ -62,7 +66,7 @@ impl fmt::Display for MulTcp {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     flows: u64,
     /// Whether the reduction in hand is a timeout's.
     timeout: bool,

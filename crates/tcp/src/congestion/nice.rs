@@ -16,13 +16,14 @@
 //! - Where Vegas leaves a choice, the choice is that of [`super::vegas`].
 
 use super::arithmetic::mul_div;
+use super::controller::{self, Kind};
 use super::delay::is_alone;
 use super::vegas::{Controller as VegasController, Vegas, Verdict};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -83,8 +84,8 @@ impl Nice {
 }
 
 impl Algorithm for Nice {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller {
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Nice(Box::new(Controller {
             parameters: *self,
             vegas: VegasController::new(self.vegas),
             min_rtt: None,
@@ -94,7 +95,7 @@ impl Algorithm for Nice {
             acked: 0,
             delayed: 0,
             wait: 1,
-        })
+        })))
     }
 }
 
@@ -110,7 +111,7 @@ impl fmt::Display for Nice {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Nice,
     vegas: VegasController,
     min_rtt: Option<Duration>,

@@ -1,11 +1,11 @@
 //! No congestion control: only the receiver's window bounds what is in flight.
 
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
 };
 use crate::ack_context::AckContext;
 use crate::time::Instant;
-use alloc::boxed::Box;
 use core::fmt;
 
 /// Leaves the congestion window as wide as it can be.
@@ -21,8 +21,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for NoCongestionControl {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::NoCongestionControl(*self))
     }
 }
 

@@ -3,9 +3,9 @@
 //! Growth counts acknowledged *bytes* (RFC 5681 section 3.1, RFC 3465), so that neither acknowledgement division speeds the flow up
 //! nor an acknowledgement covering a 64 KB super-segment slows it down.
 
+use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use alloc::boxed::Box;
 use core::fmt;
 
 /// The controller of RFC 5681.
@@ -21,8 +21,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Reno {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(*self)
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Reno(*self))
     }
 }
 

@@ -8,9 +8,10 @@
 //! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;
+use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half};
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
@@ -56,8 +57,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Scalable {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller { parameters: *self, carry: Carry::default() })
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Scalable(Box::new(Controller {
+            parameters: *self,
+            carry: Carry::default(),
+        })))
     }
 }
 
@@ -73,7 +77,7 @@ impl fmt::Display for Scalable {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     parameters: Scalable,
     carry: Carry,
 }

@@ -4,14 +4,13 @@
 //! Segments are 1000 bytes. The window is always full, every segment is acknowledged by itself, and a round is what the window held when
 //! it began.
 
-use super::{CongestionChoice, CongestionControl, CongestionEvent, Window};
+use super::{CongestionChoice, CongestionControl, CongestionEvent, Controller, Window};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
 use crate::rate::RateSample;
 use crate::slow_start::SlowStart;
 use crate::slow_start::standard::Standard;
 use crate::time::{Duration, Instant};
-use std::boxed::Box;
 use std::vec::Vec;
 use transom_wire::Timestamps;
 
@@ -26,7 +25,7 @@ pub(super) fn ms(millis: u64) -> Duration {
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) window: Window,
-    pub(super) controller: Box<dyn CongestionControl>,
+    pub(super) controller: Controller,
     pub(super) now: Instant,
     pub(super) delivered: u64,
     min_rtt: Option<Duration>,

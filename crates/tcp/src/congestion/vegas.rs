@@ -16,11 +16,12 @@
 //! - The window grows only when it was what held the sender back, and never shrinks below two segments.
 
 use super::arithmetic::mul_div;
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -91,8 +92,8 @@ impl Vegas {
 }
 
 impl Algorithm for Vegas {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller::new(*self))
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Vegas(Box::new(Controller::new(*self))))
     }
 }
 

@@ -14,11 +14,12 @@
 //! - cwnd never rises by a reduction.
 
 use super::arithmetic::{bytes_in, rate_of};
+use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::arguments::{ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -57,8 +58,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Algorithm for Westwood {
-    fn controller(&self) -> Box<dyn CongestionControl> {
-        Box::new(Controller { filter: self.filter, estimate: None, min_rtt: None, sample: None })
+    fn controller(&self) -> controller::Controller {
+        controller::Controller(Kind::Westwood(Box::new(Controller {
+            filter: self.filter,
+            estimate: None,
+            min_rtt: None,
+            sample: None,
+        })))
     }
 }
 
@@ -70,7 +76,7 @@ impl fmt::Display for Westwood {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Controller {
+pub(super) struct Controller {
     filter: Fraction,
     /// The bandwidth in bytes per second.
     estimate: Option<u64>,

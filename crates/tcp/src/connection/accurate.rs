@@ -5,8 +5,6 @@ use crate::accurate_ecn::{
     self, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
     handshake_flags, is_mangled,
 };
-use crate::ack_context::AckContext;
-use crate::congestion::CongestionEvent;
 use crate::passive::HalfOpen;
 use crate::pos::Pos;
 use crate::segment::Segment;
@@ -348,7 +346,7 @@ impl Connection {
         if let Some(ecn) = self.ecn.as_deref_mut() {
             ecn.note_handshake_mark(nxt);
         }
-        self.reduce(CongestionEvent::HandshakeLoss, now);
+        self.control.on_handshake_mark(now);
     }
 
     /// An acceptable segment arrived: counts its codepoint (section 3.2), and acknowledges its marks if needed.
@@ -356,7 +354,7 @@ impl Connection {
         let len = segment.payload.len() as u64;
         let one = segment.segment_size.map_or(len, u64::from);
         let packets = len.div_ceil(one.max(1)).max(1);
-        let waiting = len > 0 || self.rcv.next > self.rcv.last_ack_sent;
+        let waiting = len > 0 || self.rcv.next() > self.rcv.last_ack_sent;
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         if segment.ecn == Ecn::Ce {
             ecn.marked_segments += packets;
@@ -409,8 +407,8 @@ impl Connection {
         }
         let marks = self.read_marks(segment, 0, false);
         if marks.echo {
-            let ack = self.no_acknowledgement(now, 0);
-            self.on_echo(&AckContext { ecn_echo: true, marked: marks.bytes, ..ack });
+            let outcome = self.control.on_marks(now, marks.bytes, self.mark_bounds());
+            self.carry_out(now, &outcome);
         }
     }
 

@@ -1,24 +1,83 @@
 //! The effects of acknowledgements on the sending half.
 
+use super::accurate::Marks;
 use super::timers::Timer;
 use super::{Connection, Event, MemoryState, State};
-use crate::ack_context::AckContext;
-use crate::congestion::CongestionEvent;
+use crate::control::{AckInput, Outcome};
 use crate::extension::{self, Ack, AckKind, Wake};
 use crate::pos::Pos;
-use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
-use crate::validation::WindowBounds;
+use core::ops::Range;
 use transom_wire::Flags;
+
+/// An acknowledgement, as it arrived.
+struct Arriving<'a> {
+    now: Instant,
+    segment: &'a Segment<'a>,
+    /// Where the segment begins.
+    start: Pos,
+    /// The acknowledgement that it has, and the highest so far.
+    said: Pos,
+    ack: Pos,
+    /// SND.UNA before it.
+    una: Pos,
+    /// The window that it offers, in bytes.
+    window: u64,
+    /// Its window is newer than the last one (SND.WL1, SND.WL2).
+    in_order: bool,
+}
+
+impl Arriving<'_> {
+    /// It is older than one that has arrived: only its SACK blocks count (RFC 6675 section 5).
+    fn is_old(&self) -> bool {
+        self.said < self.una
+    }
+
+    fn has_sack(&self) -> bool {
+        !self.segment.header.options.sack.is_empty()
+    }
+
+    /// Data that acknowledges nothing new, the common case where data flows one way: by RFC 5681 it is no duplicate, and there is nothing for control
+    /// in it.
+    fn tells_nothing(&self) -> bool {
+        self.ack == self.una && !self.segment.payload.is_empty() && !self.has_sack()
+    }
+}
+
+/// What was true before an acknowledgement.
+struct Before {
+    /// SND.WND.
+    window: u64,
+    edge: Pos,
+    in_flight: u64,
+    outstanding: bool,
+}
+
+/// What an acknowledgement says.
+struct Said {
+    delivered: Delivered,
+    /// Bytes that the peer got twice, and the first of the ranges.
+    duplicated: u64,
+    reported: Option<Range<Pos>>,
+    duplicate: bool,
+    marks: Marks,
+}
+
+impl Said {
+    fn is_news(&self) -> bool {
+        let Delivered { acked, sacked, .. } = self.delivered;
+        let arrived = acked > 0 || sacked > 0 || self.duplicate || self.duplicated > 0;
+        // A count of marks is told once, an echo until it is answered.
+        arrived || (self.marks.echo && self.marks.bytes.is_some())
+    }
+}
 
 impl Connection {
     /// Bytes in flight, as the recovery unit sees it.
     pub(super) fn in_flight(&self) -> u64 {
-        self.snd.recovery.in_flight(&self.snd.sent)
+        self.control.in_flight()
     }
 
     /// Whether `ack` can be true: nothing that was never sent, and no further back than the peer's window ever was large (RFC 5961
@@ -36,175 +95,140 @@ impl Connection {
         now: Instant,
         segment: &Segment<'_>,
         start: Pos,
-        ack: Pos,
+        said: Pos,
     ) -> bool {
-        let una = self.una();
         // [MAY-12]
-        if !self.is_plausible(ack) {
+        if !self.is_plausible(said) {
             self.reply(now);
             return false;
         }
-        // RFC 6675 section 5: SACK blocks are taken from any acknowledgement, also from one that others have overtaken. It has nothing else to say.
-        let (said, old) = (ack, ack < una);
-        if old && (!self.agreed.sack || segment.header.options.sack.is_empty()) {
-            return true;
-        }
-        let ack = ack.max(una);
-        if self.rejects_ack(said)
-            || (self.profile.mishandles_shrinking && ack > self.snd.right_edge)
+        let arriving = self.arriving(now, segment, start, said);
+        // Of what others have overtaken, only the SACK blocks are news.
+        if (arriving.is_old() && !(self.agreed.sack && arriving.has_sack()))
+            || self.rejects_ack(said)
+            || self.disbelieves(arriving.ack)
         {
             return true;
         }
-        let header = segment.header;
-        let window = self.scaled_window(header);
-        let in_order =
-            !old && (start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2));
-        if ack == una && !segment.payload.is_empty() && header.options.sack.is_empty() {
-            // Data that acknowledges nothing new, the common case where data flows one way: by RFC 5681 it is no
-            // duplicate, and there is nothing for the units in it.
-            if in_order {
-                self.update_window(start, ack, window);
-            }
+        if arriving.tells_nothing() {
+            self.take_window(&arriving);
             self.on_marks_without_ack(now, segment);
             self.after_acknowledgement(now, 0);
             return true;
         }
-        let same_window = ack + window == self.snd.right_edge;
-        let prior_window = self.snd.right_edge.since(una);
-        let prior_in_flight = self.in_flight();
-        let had_outstanding = self.snd.sent.outstanding() > 0;
-
-        self.remember_messages(now, ack);
-        let overtaken_upto = self.snd.sent.sacked().last().map(|range| range.end);
-        let mut delivered = Delivered::default();
-        if ack > self.nxt() {
-            // The window probe was taken after all. When it was sent says nothing about the round trip.
-            self.snd.sent.push(ack, now);
-            self.snd.probe_outstanding = false;
-            self.snd.sent.acknowledge(ack, now, &mut delivered);
-            delivered.rtt = None;
+        let before = self.before_ack(&arriving);
+        let (mut delivered, duplicated) = self.enter_ack(&arriving);
+        self.take_window(&arriving);
+        let marks = self.read_ack_marks(&arriving, &delivered);
+        let duplicate = self.is_duplicate(&arriving, &before, &delivered);
+        self.take_echo(&arriving, &mut delivered);
+        let reported = self.reported_range(&arriving, duplicated);
+        let said = Said { delivered, duplicated, reported, duplicate, marks };
+        let outcome = if said.is_news() {
+            self.on_news(&arriving, &before, &said)
         } else {
-            self.snd.sent.acknowledge(ack, now, &mut delivered);
-        }
-        self.snd.buffer.acknowledge(ack);
-        self.forget_records(ack);
-        let duplicated = self.take_sack_blocks(now, segment, said, &mut delivered);
-        if let (Some(lowest), Some(upto)) = (delivered.lowest_original, overtaken_upto) {
-            let mss = self.mss();
-            self.snd.note_reordering(lowest, upto, mss);
-        }
-        self.look_for_probe(now);
-        if in_order {
-            self.update_window(start, ack, window);
-        }
-
-        let marks = self.read_marks(segment, delivered.acked_not_sacked + delivered.sacked, old);
-        self.forget_first_option(ack);
-        let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
-        let has_sack = !header.options.sack.is_empty();
-        // RFC 6675 section 2: with SACK it is the news that counts, whatever else the segment does. A peer that agreed
-        // to SACK and sends none is taken by RFC 5681 section 2.
-        let duplicate = had_outstanding
-            && if self.agreed.sack && has_sack {
-                delivered.sacked > 0
-            } else {
-                ack == una && bare && same_window && !old
-            };
-        let arrived = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
-        // A count of marks is told once, an echo until it is answered.
-        let new_information = arrived || (marks.echo && marks.bytes.is_some());
-        let round_start = new_information && ack > self.snd.round_end;
-        self.duplicate_seen |= duplicate;
-        if new_information {
-            // A round trip lasts until what was outstanding at its beginning is acknowledged.
-            if round_start {
-                self.snd.round_end = self.nxt();
-                self.snd.timer.on_round();
-            }
-            self.snd.timer.on_flight(prior_in_flight.div_ceil(u64::from(self.mss()).max(1)));
-            self.sample_rtt(now, segment, &mut delivered);
-            let newly_delivered = self.newly_delivered(&delivered, duplicate);
-            let min_rtt = self.snd.min_rtt();
-            let rate = self.snd.sent.rate_sample(delivered.rate, min_rtt);
-            self.consult_units(AckContext {
-                now,
-                una: ack,
-                nxt: self.nxt(),
-                acked: delivered.acked,
-                given_up: delivered.given_up,
-                sacked: delivered.sacked,
-                newly_delivered,
-                lowest_original: delivered.lowest_original,
-                newest: delivered.newest,
-                lost: 0,
-                duplicated,
-                duplicate,
-                has_sack,
-                sack_agreed: self.agreed.sack,
-                included_retransmission: delivered.included_retransmission,
-                rtt: delivered.rtt,
-                srtt: self.snd.timer.srtt(),
-                min_rtt,
-                timestamps: header.options.timestamps,
-                round_start,
-                delivered: self.snd.sent.delivery().delivered(),
-                recovering: false,
-                rate,
-                prior_in_flight,
-                in_flight: 0,
-                cwnd_limited: self.was_cwnd_limited(una, prior_in_flight),
-                ecn_echo: marks.echo,
-                marked: marks.bytes,
-                mss: self.mss(),
-            });
-        }
-        self.after_acknowledgement(now, delivered.acked);
-        let position = |seq| self.snd.space.from_wire(seq, ack);
-        let reported = header.options.sack.iter().next().filter(|_| duplicated > 0);
-        let reported = reported.map(|block| position(block.left)..position(block.right));
-        self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
-        if self.hears_of_ack(round_start) {
-            let kind = AckKind::NEW_DATA.only_if(delivered.acked > 0)
-                | AckKind::DUPLICATE.only_if(duplicate)
-                | AckKind::SACK.only_if(delivered.sacked > 0)
-                | AckKind::DSACK.only_if(duplicated > 0)
-                | AckKind::WINDOW_UPDATE.only_if(window != prior_window)
-                | AckKind::ECN_ECHO.only_if(marks.echo);
-            let Delivered { acked, sacked, rtt, .. } = delivered;
-            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
-            let mut event =
-                extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
-            self.notify_ack(&mut event, kind, round_start);
-        }
+            Outcome::default()
+        };
+        self.after_acknowledgement(now, said.delivered.acked);
+        let again = said.reported.as_ref().map(|range| range.start);
+        self.control.learn_of_reordering(arriving.ack, duplicate, again);
+        self.report_ack(&arriving, &before, said, &outcome);
         true
     }
 
-    /// Whether the acknowledged data was sent while cwnd was the limit; in slow start also when half of it was used,
-    /// as doubling takes the whole round trip to show.
-    fn was_cwnd_limited(&self, una: Pos, prior_in_flight: u64) -> bool {
-        una < self.snd.cwnd_limited_upto
-            || (self.snd.window.in_slow_start() && prior_in_flight * 2 > self.snd.window.cwnd)
+    fn arriving<'a>(
+        &self,
+        now: Instant,
+        segment: &'a Segment<'a>,
+        start: Pos,
+        said: Pos,
+    ) -> Arriving<'a> {
+        let una = self.una();
+        let ack = said.max(una);
+        let (wl1, wl2) = (self.snd.wl1, self.snd.wl2);
+        let in_order = said >= una && (start > wl1 || (start == wl1 && ack >= wl2));
+        let window = self.scaled_window(segment.header);
+        Arriving { now, segment, start, said, ack, una, window, in_order }
     }
 
-    /// Enters the SACK blocks of an acknowledgement of `ack` into the scoreboard. Returns the bytes the peer says it got twice.
+    /// Whether the profile's end takes no acknowledgement of data beyond the peer's window.
+    fn disbelieves(&self, ack: Pos) -> bool {
+        self.profile.mishandles_shrinking && ack > self.snd.right_edge
+    }
+
+    fn before_ack(&self, arriving: &Arriving<'_>) -> Before {
+        Before {
+            window: self.snd.right_edge.since(arriving.una),
+            edge: self.snd.right_edge,
+            in_flight: self.in_flight(),
+            outstanding: self.control.board().outstanding() > 0,
+        }
+    }
+
+    /// Enters it into the scoreboard and the send buffer. Returns what that changed, and the bytes that the peer says it got twice.
+    fn enter_ack(&mut self, arriving: &Arriving<'_>) -> (Delivered, u64) {
+        let &Arriving { now, ack, .. } = arriving;
+        self.remember_messages(now, ack);
+        let overtaken_upto = self.control.board().sacked().last().map(|range| range.end);
+        // The window probe may have been taken after all.
+        self.snd.probe_outstanding &= ack <= self.nxt();
+        let mut delivered = self.control.acknowledge(ack, now);
+        self.snd.buffer.acknowledge(ack);
+        self.forget_records(ack);
+        let duplicated = self.take_sack_blocks(now, arriving, &mut delivered);
+        if let (Some(lowest), Some(upto)) = (delivered.lowest_original, overtaken_upto) {
+            self.control.note_reordering(lowest, upto);
+        }
+        self.look_for_probe(now);
+        (delivered, duplicated)
+    }
+
+    fn read_ack_marks(&mut self, arriving: &Arriving<'_>, delivered: &Delivered) -> Marks {
+        let bytes = delivered.acked_not_sacked + delivered.sacked;
+        let marks = self.read_marks(arriving.segment, bytes, arriving.is_old());
+        self.forget_first_option(arriving.ack);
+        marks
+    }
+
+    /// RFC 6675 section 2: with SACK it is the news that counts, whatever else the segment does. A peer that agreed
+    /// to SACK and sends none is taken by RFC 5681 section 2.
+    fn is_duplicate(
+        &mut self,
+        arriving: &Arriving<'_>,
+        before: &Before,
+        delivered: &Delivered,
+    ) -> bool {
+        let Arriving { segment, ack, una, window, .. } = *arriving;
+        let controls = segment.header.flags.intersects(Flags::SYN | Flags::FIN);
+        let bare = segment.payload.is_empty() && !controls;
+        let duplicate = before.outstanding
+            && if self.agreed.sack && arriving.has_sack() {
+                delivered.sacked > 0
+            } else {
+                ack == una && bare && ack + window == before.edge && !arriving.is_old()
+            };
+        self.duplicate_seen |= duplicate;
+        duplicate
+    }
+
+    /// Enters its SACK blocks into the scoreboard. Returns the bytes the peer says it got twice.
     fn take_sack_blocks(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
-        ack: Pos,
+        arriving: &Arriving<'_>,
         delivered: &mut Delivered,
     ) -> u64 {
-        if !self.agreed.sack || segment.header.options.sack.is_empty() {
+        if !self.agreed.sack || !arriving.has_sack() {
             return 0;
         }
-        let blocks = &segment.header.options.sack;
-        let mss = u64::from(self.mss());
+        let ack = arriving.said;
+        let blocks = &arriving.segment.header.options.sack;
         let (una, nxt) = (self.una(), self.nxt());
         let mut duplicated = 0;
         let position = |seq| self.snd.space.from_wire(seq, ack);
         let mut ranges = blocks.iter().map(|block| position(block.left)..position(block.right));
         // RFC 2883 section 4: a first block below the acknowledgement, or inside the second, tells of duplicates.
-        let mut collected: [core::ops::Range<Pos>; 4] = [ack..ack, ack..ack, ack..ack, ack..ack];
+        let mut collected: [Range<Pos>; 4] = [ack..ack, ack..ack, ack..ack, ack..ack];
         let mut count = 0;
         for slot in &mut collected {
             let Some(range) = ranges.next() else { break };
@@ -225,15 +249,26 @@ impl Connection {
                 continue;
             }
             if range.end > una {
-                self.snd.sent.sack(range.start.max(una)..range.end, mss, now, delivered);
+                self.control.sack(range.start.max(una)..range.end, now, delivered);
             }
         }
         self.counters.duplicate_bytes_reported += duplicated;
         duplicated
     }
 
+    /// The range that the peer says it got twice.
+    fn reported_range(&self, arriving: &Arriving<'_>, duplicated: u64) -> Option<Range<Pos>> {
+        let position = |seq| self.snd.space.from_wire(seq, arriving.ack);
+        let first = arriving.segment.header.options.sack.iter().next();
+        first.filter(|_| duplicated > 0).map(|block| position(block.left)..position(block.right))
+    }
+
     /// SND.WND, SND.WL1 and SND.WL2.
-    fn update_window(&mut self, start: Pos, ack: Pos, window: u64) {
+    fn take_window(&mut self, arriving: &Arriving<'_>) {
+        let &Arriving { start, ack, window, .. } = arriving;
+        if !arriving.in_order {
+            return;
+        }
         self.snd.wl1 = start;
         self.snd.wl2 = ack;
         // [MUST-34] [SHLD-15] the edge may move left: what is beyond it simply has no room.
@@ -249,116 +284,67 @@ impl Connection {
         }
     }
 
-    fn sample_rtt(&mut self, now: Instant, segment: &Segment<'_>, delivered: &mut Delivered) {
-        // Our own record is finer than the timestamp; the timestamp tells retransmissions apart [MUST-18] (Karn's
-        // rule, RFC 7323 section 4.1). Data that a retransmission uncovered had waited for it, so the time since it
-        // left says nothing about the path.
+    /// Our own record of the round-trip time is finer than the timestamp; the timestamp tells retransmissions apart [MUST-18] (Karn's
+    /// rule, RFC 7323 section 4.1). Data that a retransmission uncovered had waited for it, so the time since it left says nothing about the path.
+    fn take_echo(&self, arriving: &Arriving<'_>, delivered: &mut Delivered) {
         if delivered.included_retransmission || delivered.given_up > 0 {
             delivered.rtt = None;
         }
         if delivered.rtt.is_none()
             && delivered.acked > 0
             && self.agreed.timestamps
-            && let Some(stamps) = segment.header.options.timestamps
+            && let Some(stamps) = arriving.segment.header.options.timestamps
         {
-            delivered.rtt = self
-                .rcv
-                .timestamps
-                .echo_rtt(stamps.echo, now)
-                .map(|rtt| rtt.max(Duration::from_millis(1)));
-        }
-        if let Some(rtt) = delivered.rtt {
-            self.snd.timer.on_sample(rtt, now);
-            self.snd.note_rtt(rtt);
+            let rtt = self.rcv.timestamps.echo_rtt(stamps.echo, arriving.now);
+            delivered.rtt = rtt.map(|rtt| rtt.max(Duration::from_millis(1)));
         }
     }
 
-    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate counts as a segment, which the next advance must not
-    /// count again.
-    fn newly_delivered(&mut self, delivered: &Delivered, duplicate: bool) -> u64 {
-        if self.agreed.sack {
-            return delivered.acked_not_sacked + delivered.sacked;
-        }
-        if delivered.acked > 0 {
-            let advance = delivered.acked.saturating_sub(delivered.given_up);
-            let counted = self.snd.duplicates_delivered.min(advance);
-            // The rest was counted too, and belongs to a later advance.
-            let rest = self.snd.duplicates_delivered - counted;
-            self.snd.duplicates_delivered = rest.min(self.snd.sent.outstanding());
-            return advance - counted;
-        }
-        // More cannot have arrived than is out there.
-        let left = self.snd.sent.outstanding().saturating_sub(self.snd.duplicates_delivered);
-        let segment = if duplicate { u64::from(self.mss()).min(left) } else { 0 };
-        self.snd.duplicates_delivered += segment;
-        segment
-    }
-
-    /// The context for the units when something is detected without an acknowledgement.
-    pub(super) fn no_acknowledgement(&self, now: Instant, lost: u64) -> AckContext {
-        let in_flight = self.in_flight();
-        AckContext {
+    /// It says something new: control answers.
+    fn on_news(&mut self, arriving: &Arriving<'_>, before: &Before, said: &Said) -> Outcome {
+        let now = arriving.now;
+        let clamp = self.clamp();
+        let input = AckInput {
             now,
-            una: self.una(),
-            nxt: self.nxt(),
-            lost,
-            sack_agreed: self.agreed.sack,
-            srtt: self.snd.timer.srtt(),
-            min_rtt: self.snd.min_rtt(),
-            delivered: self.snd.sent.delivery().delivered(),
-            recovering: self.snd.recovery.phase() == Phase::Recovery,
-            prior_in_flight: in_flight,
-            in_flight,
-            mss: self.mss(),
-            ..AckContext::default()
-        }
+            una_before: arriving.una,
+            prior_in_flight: before.in_flight,
+            delivered: said.delivered,
+            duplicate: said.duplicate,
+            duplicated: said.duplicated,
+            has_sack: arriving.has_sack(),
+            timestamps: arriving.segment.header.options.timestamps,
+            ecn_echo: said.marks.echo,
+            marked: said.marks.bytes,
+            bounds: self.mark_bounds(),
+            probe: super::path_mtu::probe_in_flight(&self.path_mtu),
+            starved: self.profile.early_retransmit && self.is_starved(),
+            end: self.snd.buffer.end(),
+        };
+        let outcome = self.control.on_ack(input, &clamp);
+        self.carry_out(now, &outcome);
+        self.note_given_up(now, outcome.given_up);
+        self.grow_buffer();
+        outcome
     }
 
-    /// Recovery first (what is lost), then congestion control (how much may be in flight).
-    fn consult_units(&mut self, mut ack: AckContext) {
-        let flight = self.snd.sent.outstanding();
-        let was_recovering = self.snd.recovery.phase() == Phase::Recovery;
-        let threshold = self.loss_threshold();
-        let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, threshold);
-        ack.lost = verdict.lost;
-        ack.in_flight = self.in_flight();
-        ack.recovering = self.snd.recovery.phase() == Phase::Recovery;
-        self.note_lost(ack.now, verdict.lost);
-        let snd = &mut self.snd;
-        if snd.window.in_slow_start() {
-            snd.slow_start.on_sample(&mut snd.window, &ack);
+    /// Counts and tells what control has done.
+    pub(super) fn carry_out(&mut self, now: Instant, outcome: &Outcome) {
+        self.counters.lost_bytes += outcome.lost;
+        self.counters.fast_recoveries += u64::from(outcome.recovers);
+        self.counters.spurious_reductions += u64::from(outcome.undone);
+        if outcome.recovers {
+            self.note_for_extensions(Wake::LOSS);
         }
-        snd.congestion.on_sample(&mut snd.window, &ack);
-        if self.was_spurious(&ack) {
-            self.undo(ack.now, ack.ecn_echo);
-        } else if self.losses_count(&ack, verdict.entered) {
-            self.begin_recovery(&ack, flight);
-        } else if verdict.exited && was_recovering {
-            self.end_recovery(verdict.limit_to_flight, &ack);
-        } else if ack.acked > 0 && ack.cwnd_limited && !ack.recovering && self.may_grow(&ack) {
-            self.grow_window(&ack);
+        if outcome.probe_lost {
+            self.on_probe_lost(now);
         }
-        if verdict.exited {
-            self.end_episode();
-        }
-        if let Some(WindowBounds { cwnd, ssthresh }) =
-            self.snd.validation.on_ack(&self.snd.window, &ack)
-        {
-            self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: false }, ack.now);
-        }
-        if ack.recovering {
-            self.go_on_reducing(&ack);
-        }
-        if ack.ecn_echo {
-            self.on_echo(&ack);
-        }
-        if verdict.restart_timer {
-            self.restart_retransmission(ack.now);
-        }
-        self.give_up_what_is_hopeless(ack.now);
-        self.arm_recovery(ack.now);
-        // Enough to keep the window full while the next write is on its way.
-        let wanted = usize::try_from(self.snd.window.cwnd.saturating_mul(2)).unwrap_or(usize::MAX);
+        self.note_reduction(outcome);
+    }
+
+    /// The send buffer has room for a window, and for the next write on its way.
+    fn grow_buffer(&mut self) {
+        let cwnd = self.control.window().cwnd;
+        let wanted = usize::try_from(cwnd.saturating_mul(2)).unwrap_or(usize::MAX);
         let limit = self.snd.buffer.limit();
         let grows = wanted > limit && self.memory == MemoryState::Normal;
         if grows && limit < self.profile.max_send_buffer {
@@ -366,49 +352,39 @@ impl Connection {
         }
     }
 
-    /// The recovery unit has newly marked `bytes` lost.
-    pub(super) fn note_lost(&mut self, now: Instant, bytes: u64) {
-        self.counters.lost_bytes += bytes;
-        if bytes > 0 {
-            let snd = &mut self.snd;
-            snd.sent.report_lost(now, bytes, |lost| {
-                snd.congestion.on_lost(&mut snd.window, lost);
-            });
+    /// Tells the layers that wait for it.
+    fn report_ack(
+        &mut self,
+        arriving: &Arriving<'_>,
+        before: &Before,
+        said: Said,
+        outcome: &Outcome,
+    ) {
+        if !self.hears_of_ack(outcome.round_start) {
+            return;
         }
-    }
-
-    /// New data was acknowledged, and the window was what held it back.
-    fn grow_window(&mut self, ack: &AckContext) {
-        #[cfg(feature = "unconstrained")]
-        if self.is_unconstrained() {
-            return self.grow_without_ranges(ack);
-        }
-        let mut acked = self.profile.counting.counted(ack);
-        if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
-            let first = self.within_slow_start(acked);
-            let snd = &mut self.snd;
-            acked = acked - first + snd.slow_start.grow(&mut snd.window, first, ack);
-        }
-        // After a timeout one acknowledgement can cover what several windows of the present size would hold, and most of it was sent in
-        // larger ones. It is one round trip all the same, and worth one increase (RFC 5681 section 3.1).
-        acked = acked.min(self.snd.window.cwnd);
-        if acked > 0 && !self.withholds_growth(acked) {
-            let snd = &mut self.snd;
-            snd.congestion.on_ack(&mut snd.window, acked, ack);
-        }
+        let &Arriving { now, ack, window, .. } = arriving;
+        let Delivered { acked, sacked, rtt, .. } = said.delivered;
+        let kind = AckKind::NEW_DATA.only_if(acked > 0)
+            | AckKind::DUPLICATE.only_if(said.duplicate)
+            | AckKind::SACK.only_if(sacked > 0)
+            | AckKind::DSACK.only_if(said.duplicated > 0)
+            | AckKind::WINDOW_UPDATE.only_if(window != before.window)
+            | AckKind::ECN_ECHO.only_if(said.marks.echo);
+        let duplicated = said.reported;
+        let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
+        let mut event = extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
+        self.notify_ack(&mut event, kind, outcome.round_start);
     }
 
     /// The consequences for timers, states and the writer.
     fn after_acknowledgement(&mut self, now: Instant, acked: u64) {
         if acked > 0 {
             self.snd.retransmits = 0;
-            self.snd.repeat_due = false;
+            self.control.on_progress();
             let unsent = if self.has_unsent() { now } else { Instant::FAR_FUTURE };
-            let oldest = self.snd.sent.first();
+            let oldest = self.control.board().first();
             self.snd.unacked_since = oldest.map_or(unsent, |record| record.first_sent);
-            if self.una() == self.nxt() {
-                self.timers.clear(Timer::Retransmit);
-            }
             if self.snd.unacked_since == Instant::FAR_FUTURE {
                 self.limited.end_busy(now);
             }

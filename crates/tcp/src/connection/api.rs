@@ -2,11 +2,13 @@
 
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
+use crate::ack_policy::AckPolicy as _;
+use crate::flow::FlowControl as _;
 use crate::holes::Hole;
+use crate::ordering::Ordering as _;
 use crate::ordering::{Delivery, Taken};
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -258,7 +260,7 @@ impl Connection {
 
     /// Whether the peer's FIN has arrived, with everything before it that was not given up.
     pub fn peer_has_closed(&self) -> bool {
-        self.rcv.fin.is_some_and(|fin| self.rcv.next > fin)
+        self.rcv.fin.is_some_and(|fin| self.rcv.next() > fin)
     }
 
     /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it. Bytes from both sides of a hole are never read as
@@ -365,15 +367,12 @@ impl Connection {
         if read == 0 {
             return;
         }
-        self.rcv.reclaimable = true;
-        self.rcv.wanted_edge_is_old = true;
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
         let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
-        let rtt = self.snd.timer.srtt().max(received);
+        let rtt = self.control.timer().srtt().max(received);
         if self.memory == MemoryState::Normal {
             self.rcv.flow.on_read(now, read, rtt);
         }
-        self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
         self.update_window_if_due();
         if self.timers.is_set(Timer::Ack)
             && self.rcv.ordering.readable() == 0
@@ -425,8 +424,6 @@ impl Connection {
         let least = units.map_or(0, |units| units.least_receive_buffer()).max(2048);
         let bytes = bytes.clamp(least, crate::profile::MAX_WINDOW.max(least));
         self.rcv.flow.fix(bytes);
-        self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
-        self.rcv.wanted_edge_is_old = true;
         self.update_window_if_due();
     }
 

@@ -3,15 +3,16 @@
 use super::reports::Reports;
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, MemoryState, State};
+use crate::ack_policy::AckPolicy as _;
 use crate::ack_policy::{AckDecision, Arrival};
+use crate::flow::FlowControl as _;
 use crate::ordering::Arrived;
+use crate::ordering::Ordering as _;
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
+use crate::rto::RetransmissionTimer as _;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
-use crate::units;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 use transom_wire::{Ecn, Flags, Options, TcpHeader};
 
@@ -41,7 +42,7 @@ impl Connection {
             return;
         }
         let header = segment.header;
-        let (next, accepted) = (self.rcv.next, self.counters.bytes_accepted);
+        let (next, accepted) = (self.rcv.next(), self.counters.bytes_accepted);
         let start = self.rcv.space.from_wire(header.seq, next);
         if self.fails_paws(now, segment, start) {
             return;
@@ -143,10 +144,7 @@ impl Connection {
 
     /// Moves buffers that were kept and have been read to `spent`, until it holds `most` of them.
     pub fn reclaim(&mut self, spent: &mut Vec<PacketBuf>, most: usize) {
-        if self.rcv.reclaimable {
-            self.rcv.ordering.reclaim_all(spent, most);
-            self.rcv.reclaimable = spent.len() >= most;
-        }
+        self.rcv.ordering.reclaim_all(spent, most);
     }
 
     /// One past the highest position that ever left, a window probe and data in the SYN included.
@@ -209,14 +207,14 @@ impl Connection {
     /// stream and a plausible acknowledgement, the segment must echo a value that we have sent.
     fn is_repetition(&self, now: Instant, segment: &Segment<'_>, start: Pos) -> bool {
         let header = segment.header;
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let end = start + segment.payload.len() as u64;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let echo = header.options.timestamps.map_or(0, |stamps| stamps.echo);
         !segment.payload.is_empty()
             && Pos::FIRST_DATA <= start
             && end < next
-            && next.since(start) <= self.rcv.buffer_limit as u64
+            && next.since(start) <= self.rcv.flow.buffer_limit() as u64
             && header.flags.contains(Flags::ACK)
             && self.is_plausible(ack)
             && self.rcv.timestamps.echo_rtt(echo, now).is_some()
@@ -235,7 +233,7 @@ impl Connection {
     /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts; one inside the window is
     /// challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         if start == next {
             match self.state {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
@@ -260,7 +258,7 @@ impl Connection {
     /// always: it is a retransmission whose acknowledgement was lost, or a window probe.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
         let len = segment.payload.len() as u64;
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
             if Pos::FIRST_DATA <= start && start < next && len > 0 {
                 self.note_duplicate(start, (start + len).min(next));
@@ -323,7 +321,7 @@ impl Connection {
         let at = start;
         let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));
         let mut taken = end;
-        if self.rcv.flow_drops {
+        if self.rcv.flow.drops() {
             taken = end.min(self.rcv.flow.takes_upto(self.rcv.ordering.window_base(), end));
             if taken < end {
                 self.rcv.flow.on_dropped(end.since(taken.max(at)));
@@ -338,7 +336,7 @@ impl Connection {
             // Something was beyond the window: say what the window is.
             self.rcv.ack_now = true;
         }
-        if self.orphaned && end > self.rcv.next {
+        if self.orphaned && end > self.rcv.next() {
             // [SHLD-3] nobody will ever read it
             self.reset(now);
             return;
@@ -346,11 +344,8 @@ impl Connection {
         let payload = segment.payload.slice(0..wanted);
         // Data that is dropped anyway needs neither the reader's memory nor its buffer.
         let payload = if self.rcv.shut { payload.to_be_copied() } else { payload };
-        let Arrived { accepted, next, gap, readable } =
-            self.rcv.ordering.take_in(at, payload, self.rcv.buffer_limit);
-        self.rcv.next = next;
-        self.rcv.wanted_edge_is_old = true;
-        self.rcv.reclaimable |= !accepted.in_order;
+        let Arrived { accepted, gap, readable } =
+            self.rcv.ordering.take_in(at, payload, self.rcv.flow.buffer_limit());
         self.counters.bytes_accepted += accepted.new_bytes;
         if let Some((from, upto)) = accepted.duplicate {
             self.note_duplicate(from, upto);
@@ -394,7 +389,8 @@ impl Connection {
             pushed,
             fin,
             window: self.rcv.edge.since(self.rcv.last_ack_sent),
-            timer: units::times(&self.snd.timer),
+            srtt: self.control.timer().srtt(),
+            rto: self.control.timer().rto(),
         };
         match self.rcv.policy.on_arrival(&arrival) {
             AckDecision::Now => self.rcv.ack_now = true,
@@ -409,7 +405,7 @@ impl Connection {
     /// The policy's delay of an acknowledgement has passed.
     pub(super) fn on_ack_delay_over(&mut self) {
         self.rcv.ack_now = true;
-        self.rcv.policy.on_delay_over(self.snd.timer.rto());
+        self.rcv.policy.on_delay_over(self.control.timer().rto());
     }
 
     /// The segment's FIN, and a FIN that waited for missing data.
@@ -417,7 +413,7 @@ impl Connection {
         if segment.header.flags.contains(Flags::FIN) && self.rcv.fin.is_none() {
             let fin = start + segment.payload.len() as u64;
             // Within the window (it may stand just behind it), and not before what was received already.
-            if fin <= self.rcv.edge && fin >= self.rcv.next {
+            if fin <= self.rcv.edge && fin >= self.rcv.next() {
                 self.rcv.fin = Some(fin);
                 self.note_arrival(now, segment, fin..fin + 1);
             }
@@ -428,14 +424,12 @@ impl Connection {
 
     /// The FIN is consumed when everything before it has arrived, or was given up.
     pub(super) fn reach_fin(&mut self, now: Instant) {
-        let complete = self.rcv.fin.is_some_and(|fin| fin == self.rcv.next);
+        let complete = self.rcv.fin.is_some_and(|fin| fin == self.rcv.next());
         if !complete || self.state == State::Closed {
             return;
         }
         self.rcv.ordering.consume_fin();
-        self.rcv.next = self.rcv.ordering.next();
-        self.rcv.wanted_edge_is_old = true;
-        self.rcv.edge = self.rcv.edge.max(self.rcv.next);
+        self.rcv.edge = self.rcv.edge.max(self.rcv.next());
         self.rcv.ack_now = true;
         self.acknowledge_arrival(now, 1, true, true, true);
         match self.state {

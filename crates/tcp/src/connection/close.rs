@@ -2,10 +2,9 @@
 
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
+use crate::ordering::Ordering as _;
 use crate::time::Instant;
 use crate::time_wait::Summary;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use transom_wire::{Flags, TcpHeader};
 
@@ -97,7 +96,7 @@ impl Connection {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
-            let ack = self.rcv.space.to_wire(self.rcv.next);
+            let ack = self.rcv.space.to_wire(self.rcv.next());
             let flags = Flags::RST | Flags::ACK;
             let options = self.ordinary_options(now);
             let reset = TcpHeader { seq, ack, flags, options, ..self.base_header() };
@@ -121,6 +120,7 @@ impl Connection {
         self.state = State::Closed;
         self.error = self.error.or(error);
         self.timers.clear_all();
+        self.control.end();
         self.snd.syn_due = false;
         self.snd.probe_due = false;
         self.rcv.ack_now = false;
@@ -141,6 +141,7 @@ impl Connection {
         if self.state != State::TimeWait {
             self.state = State::TimeWait;
             self.timers.clear_all();
+            self.control.end();
             self.raise(Event::TimeWait);
         }
         self.timers.set(Timer::State, now + self.profile.time_wait);
@@ -157,7 +158,7 @@ impl Connection {
 
     /// The state to keep in TIME-WAIT.
     pub(crate) fn time_wait_summary(&self) -> Summary {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let window = self.rcv.edge.since(next);
         Summary {
             snd_nxt: self.snd.space.to_wire(self.nxt()),

@@ -3,52 +3,58 @@
 use super::Connection;
 use super::output::{Plan, remainder};
 use super::timers::Timer;
+use crate::ack_policy::AckPolicy as _;
+use crate::control::Clamp;
 use crate::pos::Pos;
 use crate::time::Instant;
-use crate::undo::Detector;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use core::ops::Range;
 use transom_wire::{Flags, TcpHeader};
 
 impl Connection {
     /// Carries out `plan`: changes the state as its sending does, and returns the header and the data's place.
-    pub(super) fn commit(&mut self, plan: Plan, now: Instant) -> (TcpHeader, Range<Pos>) {
+    pub(super) fn commit(
+        &mut self,
+        plan: Plan,
+        now: Instant,
+        clamp: &Clamp,
+    ) -> (TcpHeader, Range<Pos>) {
         let nothing = self.nxt()..self.nxt();
         match plan {
-            Plan::Reset(header) => (header, nothing),
-            Plan::Syn => self.syn(now),
-            Plan::Retransmit(range, len, exempt) => {
-                let (header, range) = self.commit_again(range.start, len, now);
-                debug_assert!(exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
-                self.snd.recovery.on_retransmitted(range.clone());
+            Plan::Reset => {
+                let header = self.reset_due.take().map(|header| *header);
+                (header.unwrap_or_default(), nothing)
+            }
+            Plan::Syn => self.syn(now, clamp),
+            Plan::Retransmit { named, len } => {
+                let (header, range) = self.commit_again(named.range.start, len, now, clamp);
+                debug_assert!(named.exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
+                self.control.on_repaired(&named, range.clone());
                 (header, range)
             }
             Plan::Data(range, fin) => {
                 // A FIN alone takes no room, also where a tail probe went beyond the window before it.
                 let bare_fin = range.is_empty();
-                let committed = self.commit_data(range, fin, now);
+                let committed = self.commit_data(range, fin, now, clamp);
                 debug_assert!(bare_fin || self.keeps_to_cwnd(), "sent beyond cwnd");
+                committed
+            }
+            Plan::PathProbe(range, mtu) => {
+                self.on_path_probe(now, range.clone(), mtu);
+                let committed = self.commit_data(range, false, now, clamp);
+                debug_assert!(self.keeps_to_cwnd(), "probed beyond cwnd");
                 committed
             }
             Plan::TailProbe(range, new) => {
                 self.counters.tail_probes += 1;
+                let len = range.end.since(range.start);
                 let committed = match new {
-                    Some(fin) => self.commit_data(range, fin, now),
-                    None => self.commit_again(range.start, range.end.since(range.start), now),
+                    Some(fin) => self.commit_data(range, fin, now, clamp),
+                    None => self.commit_again(range.start, len, now, clamp),
                 };
-                let end = self.nxt();
-                self.snd.recovery.on_probed(new.is_none(), end);
-                self.rearm_retransmission(now);
-                self.arm_recovery(now);
+                self.control.on_probed(new.is_none(), now, clamp);
                 committed
             }
-            Plan::Probe => {
-                self.snd.probe_outstanding = true;
-                self.counters.window_probes += 1;
-                let range = self.nxt()..self.nxt() + 1;
-                (self.data_header(now, &range), range)
-            }
+            Plan::Probe => self.commit_probe(now),
             Plan::KeepAlive => {
                 // [SHLD-12] without data, one before what the peer expects.
                 let seq = self.snd.space.to_wire(self.nxt() - 1);
@@ -56,6 +62,9 @@ impl Connection {
             }
             Plan::Ack => (self.pure_ack_header(now), nothing),
             Plan::EarlyAck(upto, echo) => {
+                if let Some(ecn) = &mut self.ecn {
+                    ecn.early_ack = None;
+                }
                 let header = self.ack_header(now);
                 let ack = self.rcv.space.to_wire(upto);
                 let flags = if echo { Flags::ACK | Flags::ECE } else { Flags::ACK };
@@ -71,25 +80,37 @@ impl Connection {
         }
     }
 
+    /// One unit beyond a closed window.
+    fn commit_probe(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
+        self.snd.probes = self.snd.probes.saturating_add(1);
+        self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
+        self.note_unacked(now);
+        // The timer was armed without this probe's back-off when the window was found closed.
+        self.timers.clear(Timer::Persist);
+        self.arm_persist(now);
+        self.snd.probe_outstanding = true;
+        self.counters.window_probes += 1;
+        let range = self.nxt()..self.nxt() + 1;
+        (self.data_header(now, &range), range)
+    }
+
     /// These bytes leave for the first time.
     fn commit_data(
         &mut self,
         range: Range<Pos>,
         fin: bool,
         now: Instant,
+        clamp: &Clamp,
     ) -> (TcpHeader, Range<Pos>) {
         let range = range.start..range.end + u64::from(fin);
-        self.snd.sent.push(range.end, now);
+        self.control.on_sent(range.end, now);
         self.snd.probe_outstanding = false;
-        if let Some(episode) = &mut self.snd.episode {
-            episode.watch.on_new_data();
-        }
         self.note_unacked(now);
         let len = range.end.since(range.start);
         if remainder(len, u64::from(self.mss())) != 0 {
             self.snd.small_upto = range.end;
         }
-        self.after_data(now, len);
+        self.after_data(now, len, clamp);
         self.note_new_data();
         debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
         let mut header = self.data_header(now, &range);
@@ -103,45 +124,34 @@ impl Connection {
     }
 
     /// Up to `len` bytes from `start` on leave again.
-    fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
-        let segment = u64::from(self.mss());
+    fn commit_again(
+        &mut self,
+        start: Pos,
+        len: u64,
+        now: Instant,
+        clamp: &Clamp,
+    ) -> (TcpHeader, Range<Pos>) {
         let len = len.min(self.record_left(start));
-        let range = self.snd.sent.retransmit(start, len, segment, now);
+        let range = self.control.on_sent_again(start, len, now);
         self.repeat_of_probe(&range);
         let bytes = range.end.since(range.start);
         self.counters.retransmitted_segments += 1;
         self.counters.retransmitted_bytes += bytes;
-        self.after_data(now, bytes);
-        if self.snd.repeat_due && range.start == self.una() {
-            // RFC 6298 section 5.6: the timer starts with the retransmission, also where that was held back.
-            self.snd.repeat_due = false;
-            self.rearm_retransmission(now);
-        }
+        self.after_data(now, bytes, clamp);
+        self.control.after_repetition(range.start, now, clamp);
         self.suspect_option(&range);
         let header = self.data_header(now, &range);
-        if let Some(episode) = &mut self.snd.episode {
-            let stamp = header.options.timestamps.map(|stamps| stamps.value);
-            episode.watch.on_retransmission(bytes, stamp);
-        }
+        let stamp = header.options.timestamps.map(|stamps| stamps.value);
+        self.control.watch_repetition(bytes, stamp);
         (header, range)
     }
 
     /// Updates the state after data has left.
-    fn after_data(&mut self, now: Instant, len: u64) {
+    fn after_data(&mut self, now: Instant, len: u64, clamp: &Clamp) {
         self.rcv.policy.on_data_sent(now);
-        if self.snd.pacing.is_some() {
-            let rate = self.own_pacing_rate();
-            if let Some(pacing) = &mut self.snd.pacing {
-                pacing.on_sent(now, len, rate);
-            }
-        }
-        self.count_in_reduction(len);
-        self.count_in_pacing(now, len);
-        if !self.timers.is_set(Timer::Retransmit) {
-            self.rearm_retransmission(now);
-        }
+        self.control.after_send(now, len, clamp);
+        self.count_in_pacing(now, len, clamp);
         self.timers.clear(Timer::Persist);
-        self.arm_recovery(now);
         self.touch_idle(now);
     }
 }

@@ -6,11 +6,11 @@
 
 use super::timers::Timer;
 use super::{Connection, Event, WriteError};
+use crate::flow::FlowControl as _;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::profile::{KeepAlive, Profile};
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
@@ -335,8 +335,9 @@ impl Connection {
             || self.end_of_stream()
             || self.peer_has_closed();
         let Some(controls) = &self.controls else { return readable > 0 || ended };
-        let mark = controls.receive_low_water.min(wanted).min(self.rcv.buffer_limit / 2).max(1);
-        let window = self.rcv.edge.since(self.rcv.next);
+        let mark =
+            controls.receive_low_water.min(wanted).min(self.rcv.flow.buffer_limit() / 2).max(1);
+        let window = self.rcv.edge.since(self.rcv.next());
         readable >= mark || ended || (readable > 0 && window <= self.rcv.segment)
     }
 }

@@ -7,10 +7,9 @@
 use super::{Connection, ReadError, WriteError};
 use crate::adu::encoding::{encode, encoded_len};
 use crate::holes::Hole;
+use crate::ordering::Ordering as _;
 use crate::ordering::{Delivery, UnitFaults};
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::vec::Vec;
 
 /// The result of [`Connection::read_unordered`]. Offsets count the bytes of the stream from 0.
@@ -131,7 +130,7 @@ impl Connection {
             return Err(ReadError::WouldBlock);
         }
         // Without a FIN it is we who wanted no more.
-        let end = self.rcv.fin.unwrap_or(self.rcv.next);
+        let end = self.rcv.fin.unwrap_or(self.rcv.next());
         Ok(end.stream_offset())
     }
 

@@ -4,15 +4,12 @@ use super::accurate::Accurate;
 use super::timers::Timer;
 use super::{Connection, output::Plan};
 use crate::accurate_ecn::{self, Agreement};
-use crate::ack_context::AckContext;
-use crate::congestion::CongestionEvent;
-use crate::ecn::EcnFeedback;
+use crate::control::{MarkBounds, Outcome};
+use crate::ecn::{EcnFeedback, FeedbackUnit};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use transom_wire::{Ecn, Flags};
 
@@ -20,7 +17,7 @@ use transom_wire::{Ecn, Flags};
 #[derive(Debug)]
 pub(super) enum Feedback {
     /// By an echo (RFC 3168, RFC 8257); the receiving half.
-    Echo(Box<dyn EcnFeedback>),
+    Echo(FeedbackUnit),
     /// By counts (RFC 9768).
     Accurate(Box<Accurate>),
 }
@@ -193,7 +190,7 @@ impl Connection {
         let Some(ecn) = &mut self.ecn else { return };
         ecn.cwr_due = true;
         ecn.note_handshake_mark(nxt);
-        self.reduce(CongestionEvent::HandshakeLoss, now);
+        self.control.on_handshake_mark(now);
     }
 
     /// The marks of an acceptable segment. Only those of data count (RFC 3168 section 6.1.5): other segments are not marked by an
@@ -211,50 +208,33 @@ impl Connection {
         let before = feedback.echo();
         let at_once = feedback.on_data(marked, segment.header.flags.contains(Flags::CWR));
         if at_once && (self.rcv.ack_now || self.timers.is_set(Timer::Ack)) {
-            ecn.early_ack = Some((self.rcv.next, before));
+            ecn.early_ack = Some((self.rcv.next(), before));
         }
     }
 
-    /// An acknowledgement with the echo: the window is reduced as by a loss, once for each window of data (RFC 3168 section
-    /// 6.1.2).
-    pub(super) fn on_echo(&mut self, ack: &AckContext) {
-        let nxt = self.nxt();
-        match &mut self.ecn {
-            Some(ecn) if ack.una > ecn.reduced_upto && !ack.recovering => {
-                ecn.reductions += 1;
-                ecn.hold_upto = nxt;
-            }
-            _ => return,
-        }
-        let flight = self.snd.validation.on_mark(self.snd.sent.outstanding() + ack.acked);
-        self.reduce(CongestionEvent::Ecn { flight }, ack.now);
+    /// Up to where marks are answered already.
+    pub(super) fn mark_bounds(&self) -> Option<MarkBounds> {
+        let ecn = self.ecn.as_ref()?;
+        Some(MarkBounds { reduced_upto: ecn.reduced_upto, hold_upto: ecn.hold_upto })
     }
 
     /// Whether data that was sent before the last reduction for a mark is not acknowledged yet, and nothing else is repaired.
     pub(super) fn is_reduced_for_mark(&self) -> bool {
-        let calm = matches!(self.snd.recovery.phase(), Phase::Open | Phase::Disorder);
+        let calm = matches!(self.control.phase(), Phase::Open | Phase::Disorder);
         calm && self.ecn.as_ref().is_some_and(|ecn| self.una() < ecn.hold_upto)
     }
 
-    /// Whether the window may grow again after a mark.
-    pub(super) fn may_grow(&self, ack: &AckContext) -> bool {
-        self.ecn.as_ref().is_none_or(|ecn| ack.una >= ecn.hold_upto)
-    }
-
-    /// The window was reduced, for any reason: the next new data tells the receiver (CWR).
-    pub(super) fn note_reduction(&mut self, event: CongestionEvent) {
-        let counts = matches!(
-            event,
-            CongestionEvent::Loss { .. }
-                | CongestionEvent::Timeout { .. }
-                | CongestionEvent::Ecn { .. }
-        );
+    /// Control has answered an event. If it reduced the window, the next new data tells the receiver (CWR).
+    pub(super) fn note_reduction(&mut self, outcome: &Outcome) {
         let nxt = self.nxt();
-        if let Some(ecn) = self.ecn.as_mut().filter(|_| counts) {
-            // RFC 9768 has no use for it: the flag is part of a count.
-            ecn.cwr_due = ecn.accurate().is_none();
-            ecn.reduced_upto = nxt;
+        let Some(ecn) = self.ecn.as_mut().filter(|_| outcome.reduced) else { return };
+        if outcome.answered_mark {
+            ecn.reductions += 1;
+            ecn.hold_upto = nxt;
         }
+        // RFC 9768 has no use for it: the flag is part of a count.
+        ecn.cwr_due = ecn.accurate().is_none();
+        ecn.reduced_upto = nxt;
     }
 
     /// The codepoint of a packet. Only new data is ECN-capable (RFC 3168 sections 5.2 and 6.1.4 to 6.1.6). A profile can include retransmissions,
@@ -263,12 +243,13 @@ impl Connection {
     pub(super) fn codepoint(&self, plan: &Plan) -> Ecn {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
         let capable = self.ecn.as_ref().is_some_and(|ecn| !ecn.silent)
-            && self.snd.congestion.answers_marks()
+            && self.control.answers_marks()
             && match plan {
+                Plan::PathProbe(..) => true,
                 Plan::Data(range, _) | Plan::TailProbe(range, Some(_)) => {
                     extended || range.end > range.start
                 }
-                Plan::Retransmit(..) | Plan::TailProbe(_, None) | Plan::Probe | Plan::Reset(_) => {
+                Plan::Retransmit { .. } | Plan::TailProbe(_, None) | Plan::Probe | Plan::Reset => {
                     extended
                 }
                 Plan::Syn | Plan::KeepAlive | Plan::Ack | Plan::EarlyAck(..) => false,

@@ -36,87 +36,118 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
+use crate::ack_policy::AckPolicy as _;
 use crate::compose::{Composer, RecomposeError};
-use crate::congestion::{CongestionChoice, CongestionEvent, Counting, Takeover};
+use crate::congestion::{CongestionChoice, Counting};
+use crate::control::Unit;
 use crate::path_mtu::PathMtuDiscovery;
 use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
 };
-use crate::recovery::Phase;
 use crate::reordering::Robustness;
 use crate::time::{Duration, Instant};
-use crate::undo::{UndoConfig, Watch};
-use crate::units;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
+use crate::undo::UndoConfig;
 use alloc::sync::Arc;
 
-impl Connection {
-    /// Exchanges the congestion controller. [`connection::exchange`](self) says what happens to the window. With one that counts on being paced,
-    /// pacing comes too.
-    pub fn set_congestion(&mut self, now: Instant, choice: CongestionChoice) {
-        if choice == self.profile.congestion {
-            return;
-        }
-        self.change_profile(|profile| profile.congestion = choice);
-        let mut incoming = units::congestion(&self.profile);
-        if self.profile.congestion.needs_pacing() && self.profile.pacing == PacingChoice::None {
-            self.exchange_pacing(PacingChoice::Rate);
-        }
-        if self.state == State::SynSent {
-            // It is started when the segment size is known.
-            self.snd.congestion = incoming;
-            return;
-        }
-        let takeover = Takeover {
-            now,
-            in_flight: self.in_flight(),
-            delivered: self.snd.sent.delivery().delivered(),
-            srtt: self.snd.timer.srtt(),
-            min_rtt: self.snd.min_rtt(),
-        };
-        let flight = self.snd.sent.outstanding();
-        let recovering = self.snd.recovery.phase() == Phase::Recovery;
-        let snd = &mut self.snd;
-        let before = snd.window.cwnd;
-        snd.congestion.on_leave(&mut snd.window);
-        let most = before.min(snd.window.cwnd);
-        incoming.on_takeover(&mut snd.window, &takeover);
-        let own_recovery = incoming.has_own_recovery();
-        if recovering && own_recovery {
-            incoming.on_event(&mut snd.window, CongestionEvent::Loss { flight }, now);
-        }
-        snd.window.cwnd_cnt = 0;
-        snd.window.resize(snd.window.cwnd.min(most));
-        snd.congestion = incoming;
-        if let Some(episode) = &mut snd.episode {
-            episode.hand_over(own_recovery);
-        }
-    }
+/// A unit in the place of the present one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Choice {
+    /// Congestion control. With one that counts on being paced, pacing comes too.
+    Congestion(CongestionChoice),
+    /// Pacing.
+    Pacing(PacingChoice),
+    /// The acknowledgement policy.
+    Acknowledgements(AckChoice),
+    /// What an acknowledgement counts for.
+    Counting(Counting),
+    /// Slow start.
+    SlowStart(SlowStartChoice),
+    /// What duplicates mean before they mean a loss.
+    Duplicates {
+        /// Fewer are taken for a loss where few segments are outstanding (RFC 5827).
+        early_retransmit: bool,
+        /// The first let new data out (RFC 3042).
+        limited_transmit: bool,
+    },
+    /// Robustness against reordering ([`reordering`](crate::reordering)). Without it, what was learned is dropped.
+    Reordering(Option<Robustness>),
+    /// How the window comes down in fast recovery.
+    Reduction(ReductionChoice),
+    /// The detectors of spurious reductions.
+    Undo(UndoConfig),
+}
 
-    /// Exchanges pacing.
+impl Connection {
+    /// Exchanges a unit. [`connection::exchange`](self) says what stays, and what happens to the window.
     ///
     /// # Errors
-    /// [`ProfileError::NeedsPacing`] if it would leave a controller unpaced that counts on it.
-    pub fn set_pacing(&mut self, choice: PacingChoice) -> Result<(), ProfileError> {
-        if choice == PacingChoice::None && self.profile.congestion.needs_pacing() {
-            return Err(ProfileError::NeedsPacing(self.profile.congestion.name()));
-        }
-        if choice != self.profile.pacing {
-            self.exchange_pacing(choice);
+    /// [`ProfileError`] if the unit does not work with the others; nothing is exchanged then. For example, a controller may count on being paced, and
+    /// an acknowledgement may wait for less than half a second (RFC 9293 section 3.8.6.3).
+    pub fn exchange(&mut self, now: Instant, choice: Choice) -> Result<(), ProfileError> {
+        match choice {
+            Choice::Congestion(choice) => self.exchange_congestion(now, choice),
+            Choice::Pacing(choice) => return self.exchange_pacing(now, choice),
+            Choice::Acknowledgements(choice) => return self.exchange_policy(choice),
+            Choice::Counting(choice) => self.change_profile(|profile| profile.counting = choice),
+            Choice::SlowStart(choice) => {
+                if choice != self.profile.slow_start {
+                    self.change_profile(|profile| profile.slow_start = choice);
+                    self.control.exchange(now, Unit::SlowStart);
+                }
+            }
+            Choice::Duplicates { early_retransmit, limited_transmit } => {
+                return self.change_validated(|profile| {
+                    profile.early_retransmit = early_retransmit;
+                    profile.limited_transmit = limited_transmit;
+                });
+            }
+            Choice::Reordering(choice) => {
+                return self.change_validated(|profile| profile.reordering = choice);
+            }
+            Choice::Reduction(choice) => self.change_profile(|profile| profile.reduction = choice),
+            Choice::Undo(choice) => self.change_profile(|profile| profile.undo = choice),
         }
         Ok(())
     }
 
-    fn exchange_pacing(&mut self, choice: PacingChoice) {
-        let release = self.snd.pacing.as_ref().map(|pacing| pacing.release_at());
-        self.change_profile(|profile| profile.pacing = choice);
-        self.snd.pacing = units::pacing(&self.profile);
-        if let (Some(pacing), Some(release)) = (&mut self.snd.pacing, release) {
-            pacing.hold_until(release);
+    fn exchange_congestion(&mut self, now: Instant, choice: CongestionChoice) {
+        if choice == self.profile.congestion {
+            return;
         }
-        // Whether anything has to wait, and for how long, is found out with the next transmission.
-        self.timers.clear(Timer::Pacing);
+        self.change_profile(|profile| profile.congestion = choice);
+        if self.profile.congestion.needs_pacing() && self.profile.pacing == PacingChoice::None {
+            self.change_profile(|profile| profile.pacing = PacingChoice::Rate);
+            self.control.exchange(now, Unit::Pacing);
+        }
+        let first = self.state == State::SynSent;
+        self.control.exchange(now, if first { Unit::FirstCongestion } else { Unit::Congestion });
+    }
+
+    fn exchange_pacing(&mut self, now: Instant, choice: PacingChoice) -> Result<(), ProfileError> {
+        if choice == PacingChoice::None && self.profile.congestion.needs_pacing() {
+            return Err(ProfileError::NeedsPacing(self.profile.congestion.name()));
+        }
+        if choice != self.profile.pacing {
+            self.change_profile(|profile| profile.pacing = choice);
+            self.control.exchange(now, Unit::Pacing);
+        }
+        Ok(())
+    }
+
+    fn exchange_policy(&mut self, choice: AckChoice) -> Result<(), ProfileError> {
+        if choice == self.profile.ack {
+            return Ok(());
+        }
+        Profile { ack: choice, ..Profile::default() }.validate()?;
+        self.change_profile(|profile| profile.ack = choice);
+        self.rcv.policy = self.profile.ack();
+        self.rcv.policy.begin_late();
+        if self.timers.is_set(Timer::Ack) {
+            self.timers.clear(Timer::Ack);
+            self.rcv.ack_now = true;
+        }
+        Ok(())
     }
 
     /// How long the connection waits for the peer's FIN after the application has let go of it and our FIN is acknowledged
@@ -128,78 +159,6 @@ impl Connection {
     /// Whether packets may be fragmented, and whether what routers say of their size counts, from now on. The packets' own flag is the host's business.
     pub fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
         self.change_profile(|profile| profile.path_mtu_discovery = choice);
-    }
-
-    /// Exchanges the acknowledgement policy.
-    ///
-    /// # Errors
-    /// [`ProfileError::AckDelay`] for half a second or more (RFC 9293 section 3.8.6.3).
-    pub fn set_ack_policy(&mut self, choice: AckChoice) -> Result<(), ProfileError> {
-        if choice == self.profile.ack {
-            return Ok(());
-        }
-        Profile { ack: choice, ..Profile::default() }.validate()?;
-        self.change_profile(|profile| profile.ack = choice);
-        self.rcv.policy = units::acks(&self.profile);
-        self.rcv.policy.begin_late();
-        if self.timers.is_set(Timer::Ack) {
-            self.timers.clear(Timer::Ack);
-            self.rcv.ack_now = true;
-        }
-        Ok(())
-    }
-
-    /// Exchanges what an acknowledgement counts for, from the next one on.
-    pub fn set_counting(&mut self, choice: Counting) {
-        self.change_profile(|profile| profile.counting = choice);
-    }
-
-    /// Exchanges the slow-start unit.
-    pub fn set_slow_start(&mut self, choice: SlowStartChoice) {
-        if choice != self.profile.slow_start {
-            self.change_profile(|profile| profile.slow_start = choice);
-            self.snd.slow_start = units::slow_start(&self.profile);
-        }
-    }
-
-    /// Exchanges what duplicates mean before they mean a loss, from the next one on: whether fewer are taken for one where few segments are
-    /// outstanding (RFC 5827), and whether the first let new data out (RFC 3042).
-    ///
-    /// # Errors
-    /// [`ProfileError::EarlyRetransmitWithRack`] with a loss recovery that does not go by duplicates.
-    pub fn set_duplicates(
-        &mut self,
-        early: bool,
-        limited_transmit: bool,
-    ) -> Result<(), ProfileError> {
-        Profile { early_retransmit: early, ..(*self.profile).clone() }.validate()?;
-        self.change_profile(|profile| {
-            (profile.early_retransmit, profile.limited_transmit) = (early, limited_transmit);
-        });
-        Ok(())
-    }
-
-    /// Exchanges robustness against reordering ([`reordering`](crate::reordering)). Removing the last use drops what it learned.
-    ///
-    /// # Errors
-    /// [`ProfileError::RrWithRack`], [`ProfileError::RrWithoutSack`] or [`ProfileError::RrCap`].
-    pub fn set_reordering(&mut self, choice: Option<Robustness>) -> Result<(), ProfileError> {
-        Profile { reordering: choice, ..(*self.profile).clone() }.validate()?;
-        if choice.is_none() {
-            self.snd.reordering = None;
-        }
-        self.change_profile(|profile| profile.reordering = choice);
-        Ok(())
-    }
-
-    /// Exchanges how the window comes down in fast recovery, from the next one on.
-    pub fn set_reduction(&mut self, choice: ReductionChoice) {
-        self.change_profile(|profile| profile.reduction = choice);
-    }
-
-    /// Exchanges the detectors of spurious reductions, from the next reduction on.
-    pub fn set_undo(&mut self, undo: UndoConfig) {
-        self.change_profile(|profile| profile.undo = undo);
     }
 
     /// Exchanges units by name, such as `vegas + pacing`: see [`compose`](crate::compose). The other units stay.
@@ -223,16 +182,17 @@ impl Connection {
     ) -> Result<(), RecomposeError> {
         let current = Profile { nodelay: self.nodelay, ..(*self.profile).clone() };
         let profile = composer.recompose(&current, text)?;
-        self.set_ack_policy(profile.ack)?;
+        self.exchange(now, Choice::Acknowledgements(profile.ack))?;
         // Before pacing, which the one that leaves may count on.
-        self.set_congestion(now, profile.congestion);
-        self.set_pacing(profile.pacing)?;
-        self.set_counting(profile.counting);
-        self.set_slow_start(profile.slow_start);
-        self.set_duplicates(profile.early_retransmit, profile.limited_transmit)?;
-        self.set_reordering(profile.reordering)?;
-        self.set_reduction(profile.reduction);
-        self.set_undo(profile.undo);
+        self.exchange(now, Choice::Congestion(profile.congestion))?;
+        self.exchange(now, Choice::Pacing(profile.pacing))?;
+        self.exchange(now, Choice::Counting(profile.counting))?;
+        self.exchange(now, Choice::SlowStart(profile.slow_start))?;
+        let Profile { early_retransmit, limited_transmit, .. } = profile;
+        self.exchange(now, Choice::Duplicates { early_retransmit, limited_transmit })?;
+        self.exchange(now, Choice::Reordering(profile.reordering))?;
+        self.exchange(now, Choice::Reduction(profile.reduction))?;
+        self.exchange(now, Choice::Undo(profile.undo))?;
         self.set_nodelay(profile.nodelay);
         Ok(())
     }
@@ -241,18 +201,22 @@ impl Connection {
     fn change_profile(&mut self, change: impl FnOnce(&mut Profile)) {
         let mut profile = (*self.profile).clone();
         change(&mut profile);
+        self.take_profile(profile);
+    }
+
+    /// The same, if the units work together.
+    fn change_validated(&mut self, change: impl FnOnce(&mut Profile)) -> Result<(), ProfileError> {
+        let mut profile = (*self.profile).clone();
+        change(&mut profile);
+        profile.validate()?;
+        self.take_profile(profile);
+        Ok(())
+    }
+
+    fn take_profile(&mut self, profile: Profile) {
         if profile != *self.profile {
             self.profile = Arc::new(profile);
-        }
-    }
-}
-
-impl super::reductions::Episode {
-    /// The controller that made this reduction is gone; with `own_recovery` the next one takes care of the rest of it.
-    fn hand_over(&mut self, own_recovery: bool) {
-        self.watch = Watch::default();
-        if own_recovery {
-            self.reduction = None;
+            self.control.adopt(&self.profile);
         }
     }
 }

@@ -28,8 +28,6 @@ use crate::extension::{
 };
 use crate::pos::Pos;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use core::ops::Range;
@@ -86,6 +84,9 @@ impl Connection {
         let lacking = requires - self.capabilities();
         if !lacking.is_empty() {
             return Err(AttachError::Lacks(lacking));
+        }
+        if !self.extensions.is_some() {
+            self.control.forget_layers();
         }
         let mut host = self.extensions.take().unwrap_or_default();
         let attached = host.attach(now, Source::Connection(self), extension, requires, wakes);
@@ -194,7 +195,7 @@ impl Connection {
         let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
         has.set(Capabilities::SACK, self.agreed.sack);
         has.set(Capabilities::TIMESTAMPS, self.agreed.timestamps);
-        has.set(Capabilities::CWND_CNT, self.snd.congestion.counts_acknowledged_bytes());
+        has.set(Capabilities::CWND_CNT, self.control.counts_acknowledged_bytes());
         has
     }
 
@@ -207,7 +208,7 @@ impl Connection {
     pub(super) fn remember_messages(&mut self, now: Instant, ack: Pos) {
         let Some(host) = self.extensions.get_mut() else { return };
         if host.lists_messages {
-            for record in self.snd.sent.records().take_while(|record| record.start < ack) {
+            for record in self.control.board().records().take_while(|record| record.start < ack) {
                 host.shared.history.note_acknowledged(record, ack, now);
             }
         }
@@ -254,7 +255,7 @@ impl Connection {
     #[inline]
     pub(super) fn notify_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
-        if self.extensions.hear(Wake::DATA) && (self.rcv.next > next || new(self)) {
+        if self.extensions.hear(Wake::DATA) && (self.rcv.next() > next || new(self)) {
             self.notify(now, Wake::DATA);
         }
     }
@@ -318,6 +319,9 @@ impl Connection {
             self.timers.set(Timer::Extension, clock);
         }
         self.extensions.put_changed(host, changed | any | waits);
+        if !self.extensions.is_some() {
+            self.control.forget_layers();
+        }
         if values.has_any(ASKED_ANEW) && self.state.is_synchronized() {
             self.limits_changed(now, values);
         }

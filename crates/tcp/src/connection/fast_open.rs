@@ -11,7 +11,6 @@ use super::timers::Timer;
 use super::{Connection, ConnectionError, State};
 use crate::pos::Pos;
 use crate::segment::Segment;
-use crate::sent::Delivered;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -121,7 +120,7 @@ impl Connection {
         self.counters.bytes_received += data.payload.len() as u64;
         self.on_text(now, &data, Pos::FIRST_DATA);
         if let Some(state) = &mut self.fast_open {
-            state.info.syn_data_acked = self.rcv.next > Pos::FIRST_DATA;
+            state.info.syn_data_acked = self.rcv.next() > Pos::FIRST_DATA;
         }
         // The SYN-ACK acknowledges it.
         self.timers.clear(Timer::Ack);
@@ -140,7 +139,7 @@ impl Connection {
 
     /// Whether the peer has acknowledged our SYN.
     pub fn is_past_syn(&self) -> bool {
-        self.snd.syn_acked
+        self.control.has_begun()
     }
 
     /// Whether the SYN waits for data to go with.
@@ -235,8 +234,7 @@ impl Connection {
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
-            self.snd.sent.push(ack, self.snd.syn_sent_at);
-            self.snd.sent.acknowledge(ack, now, &mut Delivered::default());
+            self.control.on_syn_data(ack, self.snd.syn_sent_at, now);
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }
@@ -256,7 +254,8 @@ impl Connection {
             matches!(error, Some(ConnectionError::TimedOut | ConnectionError::Unreachable(_)));
         let lost = self.snd.retransmits > 0 || timed_out;
         let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
-        if self.snd.syn_acked || self.snd.syn_transmissions == 0 || !(lost || state.reported) {
+        if self.control.has_begun() || self.snd.syn_transmissions == 0 || !(lost || state.reported)
+        {
             return;
         }
         state.outcome = state.option.take().map(|offered| FastOpenOutcome {
@@ -290,7 +289,7 @@ impl Connection {
 
     /// The window of a SYN-ACK after data was accepted: the rest of the announced window.
     pub(super) fn fast_window(&self) -> u16 {
-        let left = self.rcv.edge.since(self.rcv.next);
+        let left = self.rcv.edge.since(self.rcv.next());
         u16::try_from(left).unwrap_or(u16::MAX)
     }
 }

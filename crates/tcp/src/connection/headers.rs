@@ -2,10 +2,11 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
+use crate::ack_policy::AckPolicy as _;
+use crate::control::Clamp;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{Flags, Options, SackBlock, SackBlocks, Seq, TcpHeader};
@@ -33,7 +34,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn syn(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
+    pub(super) fn syn(&mut self, now: Instant, clamp: &Clamp) -> (TcpHeader, Range<Pos>) {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
@@ -41,7 +42,7 @@ impl Connection {
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }
-        self.rearm_retransmission(now);
+        self.control.rearm(now, clamp);
         let offer = self.offer();
         let base = TcpHeader {
             seq: self.snd.space.initial(),
@@ -64,12 +65,12 @@ impl Connection {
             return (TcpHeader { options, ..base }, range);
         }
         self.rcv.ack_now = false;
-        self.rcv.last_ack_sent = self.rcv.next;
+        self.rcv.last_ack_sent = self.rcv.next();
         let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
         let window = if self.is_opened_fast() { self.fast_window() } else { base.window };
         let header = TcpHeader {
             window,
-            ack: self.rcv.space.to_wire(self.rcv.next),
+            ack: self.rcv.space.to_wire(self.rcv.next()),
             flags: Flags::SYN | Flags::ACK | self.syn_ack_flags(),
             options: self.with_accurate_option(Options {
                 window_scale,
@@ -86,7 +87,7 @@ impl Connection {
 
     /// A header with the current acknowledgement and window; it settles all pending acknowledgements.
     pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         // A segment that acknowledges nothing new tells the policy nothing.
         if self.rcv.ack_now || next != self.rcv.last_ack_sent || self.timers.is_set(Timer::Ack) {
             self.rcv.ack_now = false;

@@ -99,8 +99,7 @@ impl Connection {
         if is_first {
             let end = now + held.limit;
             self.snd.syn_due = false;
-            self.timers.clear(Timer::Retransmit);
-            self.timers.clear(Timer::Recovery);
+            self.control.stop_timers();
             self.timers.set(Timer::State, end);
             self.raise(Event::Answered);
         }

@@ -100,7 +100,7 @@ impl Connection {
             self.on_icmp_about_syn();
         }
         // One that opened fast is in use already, as one that is synchronized is.
-        if error.is_hard() && !self.snd.syn_acked && !self.is_opened_fast() {
+        if error.is_hard() && !self.control.has_begun() && !self.is_opened_fast() {
             return self.fail(match error {
                 IcmpError::PortUnreachable => ConnectionError::Refused,
                 error => ConnectionError::Unreachable(error),
@@ -137,7 +137,7 @@ impl Connection {
     /// The peer has been silent for too long, and the connection ends. If the network has reported a reason since the peer's last segment, that is
     /// the error, as on Linux.
     pub(super) fn time_out(&mut self) {
-        let heard = self.snd.syn_acked.then_some(self.rcv.last_heard);
+        let heard = self.control.has_begun().then_some(self.rcv.last_heard);
         let explains = |soft: &&SoftError| heard.is_none_or(|heard| soft.at >= heard);
         let error = match self.soft_error.as_deref().filter(explains) {
             Some(soft) => ConnectionError::Unreachable(soft.error),

@@ -2,12 +2,13 @@
 
 use super::{AccurateInfo, Connection, FastOpenInfo, PartialInfo, State};
 use crate::extension::Variable;
+use crate::flow::FlowControl as _;
+use crate::ordering::Ordering as _;
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// The limit of the sender, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -292,14 +293,16 @@ pub struct EcnInfo {
 impl Connection {
     /// A snapshot at `now`.
     pub fn info(&self, now: Instant) -> Info {
-        let snd = &self.snd;
-        let rcv = &self.rcv;
-        let rate = snd.sent.delivery().latest();
+        let (snd, rcv, control) = (&self.snd, &self.rcv, &self.control);
+        let (window, board, timer) = (control.window(), control.board(), control.timer());
+        let rate = board.delivery().latest();
+        let (congestion, recovery) = control.names();
+        let (reordered_over, reordering_seen) = control.reordering();
         Info {
             state: self.state,
-            phase: snd.recovery.phase(),
-            congestion: snd.congestion.name(),
-            recovery: snd.recovery.name(),
+            phase: control.phase(),
+            congestion,
+            recovery,
             reduced_for_mark: self.is_reduced_for_mark(),
             mss: self.mss(),
             advertised_mss: u32::from(self.path.announced_mss())
@@ -307,19 +310,19 @@ impl Connection {
             path_mtu: self.path.mtu,
             path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
             black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
-            cwnd: snd.window.cwnd,
-            cwnd_cnt: snd.window.cwnd_cnt,
-            ssthresh: snd.window.ssthresh,
+            cwnd: window.cwnd,
+            cwnd_cnt: window.cwnd_cnt,
+            ssthresh: window.ssthresh,
             in_flight: self.in_flight(),
-            sacked: snd.sent.sacked_bytes(),
-            lost: snd.sent.lost_bytes(),
-            retransmitted: snd.sent.retransmitted_bytes(),
+            sacked: board.sacked_bytes(),
+            lost: board.lost_bytes(),
+            retransmitted: board.retransmitted_bytes(),
             snd_una: self.una(),
             snd_nxt: self.nxt(),
             snd_wnd: snd.right_edge.since(self.una()),
-            rcv_nxt: rcv.next,
-            rcv_wnd: rcv.edge.since(rcv.next),
-            rcv_buffer: rcv.buffer_limit,
+            rcv_nxt: rcv.next(),
+            rcv_wnd: rcv.edge.since(rcv.next()),
+            rcv_buffer: rcv.flow.buffer_limit(),
             ordering: rcv.ordering.name(),
             flow: rcv.flow.name(),
             rcv_dropped: rcv.flow.dropped(),
@@ -327,22 +330,22 @@ impl Connection {
             snd_buffer: snd.buffer.limit(),
             unacknowledged: snd.buffer.len(),
             readable: rcv.ordering.readable(),
-            srtt: snd.timer.srtt(),
-            rttvar: snd.timer.rttvar(),
-            last_rtt: snd.last_rtt(),
-            min_rtt: snd.min_rtt(),
-            rto: snd.timer.rto(),
+            srtt: timer.srtt(),
+            rttvar: timer.rttvar(),
+            last_rtt: control.last_rtt(),
+            min_rtt: control.min_rtt(),
+            rto: timer.rto(),
             effective_rto: Duration::from_nanos(self.ruling(Variable::Rto).effective),
-            backoffs: snd.timer.backoffs(),
+            backoffs: timer.backoffs(),
             retransmits: snd.retransmits,
-            duplicate_acks: snd.recovery.duplicate_acks(),
-            reordering: snd.reordered_over.max(self.profile.dup_thresh),
-            reordering_seen: snd.reordering_seen,
+            duplicate_acks: control.duplicate_acks(),
+            reordering: reordered_over.max(self.profile.dup_thresh),
+            reordering_seen,
             timestamps: self.agreed.timestamps,
             sack: self.agreed.sack,
             fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
-            delivered: snd.sent.delivery().delivered(),
+            delivered: board.delivery().delivered(),
             delivery_rate: rate.map(|(rate, _)| rate),
             delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
             rcv_rtt: rcv.rtt(),
@@ -353,7 +356,7 @@ impl Connection {
             limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
             limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
             busy: self.limited.busy(now),
-            since_data_sent: self.snd.sent_since(now),
+            since_data_sent: self.control.sent_since(now),
             since_data_received: Some(rcv.last_data)
                 .filter(|&at| at < Instant::FAR_FUTURE)
                 .map(|at| now.since(at)),
@@ -378,7 +381,7 @@ impl Connection {
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.snd.buffer.memory()
-            + self.snd.sent.memory()
+            + self.control.board().memory()
             + self.rcv.ordering.memory()
             + self.partial.as_ref().map_or(0, |partial| partial.memory())
             + self.controls_memory()
@@ -387,21 +390,15 @@ impl Connection {
     /// Checks what must hold at all times, for tests: the scoreboard's counters, and that new data was only sent
     /// within the windows. `Err` says what does not hold.
     pub fn check(&self) -> Result<(), &'static str> {
-        self.snd.sent.check()?;
+        self.control.board().check()?;
         let end = self.snd.buffer.end();
-        if self.snd.sent.end() > end + u64::from(self.snd.fin_queued) {
+        if self.control.board().end() > end + u64::from(self.snd.fin_queued) {
             return Err("sent more than was written");
         }
-        if self.snd.syn_acked && self.snd.sent.start() > self.snd.buffer.start() + 1 {
+        if self.control.has_begun() && self.control.board().start() > self.snd.buffer.start() + 1 {
             return Err("acknowledged data is still buffered");
         }
-        if self.rcv.next != self.rcv.ordering.next() {
-            return Err("RCV.NXT has moved unnoticed");
-        }
-        if self.rcv.buffer_limit != self.rcv.flow.buffer_limit() {
-            return Err("flow control has changed its mind unnoticed");
-        }
-        if self.rcv.next > self.rcv.edge {
+        if self.rcv.next() > self.rcv.edge {
             return Err("received beyond the window offered");
         }
         Ok(())

@@ -4,9 +4,8 @@
 //! ([`Connection::set_memory_state`]). The owner decides the thresholds.
 
 use super::Connection;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// The bytes that a connection accepts from the network and from the application even without memory.
 pub const RESERVE: usize = 16 * 1024;
@@ -44,19 +43,19 @@ impl Connection {
         let before = self.rcv.ordering.charge();
         self.rcv.ordering.prune();
         // A FIN beyond the gap has to come again too.
-        self.rcv.fin = self.rcv.fin.filter(|&fin| fin <= self.rcv.next);
+        self.rcv.fin = self.rcv.fin.filter(|&fin| fin <= self.rcv.next());
         before.saturating_sub(self.rcv.ordering.charge())
     }
 
     /// The end of the data from `at` to `end` that is accepted.
     pub(super) fn memory_takes_upto(&self, at: Pos, end: Pos) -> Pos {
-        if at > self.rcv.next {
+        if at > self.rcv.next() {
             return at;
         }
         if self.memory == super::MemoryState::Pressure {
             return end;
         }
         let room = RESERVE.saturating_sub(self.rcv.ordering.charge());
-        end.min(self.rcv.next + room as u64)
+        end.min(self.rcv.next() + room as u64)
     }
 }

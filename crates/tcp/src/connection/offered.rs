@@ -1,19 +1,15 @@
 //! The window that is offered to the peer (RFC 9293 section 3.8.6).
 
 use super::{Connection, MemoryState, RESERVE};
+use crate::flow::FlowControl as _;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 impl Connection {
     /// How far the window should reach now.
-    fn wanted_edge(&mut self) -> Pos {
-        let next = self.rcv.next;
-        if core::mem::take(&mut self.rcv.wanted_edge_is_old) {
-            self.rcv.wanted_edge = self.own_wanted_edge(next);
-        }
-        debug_assert_eq!(self.rcv.wanted_edge, self.own_wanted_edge(next), "it moved unnoticed");
-        let wanted = self.effective_receive_edge(next, self.rcv.wanted_edge);
+    fn wanted_edge(&self) -> Pos {
+        let next = self.rcv.next();
+        let wanted = self.effective_receive_edge(next, self.own_wanted_edge(next));
         match self.memory {
             // The window opens no further than for what is taken in anyhow.
             MemoryState::Full => wanted.min(self.rcv.edge.max(next + RESERVE as u64)),
@@ -61,8 +57,8 @@ impl Connection {
 
     /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of it
     /// has become free.
-    pub(super) fn window_update_is_due(&mut self) -> bool {
-        let next = self.rcv.next;
+    pub(super) fn window_update_is_due(&self) -> bool {
+        let next = self.rcv.next();
         let gain = self.wanted_edge().since(self.rcv.edge);
         let offered = self.rcv.edge.since(next);
         let half = self.half_window();

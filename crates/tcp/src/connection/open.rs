@@ -11,7 +11,8 @@ use super::{
     Connection, ConnectionError, Counters, Early, Event, MemoryState, Opening, Receiver, Sender,
     State, info::LimitedAccount,
 };
-use crate::congestion::{CongestionEvent, Window};
+use crate::control::Control;
+use crate::flow::FlowControl as _;
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::packet::Payload;
 use crate::passive::HalfOpen;
@@ -19,11 +20,7 @@ use crate::pos::{Pos, SeqSpace};
 use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
-use crate::sent::SentList;
 use crate::time::{Duration, Instant};
-use crate::units;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -131,7 +128,6 @@ impl Connection {
         now: Instant,
     ) -> Self {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
-        let flow = units::flow(&profile);
         Connection {
             state: State::Closed,
             active: false,
@@ -139,60 +135,34 @@ impl Connection {
             path,
             path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
+            control: Control::new(profile.clone(), path.mss(), now),
             snd: Sender {
                 space: SeqSpace::new(iss),
-                syn_acked: false,
                 syn_due: false,
                 syn_was_answered: false,
                 syn_sent_at: now,
                 syn_transmissions: 0,
                 buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
-                sent: SentList::new(Pos::FIRST_DATA, now),
-                window: Window::of(profile.initial_window, path.mss()),
-                congestion: units::congestion(&profile),
-                slow_start: units::slow_start(&profile),
-                validation: units::validation(&profile),
-                episode: None,
-                reordering: None,
-                duplicates_delivered: 0,
-                recovery: units::recovery(&profile, false, false),
-                recovery_waits: false,
-                timer: units::timer(&profile),
-                pacing: units::pacing(&profile),
                 right_edge: Pos::FIRST_DATA,
                 wl1: Pos::INITIAL,
                 wl2: Pos::INITIAL,
                 max_window: 0,
-                cwnd_limited_upto: Pos::INITIAL,
                 small_upto: Pos::INITIAL,
                 fin_queued: false,
                 urgent: Pos::INITIAL,
                 probe_outstanding: false,
                 probe_due: false,
-                tail_probe_due: false,
                 writer_waits: false,
-                repeat_due: false,
                 retransmits: 0,
                 probes: 0,
                 unanswered_probes: 0,
                 unacked_since: Instant::FAR_FUTURE,
-                reordered_over: 0,
-                reordering_seen: 0,
-                round_end: Pos::FIRST_DATA,
-                min_rtt: Duration::MAX,
-                last_rtt: Duration::MAX,
             },
             rcv: Receiver {
                 space: SeqSpace::new(Seq::new(0)),
-                ordering: units::ordering(&profile, Pos::FIRST_DATA),
-                next: Pos::FIRST_DATA,
-                reclaimable: false,
-                buffer_limit: flow.buffer_limit(),
-                flow_drops: flow.drops(),
-                flow,
-                wanted_edge: Pos::FIRST_DATA,
-                wanted_edge_is_old: true,
-                policy: units::acks(&profile),
+                ordering: profile.ordering(Pos::FIRST_DATA),
+                flow: profile.flow(),
+                policy: profile.ack(),
                 edge: Pos::FIRST_DATA,
                 last_ack_sent: Pos::INITIAL,
                 timestamps: TimestampState::new(timestamp_offset),
@@ -243,18 +213,11 @@ impl Connection {
 
     /// The options are agreed: makes the choices that depend on them.
     fn after_agreement(&mut self) {
-        // The window scale is one of them.
-        self.rcv.wanted_edge_is_old = true;
-        self.snd.recovery = units::recovery(&self.profile, self.agreed.sack, self.agreed.partial);
-        self.snd.recovery_waits = self.snd.recovery.has_deadlines();
+        let Agreed { sack, partial, .. } = self.agreed;
+        let repeated = self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered);
+        self.control.agree(sack, partial, self.mss(), self.snd.syn_sent_at, repeated);
         self.partial = PartialState::for_profile(&self.profile);
         self.ecn = self.ecn_state();
-        self.snd.window = Window::of(self.profile.initial_window, self.mss());
-        self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
-        if self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered) {
-            let event = CongestionEvent::HandshakeLoss;
-            self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
-        }
     }
 
     /// The options our SYN or SYN-ACK carries.
@@ -378,7 +341,7 @@ impl Connection {
     /// that connection, so the SYN is sent once more behind it, as Linux does. Otherwise it would wait for the retransmission timer, a second. This happens
     /// once: forged segments must not become a stream of SYNs.
     fn repeat_answered_syn(&mut self) {
-        if self.snd.syn_transmissions == 1 && self.snd.sent.outstanding() == 0 {
+        if self.snd.syn_transmissions == 1 && self.control.board().outstanding() == 0 {
             self.snd.syn_due = true;
             self.snd.syn_was_answered = true;
         }
@@ -407,7 +370,6 @@ impl Connection {
 
     /// Our SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant) {
-        self.snd.syn_acked = true;
         // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
         // which of the two is acknowledged.
         let lost = if self.active || self.is_opened_fast() {
@@ -415,21 +377,17 @@ impl Connection {
         } else {
             self.snd.syn_transmissions > 1
         };
-        if self.snd.syn_transmissions <= 1 {
-            let rtt = now.since(self.snd.syn_sent_at);
-            self.snd.timer.on_sample(rtt, now);
-            self.snd.note_rtt(rtt);
-        } else if lost {
-            self.snd.timer.on_handshake_loss();
-        }
+        let once = self.snd.syn_transmissions <= 1;
+        self.control.begin(now, once.then(|| now.since(self.snd.syn_sent_at)), lost);
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
         self.limited.forget_busy();
-        if self.has_unsent() || self.snd.sent.outstanding() > 0 {
+        if self.has_unsent() || self.control.board().outstanding() > 0 {
             self.note_unacked(now);
         }
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
-        self.rearm_retransmission(now);
+        let clamp = self.clamp();
+        self.control.rearm(now, &clamp);
         self.arm_keep_alive();
         self.raise(Event::Connected);
         self.raise(Event::Writable);

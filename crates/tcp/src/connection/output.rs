@@ -3,17 +3,13 @@
 
 use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
-use super::timers::Timer;
 use super::{Connection, State};
-use crate::congestion::CongestionEvent;
-use crate::pacing::window_rate;
+use crate::control::Clamp;
+use crate::ordering::Ordering as _;
 use crate::pos::Pos;
+use crate::recovery::Retransmission;
 use crate::segment::Transmit;
 use crate::time::Instant;
-use crate::undo::Detector;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
-use crate::validation::{IdlePeriod, WindowBounds};
 use core::ops::Range;
 use transom_wire::{Ecn, Flags, TcpHeader};
 
@@ -37,12 +33,17 @@ impl Connection {
 /// The next transmission.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    Reset(TcpHeader),
+    Reset,
     Syn,
-    /// This many bytes of this range again; whether the congestion window does not apply.
-    Retransmit(Range<Pos>, u64, bool),
+    /// This many bytes of what recovery names, again.
+    Retransmit {
+        named: Retransmission,
+        len: u64,
+    },
     /// These bytes for the first time, with the FIN behind them or not.
     Data(Range<Pos>, bool),
+    /// These bytes for the first time, as a probe of a path MTU of this size.
+    PathProbe(Range<Pos>, u32),
     /// These bytes for the recovery unit's sake, for the first time (with the FIN or not) or again.
     TailProbe(Range<Pos>, Option<bool>),
     /// One unit beyond a closed window.
@@ -51,6 +52,33 @@ pub(super) enum Plan {
     Ack,
     /// Acknowledges data received before the marks changed: up to there, with the echo or not.
     EarlyAck(Pos, bool),
+}
+
+/// What goes before data.
+enum First {
+    /// Nothing: it is data's turn.
+    Data,
+    /// Nothing leaves at all.
+    Nothing,
+    Send(Plan),
+}
+
+/// Why data waits.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    /// Something else has to happen first.
+    Hold(Hold),
+    /// It is paced until then.
+    Paced(Instant),
+}
+
+/// What leaves next, and what was found out.
+struct Decision {
+    plan: Option<Plan>,
+    /// Data does not leave.
+    wait: Option<Wait>,
+    /// The request of a probe, by the persist or keep-alive timer, was considered.
+    considered_probe: bool,
 }
 
 /// Why no new data leaves.
@@ -101,9 +129,18 @@ impl Connection {
     /// Like [`Connection::poll_transmit`], in two steps: this one decides the next segment, which counts as sent, without borrowing it.
     /// [`Connection::transmit`] returns it, before any other call.
     pub fn prepare(&mut self, now: Instant) -> Option<Prepared> {
-        let plan = self.plan(now)?;
+        let clamp = self.clamp();
+        let plan = match self.plan_first() {
+            First::Send(plan) => plan,
+            First::Nothing => return None,
+            First::Data => {
+                self.before_send(now, &clamp);
+                let decision = self.plan(now, &clamp);
+                self.take_note(now, decision, &clamp)?
+            }
+        };
         let ecn = self.codepoint(&plan);
-        let (header, range) = self.commit(plan, now);
+        let (header, range) = self.commit(plan, now, &clamp);
         let end = range.end.min(self.snd.buffer.end());
         let len = end.since(range.start);
         self.counters.segments_sent += 1;
@@ -126,22 +163,24 @@ impl Connection {
         Transmit { header: *header, payload, segment_size: *segment_size, ecn: *ecn }
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Plan> {
-        if let Some(header) = self.reset_due.take() {
-            return Some(Plan::Reset(*header));
+    /// What goes before data: resets, SYNs, and acknowledgements that cannot go with data.
+    fn plan_first(&self) -> First {
+        let ack = |due: bool| if due { First::Send(Plan::Ack) } else { First::Nothing };
+        if self.reset_due.is_some() {
+            return First::Send(Plan::Reset);
         }
         match self.state {
-            State::Closed => return None,
-            State::SynSent if self.holds_syn() || self.is_answered() => return None,
-            State::SynSent | State::SynReceived if self.snd.syn_due => return Some(Plan::Syn),
-            State::SynReceived if self.is_early() => {}
-            State::SynSent | State::SynReceived | State::TimeWait => {
-                return self.rcv.ack_now.then_some(Plan::Ack);
+            State::Closed => return First::Nothing,
+            State::SynSent if self.holds_syn() || self.is_answered() => return First::Nothing,
+            State::SynSent | State::SynReceived if self.snd.syn_due => {
+                return First::Send(Plan::Syn);
             }
+            State::SynReceived if self.is_early() => {}
+            State::SynSent | State::SynReceived | State::TimeWait => return ack(self.rcv.ack_now),
             _ => {}
         }
-        if let Some((upto, echo)) = self.ecn.as_mut().and_then(|ecn| ecn.early_ack.take()) {
-            return Some(Plan::EarlyAck(upto, echo));
+        if let Some((upto, echo)) = self.ecn.as_ref().and_then(|ecn| ecn.early_ack) {
+            return First::Send(Plan::EarlyAck(upto, echo));
         }
         // SACK blocks and the user timeout go into segments without data. They would take room from the payload, and
         // segments that differ in size split badly. Data out of order is reported at once anyway.
@@ -152,133 +191,155 @@ impl Connection {
             || self.forward_point_is_due()
             || self.marks_want_pure_ack()
         {
-            return Some(Plan::Ack);
+            return First::Send(Plan::Ack);
         }
-        if let Some(plan) = self.plan_data(now) {
-            return Some(plan);
+        First::Data
+    }
+
+    /// It is data's turn: everything that changes before it may leave. Deciding then changes nothing.
+    fn before_send(&mut self, now: Instant, clamp: &Clamp) {
+        self.retry_path_mtu(now);
+        self.check_tail_deadline(now);
+        self.control.before_send(now, self.snd.buffer.end());
+        if self.control.needs_probe() {
+            if self.plan_tail_probe(now).is_some() {
+                return;
+            }
+            self.control.no_probe();
         }
-        if core::mem::take(&mut self.snd.probe_due)
-            && let Some(plan) = self.plan_probe(now)
-        {
-            return Some(plan);
+        if self.control.wants_new_data() && !self.is_all_done() {
+            let most = self.most_at_once(clamp);
+            let hold = self.new_data(most, self.control.room(clamp)).err();
+            if !matches!(hold, None | Some(Hold::CongestionWindow)) {
+                self.control.no_new_data();
+            }
         }
-        self.rcv.ack_now.then_some(Plan::Ack)
+    }
+
+    /// Decides what leaves: data, a probe that a timer asked for, or an acknowledgement.
+    fn plan(&self, now: Instant, clamp: &Clamp) -> Decision {
+        let wait = match self.plan_data(now, clamp) {
+            Ok(plan) => {
+                return Decision { plan: Some(plan), wait: None, considered_probe: false };
+            }
+            Err(wait) => Some(wait),
+        };
+        let probe = if self.snd.probe_due { self.plan_probe() } else { None };
+        let plan = probe.or_else(|| self.rcv.ack_now.then_some(Plan::Ack));
+        Decision { plan, wait, considered_probe: true }
+    }
+
+    /// Takes note of what was found out while deciding.
+    fn take_note(&mut self, now: Instant, decision: Decision, clamp: &Clamp) -> Option<Plan> {
+        match decision.wait {
+            Some(Wait::Hold(hold)) => self.note_hold(now, hold, clamp),
+            Some(Wait::Paced(release)) => {
+                self.control.wait_for_pacing(release);
+                self.limited.note(now, LimitedBy::Pacing);
+            }
+            None => {}
+        }
+        if decision.considered_probe {
+            self.snd.probe_due = false;
+        }
+        decision.plan
+    }
+
+    /// Whether there is nothing to send, and nothing out that could be wanted again.
+    fn is_all_done(&self) -> bool {
+        let nxt = self.nxt();
+        self.una() == nxt && nxt == self.snd.buffer.end() && !self.snd.fin_queued
+    }
+
+    /// The most bytes of one transmission: whole segments, and no burst.
+    fn most_at_once(&self, clamp: &Clamp) -> u64 {
+        self.max_super_segment().min(self.control.quantum(clamp))
     }
 
     /// Decides what to send (recovery), how much (congestion control), and when (pacing).
-    fn plan_data(&mut self, now: Instant) -> Option<Plan> {
-        self.retry_path_mtu(now);
-        self.check_tail_deadline(now);
-        self.restart_after_idle(now);
-        if let Some(probe) = self.plan_tail_probe(now) {
-            return Some(probe);
+    fn plan_data(&self, now: Instant, clamp: &Clamp) -> Result<Plan, Wait> {
+        if self.control.needs_probe()
+            && let Some(probe) = self.plan_tail_probe(now)
+        {
+            return Ok(probe);
         }
-        if self.una() == self.nxt() && self.nxt() == self.snd.buffer.end() && !self.snd.fin_queued {
-            // Nothing to send, and nothing out that could be wanted again.
-            self.note_hold(now, Hold::NoData);
-            return None;
+        if self.is_all_done() {
+            return Err(Wait::Hold(Hold::NoData));
         }
-        let mss = u64::from(self.mss());
-        let quantum = self.snd.pacing.as_ref().map_or(u64::MAX, |pacing| {
-            let rate = self.own_pacing_rate();
-            pacing.quantum(rate).max(mss)
-        });
-        let limited = self.effective_pacing();
-        let quantum = match limited {
-            Some((rate, _)) => quantum.min((rate / 1000).max(mss)),
-            None => quantum,
-        };
-        let most = self.max_super_segment().min(quantum);
-        let cwnd_room = self.effective_cwnd().left_after(self.counted_in_flight());
-        let has_new = self.new_data(most, cwnd_room);
-        let lost = if self.wants_new_data(has_new.as_ref().err().copied()) {
+        let most = self.most_at_once(clamp);
+        let room = self.control.room(clamp);
+        let new = self.new_data(most, room);
+        let again = if self.control.wants_new_data() {
             None
         } else {
-            let mss = u32::try_from(mss).ok()?;
-            let again = self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), mss);
-            again.filter(|again| self.may_repeat(again.range.start, now))
+            let named = self.control.next_retransmission(new.is_ok());
+            named.filter(|named| self.may_repeat(named.range.start, now))
         };
-        if lost.is_none() && has_new.is_err() {
-            let hold = has_new.err()?;
-            self.note_hold(now, hold);
-            return None;
+        if again.is_none()
+            && let Err(hold) = new
+        {
+            return Err(Wait::Hold(hold));
         }
-        let own_release = self.snd.pacing.as_ref().map(|pacing| pacing.release_at());
-        let release = own_release.max(limited.map(|(_, release)| release));
-        if let Some(release) = release.filter(|&release| release > now) {
-            self.timers.set(Timer::Pacing, release);
-            self.limited.note(now, LimitedBy::Pacing);
-            return None;
+        if let Some(release) = self.control.release_at(clamp).filter(|&release| release > now) {
+            return Err(Wait::Paced(release));
         }
-        if let Some(again) = lost {
-            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight. The peer's window is not asked:
-            // what it offered once may be sent again, also beyond an edge that moved left [SHLD-16] [MAY-7].
-            let wanted = again.range.end.since(again.range.start);
-            let len = if again.exempt {
-                mss
-            } else if cwnd_room >= mss {
-                cwnd_room.min(most)
-            } else if self.in_flight() == 0 {
-                mss
-            } else {
-                // Not gathered with what follows: only this much fits.
-                wanted.min(cwnd_room)
-            };
-            if len >= mss.min(wanted) {
-                return Some(Plan::Retransmit(again.range, len, again.exempt));
-            }
-            self.note_hold(now, Hold::CongestionWindow);
-            return None;
+        match again {
+            Some(named) => self.plan_again(named, most, room),
+            None => self.plan_new(now, new.map_err(Wait::Hold)?, room),
         }
-        let (range, fin) = has_new.ok()?;
-        match self.path_probe(now, cwnd_room) {
+    }
+
+    /// RFC 6675 section 5 step C: a whole segment of room, or nothing in flight. The peer's window is not asked:
+    /// what it offered once may be sent again, also beyond an edge that moved left [SHLD-16] [MAY-7].
+    fn plan_again(&self, named: Retransmission, most: u64, room: u64) -> Result<Plan, Wait> {
+        let mss = u64::from(self.mss());
+        let wanted = named.range.end.since(named.range.start);
+        let len = if named.exempt {
+            mss
+        } else if room >= mss {
+            room.min(most)
+        } else if self.in_flight() == 0 {
+            mss
+        } else {
+            // Not gathered with what follows: only this much fits.
+            wanted.min(room)
+        };
+        if len >= mss.min(wanted) {
+            return Ok(Plan::Retransmit { named, len });
+        }
+        Err(Wait::Hold(Hold::CongestionWindow))
+    }
+
+    /// New data, or a probe of the path MTU in its place.
+    fn plan_new(
+        &self,
+        now: Instant,
+        (range, fin): (Range<Pos>, bool),
+        room: u64,
+    ) -> Result<Plan, Wait> {
+        match self.path_probe(now, room) {
             PathProbe::No => {}
-            PathProbe::Send(probe) => return Some(Plan::Data(probe, false)),
-            PathProbe::Wait => {
-                self.note_hold(now, Hold::CongestionWindow);
-                return None;
-            }
+            PathProbe::Send(probe, mtu) => return Ok(Plan::PathProbe(probe, mtu)),
+            PathProbe::Wait => return Err(Wait::Hold(Hold::CongestionWindow)),
         }
         let (range, fin) = self.with_room_for_option(range, fin);
-        Some(Plan::Data(range, fin))
+        Ok(Plan::Data(range, fin))
     }
 
     /// The probe that the recovery unit requested (RFC 8985 section 7.3): a new segment, independently of the congestion window, or the last one
     /// again.
-    fn plan_tail_probe(&mut self, now: Instant) -> Option<Plan> {
-        if !core::mem::take(&mut self.snd.tail_probe_due) {
-            return None;
-        }
+    fn plan_tail_probe(&self, now: Instant) -> Option<Plan> {
         let mss = u64::from(self.mss());
         if let Ok((range, fin)) = self.new_data(mss, mss) {
             return Some(Plan::TailProbe(range, Some(fin)));
         }
-        let last = self.snd.sent.last_unsacked(self.nxt())?;
-        let range = last.start + (last.len() - 1) / mss * mss..last.end;
+        let range = self.control.last_segment()?;
         self.may_repeat(range.start, now).then_some(Plan::TailProbe(range, None))
     }
 
-    /// Whether new data is to go before what is believed lost, to learn whether it is; `hold` is what holds it back.
-    fn wants_new_data(&mut self, hold: Option<Hold>) -> bool {
-        let Some(episode) = &mut self.snd.episode else { return false };
-        let watch = &mut episode.watch;
-        if watch.wants_new_data() && !matches!(hold, None | Some(Hold::CongestionWindow)) {
-            watch.no_new_data();
-        }
-        watch.wants_new_data()
-    }
-
-    /// Data is about to leave after a silence longer than the retransmission timeout (RFC 5681 section 4.1).
-    fn restart_after_idle(&mut self, now: Instant) {
-        let snd = &mut self.snd;
-        if snd.sent.outstanding() == 0
-            && snd.buffer.end() > snd.sent.end()
-            && now.since(snd.sent.latest()) > snd.timer.rto()
-        {
-            let silence = IdlePeriod { now, since: snd.sent.latest(), srtt: snd.timer.srtt() };
-            let WindowBounds { cwnd, ssthresh } = snd.validation.on_restart(&snd.window, &silence);
-            self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: true }, now);
-        }
+    /// Whether what was sent at `start` may leave again.
+    fn may_repeat(&self, start: Pos, now: Instant) -> bool {
+        self.control.may_repeat(start, self.snd.buffer.end(), now)
     }
 
     /// The next new data and whether the FIN goes with it, or why there is none to send.
@@ -346,11 +407,11 @@ impl Connection {
     }
 
     /// Nothing leaves because of `hold`: account for it, and make sure something wakes us.
-    fn note_hold(&mut self, now: Instant, hold: Hold) {
-        let idle = self.snd.sent.outstanding() == 0;
+    fn note_hold(&mut self, now: Instant, hold: Hold, clamp: &Clamp) {
+        let idle = self.control.board().outstanding() == 0;
         match hold {
             Hold::NoData => {
-                self.snd.sent.on_app_limited();
+                self.control.on_app_limited();
                 self.limited.note(now, LimitedBy::Application);
             }
             Hold::Nagle => self.limited.note(now, LimitedBy::Application),
@@ -358,12 +419,12 @@ impl Connection {
                 self.limited.note(now, LimitedBy::Application);
                 self.hold_tail(now);
             }
-            Hold::CongestionWindow if self.would_fit_without_limits() => {
+            Hold::CongestionWindow if self.control.would_fit_without(clamp) => {
                 // TCP's own window was not what held it back, and is not to grow for it.
                 self.limited.note(now, LimitedBy::VirtualWindow);
             }
             Hold::CongestionWindow => {
-                self.snd.cwnd_limited_upto = self.nxt();
+                self.control.on_limited();
                 self.limited.note(now, LimitedBy::CongestionWindow);
             }
             Hold::PeerWindow => {
@@ -383,11 +444,11 @@ impl Connection {
     }
 
     /// The persist or keep-alive timer requested a segment.
-    fn plan_probe(&mut self, now: Instant) -> Option<Plan> {
+    fn plan_probe(&self) -> Option<Plan> {
         let nxt = self.nxt();
         let unsent = self.snd.buffer.end().since(nxt);
         let fin = self.snd.fin_queued && !self.fin_sent();
-        if self.snd.sent.outstanding() > 0 {
+        if self.control.board().outstanding() > 0 {
             return None; // its retransmission is the probe
         }
         if unsent == 0 && !fin {
@@ -399,30 +460,15 @@ impl Connection {
             let fin = fin && len == unsent && usable > len;
             return Some(Plan::Data(nxt..nxt + len, fin));
         }
-        self.snd.probes = self.snd.probes.saturating_add(1);
-        self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
-        self.note_unacked(now);
-        // The timer was armed without this probe's back-off when the window was found closed.
-        self.timers.clear(Timer::Persist);
-        self.arm_persist(now);
         Some(Plan::Probe)
     }
 
-    /// The rate to pace at: the controller's, or a window in a little less than a round trip.
-    pub(super) fn own_pacing_rate(&self) -> Option<u64> {
-        let snd = &self.snd;
-        snd.congestion
-            .pacing_rate(&snd.window)
-            .or_else(|| window_rate(&snd.window, snd.timer.srtt()))
-    }
-
-    /// Whether the flight is within cwnd, with the exemptions the RFCs name: with nothing else in flight one segment may
-    /// always go, and the FIN takes no room. (Fast retransmission is exempt altogether: RFC 5681 section 3.2 step 3.)
+    /// Whether the flight is within cwnd ([`Control::keeps_to_window`](crate::control::Control::keeps_to_window)).
     pub(super) fn keeps_to_cwnd(&self) -> bool {
         #[cfg(feature = "unconstrained")]
         if self.is_unconstrained() {
             return true;
         }
-        self.in_flight() <= self.snd.window.cwnd.max(u64::from(self.mss())) + 1
+        self.control.keeps_to_window()
     }
 }

@@ -10,13 +10,13 @@
 use super::timers::Timer;
 use super::{Connection, Event};
 use crate::holes::{Ages, Hole, HoleChoice};
+use crate::ordering::Ordering as _;
 use crate::persistence::Persistence;
 use crate::pos::Pos;
 use crate::profile::Profile;
+use crate::rto::RetransmissionTimer as _;
 use crate::segment::Segment;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{PartialReliability, TcpHeader};
@@ -76,15 +76,20 @@ impl PartialState {
 impl Connection {
     /// After losses: gives up those without hope, and tells the peer.
     pub(super) fn give_up_what_is_hopeless(&mut self, now: Instant) {
+        let given_up = self.control.give_up(self.snd.buffer.end(), now);
+        self.note_given_up(now, given_up);
+    }
+
+    /// These bytes were given up, or none: the peer may have to be told.
+    pub(super) fn note_given_up(&mut self, now: Instant, given_up: u64) {
         if !self.agreed.partial {
             return;
         }
-        let end = self.snd.buffer.end();
-        let given_up = self.snd.recovery.give_up(&mut self.snd.sent, end, now);
-        let patience = self.snd.timer.srtt().unwrap_or(self.snd.timer.rto());
+        let timer = self.control.timer();
+        let patience = timer.srtt().unwrap_or(timer.rto());
         let Some(state) = &mut self.partial else { return };
         state.given_up_bytes += given_up;
-        if let Some(point) = self.snd.recovery.forward_point(&self.snd.sent) {
+        if let Some(point) = self.control.forward_point() {
             state.forward_due |=
                 state.announced.is_none_or(|(before, at)| point > before || now >= at + patience);
         }
@@ -100,7 +105,7 @@ impl Connection {
     /// Whether a segment has to leave to announce the forward point.
     pub(super) fn forward_point_is_due(&self) -> bool {
         self.partial.as_ref().is_some_and(|state| state.forward_due)
-            && self.snd.recovery.forward_point(&self.snd.sent).is_some()
+            && self.control.forward_point().is_some()
     }
 
     /// The option for a segment without data that leaves now.
@@ -109,23 +114,15 @@ impl Connection {
         if !core::mem::take(&mut state.forward_due) {
             return None;
         }
-        let point = self.snd.recovery.forward_point(&self.snd.sent)?;
+        let point = self.control.forward_point()?;
         state.announced = Some((point, now));
         Some(PartialReliability::ForwardPoint(self.snd.space.to_wire(point)))
-    }
-
-    /// Whether what was sent at `start` may leave again. The FIN always may.
-    pub(super) fn may_repeat(&self, start: Pos, now: Instant) -> bool {
-        let repeats = |record| self.snd.recovery.repeats(record, now);
-        !self.agreed.partial
-            || start >= self.snd.buffer.end()
-            || self.snd.sent.at(start).is_none_or(repeats)
     }
 
     /// The forward point in an acceptable segment at `start`.
     pub(super) fn take_forward_point(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
         let Some(PartialReliability::ForwardPoint(seq)) = header.options.partial else { return };
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let point = self.rcv.space.from_wire(seq, next);
         let beyond = point > start
             || point > self.rcv.edge
@@ -148,11 +145,9 @@ impl Connection {
 
     /// RCV.NXT moves over what is missing before `upto`.
     fn skip(&mut self, now: Instant, upto: Pos) {
-        let before = self.rcv.next;
+        let before = self.rcv.next();
         let skipped = self.rcv.ordering.skip(upto);
         let next = self.rcv.ordering.next();
-        self.rcv.next = next;
-        self.rcv.wanted_edge_is_old = true;
         self.rcv.ack_now = true;
         if next == before {
             return;
@@ -186,7 +181,7 @@ impl Connection {
             return;
         }
         self.note_stamp(segment.header);
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         // Without SACK an acknowledgement tells of one arrival, however many segments came together.
         let size = segment.segment_size.filter(|_| self.agreed.sack).map_or(u64::MAX, u64::from);
         let segments = range.end.since(range.start).div_ceil(size.max(1));
@@ -199,7 +194,7 @@ impl Connection {
     }
 
     fn arm_hole_timer(&mut self) {
-        let next = self.rcv.next;
+        let next = self.rcv.next();
         let Some(state) = &mut self.partial else { return };
         let Some(ages) = &mut state.ages else { return };
         ages.forget_below(next);
@@ -238,8 +233,6 @@ impl Connection {
 
     /// Drops received data that will not be read.
     pub(super) fn drop_received(&mut self) {
-        self.rcv.reclaimable = true;
-        self.rcv.wanted_edge_is_old = true;
         loop {
             let readable = self.rcv.ordering.readable();
             self.rcv.ordering.discard(readable);
@@ -258,7 +251,6 @@ impl Connection {
     /// The reader has noted the hole in front of it, and continues behind it.
     pub fn take_hole(&mut self) -> Option<Hole> {
         let hole = self.rcv.ordering.take_hole()?;
-        self.rcv.wanted_edge_is_old = true;
         self.update_window_if_due();
         self.raise(Event::Readable);
         Some(Hole::from(hole))

@@ -9,13 +9,10 @@
 //! sizes. The loss of a probe alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it does not indicate congestion.
 
 use super::{Connection, PathInfo, State};
-use crate::ack_context::AckContext;
 use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, PathMtuDiscovery, Search};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 
@@ -44,8 +41,6 @@ pub(super) struct PathMtu {
     fragments: bool,
     search: Search,
     probe: Option<Probe>,
-    /// A probe is repaired, and nothing else is known to be lost.
-    repairs_probe: bool,
     /// Probes sent.
     pub(super) probes: u64,
     /// Times that segments were found not to pass without any report.
@@ -74,8 +69,8 @@ pub(super) enum PathProbe {
     No,
     /// Send a probe, once the congestion window has room.
     Wait,
-    /// Send this probe.
-    Send(Range<Pos>),
+    /// Send these bytes as a probe of this size.
+    Send(Range<Pos>, u32),
 }
 
 impl PathMtu {
@@ -88,11 +83,15 @@ impl PathMtu {
             fragments: false,
             search: Search::between(mtu, mtu, now),
             probe: None,
-            repairs_probe: false,
             probes: 0,
             black_holes: 0,
         })
     }
+}
+
+/// The data of the probe that is in flight.
+pub(super) fn probe_in_flight(path: &Option<Box<PathMtu>>) -> Option<&Range<Pos>> {
+    path.as_ref().and_then(|path| path.probe.as_ref()).map(|probe| &probe.range)
 }
 
 impl Connection {
@@ -174,7 +173,7 @@ impl Connection {
             let data = self.syn_data_end().since(Pos::FIRST_DATA);
             return u32::try_from(data).unwrap_or(u32::MAX).saturating_add(40);
         }
-        let record = self.snd.sent.at(pos);
+        let record = self.control.board().at(pos);
         let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }
@@ -254,22 +253,15 @@ impl Connection {
             // Whether so much passes is not known yet: what routers say counts at once.
             (path.since, path.since_pos) = (now, nxt);
         }
-        self.snd.window.mss = self.mss();
-        // One segment may always leave.
-        self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
+        self.control.resize_segments(self.mss(), shrinks);
         if shrinks && self.state == State::SynSent && self.syn_data_end() > Pos::FIRST_DATA {
             // It was the data in the SYN that did not fit.
             self.snd.syn_due = true;
         }
-        if shrinks && self.snd.sent.outstanding() > 0 {
-            if self.snd.recovery.phase() != Phase::Loss {
-                self.snd.recovery.on_timeout(&mut self.snd.sent);
-                self.snd.sent.forget_lost();
-            } else {
-                self.snd.sent.mark_all_lost();
-            }
+        if shrinks && self.control.board().outstanding() > 0 {
             self.give_up_what_is_hopeless(now);
-            self.rearm_retransmission(now);
+            let clamp = self.clamp();
+            self.control.rearm(now, &clamp);
         }
     }
 
@@ -328,41 +320,48 @@ impl Connection {
         self.set_path_mtu(now, next);
     }
 
+    /// The largest packet that our interface and the peer take.
+    fn widest_packet(&self) -> u32 {
+        let peer = self.agreed.peer_mss.saturating_add(self.path.ip_header + 20);
+        self.path.interface_mtu.min(peer)
+    }
+
     /// Whether the next new data becomes a probe; `room` is the room in the congestion window.
-    pub(super) fn path_probe(&mut self, now: Instant, room: u64) -> PathProbe {
-        if self.path_mtu.is_none()
-            || !self.probes_path()
-            || !self.present_size_passes()
-            || self.snd.recovery.phase() != Phase::Open
+    pub(super) fn path_probe(&self, now: Instant, room: u64) -> PathProbe {
+        let Some(path) = self.path_mtu.as_ref().filter(|path| path.probe.is_none()) else {
+            return PathProbe::No;
+        };
+        if !self.probes_path() || !self.present_size_passes() || self.control.phase() != Phase::Open
         {
             return PathProbe::No;
         }
-        let (nxt, mss, in_flight) = (self.nxt(), u64::from(self.mss()), self.in_flight());
-        let record = self.record_left(nxt);
-        let headers = self.path.ip_header + 20 + self.agreed.data_option_len();
-        let peer = self.agreed.peer_mss.saturating_add(self.path.ip_header + 20);
-        let interface = self.path.interface_mtu.min(peer);
-        let present = self.path.mtu;
-        let Some(path) = self.path_mtu.as_mut().filter(|path| path.probe.is_none()) else {
-            return PathProbe::No;
-        };
+        let interface = self.widest_packet();
         let Some(mtu) = path.search.candidate(interface, now) else { return PathProbe::No };
+        let nxt = self.nxt();
+        let headers = self.path.ip_header + 20 + self.agreed.data_option_len();
         let len = u64::from(mtu.saturating_sub(headers));
         // Its loss is found by what arrives behind it.
-        let needed = len + BEHIND_A_PROBE * mss;
+        let needed = len + BEHIND_A_PROBE * u64::from(self.mss());
         let unsent = self.snd.buffer.end().min(self.snd.right_edge).since(nxt);
-        let fits = mtu > present && mtu <= interface && len <= record;
-        if !fits || unsent.min(room + in_flight) < needed {
+        let fits = mtu > self.path.mtu && mtu <= interface && len <= self.record_left(nxt);
+        if !fits || unsent.min(room + self.in_flight()) < needed {
             return PathProbe::No;
         }
         if room < len {
             // The next acknowledgement makes room: something is in flight, or there would be.
             return PathProbe::Wait;
         }
-        let range = nxt..nxt + len;
-        path.probe = Some(Probe { range: range.clone(), mtu });
-        path.probes += 1;
-        PathProbe::Send(range)
+        PathProbe::Send(nxt..nxt + len, mtu)
+    }
+
+    /// A probe of this size leaves.
+    pub(super) fn on_path_probe(&mut self, now: Instant, range: Range<Pos>, mtu: u32) {
+        let interface = self.widest_packet();
+        if let Some(path) = &mut self.path_mtu {
+            path.search.on_probe(interface, now);
+            path.probe = Some(Probe { range, mtu });
+            path.probes += 1;
+        }
     }
 
     /// Whether this transmission is a probe, which is not cut.
@@ -403,7 +402,7 @@ impl Connection {
         }
         let Some(Probe { range, mtu }) = path.probe.clone() else { return };
         let sacked = |record: &crate::sent::Sent| record.status.sacked && record.end >= range.end;
-        if una >= range.end || self.snd.sent.at(range.start).is_some_and(sacked) {
+        if una >= range.end || self.control.board().at(range.start).is_some_and(sacked) {
             path.probe = None;
             path.search.on_arrived(mtu, now);
             if mtu > self.path.mtu {
@@ -412,29 +411,13 @@ impl Connection {
         }
     }
 
-    /// Fast recovery begins. Whether only a probe is lost, which says nothing about congestion.
-    fn only_a_probe_is_lost(&mut self, ack: &AckContext) -> bool {
-        let Some(path) = &mut self.path_mtu else { return false };
-        path.repairs_probe = false;
-        let Some(Probe { range, mtu }) = path.probe.clone() else { return false };
-        if !self.snd.sent.at(range.start).is_some_and(|record| record.status.lost) {
-            return false;
+    /// The probe in flight is lost. Alone that says nothing about congestion: control has seen to it.
+    pub(super) fn on_probe_lost(&mut self, now: Instant) {
+        if let Some(path) = &mut self.path_mtu
+            && let Some(Probe { mtu, .. }) = path.probe.take()
+        {
+            path.search.on_lost(mtu, now);
         }
-        path.probe = None;
-        path.search.on_lost(mtu, ack.now);
-        path.repairs_probe = ack.lost == range.end.since(range.start);
-        path.repairs_probe
-    }
-
-    /// In a recovery that began for a probe, something else was found lost: the window has to come down for it.
-    fn more_is_lost_than_a_probe(&mut self, ack: &AckContext) -> bool {
-        let Some(path) = &mut self.path_mtu else { return false };
-        ack.recovering && ack.lost > 0 && core::mem::take(&mut path.repairs_probe)
-    }
-
-    /// Whether losses that were just found make the window come down: those with which recovery has `entered` its phase do, unless it was a probe.
-    pub(super) fn losses_count(&mut self, ack: &AckContext, entered: bool) -> bool {
-        if entered { !self.only_a_probe_is_lost(ack) } else { self.more_is_lost_than_a_probe(ack) }
     }
 
     /// A router reports the MTU after it dropped a probe. The search continues below it; the segments keep their size.

@@ -7,9 +7,8 @@
 use super::{Connection, LimitedBy, State};
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::Duration;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// Values that show whether something has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl Connection {
         Checkpoint {
             state: self.state,
             snd_una: self.una(),
-            delivered: self.snd.sent.delivery().delivered(),
+            delivered: self.control.board().delivery().delivered(),
             bytes_accepted: counters.bytes_accepted,
             lost_bytes: counters.lost_bytes,
             timeouts: counters.timeouts,
@@ -87,31 +86,32 @@ impl Connection {
     /// RCV.NXT and what is offered beyond it, in bytes.
     #[inline]
     pub fn receive_window(&self) -> (Pos, u64) {
-        (self.rcv.next, self.rcv.edge.since(self.rcv.next))
+        (self.rcv.next(), self.rcv.edge.since(self.rcv.next()))
     }
 
     /// The retransmission timeout with its back-off, and how often it has backed off.
     pub fn retransmission_timeout(&self) -> (Duration, u32) {
-        (self.snd.timer.rto(), self.snd.timer.backoffs())
+        (self.control.timer().rto(), self.control.timer().backoffs())
     }
 
     /// The connection in short.
     #[inline]
     pub fn snapshot(&self) -> Snapshot {
-        let (snd, rcv) = (&self.snd, &self.rcv);
+        let (snd, rcv, control) = (&self.snd, &self.rcv, &self.control);
+        let window = control.window();
         Snapshot {
             state: self.state,
-            phase: snd.recovery.phase(),
+            phase: control.phase(),
             limited_by: self.limited.current(),
             snd_una: self.una(),
             snd_wnd: snd.right_edge.since(self.una()),
-            rcv_nxt: rcv.next,
-            rcv_wnd: rcv.edge.since(rcv.next),
-            cwnd: snd.window.cwnd,
-            ssthresh: snd.window.ssthresh,
+            rcv_nxt: rcv.next(),
+            rcv_wnd: rcv.edge.since(rcv.next()),
+            cwnd: window.cwnd,
+            ssthresh: window.ssthresh,
             in_flight: self.in_flight(),
-            srtt: snd.timer.srtt(),
-            last_rtt: snd.last_rtt(),
+            srtt: control.timer().srtt(),
+            last_rtt: control.last_rtt(),
         }
     }
 }

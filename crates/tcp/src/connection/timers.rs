@@ -1,25 +1,20 @@
 //! The connection's deadlines, and the actions when one passes.
 //!
-//! All deadlines are in one small table. The code that causes a deadline sets it, and nothing recalculates it from conditions. So
+//! All deadlines are in one small table, but for those of the send engine (`control::deadlines`). The code that causes a deadline sets it, and nothing recalculates it from conditions. So
 //! [`Connection::next_timeout`] and [`Connection::on_timeout`] always agree.
 
+use super::path_mtu::probe_in_flight;
 use super::reports::Reports;
 use super::{Connection, Event, State};
-use crate::congestion::CongestionEvent;
+use crate::control::Expired;
 use crate::extension::Wake;
-use crate::recovery::{Expiry, Phase, Times};
+use crate::ordering::Ordering as _;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The recovery unit's: reordering that is waited for, or a silence at the tail (RFC 8985). Before the retransmission timer, which
-    /// it may spare.
-    Recovery,
-    /// RFC 6298, also for the SYN.
-    Retransmit,
     /// Zero-window probes, the override of silly-window avoidance, and the end of waiting for more to fill a segment.
     Persist,
     /// Delayed acknowledgement.
@@ -28,8 +23,6 @@ pub(super) enum Timer {
     KeepAlive,
     /// The end of TIME-WAIT, of waiting for a FIN that is not needed any more, or of holding an answer.
     State,
-    /// Pacing: the next transmission may leave.
-    Pacing,
     /// A hole in what has arrived has been waited for long enough.
     Hole,
     /// Give memory back after a while without traffic.
@@ -43,15 +36,12 @@ pub(super) enum Timer {
     Orphan,
 }
 
-const COUNT: usize = 12;
+const COUNT: usize = 9;
 const ALL: [Timer; COUNT] = [
-    Timer::Recovery,
-    Timer::Retransmit,
     Timer::Persist,
     Timer::Ack,
     Timer::KeepAlive,
     Timer::State,
-    Timer::Pacing,
     Timer::Hole,
     Timer::Idle,
     Timer::Extension,
@@ -97,8 +87,9 @@ impl Timers {
         Some(self.at[timer as usize]).filter(|&at| at != Instant::FAR_FUTURE)
     }
 
-    fn next(&self) -> Option<Instant> {
-        self.at.into_iter().min().filter(|&at| at != Instant::FAR_FUTURE)
+    /// The earliest; [`Instant::FAR_FUTURE`] without any.
+    fn next(&self) -> Instant {
+        self.at.into_iter().min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     fn expired(&mut self, now: Instant) -> Option<Timer> {
@@ -111,21 +102,31 @@ impl Timers {
 impl Connection {
     /// The earliest deadline, if any.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        let next = self.timers.next().min(self.control.next_deadline());
+        Some(next).filter(|&at| at != Instant::FAR_FUTURE)
     }
 
     /// Acts on every deadline that has passed by `now`. Calling early does nothing.
     pub fn on_timeout(&mut self, now: Instant) {
-        while let Some(timer) = self.timers.expired(now) {
+        loop {
+            match self.control.expired(now) {
+                Some(Expired::Recovery) => {
+                    self.on_recovery_deadline(now);
+                    continue;
+                }
+                Some(Expired::Retransmission) => {
+                    self.on_retransmission_timeout(now);
+                    continue;
+                }
+                None => {}
+            }
+            let Some(timer) = self.timers.expired(now) else { return };
             match timer {
-                Timer::Recovery => self.on_recovery_deadline(now),
-                Timer::Retransmit => self.on_retransmission_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
                 Timer::Ack => self.on_ack_delay_over(),
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
                 Timer::State if self.is_answered() => self.time_out(),
                 Timer::State => self.finish(None),
-                Timer::Pacing => {}
                 Timer::Hole => self.on_hole_timeout(now),
                 Timer::Idle => self.on_idle(now),
                 Timer::Extension => self.notify(now, Wake::TIMER),
@@ -135,70 +136,18 @@ impl Connection {
         }
     }
 
-    /// Asks the recovery unit for its next deadline, after data was sent or acknowledged.
-    pub(super) fn arm_recovery(&mut self, now: Instant) {
-        if !self.snd.recovery_waits {
-            return;
-        }
-        let times = Times {
-            now,
-            srtt: self.snd.timer.srtt(),
-            timeout_at: self.timers.get(Timer::Retransmit),
-            mss: self.mss(),
-        };
-        match self.snd.recovery.deadline(&self.snd.sent, &times) {
-            Some(at) => self.timers.set(Timer::Recovery, at),
-            None => self.timers.clear(Timer::Recovery),
-        }
-    }
-
     fn on_recovery_deadline(&mut self, now: Instant) {
-        match self.snd.recovery.on_deadline(&mut self.snd.sent, now) {
-            Expiry::Nothing => {}
-            Expiry::Probe => {
-                self.snd.tail_probe_due = true;
-                // Its answer is to be waited for, also where both deadlines fall together.
-                self.rearm_retransmission(now);
-            }
-            Expiry::Losses(verdict) => {
-                self.note_lost(now, verdict.lost);
-                let ack = self.no_acknowledgement(now, verdict.lost);
-                if self.losses_count(&ack, verdict.entered) {
-                    self.begin_recovery(&ack, self.snd.sent.outstanding());
-                }
-                self.go_on_reducing(&ack);
-                self.arm_recovery(now);
-            }
-        }
+        let clamp = self.clamp();
+        let probe = probe_in_flight(&self.path_mtu);
+        let outcome = self.control.on_deadline(now, probe, &clamp);
+        self.carry_out(now, &outcome);
         self.give_up_what_is_hopeless(now);
         self.notify(now, Wake::empty());
     }
 
-    /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise
-    /// (RFC 6298 section 5).
-    pub(super) fn rearm_retransmission(&mut self, now: Instant) {
-        if self.una() < self.nxt() {
-            let own = now + self.snd.timer.rto();
-            self.start_retransmission(now, own);
-        } else {
-            self.timers.clear(Timer::Retransmit);
-        }
-    }
-
-    /// Data was acknowledged and some is still outstanding: the timer starts again (RFC 6298 section 5.3).
-    pub(super) fn restart_retransmission(&mut self, now: Instant) {
-        match self.snd.sent.first() {
-            Some(oldest) => {
-                let own = self.snd.timer.restart(now, oldest.last_sent);
-                self.start_retransmission(now, own);
-            }
-            None => self.rearm_retransmission(now),
-        }
-    }
-
     /// Whether `retransmits` attempts, or the time since the data was first sent, are too much.
     fn gives_up(&self, now: Instant) -> bool {
-        let (attempts, limit) = if !self.snd.syn_acked {
+        let (attempts, limit) = if !self.control.has_begun() {
             // [MUST-22] [MUST-23] as many doubled ones as without accurate ECN, so that the time is no shorter.
             (self.snd.retransmits.saturating_sub(self.linear_syns()), Some(self.profile.syn_r2))
         } else if self.orphaned {
@@ -236,44 +185,37 @@ impl Connection {
             self.raise(Event::Trouble);
         }
         self.counters.timeouts += 1;
-        if !self.snd.syn_acked {
-            if self.snd.sent.outstanding() > 0 {
+        let first = self.snd.retransmits == 1;
+        if !self.control.has_begun() {
+            if self.control.board().outstanding() > 0 {
                 // The answer to data in a SYN is lost if the SYN-ACK is.
-                self.lose_all(now);
-                self.snd.repeat_due = true;
+                self.lose_all(now, first);
+                self.control.expect_repetition();
             }
             if self.snd.retransmits > self.linear_syns() {
-                self.snd.timer.back_off();
+                self.control.back_off();
             }
             self.snd.syn_due = true;
         } else if self.timeout_confirms_report(now) {
-            self.snd.timer.back_off();
-            self.snd.repeat_due = true;
+            self.control.back_off();
+            self.control.expect_repetition();
         } else {
             self.suspect_black_hole(now);
-            self.lose_all(now);
-            self.snd.timer.back_off();
+            self.lose_all(now, first);
+            self.control.back_off();
             self.give_up_what_is_hopeless(now);
             self.repeat_forward_point();
-            self.snd.repeat_due = true;
+            self.control.expect_repetition();
         }
-        self.rearm_retransmission(now);
+        let clamp = self.clamp();
+        self.control.rearm(now, &clamp);
         self.notify(now, Wake::TIMEOUT);
     }
 
-    /// Marks all outstanding data as lost.
-    fn lose_all(&mut self, now: Instant) {
-        // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
-        let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
-        let flight = self.snd.sent.outstanding();
-        self.begin_timeout_episode(self.snd.recovery.phase());
-        self.snd.validation.on_invalidated();
-        if let Some(reordering) = &mut self.snd.reordering {
-            reordering.on_timeout();
-        }
-        let lost = self.snd.recovery.on_timeout(&mut self.snd.sent);
-        self.note_lost(now, lost);
-        self.reduce(CongestionEvent::Timeout { flight, first }, now);
+    /// All outstanding data counts as lost.
+    fn lose_all(&mut self, now: Instant, first: bool) {
+        let outcome = self.control.on_timeout(now, first);
+        self.carry_out(now, &outcome);
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {
@@ -291,7 +233,7 @@ impl Connection {
     /// Arms the persist timer unless it runs. The interval backs off exponentially [SHLD-29] [SHLD-30].
     pub(super) fn arm_persist(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Persist) {
-            let wait = self.snd.timer.rto().doubled(self.snd.probes.min(20));
+            let wait = self.control.timer().rto().doubled(self.snd.probes.min(20));
             let wait = wait.min(Duration::from_secs(60)).min(self.most_between_probes());
             let wait = wait.max(Duration::from_millis(100));
             self.timers.set(Timer::Persist, now + wait);
@@ -301,7 +243,7 @@ impl Connection {
     /// Arms the silly-window override, 0.1 to 1 second (RFC 9293 section 3.8.6.2.1).
     pub(super) fn arm_override(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Persist) {
-            let wait = self.snd.timer.rto();
+            let wait = self.control.timer().rto();
             let wait = wait.min(Duration::from_secs(1)).max(Duration::from_millis(100));
             self.timers.set(Timer::Persist, now + wait);
         }
@@ -353,17 +295,13 @@ impl Connection {
     }
 
     fn on_idle(&mut self, now: Instant) {
-        let active = self.snd.sent.latest().max(self.rcv.last_heard);
+        let active = self.control.board().latest().max(self.rcv.last_heard);
         if now.since(active) < IDLE_RELEASE {
             self.timers.set(Timer::Idle, active + IDLE_RELEASE);
             return;
         }
         self.snd.buffer.release_if_empty();
-        self.snd.sent.release_if_empty();
-        self.snd.episode = None;
-        if let Some(reordering) = &mut self.snd.reordering {
-            reordering.release();
-        }
+        self.control.release();
         self.rcv.ordering.release();
     }
 }

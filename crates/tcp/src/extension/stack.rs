@@ -179,19 +179,6 @@ impl Combined {
         }
     }
 
-    /// The bound up to which TCP's own value is effective, for a variable that is safe from zero up to TCP's own.
-    #[inline]
-    pub(crate) fn untouched(&self, variable: Variable) -> u64 {
-        let request = &self.requests[variable as usize];
-        if self.is_unconstrained() {
-            0
-        } else if request.is_conflict() {
-            u64::MAX
-        } else {
-            request.high
-        }
-    }
-
     /// The variables of which anything is asked.
     pub(crate) fn some(&self) -> Variables {
         self.some
@@ -201,6 +188,12 @@ impl Combined {
     #[inline]
     pub fn asks(&self, variable: Variable) -> bool {
         self.some.has(variable)
+    }
+
+    /// The combined request for `variable`; nothing if there is none, or if layers contradict each other.
+    #[inline]
+    pub(crate) fn asked(&self, variable: Variable) -> Option<Interval> {
+        if self.asks(variable) { self.requests[variable as usize].interval() } else { None }
     }
 
     /// Whether layers contradict each other about `variable`.
@@ -224,15 +217,6 @@ impl Combined {
     #[cfg(not(feature = "unconstrained"))]
     pub fn is_unconstrained(&self) -> bool {
         false
-    }
-
-    /// The value that is used for `variable`, of which TCP's own is `own` and the safe range `safe`.
-    #[inline]
-    pub(crate) fn effective(&self, variable: Variable, own: u64, safe: Interval) -> u64 {
-        match self.requests[variable as usize].interval() {
-            Some(interval) if self.asks(variable) => self.safely(interval.clamp(own), safe),
-            _ => own,
-        }
     }
 
     fn safely(&self, wanted: u64, safe: Interval) -> u64 {

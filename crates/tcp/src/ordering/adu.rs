@@ -5,12 +5,11 @@
 //! freed at once.
 
 use super::received::MAX_HOLES;
-use super::{Accepted, Delivery, Ordering, UnitFaults};
+use super::{Accepted, Delivery, Ordering, OrderingUnit, UnitFaults};
 use crate::adu::Assembler;
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::ranges::RangeSet;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 use transom_wire::{SackBlocks, Seq};
@@ -18,7 +17,7 @@ use transom_wire::{SackBlocks, Seq};
 /// A receive buffer that gives units.
 #[derive(Debug)]
 pub struct Units {
-    bytes: Box<dyn Ordering>,
+    bytes: OrderingUnit,
     assembler: Assembler,
     /// Data that was given up and that the reader has not noted.
     holes: RangeSet,
@@ -26,7 +25,7 @@ pub struct Units {
 
 impl Units {
     /// Units of at most `max` bytes out of `bytes`, which is new and empty.
-    pub fn new(bytes: Box<dyn Ordering>, max: usize) -> Self {
+    pub fn new(bytes: OrderingUnit, max: usize) -> Self {
         let assembler = Assembler::new(bytes.next(), max);
         Units { bytes, assembler, holes: RangeSet::new() }
     }

@@ -3,7 +3,7 @@
 use super::{
     AckChoice, HoleChoice, MAX_WINDOW, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
 };
-use crate::compose::Fraction;
+use crate::arguments::Fraction;
 use crate::time::Duration;
 
 /// Why a profile cannot work.

@@ -8,13 +8,12 @@
 //! any progress, the data that was given up is retransmitted until everything outstanding is acknowledged. So the connection survives
 //! with some delay. A peer that knows the forward point ignores such a retransmission as old data.
 
-use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
+use super::{Expiry, Phase, Recovery, RecoveryUnit, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::persistence::Persistence;
 use crate::pos::Pos;
 use crate::sent::{Sent, SentList};
 use crate::time::{Duration, Instant};
-use alloc::boxed::Box;
 use core::ops::Range;
 
 /// Timeouts without progress after which what was given up is sent after all.
@@ -23,7 +22,7 @@ const UNANSWERED: u32 = 3;
 /// A recovery unit around another.
 #[derive(Debug)]
 pub struct GivingUp {
-    inner: Box<dyn Recovery>,
+    inner: RecoveryUnit,
     persistence: Persistence,
     /// Nothing before it will be sent any more.
     forward: Pos,
@@ -39,7 +38,7 @@ pub struct GivingUp {
 
 impl GivingUp {
     /// Losses found by `inner` are repaired within `persistence`.
-    pub fn new(inner: Box<dyn Recovery>, persistence: Persistence) -> Self {
+    pub fn new(inner: RecoveryUnit, persistence: Persistence) -> Self {
         GivingUp {
             inner,
             persistence,
@@ -106,12 +105,12 @@ impl Recovery for GivingUp {
         self.inner.on_undo();
     }
 
-    fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
+    fn next(&self, sent: &SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
         self.inner.next(sent, new_data, mss)
     }
 
-    fn on_retransmitted(&mut self, range: Range<Pos>) {
-        self.inner.on_retransmitted(range);
+    fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>) {
+        self.inner.on_retransmitted(named, range);
     }
 
     fn recovery_point(&self) -> Option<Pos> {

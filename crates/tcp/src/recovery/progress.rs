@@ -66,9 +66,9 @@ impl Progress {
     }
 
     /// The first lost data. The fast retransmission is exempt from the congestion window.
-    pub(super) fn next_lost(&self, sent: &mut SentList) -> Option<Retransmission> {
+    pub(super) fn next_lost(&self, sent: &SentList) -> Option<Retransmission> {
         let range = sent.next_lost()?;
-        Some(Retransmission { range, exempt: self.first_pending })
+        Some(Retransmission { range, exempt: self.first_pending, rescue: false })
     }
 }
 

@@ -112,11 +112,11 @@ impl Recovery for Reno {
         *self = Reno::default();
     }
 
-    fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
+    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
         self.progress.next_lost(sent)
     }
 
-    fn on_retransmitted(&mut self, _range: Range<Pos>) {
+    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
         self.progress.first_pending = false;
     }
 }

@@ -22,8 +22,6 @@ pub struct SackRecovery {
     high_rxt: Option<Pos>,
     /// RFC 6675's RescueRxt, one past it.
     rescue_rxt: Option<Pos>,
-    /// The last range was a rescue retransmission.
-    rescuing: bool,
     /// One past the highest position sent when the last recovery began or the timer last expired.
     recover: Option<Pos>,
 }
@@ -105,8 +103,7 @@ impl Recovery for SackRecovery {
         *self = SackRecovery { recover, ..SackRecovery::default() };
     }
 
-    fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
-        self.rescuing = false;
+    fn next(&self, sent: &SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
         // NextSeg rule 1.
         if let Some(lost) = self.progress.next_lost(sent) {
             return Some(lost);
@@ -120,15 +117,14 @@ impl Recovery for SackRecovery {
         if let Some(highest) = sent.sacked().last()
             && let Some(range) = sent.first_unsacked_in(from..highest.end)
         {
-            return Some(Retransmission { range, exempt: false });
+            return Some(Retransmission { range, exempt: false, rescue: false });
         }
         let range = self.rescue(sent, mss)?;
-        self.rescuing = true;
-        Some(Retransmission { range, exempt: false })
+        Some(Retransmission { range, exempt: false, rescue: true })
     }
 
-    fn on_retransmitted(&mut self, range: Range<Pos>) {
-        if self.rescuing {
+    fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>) {
+        if named.rescue {
             // HighRxt stays: what lies between is still to be repaired.
             self.rescue_rxt = self.progress.recovery_point;
             return;

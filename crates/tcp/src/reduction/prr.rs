@@ -8,7 +8,6 @@
 //! - It does nothing when nothing was delivered. Here a recovery that a timer begins (RACK's) sends its first segment all the same.
 //! - Until something was sent, at least one segment may leave; the RFC allows this only if nothing else would.
 
-use super::Reduction;
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
 
@@ -21,17 +20,17 @@ pub struct Prr {
     out: u64,
 }
 
-impl Reduction for Prr {
-    fn name(&self) -> &'static str {
-        "prr"
-    }
-
-    fn on_enter(&mut self, flight: u64) {
+/// It is in charge of cwnd from the beginning of fast recovery to its end.
+impl Prr {
+    /// Fast recovery begins. `flight` is what was outstanding before the acknowledgement that began it and not known to have
+    /// arrived; ssthresh is what the window is to come down to.
+    pub fn on_enter(&mut self, flight: u64) {
         *self = Prr { flight: flight.max(1), delivered: 0, out: 0 };
     }
 
-    // Section 6.2.
-    fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool) {
+    /// An acknowledgement in fast recovery, the first one included (section 6.2). `progress` says whether it advanced SND.UNA without
+    /// reporting a further loss. Sets cwnd to the flight plus the data that may be sent now.
+    pub fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool) {
         let Window { ssthresh, mss, .. } = *window;
         let mss = u64::from(mss);
         self.delivered = self.delivered.saturating_add(ack.newly_delivered);
@@ -51,11 +50,13 @@ impl Reduction for Prr {
         window.cwnd = ack.in_flight.saturating_add(count).max(mss);
     }
 
-    fn on_sent(&mut self, bytes: u64) {
+    /// `bytes` left, new or again.
+    pub fn on_sent(&mut self, bytes: u64) {
         self.out = self.out.saturating_add(bytes);
     }
 
-    fn on_exit(&mut self, window: &mut Window) {
+    /// Fast recovery has ended.
+    pub fn on_exit(&mut self, window: &mut Window) {
         window.cwnd = window.ssthresh;
     }
 }

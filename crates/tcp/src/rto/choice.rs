@@ -1,12 +1,10 @@
 //! Functions of every choice of timer that need no connection.
 
-use super::RetransmissionTimer;
-use super::eifel::{Eifel, EifelConfig};
-use super::fixed::{Fixed, FixedConfig};
-use super::rfc6298::{Rfc6298, Rfc6298Config};
+use super::eifel::EifelConfig;
+use super::fixed::FixedConfig;
+use super::rfc6298::Rfc6298Config;
 use crate::profile::{ProfileError, TimerChoice};
 use crate::time::Duration;
-use alloc::boxed::Box;
 
 impl TimerChoice {
     /// The timeout before anything has been measured.
@@ -38,13 +36,5 @@ impl TimerChoice {
             return Err(ProfileError::TimerBounds { initial, min, max });
         }
         Ok(())
-    }
-
-    pub(crate) fn timer(&self) -> Box<dyn RetransmissionTimer> {
-        match *self {
-            TimerChoice::Rfc6298(config) => Box::new(Rfc6298::new(config)),
-            TimerChoice::Eifel(config) => Box::new(Eifel::new(config)),
-            TimerChoice::Fixed(config) => Box::new(Fixed::new(config)),
-        }
     }
 }

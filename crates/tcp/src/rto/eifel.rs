@@ -30,7 +30,7 @@
 //!   than RFC 4015's response allows without pacing, and leave the timer.
 
 use super::RetransmissionTimer;
-use crate::compose::{ArgumentError, Arguments};
+use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
 /// The timer's parameters.

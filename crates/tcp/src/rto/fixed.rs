@@ -5,7 +5,7 @@
 
 use super::RetransmissionTimer;
 use super::rfc6298::{Rfc6298, Rfc6298Config};
-use crate::compose::{ArgumentError, Arguments};
+use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
 /// The timer's parameters.

@@ -6,7 +6,7 @@
 //! and the first delayed acknowledgement would cause a timeout. The text's one second hides that on most paths.
 
 use super::RetransmissionTimer;
-use crate::compose::{ArgumentError, Arguments};
+use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
 /// The parameters of RFC 6298.

@@ -141,20 +141,20 @@ impl SentList {
     }
 
     /// The oldest record that is lost and waits to be sent again.
-    pub fn next_lost(&mut self) -> Option<Range<Pos>> {
+    pub fn next_lost(&self) -> Option<Range<Pos>> {
         if self.lost_bytes == 0 {
             return None;
         }
-        let mut index = self.index_of(self.next_lost_hint);
-        while let Some(record) = self.list.get(index) {
-            if record.status.is_to_be_repaired() {
-                self.next_lost_hint = record.start;
-                return Some(record.start..record.end);
-            }
-            index += 1;
+        let from = self.index_of(self.next_lost_hint);
+        let mut records = self.list.range(from..);
+        records.find(|record| record.status.is_to_be_repaired()).map(|one| one.start..one.end)
+    }
+
+    /// Remembers how far nothing is to be sent again, so that [`next_lost`](Self::next_lost) has no way to go.
+    pub fn advance_to_lost(&mut self) {
+        if self.lost_bytes > 0 {
+            self.next_lost_hint = self.next_lost().map_or(self.end, |range| range.start);
         }
-        self.next_lost_hint = self.end;
-        None
     }
 
     /// The oldest record in `range` that is neither selectively acknowledged nor sent again, nor given up.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use transom_tcp::connection::{Connection, Endpoint, State};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Flags, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, Seq, TcpHeader};
 
 /// xorshift64*: small, and the same everywhere.
 pub struct Random(u64);
@@ -50,6 +50,7 @@ struct InFlight {
     to: usize,
     header: TcpHeader,
     payload: Vec<u8>,
+    ecn: Ecn,
 }
 
 pub struct World {
@@ -57,6 +58,8 @@ pub struct World {
     air: Vec<InFlight>,
     path: Path,
     pub random: Random,
+    /// How many of a thousand packets that can be marked are.
+    pub marks: u64,
     order: u64,
     pub carried: u64,
     /// The bytes of each end's stream that were in packets that got lost.
@@ -85,6 +88,7 @@ impl World {
             air: vec![],
             path,
             random: Random::new(seed),
+            marks: 0,
             order: 0,
             carried: 0,
             lost: [vec![], vec![]],
@@ -119,6 +123,9 @@ impl World {
                     }
                     continue;
                 }
+                let marked =
+                    self.marks > 0 && out.ecn != Ecn::NotEct && self.random.permille(self.marks);
+                let ecn = if marked { Ecn::Ce } else { out.ecn };
                 let copies = 1 + usize::from(self.random.permille(self.path.duplicate));
                 for _ in 0..copies {
                     let late = if self.random.permille(self.path.late) { 10 } else { 1 };
@@ -131,6 +138,7 @@ impl World {
                         to: 1 - end,
                         header,
                         payload: payload.to_vec(),
+                        ecn,
                     });
                 }
             }
@@ -159,7 +167,7 @@ impl World {
         due.sort_by_key(|packet| (packet.at, packet.order));
         for packet in due {
             let end = packet.to;
-            self.ends[end].deliver(&packet.header, &packet.payload);
+            self.ends[end].deliver_marked(&packet.header, &packet.payload, packet.ecn);
             if let Some(look) = self.look {
                 self.trace.push(format!("{end} {at:?} heard {}", look(&self.ends[end])));
             }

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 
 use super::PieConfig;
 use crate::probability::Probability;

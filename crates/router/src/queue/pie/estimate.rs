@@ -1,6 +1,6 @@
 //! How long a packet that arrives now would have to wait (RFC 8033, sections 4.3 and 5.2).
 
-use transom_tcp::time::{Duration, Instant};
+use transom_base::time::{Duration, Instant};
 
 /// PIE's estimate of the queueing delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

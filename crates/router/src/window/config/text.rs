@@ -5,13 +5,13 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
 
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 
 use super::super::{
     AckDelayConfig, ExplicitWindowConfig, FairShareConfig, TargetWindowConfig, Threshold,
 };
 use super::{ControlConfigError, PolicyConfig};
-use crate::quantity::{DurationText, parse_duration};
+use crate::quantity::{DurationText, RateText, parse_duration};
 use crate::queue::Limit;
 use crate::text;
 
@@ -260,7 +260,7 @@ fn write_switch(f: &mut fmt::Formatter<'_>, name: &str, on: bool) -> fmt::Result
 
 fn write_rate(f: &mut fmt::Formatter<'_>, rate: Option<NonZeroU64>) -> fmt::Result {
     match rate {
-        Some(rate) => write!(f, ", rate={}", text::RateText(rate)),
+        Some(rate) => write!(f, ", rate={}", RateText(rate)),
         None => Ok(()),
     }
 }

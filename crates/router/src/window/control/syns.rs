@@ -1,6 +1,6 @@
 //! The handling of SYNs: they begin a flow's record, and those of receivers may get another window.
 
-use transom_tcp::time::Instant;
+use transom_base::time::Instant;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 

@@ -20,7 +20,7 @@ fn avoiding(base: Duration, segments: u64) -> Trace {
         excess: Duration::ZERO,
         carry: Carry::default(),
     };
-    trace.controller = Box::new(controller);
+    trace.controller = crate::congestion::Controller::custom(controller);
     trace.cwnd_limited = false;
     trace.ack(1, base, false);
     trace.cwnd_limited = true;

@@ -5,7 +5,7 @@
 
 use super::super::arithmetic::mul_div;
 use super::layers::Layers;
-use crate::compose::Fraction;
+use crate::arguments::Fraction;
 use crate::time::Duration;
 
 /// One line of the paper's figure 2.

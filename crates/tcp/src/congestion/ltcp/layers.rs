@@ -9,7 +9,7 @@
 //!
 //! It is enough to check neighbours. The last layer has no end, and nothing to compare with.
 
-use crate::compose::Fraction;
+use crate::arguments::Fraction;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 

@@ -58,7 +58,7 @@ fn delayed_acknowledgements_are_no_queue() {
 fn slow_start() {
     let mut trace = Trace::new(&CongestionChoice::new(Vegas::default()), 10);
     // The first acknowledgement of a round ends the one before.
-    trace.controller = Box::new(Controller::new(Vegas::default()));
+    trace.controller = crate::congestion::Controller::custom(Controller::new(Vegas::default()));
     let windows = trace.rounds(6, ms(100));
     assert_eq!(windows, [10_000, 20_000, 20_000, 40_000, 40_000, 80_000]);
     assert_eq!(trace.window.ssthresh, u64::MAX);

@@ -29,7 +29,7 @@ fn the_filter() {
     let filter = Westwood::default().filter;
     let controller = Controller { filter, estimate: Some(500_000), min_rtt: None, sample: None };
     let mut trace = Trace::avoiding(&westwood(), 100);
-    trace.controller = Box::new(controller);
+    trace.controller = crate::congestion::Controller::custom(controller);
     trace.now += ms(10);
     trace.ack(1000, ms(10), true);
     trace.now += ms(40);

@@ -2,17 +2,15 @@
 //! changes a value of TCP's own.
 
 use super::super::Connection;
-use super::super::timers::Timer;
-use super::host::Armed;
 use super::{Host, Shared};
+use crate::control::Clamp;
 use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
-use crate::pacing::Pacing as _;
+use crate::flow::FlowControl as _;
 use crate::pos::Pos;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 
 /// The variables of which something runs by what was asked before.
 pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
@@ -56,34 +54,33 @@ pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Rulin
 
 impl Own for Connection {
     fn own(&self, variable: Variable) -> u64 {
-        let snd = &self.snd;
+        let window = self.control.window();
         match variable {
-            Variable::Cwnd => snd.window.cwnd,
-            Variable::CwndCnt => snd.window.cwnd_cnt,
-            Variable::Ssthresh => snd.window.ssthresh,
-            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next).since(self.rcv.next),
-            Variable::RcvNxt => self.rcv.next.get(),
+            Variable::Cwnd => window.cwnd,
+            Variable::CwndCnt => window.cwnd_cnt,
+            Variable::Ssthresh => window.ssthresh,
+            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next()).since(self.rcv.next()),
+            Variable::RcvNxt => self.rcv.next().get(),
             Variable::SndUna => self.una().get(),
             Variable::SndNxt => self.nxt().get(),
             Variable::Dupthresh => u64::from(self.own_loss_threshold()),
-            Variable::Rto => snd.timer.rto().as_nanos(),
-            Variable::Retransmits => u64::from(snd.retransmits),
-            Variable::PacingRate => {
-                snd.pacing.as_ref().and_then(|_| self.own_pacing_rate()).unwrap_or(u64::MAX)
-            }
+            Variable::Rto => self.control.timer().rto().as_nanos(),
+            Variable::Retransmits => u64::from(self.snd.retransmits),
+            Variable::PacingRate => self.control.pacing_rate().unwrap_or(u64::MAX),
         }
     }
 
     fn segment(&self) -> u64 {
-        self.snd.window.segment()
+        self.control.window().segment()
     }
 
     fn estimate(&self) -> Option<(Duration, Duration)> {
-        self.snd.timer.srtt().zip(self.snd.timer.rttvar())
+        let timer = self.control.timer();
+        timer.srtt().zip(timer.rttvar())
     }
 
     fn backoffs(&self) -> u32 {
-        self.snd.timer.backoffs()
+        self.control.timer().backoffs()
     }
 
     fn give_up_after(&self) -> Option<u32> {
@@ -103,50 +100,12 @@ impl Connection {
         rule(self, shared, variable)
     }
 
-    /// The window for new data, in bytes. If an extension limits TCP's own window, it counts in whole segments, so that less than one is none.
-    pub(in super::super) fn effective_cwnd(&self) -> Effective<u64> {
-        let own = self.snd.window.cwnd;
-        if self.extensions.leave_cwnd(own) {
-            return Effective::new(own);
-        }
-        let Some(host) = self.asked(Variable::Cwnd) else { return Effective::new(own) };
-        let used = host.shared.combined.effective(Variable::Cwnd, own, safe::cwnd(own));
-        let segment = self.snd.window.segment();
-        Effective::new(if used < own { used - used % segment } else { used })
-    }
-
-    /// Whether another segment would fit into TCP's own window.
-    pub(in super::super) fn would_fit_without_limits(&self) -> bool {
-        let window = &self.snd.window;
-        self.asked(Variable::Cwnd).is_some()
-            && window.cwnd.saturating_sub(self.counted_in_flight()) >= window.segment()
-    }
-
-    /// Of `acked` bytes, those that slow start may grow the window by; the rest comes after the threshold.
-    pub(in super::super) fn within_slow_start(&self, acked: u64) -> u64 {
-        let Some(host) = self.asked(Variable::Ssthresh) else { return acked };
-        let threshold = Effective::new(self.rule(&host.shared, Variable::Ssthresh).effective);
-        threshold.left_after(self.snd.window.cwnd).min(acked)
-    }
-
-    /// With `acked` bytes more, the count towards the next increase of cwnd would be TCP's own; whether an extension keeps it lower. Then what
-    /// is withheld counts on, up to one increase and no further: that one comes when it is released.
-    pub(in super::super) fn withholds_growth(&mut self, acked: u64) -> bool {
-        if self.asked(Variable::CwndCnt).is_none()
-            || !self.snd.congestion.counts_acknowledged_bytes()
-        {
-            return false;
-        }
-        let window = &self.snd.window;
-        let own = window.cwnd_cnt.saturating_add(acked).min(window.cwnd);
-        let Some(host) = self.extensions.get() else { return false };
-        let combined = &host.shared.combined;
-        let ruling = combined.rule(Variable::CwndCnt, own, safe::cwnd_cnt(own));
-        let withheld = Effective::new(ruling.effective).is_below(own);
-        if withheld {
-            self.snd.window.cwnd_cnt = own;
-        }
-        withheld
+    /// What the layers ask of the send engine.
+    #[inline]
+    pub(in super::super) fn clamp(&self) -> Clamp {
+        self.extensions
+            .get()
+            .map_or(Clamp::NONE, |host| Clamp::of(&host.shared.combined, host.pacer.release_at()))
     }
 
     /// The largest edge of the receive window, if the next byte expected is `next`.
@@ -159,7 +118,7 @@ impl Connection {
 
     /// How much of the receive buffer may be offered, in bytes.
     pub(in super::super) fn effective_receive_buffer(&self) -> u64 {
-        let own = self.rcv.buffer_limit as u64;
+        let own = self.rcv.flow.buffer_limit() as u64;
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
         host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).effective
     }
@@ -171,7 +130,7 @@ impl Connection {
         }
         let Some(host) = self.asked(Variable::RcvNxt) else { return false };
         let next = Effective::new(self.rule(&host.shared, Variable::RcvNxt).effective);
-        let new = start + len > self.rcv.next;
+        let new = start + len > self.rcv.next();
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = self.extensions.get_mut() {
             host.shared.request_counters.segments_rejected += 1;
@@ -197,21 +156,6 @@ impl Connection {
         old || early
     }
 
-    /// Duplicates that mean a loss, where TCP would say `own`.
-    pub(in super::super) fn effective_dupthresh(&self, own: u32) -> u32 {
-        let Some(host) = self.asked(Variable::Dupthresh) else { return own };
-        let used = self.rule(&host.shared, Variable::Dupthresh).effective;
-        Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
-    }
-
-    /// The retransmission timeout, if it is not TCP's own.
-    pub(in super::super) fn effective_rto(&self) -> Option<Effective<Duration>> {
-        let host = self.asked(Variable::Rto)?;
-        let ruling = self.rule(&host.shared, Variable::Rto);
-        (ruling.effective != ruling.own)
-            .then(|| Effective::new(Duration::from_nanos(ruling.effective)))
-    }
-
     /// The timeouts that count towards giving up.
     pub(in super::super) fn effective_retransmits(&self) -> u32 {
         let own = self.snd.retransmits;
@@ -220,42 +164,25 @@ impl Connection {
         Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
-    /// The rate that an extension requests, in bytes per second, and until when it has been used up.
-    pub(in super::super) fn effective_pacing(&self) -> Option<(u64, Instant)> {
-        let host = self.asked(Variable::PacingRate)?;
-        let ruling = self.rule(&host.shared, Variable::PacingRate);
-        (ruling.effective != ruling.own).then(|| (ruling.effective, host.pacer.release_at()))
-    }
-
     /// `bytes` have left.
-    pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64) {
-        let Some((rate, _)) = self.effective_pacing() else { return };
+    pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64, clamp: &Clamp) {
+        let Some((rate, _)) = clamp.pacing(&self.control) else { return };
         if let Some(host) = self.extensions.get_mut() {
             host.pacer.on_sent(now, bytes, Some(rate));
             host.paced_at = rate;
         }
     }
 
-    /// The retransmission timer starts; TCP's own would expire at `own`.
-    #[inline]
-    pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
-        let used = self.effective_rto();
-        if let Some(host) = self.extensions.get_mut() {
-            host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
-        }
-        self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
-    }
-
     /// The requests for these variables have changed: running timers are set again.
     #[cold]
     pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
-        let armed = self.extensions.get().and_then(|host| host.armed);
         if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
+        let clamp = self.clamp();
         if changed.has(Variable::PacingRate) {
-            self.timers.clear(Timer::Pacing);
-            let rate = self.effective_pacing().map(|(rate, _)| rate);
+            self.control.stop_pacing();
+            let rate = clamp.pacing(&self.control).map(|(rate, _)| rate);
             if let Some(host) = self.extensions.get_mut()
                 && let Some(rate) = rate
             {
@@ -263,25 +190,8 @@ impl Connection {
                 host.paced_at = rate;
             }
         }
-        if !changed.has(Variable::Rto) {
-            return;
-        }
-        // The timer that runs may have been set to a time that never comes.
-        let by_request = armed.is_some_and(|armed| armed.by_request) && self.una() < self.nxt();
-        if !by_request && !self.timers.is_set(Timer::Retransmit) {
-            return;
-        }
-        let used = self.effective_rto();
-        let own = self.timers.get(Timer::Retransmit).unwrap_or(now);
-        let began = Armed { at: now, own, by_request };
-        let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
-        match used {
-            Some(used) => self.timers.set(Timer::Retransmit, used.after(armed.at).max(now)),
-            None if by_request => self.timers.set(Timer::Retransmit, armed.own.max(now)),
-            None => return,
-        }
-        if let Some(host) = self.extensions.get_mut() {
-            host.armed = Some(armed);
+        if changed.has(Variable::Rto) {
+            self.control.on_timeout_limits(now, &clamp);
         }
     }
 }

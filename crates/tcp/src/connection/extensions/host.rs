@@ -92,17 +92,6 @@ pub(in crate::connection) struct Shared {
     pub(super) request_counters: RequestCounters,
 }
 
-/// The retransmission timer that runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Armed {
-    /// When it was started.
-    pub(super) at: Instant,
-    /// When TCP's own would expire.
-    pub(super) own: Instant,
-    /// An extension has set it to another time.
-    pub(super) by_request: bool,
-}
-
 /// The layers, while there are any.
 ///
 /// A host with many connections finds little of them in a cache. So the fields that every acknowledgement with a wake-up needs come first. A single
@@ -112,8 +101,10 @@ pub(super) struct Armed {
 pub(in crate::connection) struct Host {
     /// When the clock wakes the first of them; [`Instant::FAR_FUTURE`] if it wakes none.
     pub(super) clock: Instant,
-    /// How the retransmission timer was last started; nothing if it was before there were extensions.
-    pub(super) armed: Option<Armed>,
+    /// Keeps the pacing rate where the connection does not pace by itself.
+    pub(super) pacer: RatePacing,
+    /// The rate it was kept at last, bytes per second; zero if it was not.
+    pub(super) paced_at: u64,
     /// The events that wake any of them.
     pub(super) wakes: Wake,
     /// The events that the lists need.
@@ -126,10 +117,6 @@ pub(in crate::connection) struct Host {
     pub(super) pending_events: layer_events::PendingEvents,
     pub(super) shared: Shared,
     pub(super) departures: VecDeque<Departure>,
-    /// Keeps the pacing rate where the connection does not pace by itself.
-    pub(super) pacer: RatePacing,
-    /// The rate it was kept at last, bytes per second; zero if it was not.
-    pub(super) paced_at: u64,
     pub(super) layers: Lines,
 }
 
@@ -158,7 +145,6 @@ impl Default for Host {
     fn default() -> Self {
         Host {
             clock: Instant::FAR_FUTURE,
-            armed: None,
             wakes: Wake::empty(),
             listed: Wake::empty(),
             pending: Wake::empty(),

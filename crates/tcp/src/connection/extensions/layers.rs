@@ -11,8 +11,6 @@ use alloc::boxed::Box;
 /// The summary of the layers for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// TCP's own cwnd is effective up to this, in bytes.
-    cwnd: u32,
     /// The variables of which anything is asked.
     asked: Variables,
     /// The events that may wake a layer, or have to be counted for one.
@@ -24,16 +22,14 @@ pub(super) struct Outline {
 impl Default for Outline {
     fn default() -> Self {
         let (asked, heard) = (Variables::NONE, Wake::empty());
-        Outline { cwnd: u32::MAX, asked, heard, events_pending: false }
+        Outline { asked, heard, events_pending: false }
     }
 }
 
 impl Outline {
     #[inline]
     fn of(host: &Host) -> Self {
-        let untouched = host.shared.combined.untouched(Variable::Cwnd);
         Outline {
-            cwnd: u32::try_from(untouched).unwrap_or(u32::MAX),
             asked: host.shared.combined.some(),
             heard: host.heard(),
             events_pending: !host.pending_events.is_empty(),
@@ -59,12 +55,6 @@ impl Layers {
     #[inline]
     pub(super) fn asks(&self, variable: Variable) -> bool {
         self.outline.asked.has(variable)
-    }
-
-    /// Whether a cwnd of this size is effective unchanged.
-    #[inline]
-    pub(super) fn leave_cwnd(&self, own: u64) -> bool {
-        own <= u64::from(self.outline.cwnd)
     }
 
     /// Whether any of this concerns a layer.

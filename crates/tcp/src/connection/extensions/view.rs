@@ -5,9 +5,8 @@ use super::{Observed, RequestCounters, Shared};
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use core::net::IpAddr;
 use either::Either;
 
@@ -64,32 +63,32 @@ impl<'a> View<'a> {
 
     /// Open, disorder, recovery or loss.
     pub fn phase(&self) -> Phase {
-        self.of(|tcp| tcp.snd.recovery.phase(), |tcp| tcp.info.phase)
+        self.of(|tcp| tcp.control.phase(), |tcp| tcp.info.phase)
     }
 
     /// Payload of a full segment, in bytes.
     pub fn mss(&self) -> u64 {
-        self.of(|tcp| tcp.snd.window.segment(), |tcp| u64::from(tcp.info.mss).max(1))
+        self.of(|tcp| tcp.control.window().segment(), |tcp| u64::from(tcp.info.mss).max(1))
     }
 
     /// The congestion window, in bytes.
     pub fn cwnd(&self) -> u64 {
-        self.of(|tcp| tcp.snd.window.cwnd, |tcp| tcp.info.cwnd)
+        self.of(|tcp| tcp.control.window().cwnd, |tcp| tcp.info.cwnd)
     }
 
     /// Bytes acknowledged towards the next increase of cwnd.
     pub fn cwnd_cnt(&self) -> u64 {
-        self.of(|tcp| tcp.snd.window.cwnd_cnt, |tcp| tcp.info.cwnd_cnt)
+        self.of(|tcp| tcp.control.window().cwnd_cnt, |tcp| tcp.info.cwnd_cnt)
     }
 
     /// The slow-start threshold, in bytes; `u64::MAX` before the first reduction.
     pub fn ssthresh(&self) -> u64 {
-        self.of(|tcp| tcp.snd.window.ssthresh, |tcp| tcp.info.ssthresh)
+        self.of(|tcp| tcp.control.window().ssthresh, |tcp| tcp.info.ssthresh)
     }
 
     /// Whether cwnd is below ssthresh.
     pub fn in_slow_start(&self) -> bool {
-        self.of(|tcp| tcp.snd.window.in_slow_start(), |tcp| tcp.info.cwnd < tcp.info.ssthresh)
+        self.of(|tcp| tcp.control.window().in_slow_start(), |tcp| tcp.info.cwnd < tcp.info.ssthresh)
     }
 
     /// The oldest position not acknowledged.
@@ -109,17 +108,20 @@ impl<'a> View<'a> {
 
     /// The next position expected of the peer.
     pub fn rcv_nxt(&self) -> Pos {
-        self.of(|tcp| tcp.rcv.next, |tcp| tcp.info.rcv_nxt)
+        self.of(|tcp| tcp.rcv.next(), |tcp| tcp.info.rcv_nxt)
     }
 
     /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
-        self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next), |tcp| tcp.info.rcv_wnd)
+        self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next()), |tcp| tcp.info.rcv_wnd)
     }
 
     /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
     pub fn outstanding(&self) -> u64 {
-        self.of(|tcp| tcp.snd.sent.outstanding(), |tcp| tcp.info.snd_nxt.since(tcp.info.snd_una))
+        self.of(
+            |tcp| tcp.control.board().outstanding(),
+            |tcp| tcp.info.snd_nxt.since(tcp.info.snd_una),
+        )
     }
 
     /// Believed to be in the network, in bytes (the pipe of RFC 6675).
@@ -134,22 +136,22 @@ impl<'a> View<'a> {
 
     /// The smoothed round-trip time, once there is a sample.
     pub fn srtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.snd.timer.srtt(), |tcp| tcp.info.srtt)
+        self.of(|tcp| tcp.control.timer().srtt(), |tcp| tcp.info.srtt)
     }
 
     /// The round-trip time variation, once there is a sample.
     pub fn rttvar(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.snd.timer.rttvar(), |tcp| tcp.info.rttvar)
+        self.of(|tcp| tcp.control.timer().rttvar(), |tcp| tcp.info.rttvar)
     }
 
     /// The least round-trip time seen.
     pub fn min_rtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.snd.min_rtt(), |tcp| tcp.info.min_rtt)
+        self.of(|tcp| tcp.control.min_rtt(), |tcp| tcp.info.min_rtt)
     }
 
     /// The last round-trip time.
     pub fn last_rtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.snd.last_rtt(), |tcp| tcp.info.last_rtt)
+        self.of(|tcp| tcp.control.last_rtt(), |tcp| tcp.info.last_rtt)
     }
 
     /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
@@ -170,12 +172,12 @@ impl<'a> View<'a> {
 
     /// The retransmission timeout with its back-off.
     pub fn rto(&self) -> Duration {
-        self.of(|tcp| tcp.snd.timer.rto(), |tcp| tcp.info.rto)
+        self.of(|tcp| tcp.control.timer().rto(), |tcp| tcp.info.rto)
     }
 
     /// How often the timer has backed off since the last sample.
     pub fn backoffs(&self) -> u32 {
-        self.of(|tcp| tcp.snd.timer.backoffs(), |tcp| tcp.info.backoffs)
+        self.of(|tcp| tcp.control.timer().backoffs(), |tcp| tcp.info.backoffs)
     }
 
     /// Timeouts in a row.
@@ -185,7 +187,7 @@ impl<'a> View<'a> {
 
     /// Duplicate acknowledgements in a row.
     pub fn duplicate_acks(&self) -> u32 {
-        self.of(|tcp| tcp.snd.recovery.duplicate_acks(), |tcp| tcp.info.duplicate_acks)
+        self.of(|tcp| tcp.control.duplicate_acks(), |tcp| tcp.info.duplicate_acks)
     }
 
     /// How many of them mean a loss to TCP now.
@@ -195,14 +197,14 @@ impl<'a> View<'a> {
 
     /// Bytes delivered to the peer so far, cumulatively or selectively acknowledged.
     pub fn delivered(&self) -> u64 {
-        self.of(|tcp| tcp.snd.sent.delivery().delivered(), |tcp| tcp.info.delivered)
+        self.of(|tcp| tcp.control.board().delivery().delivered(), |tcp| tcp.info.delivered)
     }
 
     /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
     /// path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
     pub fn delivery_rate(&self) -> Option<(u64, bool)> {
         self.of(
-            |tcp| tcp.snd.sent.delivery().latest(),
+            |tcp| tcp.control.board().delivery().latest(),
             |tcp| tcp.info.delivery_rate.map(|rate| (rate, tcp.info.delivery_rate_app_limited)),
         )
     }
@@ -247,7 +249,7 @@ impl<'a> View<'a> {
     /// The messages not yet acknowledged cumulatively, the oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = Message> + use<'a> {
         self.of(
-            |tcp| Either::Left(tcp.snd.sent.records().map(Message::of)),
+            |tcp| Either::Left(tcp.control.board().records().map(Message::of)),
             |tcp| Either::Right(tcp.messages.iter().cloned()),
         )
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::adu::encoding::encode;
 use crate::ordering::holed::Holed;
 use crate::ordering::unordered::Unordered;
+use alloc::boxed::Box;
 
 fn p(n: usize) -> Pos {
     Pos::FIRST_DATA + n as u64
@@ -16,8 +17,8 @@ fn stream(units: &[&[u8]]) -> Vec<u8> {
 }
 
 fn both() -> [Units; 2] {
-    let ordered: Box<dyn Ordering> = Box::new(Holed::new(p(0)));
-    [Units::new(ordered, 1000), Units::new(Box::new(Unordered::new(p(0))), 1000)]
+    let ordered = OrderingUnit::Holed(Box::new(Holed::new(p(0))));
+    [Units::new(ordered, 1000), Units::new(OrderingUnit::Unordered(Unordered::new(p(0))), 1000)]
 }
 
 fn give(units: &mut Units, stream: &[u8], range: Range<usize>) -> Accepted {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::vec::Vec;
 
-use transom_tcp::time::Duration;
+use transom_base::time::Duration;
 use transom_wire::tcp::Options;
 
 use super::*;

@@ -106,7 +106,7 @@ impl<'a> Payload<'a> {
 
     /// A payload in a buffer of `capacity` bytes that is handed over if the receive queue asks for it. It is on offer only
     /// when keeping it wastes at most half of it.
-    pub(crate) const fn on_offer(bytes: &'a [u8], capacity: usize) -> Self {
+    pub const fn on_offer(bytes: &'a [u8], capacity: usize) -> Self {
         let place = if bytes.len() * 2 >= capacity { Place::OnOffer } else { Place::Borrowed };
         Payload { bytes, place }
     }
@@ -139,17 +139,17 @@ impl<'a> Payload<'a> {
     }
 
     /// The same payload, to be copied.
-    pub(crate) const fn to_be_copied(self) -> Self {
+    pub const fn to_be_copied(self) -> Self {
         Payload { place: Place::Borrowed, ..self }
     }
 
     /// Whether the buffer is available instead of a copy.
-    pub(crate) const fn is_on_offer(&self) -> bool {
+    pub const fn is_on_offer(&self) -> bool {
         matches!(self.place, Place::OnOffer)
     }
 
     /// Leaves the payload where it is, if it lies in the application's memory; see [`Payload::in_place`].
-    pub(crate) fn claim_in_place(&self) -> bool {
+    pub fn claim_in_place(&self) -> bool {
         match self.place {
             Place::Reader(claimed) => {
                 claimed.set(self.bytes.len());

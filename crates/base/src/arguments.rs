@@ -1,6 +1,6 @@
 //! A choice with its parameters, as people write it: `ltcp(beta=0.15, wt=50)`.
 
-use crate::quantity::{Decimal, UnitError, parse_duration, parse_size};
+use crate::quantity::{Decimal, UnitError, call, parse_duration, parse_size};
 use crate::time::Duration;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -152,10 +152,8 @@ impl<'a> Arguments<'a> {
     pub fn read(text: &'a str) -> Result<Self, ArgumentError> {
         let text = text.trim();
         let malformed = || ArgumentError::Malformed(text.into());
-        let (choice, inside) = match text.split_once('(') {
-            None => (text, ""),
-            Some((choice, rest)) => (choice.trim(), rest.strip_suffix(')').ok_or_else(malformed)?),
-        };
+        let (choice, inside) = call(text).ok_or_else(malformed)?;
+        let inside = inside.unwrap_or_default();
         let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '=' | '_');
         if choice.is_empty() || !choice.chars().all(word) || inside.contains(['(', ')']) {
             return Err(malformed());

@@ -3,14 +3,18 @@
 //! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine. The error for an
 //! unreadable text has an example of a valid one.
 
+mod call;
 mod decimal;
 mod duration;
+mod rate;
 mod size;
 
 use alloc::string::String;
 
+pub use call::{call, list};
 pub use decimal::Decimal;
 pub use duration::{DurationText, parse_duration};
+pub use rate::{RateText, parse_rate};
 pub use size::parse_size;
 
 /// Why a text is not the quantity it was meant to be.

@@ -1,0 +1,189 @@
+//! What layers ask of the send engine, as values: computed once for an event.
+//!
+//! A request is an interval. The engine clamps its own value to it, and the result to the safe range ([`safe`]). The result is an [`Effective`]: it can
+//! be compared, but no type lets it flow back into a field of the engine's.
+
+use super::Control;
+use crate::congestion::Window;
+use crate::extension::Interval;
+use crate::extension::safe::{self, Effective};
+use crate::extension::stack::Combined;
+use crate::extension::variable::{Variable, Variables};
+use crate::time::{Duration, Instant};
+
+/// The variables that the send engine uses.
+const USED: [Variable; 6] = [
+    Variable::Cwnd,
+    Variable::CwndCnt,
+    Variable::Ssthresh,
+    Variable::Dupthresh,
+    Variable::Rto,
+    Variable::PacingRate,
+];
+
+/// The requests of all layers together for the variables of the send engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clamp {
+    /// The variables of which something is asked, without contradiction.
+    asked: Variables,
+    /// There are layers, whatever they ask.
+    layers: bool,
+    /// Safe ranges are not kept to.
+    lifted: bool,
+    cwnd: Interval,
+    cwnd_cnt: Interval,
+    ssthresh: Interval,
+    dupthresh: Interval,
+    rto: Interval,
+    pacing: Interval,
+    /// Until when the requested rate has been used up.
+    release: Instant,
+    #[cfg(feature = "unconstrained")]
+    una: Interval,
+}
+
+impl Clamp {
+    /// Nothing is asked, as there are no layers.
+    pub(crate) const NONE: Clamp = Clamp {
+        asked: Variables::NONE,
+        layers: false,
+        lifted: false,
+        cwnd: Interval::ANY,
+        cwnd_cnt: Interval::ANY,
+        ssthresh: Interval::ANY,
+        dupthresh: Interval::ANY,
+        rto: Interval::ANY,
+        pacing: Interval::ANY,
+        release: Instant::ZERO,
+        #[cfg(feature = "unconstrained")]
+        una: Interval::ANY,
+    };
+
+    /// What `combined` asks. What its layers ask of the rate is used up until `release`.
+    pub(crate) fn of(combined: &Combined, release: Instant) -> Clamp {
+        let lifted = combined.is_unconstrained();
+        let mut clamp = Clamp { layers: true, lifted, release, ..Clamp::NONE };
+        for variable in USED {
+            let Some(asked) = combined.asked(variable) else { continue };
+            clamp.asked.add(Variables::one(variable));
+            match variable {
+                Variable::Cwnd => clamp.cwnd = asked,
+                Variable::CwndCnt => clamp.cwnd_cnt = asked,
+                Variable::Ssthresh => clamp.ssthresh = asked,
+                Variable::Dupthresh => clamp.dupthresh = asked,
+                Variable::Rto => clamp.rto = asked,
+                _ => clamp.pacing = asked,
+            }
+        }
+        #[cfg(feature = "unconstrained")]
+        if let Some(asked) = combined.asked(Variable::SndUna) {
+            clamp.asked.add(Variables::one(Variable::SndUna));
+            clamp.una = asked;
+        }
+        clamp
+    }
+
+    fn asks(&self, variable: Variable) -> bool {
+        self.asked.has(variable)
+    }
+
+    /// Whether there are layers.
+    pub(super) fn has_layers(&self) -> bool {
+        self.layers
+    }
+
+    fn safely(&self, asked: Interval, own: u64, safe: Interval) -> u64 {
+        let wanted = asked.clamp(own);
+        if self.lifted { wanted } else { safe.clamp(wanted) }
+    }
+
+    /// The window in bytes that is used in the place of `own`.
+    fn used_cwnd(&self, own: u64) -> u64 {
+        if self.asks(Variable::Cwnd) { self.safely(self.cwnd, own, safe::cwnd(own)) } else { own }
+    }
+
+    /// The window for new data, in bytes. If a layer limits TCP's own window, it counts in whole segments, so that less than one is none.
+    pub(super) fn cwnd(&self, window: &Window) -> Effective<u64> {
+        let used = self.used_cwnd(window.cwnd);
+        Effective::new(if used < window.cwnd { used - used % window.segment() } else { used })
+    }
+
+    /// Whether anything is asked of the window.
+    pub(super) fn limits_cwnd(&self) -> bool {
+        self.asks(Variable::Cwnd)
+    }
+
+    /// Whether anything is asked of the count towards the next increase.
+    pub(super) fn counts(&self) -> bool {
+        self.asks(Variable::CwndCnt)
+    }
+
+    /// The count towards the next increase of the window that is used in the place of `own`.
+    pub(super) fn cwnd_cnt(&self, own: u64) -> Effective<u64> {
+        Effective::new(self.safely(self.cwnd_cnt, own, safe::cwnd_cnt(own)))
+    }
+
+    /// Of `acked` bytes, those that slow start may grow the window by; the rest comes after the threshold.
+    pub(super) fn within_slow_start(&self, window: &Window, acked: u64) -> u64 {
+        if !self.asks(Variable::Ssthresh) {
+            return acked;
+        }
+        let own = window.ssthresh;
+        let used = self.safely(self.ssthresh, own, safe::ssthresh(own, window.segment()));
+        Effective::new(used).left_after(window.cwnd).min(acked)
+    }
+
+    /// Duplicates that mean a loss, where TCP would say `own`.
+    pub(super) fn dupthresh(&self, window: &Window, own: u32) -> u32 {
+        if !self.asks(Variable::Dupthresh) {
+            return own;
+        }
+        let safe = safe::dupthresh(self.used_cwnd(window.cwnd) / window.segment());
+        let used = self.safely(self.dupthresh, u64::from(own), safe);
+        Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
+    }
+
+    /// The retransmission timeout, if it is not TCP's own.
+    pub(super) fn rto(&self, control: &Control) -> Option<Effective<Duration>> {
+        if !self.asks(Variable::Rto) {
+            return None;
+        }
+        let (own, estimate, backoffs) = control.timeout_estimate();
+        let used = self.safely(self.rto, own.as_nanos(), safe::rto(own, estimate, backoffs));
+        (used != own.as_nanos()).then(|| Effective::new(Duration::from_nanos(used)))
+    }
+
+    /// The rate that layers ask for, in bytes per second, if it is not TCP's own, and until when it has been used up.
+    pub(crate) fn pacing(&self, control: &Control) -> Option<(u64, Instant)> {
+        if !self.asks(Variable::PacingRate) {
+            return None;
+        }
+        let rate = control.pacing_rate().unwrap_or(u64::MAX);
+        let safe = safe::pacing_rate((rate < u64::MAX).then_some(rate));
+        let used = self.safely(self.pacing, rate, safe);
+        (used != rate).then_some((used, self.release))
+    }
+}
+
+#[cfg(feature = "unconstrained")]
+impl Clamp {
+    /// Whether the safe ranges are not kept to.
+    pub(super) fn is_lifted(&self) -> bool {
+        self.lifted
+    }
+
+    /// The oldest position not acknowledged, if a layer has one.
+    pub(super) fn virtual_una(&self, own: crate::pos::Pos) -> Option<u64> {
+        self.asks(Variable::SndUna).then(|| self.una.clamp(own.get()))
+    }
+
+    /// The threshold of slow start.
+    pub(super) fn virtual_ssthresh(&self, own: u64) -> u64 {
+        if self.asks(Variable::Ssthresh) { self.ssthresh.clamp(own) } else { own }
+    }
+
+    /// The count towards the next increase, if a layer has one.
+    pub(super) fn virtual_cwnd_cnt(&self, own: u64) -> Option<u64> {
+        self.counts().then(|| self.cwnd_cnt.clamp(own))
+    }
+}
