@@ -582,7 +582,7 @@ where the queue is short. Where it holds four products, the order of the starts 
 ## What is not here
 
 - A policer and fq_codel: links have neither. The jitter is drawn from a distribution, not taken from a trace.
-- Four flows beside four, and Reno without losses: the scenarios stand, and no values are stored.
+- Four flows beside four with losses, or with Reno and BBR; one beside one with Reno and no losses, and with BBR and losses. The scenarios stand, and no values are stored.
 - 1000 Mbit/s, 30 kB and 30 MB beside the kernel, and more than one seed of each cell. `.ci/nightly` runs what the scenarios have.
 - Transfers beside a long flow of the kernel. The simulated ones are beside a long flow of Transom.
 - In a few runs of the emulator packets were late by more than a millisecond: 1 of 72 of the first table, 7 of 72 with BBR, and 2 of 72 with losses of a thousandth.

@@ -124,6 +124,9 @@ for file in ipv4/ip_forward ipv6/conf/all/forwarding; do echo 1 >/proc/sys/net/$
 for file in ipv4/icmp_ratelimit ipv6/icmp/ratelimit; do echo 0 >/proc/sys/net/$file; done
 ip route add blackhole 10.9.0.77; ip route add unreachable 10.9.0.78; ip route add prohibit 10.9.0.79
 ip route add blackhole fd09::77; ip route add unreachable fd09::78
+# The interfaces of a pair are up a while after they were told to be. Then a closed port refuses.
+refused() { $IN python3 -c "import socket, sys; sys.exit(socket.socket(socket.AF_INET6).connect_ex(('fd09::1', 9)) != 111)"; }
+[ $WAY = exec ] || until refused; do sleep 0.1; done
 python3 peer.py & until [ -S peer ]; do sleep 0.02; done
 $IN python3 cases.py
 "#;

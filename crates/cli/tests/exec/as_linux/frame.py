@@ -31,7 +31,7 @@ def raw(call, *arguments):
     result = call(*arguments)
     return errno.errorcode[ctypes.get_errno()] if result < 0 else result
 
-def until(call, wanted, patience=6):
+def until(call, wanted, patience=12):
     """Calls until it gives what is wanted. Gives the last result."""
     end = time.monotonic() + patience
     while (got := call()) != wanted and time.monotonic() < end: time.sleep(0.01)
@@ -103,7 +103,7 @@ def both_polled(s):
 
 def flags(s): return both_polled(s)[0]
 
-def polled(s, wanted, patience=6):
+def polled(s, wanted, patience=12):
     return until(lambda: flags(s), wanted, patience)
 
 def error(s): return errno.errorcode.get(s.getsockopt(SOL_SOCKET, SO_ERROR), 0)
@@ -179,7 +179,7 @@ def asleep(waiting):
     until(lambda: open(path).read().rpartition(')')[2].split()[0], 'S')
     time.sleep(0.1)
 
-def run(at_once=6, patience=50):
+def run(at_once=6, patience=45):
     """Runs the cases that are named, or all; prints their results in order. What takes too long is ended, and so is all of it."""
     wanted = [function for function in CASES if not sys.argv[1:] or function.__name__ in sys.argv[1:]]
     names = [function.__name__ for function in wanted]
@@ -192,7 +192,7 @@ def run(at_once=6, patience=50):
             pid = os.fork()
             if pid == 0:
                 os.close(reading)
-                signal.alarm(20)
+                signal.alarm(30)
                 try: text = repr(function())
                 except BaseException as error:
                     frame = error.__traceback__
