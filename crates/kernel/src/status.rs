@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use transom_device::own_file;
+use transom_device::serving::UnixName;
 
 use crate::host::Reporter;
 use crate::log::LogPart;
@@ -33,7 +35,7 @@ const LONGEST: u64 = 64 << 20;
 /// Answers until it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    path: PathBuf,
+    name: UnixName,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,9 +47,8 @@ impl Server {
     /// The system's.
     pub fn start(directory: &Path, reporter: Reporter) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-        let path = directory.join(format!("{}.sock", std::process::id()));
-        let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)?;
+        let name = listen(directory)?;
+        let listener = name.listener().try_clone()?;
         let stop = Arc::new(AtomicBool::new(false));
         let its = stop.clone();
         let serve = move || {
@@ -65,8 +66,15 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name("kernel-status".into()).spawn(serve)?;
-        Ok(Server { path, stop, thread: Some(thread) })
+        Ok(Server { name, stop, thread: Some(thread) })
     }
+}
+
+/// A socket for root alone, named after this process. Only a socket that a crash has left is replaced.
+fn listen(directory: &Path) -> io::Result<UnixName> {
+    let name = UnixName::listen(directory.join(format!("{}.sock", std::process::id())))?;
+    own_file::set_socket_mode(name.path(), 0o600)?;
+    Ok(name)
 }
 
 fn answer(stream: &UnixStream, reporter: &Reporter) -> Option<Vec<u8>> {
@@ -83,8 +91,8 @@ fn answer(stream: &UnixStream, reporter: &Reporter) -> Option<Vec<u8>> {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        let woken = UnixStream::connect(&self.path).is_ok();
-        let _ = fs::remove_file(&self.path);
+        let woken = UnixStream::connect(self.name.path()).is_ok();
+        self.name.remove();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
@@ -161,4 +169,33 @@ fn ask<T: DeserializeOwned>(path: &Path, question: &str) -> Option<T> {
     let mut text = Vec::new();
     stream.take(LONGEST).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn the_socket_is_for_its_user_alone_and_replaces_only_what_a_crash_has_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().join(format!("{}.sock", std::process::id()));
+        drop(UnixListener::bind(&at).unwrap());
+        let name = listen(directory.path()).unwrap();
+        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(listen(directory.path()).is_err(), "somebody listens there");
+        UnixStream::connect(&at).unwrap();
+        drop(name);
+        assert!(!at.exists());
+        let precious = directory.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        fs::set_permissions(&precious, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&precious, &at).unwrap();
+        listen(directory.path()).unwrap_err();
+        assert!(fs::symlink_metadata(&at).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        assert_eq!(fs::metadata(&precious).unwrap().permissions().mode() & 0o777, 0o640);
+    }
 }

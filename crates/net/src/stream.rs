@@ -219,16 +219,27 @@ impl TcpStream {
 
     /// How the handshake ended, once it has.
     fn connected(&self, inner: &Inner) -> Option<io::Result<()>> {
+        self.opening(inner, |connection| {
+            let opens = matches!(connection.state(), State::SynSent | State::SynReceived);
+            (!opens).then_some(Ok(()))
+        })
+    }
+
+    /// How an open ended, if it failed; otherwise the answer of `ask`.
+    fn opening(
+        &self,
+        inner: &Inner,
+        ask: impl FnOnce(&Connection) -> Option<io::Result<()>>,
+    ) -> Option<io::Result<()>> {
         if let Some(error) = inner.failure() {
             return Some(Err(error));
         }
         let Some(connection) = inner.host.connection(self.socket.id) else {
             return Some(Err(Errno::NOTCONN.into()));
         };
-        match (connection.state(), connection.error()) {
-            (_, Some(error)) => Some(Err(errno(error).into())),
-            (State::SynSent | State::SynReceived, None) => None,
-            _ => Some(Ok(())),
+        match connection.error() {
+            Some(error) => Some(Err(errno(error).into())),
+            None => ask(connection),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::TcpStream;
 use crate::engine::{Channel, Inner};
-use crate::error::{errno, soft_error};
+use crate::error::soft_error;
 use crate::socket::SocketOptions;
 use crate::stack::Stack;
 use rustix::io::Errno;
@@ -45,20 +45,11 @@ impl TcpStream {
 
     /// Whether the peer has answered a SYN whose answer is held, or how the attempt ended.
     fn answered(&self, inner: &Inner) -> Option<io::Result<()>> {
-        if let Some(error) = inner.failure() {
-            return Some(Err(error));
-        }
-        let Some(connection) = inner.host.connection(self.socket.id) else {
-            return Some(Err(Errno::NOTCONN.into()));
-        };
-        match (connection.state(), connection.error()) {
-            (_, Some(error)) => Some(Err(errno(error).into())),
-            (State::SynSent, None) if connection.is_answered() => Some(Ok(())),
-            (State::SynSent, None) => {
-                connection.pending_soft_error().map(|error| Err(soft_error(error)))
-            }
-            (_, None) => Some(Ok(())),
-        }
+        self.opening(inner, |connection| match connection.state() {
+            State::SynSent if connection.is_answered() => Some(Ok(())),
+            State::SynSent => connection.pending_soft_error().map(|error| Err(soft_error(error))),
+            _ => Some(Ok(())),
+        })
     }
 }
 
