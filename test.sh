@@ -80,6 +80,7 @@ else
     echo "SKIPPED: the checks of shell scripts (shellcheck is not installed)" | tee -a "$log"
 fi
 if command -v python3 >/dev/null; then
+    step "shape" .ci/shape --check
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
 else
     echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"

@@ -53,7 +53,7 @@ impl TcpStream {
         };
         match (connection.state(), connection.error()) {
             (_, Some(error)) => Some(Err(errno(error).into())),
-            (State::SynSent, None) if connection.is_answered() => Some(Ok(())),
+            (State::SynSent, None) if connection.opening().is_answered => Some(Ok(())),
             (State::SynSent, None) => {
                 connection.pending_soft_error().map(|error| Err(soft_error(error)))
             }
