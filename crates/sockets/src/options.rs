@@ -388,7 +388,7 @@ impl Sockets<'_> {
         let connection = self.connection_of(socket).filter(|connection| {
             !matches!(connection.state(), State::Closed | State::SynSent | State::SynReceived)
         });
-        let mtu = connection.ok_or(Errno(ENOTCONN))?.path_mtu();
+        let mtu = connection.ok_or(Errno(ENOTCONN))?.path_state().mtu;
         Ok(i32::try_from(mtu).unwrap_or(i32::MAX))
     }
 
