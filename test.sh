@@ -85,6 +85,7 @@ else
     echo "SKIPPED: the checks of shell scripts (shellcheck is not installed)" | tee -a "$log"
 fi
 if command -v python3 >/dev/null; then
+    step "shape" .ci/shape --check
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
     step "the matrix of paths" scenarios/paths.py check
 else

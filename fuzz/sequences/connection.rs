@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, FIELD};
 use transom_tcp::adu::AduConfig;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, Piece, ReadError, State};
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -469,25 +470,25 @@ impl Run {
     fn setting(&mut self, script: &mut Script<'_>) {
         let connection = &mut self.connection;
         match script.below(8) {
-            0 => connection.set_nodelay(script.flag()),
+            0 => connection.set(Setting::NoDelay(script.flag())),
             1 => {
                 let (idle, interval) = (Duration::from_secs(1), Duration::from_millis(300));
                 let keep = KeepAlive { idle, interval, probes: 2 };
-                connection.set_keep_alive(script.flag().then_some(keep));
+                connection.set(Setting::KeepAlive(script.flag().then_some(keep)));
             }
             2 => {
                 let timeout = Duration::from_millis(u64::from(script.word()));
-                connection.set_user_timeout(script.flag().then_some(timeout));
+                connection.set(Setting::UserTimeout(script.flag().then_some(timeout)));
             }
-            3 => connection.set_receive_buffer(usize::from(script.word()) * 4),
-            4 => connection.set_send_buffer(usize::from(script.word()) * 4),
-            5 => connection.set_quick_ack(script.flag()),
-            6 => connection.set_max_super_segment(script.pick(&[
+            3 => connection.set(Setting::ReceiveBuffer(usize::from(script.word()) * 4)),
+            4 => connection.set(Setting::SendBuffer(usize::from(script.word()) * 4)),
+            5 => connection.set(Setting::QuickAck(script.flag())),
+            6 => connection.set(Setting::MaxSuperSegment(script.pick(&[
                 None,
                 Some(0),
                 Some(1_000),
                 Some(65_535),
-            ])),
+            ]))),
             _ => connection.renew_events(),
         }
     }

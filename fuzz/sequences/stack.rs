@@ -20,6 +20,7 @@ use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet, Stack};
+use transom_tcp::connection::Setting;
 use transom_tcp::profile::{Profile, RecoveryChoice};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{FastOpen, Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
@@ -237,7 +238,9 @@ impl Run {
             }),
             10 => self.with_some(script, |stack, id, now, script| {
                 let nodelay = script.flag();
-                _ = stack.with_connection(id, now, |connection| connection.set_nodelay(nodelay));
+                _ = stack.with_connection(id, now, |connection| {
+                    connection.set(Setting::NoDelay(nodelay))
+                });
             }),
             _ => match script.below(16) {
                 15 if !self.listeners.is_empty() => {

@@ -1,4 +1,4 @@
-//! What every part of Transom speaks in: times, quantities, the one grammar of choices with parameters, and packet buffers.
+//! The vocabulary of every part of Transom: times, quantities, the one grammar of choices with parameters, and packet buffers.
 //!
 //! Nothing here knows a protocol. Numbers are integers that saturate, and a text is read the same on every machine.
 #![no_std]

@@ -69,6 +69,7 @@ mod link;
 mod measure;
 mod name;
 mod nodes;
+mod old_systems;
 mod open;
 mod paper;
 mod profile;

@@ -16,6 +16,7 @@ use transom_stack::mapped::Bound;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Connection;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::{KeepAlive, Profile};
@@ -131,20 +132,24 @@ impl SocketOptions {
     }
 
     fn apply_to(&self, connection: &mut Connection, now: Instant) {
-        self.send_buffer.into_iter().for_each(|bytes| connection.set_send_buffer(bytes));
-        self.receive_buffer.into_iter().for_each(|bytes| connection.set_receive_buffer(bytes));
-        self.nodelay.into_iter().for_each(|on| connection.set_nodelay(on));
-        self.cork.into_iter().for_each(|on| connection.set_cork(on));
-        self.quickack.into_iter().for_each(|on| connection.set_quick_ack(on));
-        self.keepalive.into_iter().for_each(|choice| connection.set_keep_alive(choice));
+        self.send_buffer.into_iter().for_each(|bytes| connection.set(Setting::SendBuffer(bytes)));
+        self.receive_buffer
+            .into_iter()
+            .for_each(|bytes| connection.set(Setting::ReceiveBuffer(bytes)));
+        self.nodelay.into_iter().for_each(|on| connection.set(Setting::NoDelay(on)));
+        self.cork.into_iter().for_each(|on| connection.set(Setting::Cork(on)));
+        self.quickack.into_iter().for_each(|on| connection.set(Setting::QuickAck(on)));
+        self.keepalive.into_iter().for_each(|choice| connection.set(Setting::KeepAlive(choice)));
         let timeout = self.user_timeout.into_iter();
-        timeout.for_each(|span| connection.set_user_timeout(span.map(Into::into)));
-        self.fin_wait_2.into_iter().for_each(|span| connection.set_fin_wait_2(span.into()));
-        self.notsent_lowat.into_iter().for_each(|mark| connection.set_notsent_low_water(mark));
+        timeout.for_each(|span| connection.set(Setting::UserTimeout(span.map(Into::into))));
+        self.fin_wait_2.into_iter().for_each(|span| connection.set(Setting::FinWait2(span.into())));
+        self.notsent_lowat
+            .into_iter()
+            .for_each(|mark| connection.set(Setting::NotsentLowWater(mark)));
         let limit = self.hold_answer.into_iter();
         limit.for_each(|limit| connection.hold_answer(limit.into()));
         let mark = self.receive_low_water.into_iter();
-        mark.for_each(|mark| connection.set_receive_low_water(mark));
+        mark.for_each(|mark| connection.set(Setting::ReceiveLowWater(mark)));
         if let Some(choice) = &self.congestion {
             // Any controller works with the other units: pacing comes with one that needs it.
             let exchanged = connection.exchange(now, Choice::Congestion(choice.clone()));

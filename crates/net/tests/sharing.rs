@@ -411,7 +411,7 @@ fn the_mtu_is_followed() {
         let listener = process.listen(here(version, 8080));
         let client = kernel_connect(&machine.outside, here(version, 8080));
         let (server, _) = listener.accept().unwrap();
-        let mtu = || server.with_connection(|connection, _| connection.path_mtu()).unwrap();
+        let mtu = || server.with_connection(|connection, _| connection.path_state().mtu).unwrap();
         exchange(&client, &server);
         assert_eq!(mtu(), 1500);
         for (set, expected) in [(1400, 1400), (1500, 1500), (9000, 1500)] {

@@ -82,7 +82,7 @@ impl Sockets<'_> {
     /// Whether closing now sends a FIN and not a reset.
     fn is_orderly(&self, stream: &Stream) -> bool {
         self.connection(stream).is_some_and(|connection| {
-            let open = connection.state().is_synchronized() || connection.is_early();
+            let open = connection.state().is_synchronized() || connection.opening().is_early;
             connection.readable() == 0 && open
         })
     }

@@ -13,14 +13,14 @@ impl Sockets<'_> {
     pub(crate) fn is_in_handshake(&self, stream: &Stream) -> bool {
         self.connection(stream).is_some_and(|connection| {
             let opening = matches!(connection.state(), State::SynSent | State::SynReceived);
-            opening && !connection.is_early() && !connection.holds_syn()
+            opening && !connection.opening().is_early && !connection.opening().holds_syn
         })
     }
 
     /// Whether the socket's SYN waits for data to go with.
     pub(crate) fn holds_syn(&self, fd: i32) -> bool {
         let Ok(Some(stream)) = self.stream(fd) else { return false };
-        self.connection(&stream).is_some_and(Connection::holds_syn)
+        self.connection(&stream).is_some_and(|connection| connection.opening().holds_syn)
     }
 
     /// Lets a SYN go that waits for data.

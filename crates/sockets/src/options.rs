@@ -30,6 +30,7 @@ use network::Network;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::compose::Composer;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::connection::{Connection, State};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -282,19 +283,25 @@ impl Sockets<'_> {
                 let exchanged = connection.exchange(now, Choice::Congestion(congestion()));
                 debug_assert_eq!(exchanged, Ok(()));
             }
-            (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
+            (IPPROTO_TCP, TCP_NODELAY) => connection.set(Setting::NoDelay(nodelay)),
             (SOL_SOCKET, SO_KEEPALIVE)
             | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
-                connection.set_keep_alive(options.keep_alive.then_some(keep));
+                connection.set(Setting::KeepAlive(options.keep_alive.then_some(keep)));
             }
-            (IPPROTO_TCP, TCP_USER_TIMEOUT) => connection.set_user_timeout(user_timeout),
+            (IPPROTO_TCP, TCP_USER_TIMEOUT) => connection.set(Setting::UserTimeout(user_timeout)),
             (SOL_SOCKET, SO_RCVBUF) => {
-                options.receive_buffer.into_iter().for_each(|n| connection.set_receive_buffer(n));
+                options
+                    .receive_buffer
+                    .into_iter()
+                    .for_each(|n| connection.set(Setting::ReceiveBuffer(n)));
             }
             (SOL_SOCKET, SO_SNDBUF) => {
-                options.send_buffer.into_iter().for_each(|n| connection.set_send_buffer(n));
+                options
+                    .send_buffer
+                    .into_iter()
+                    .for_each(|n| connection.set(Setting::SendBuffer(n)));
             }
-            (IPPROTO_TCP, TCP_LINGER2) => connection.set_fin_wait_2(fin_wait_2),
+            (IPPROTO_TCP, TCP_LINGER2) => connection.set(Setting::FinWait2(fin_wait_2)),
             _ => controls.apply(connection, level, name),
         });
         if matches!(level, IPPROTO_IP | IPPROTO_IPV6) {
@@ -319,7 +326,7 @@ impl Sockets<'_> {
         let now = self.now();
         let _ = self.stack.set_path_mtu_discovery(id, now, carriage.discovery);
         let _ = self.stack.with_connection(id, now, |connection| {
-            connection.set_report_soft_errors(carriage.receive_errors);
+            connection.set(Setting::SoftErrors(carriage.receive_errors));
         });
     }
 
@@ -349,7 +356,7 @@ impl Sockets<'_> {
                 int(socket.options.controls.linger2(&self.stack.config().profile))
             }
             (IPPROTO_TCP, TCP_QUICKACK) if let Some(connection) = self.connection_of(socket) => {
-                int(connection.quick_ack().into())
+                int(connection.settings().quick_ack.into())
             }
             (SOL_SOCKET, SO_RCVLOWAT) => int(self.receive_low_water(socket)),
             (IPPROTO_IP, IP_MTU) | (IPPROTO_IPV6, IPV6_MTU) => int(self.path_mtu(socket)?),
@@ -381,7 +388,7 @@ impl Sockets<'_> {
         let connection = self.connection_of(socket).filter(|connection| {
             !matches!(connection.state(), State::Closed | State::SynSent | State::SynReceived)
         });
-        let mtu = connection.ok_or(Errno(ENOTCONN))?.path_mtu();
+        let mtu = connection.ok_or(Errno(ENOTCONN))?.path_state().mtu;
         Ok(i32::try_from(mtu).unwrap_or(i32::MAX))
     }
 

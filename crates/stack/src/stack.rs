@@ -364,7 +364,7 @@ impl Stack {
                 self.events.push_back(StackEvent::Connection(id, event));
             }
         }
-        let offered = slot.connection.is_opened_fast();
+        let offered = slot.connection.opening().is_fast;
         let owner = slot.owner;
         if connected || closed {
             self.after_handshake(index, now);
@@ -435,14 +435,14 @@ impl Stack {
     /// A connection has ended: later ones to the same host use its path MTU.
     fn learn_path_mtu(&mut self, index: u32) {
         let (Some(slot), Some(id)) = (self.slots.get(index), self.id_of(index)) else { return };
-        let Some(mtu) = slot.connection.proven_path_mtu().filter(|_| !slot.detached) else {
+        let Some(mtu) = slot.connection.path_state().proven.filter(|_| !slot.detached) else {
             return;
         };
         let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
         let connection = &slot.connection;
         self.path_mtus.prove(remote, PathMtu { mtu, whole: connection.dont_fragment() });
-        if connection.has_narrow_path() {
-            let whole = connection.dont_fragment() || !connection.path_fragments();
+        if connection.path_state().is_narrow {
+            let whole = connection.dont_fragment() || !connection.path_state().fragments;
             let found = PathMtu { mtu, whole };
             self.path_mtus.note(id, remote, found, heard);
         }

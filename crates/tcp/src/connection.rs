@@ -23,6 +23,7 @@ mod ecn;
 pub mod exchange;
 pub mod extensions;
 mod fast_open;
+mod halves;
 mod headers;
 mod held_open;
 mod icmp;
@@ -35,6 +36,7 @@ mod output;
 mod partial;
 mod path_mtu;
 mod reports;
+mod settings;
 mod snapshot;
 mod through;
 mod timers;
@@ -44,29 +46,26 @@ pub use accurate::AccurateInfo;
 pub use api::{ReadError, Received, WriteError};
 pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
-pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome};
+pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome, OpeningState};
 pub use icmp::IcmpError;
 pub use info::{Counters, EcnInfo, Info, LimitedBy};
 pub use memory::{MemoryState, RESERVE};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
 pub use partial::PartialInfo;
+pub use path_mtu::PathState;
 pub use reports::Report;
+pub use settings::{Setting, Settings};
 pub use snapshot::{Checkpoint, Snapshot};
 
-use crate::ack_policy::AckUnit;
 use crate::control::Control;
-use crate::flow::FlowUnit;
-use crate::options::{Agreed, TimestampState};
-use crate::ordering::{Ordering as _, OrderingUnit};
-use crate::pos::{Pos, SeqSpace};
+use crate::options::Agreed;
+use crate::pos::Pos;
 use crate::profile::Profile;
-use crate::send_buffer::SendBuffer;
-use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Range;
+use halves::{Receiver, Sender};
 use limiter::ReplyLimiter;
 use timers::Timers;
 use transom_wire::{Ecn, Seq, TcpHeader};
@@ -173,104 +172,15 @@ pub enum Event {
     Closed,
 }
 
-/// The sending half.
+/// How the connection was opened.
 #[derive(Debug)]
-struct Sender {
-    space: SeqSpace,
-    /// Whether the SYN or SYN-ACK has to leave (again).
-    syn_due: bool,
-    /// The first SYN was answered for an older connection, so that the second one repeats none that was lost.
-    syn_was_answered: bool,
-    syn_sent_at: Instant,
-    syn_transmissions: u32,
-    buffer: SendBuffer,
-    /// SND.UNA + SND.WND: one past what the peer permits.
-    right_edge: Pos,
-    /// SND.WL1, a position of the peer's.
-    wl1: Pos,
-    /// SND.WL2.
-    wl2: Pos,
-    /// The largest window the peer ever offered.
-    max_window: u64,
-    /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
-    small_upto: Pos,
-    /// A FIN follows everything that the application wrote.
-    fin_queued: bool,
-    /// SND.UP: one past the last urgent byte. Acknowledged data is not urgent any more, and neither is data before the first byte.
-    urgent: Pos,
-    /// A zero-window probe of one unit was sent beyond SND.NXT.
-    probe_outstanding: bool,
-    /// A probe, or a segment overriding silly-window avoidance, has to leave.
-    probe_due: bool,
-    /// The last write was cut short; the application waits for room.
-    writer_waits: bool,
-    /// Retransmissions of the oldest segment.
-    retransmits: u32,
-    /// Zero-window probes sent since the window last was open: the exponent of their back-off.
-    probes: u32,
-    /// Zero-window probes sent since the last arrival.
-    unanswered_probes: u32,
-    /// Since when the data at SND.UNA has waited to be acknowledged, for the user timeout: since it was written, if it has not been sent, or else
-    /// since it was first sent. A closed window that is confirmed starts it anew. [`Instant::FAR_FUTURE`] without any.
-    unacked_since: Instant,
-}
-
-impl Sender {
-    /// Since when data has waited to be acknowledged, if any does.
-    fn unacked_since(&self) -> Option<Instant> {
-        Some(self.unacked_since).filter(|&since| since < Instant::FAR_FUTURE)
-    }
-}
-
-impl Receiver {
-    /// RCV.NXT.
-    #[inline]
-    fn next(&self) -> Pos {
-        self.ordering.next()
-    }
-
-    /// The round-trip time as a receiver sees it, once there is a sample.
-    fn rtt(&self) -> Option<Duration> {
-        Some(self.rtt).filter(|&rtt| rtt < Duration::MAX)
-    }
-}
-
-/// The receiving half.
-#[derive(Debug)]
-struct Receiver {
-    space: SeqSpace,
-    ordering: OrderingUnit,
-    flow: FlowUnit,
-    policy: AckUnit,
-    /// The rightmost edge ever advertised; never moves left.
-    edge: Pos,
-    /// RFC 7323's Last.ACK.sent.
-    last_ack_sent: Pos,
-    timestamps: TimestampState,
-    /// An acknowledgement has to leave now.
-    ack_now: bool,
-    /// The position of the peer's FIN.
-    fin: Option<Pos>,
-    /// RCV.UP; [`Pos::INITIAL`] before there is any.
-    urgent: Pos,
-    /// A duplicate range that is not yet reported (RFC 2883); empty if there is none.
-    dsack: Range<Pos>,
-    /// The largest segment the peer has sent, an estimate of its SMSS.
-    segment: u64,
-    /// The round-trip time as a receiver sees it ([`Duration::MAX`] before there is one), and the echo it was last taken from.
-    rtt: Duration,
-    rtt_echo: u32,
-    /// The last sample of it, and when it was taken.
-    rtt_sampled_at: Instant,
-    /// In microseconds, which is finer than any timestamp's tick.
-    rtt_sample: u32,
-    /// When anything acceptable last arrived.
-    last_heard: Instant,
-    /// When data last did; [`Instant::FAR_FUTURE`] before there was any.
-    last_data: Instant,
-    keep_alives_unanswered: u32,
-    /// The application will not read any more.
-    shut: bool,
+struct Handshake {
+    /// Whether we sent the first SYN [MUST-11].
+    active: bool,
+    /// The state of Fast Open, if it is used.
+    fast: Option<Box<fast_open::FastOpenState>>,
+    /// What an open keeps until it is complete.
+    opening: Option<Box<Opening>>,
 }
 
 /// What an active open keeps until the handshake is complete: one of these, so that an established connection pays for no more than a pointer.
@@ -290,18 +200,46 @@ struct Early {
     ecn: Ecn,
 }
 
+/// What answers segments that are not accepted.
+#[derive(Debug, Default)]
+struct Replies {
+    limiter: ReplyLimiter,
+    /// A reset to send before anything else.
+    reset: Option<Box<TcpHeader>>,
+}
+
+/// What the owner wants, besides data.
+#[derive(Debug)]
+struct Owner {
+    /// The application has closed its handle: nothing will be read or written any more.
+    gone: bool,
+    /// It was closed, and its extensions have had their time.
+    dismissed: bool,
+    /// Small segments do not wait.
+    nodelay: bool,
+}
+
+/// What the owner has not asked for yet.
+#[derive(Debug)]
+struct Notices {
+    events: u8,
+    soft_error: Option<Box<icmp::SoftError>>,
+    reports: reports::Reports,
+    /// For the log: see [`Connection::take_duplicate`].
+    duplicate_seen: bool,
+}
+
 /// One TCP connection.
 #[derive(Debug)]
 pub struct Connection {
     profile: Arc<Profile>,
     state: State,
-    /// Whether we sent the first SYN [MUST-11].
-    active: bool,
     endpoint: Endpoint,
     path: PathInfo,
     /// Once there was a doubt about the path MTU.
     path_mtu: Option<Box<path_mtu::PathMtu>>,
     agreed: Agreed,
+    handshake: Handshake,
     /// How much may be in flight, what is sent again, and when.
     control: Control,
     snd: Sender,
@@ -309,32 +247,18 @@ pub struct Connection {
     /// While ECN is agreed.
     ecn: Option<Box<ecn::EcnState>>,
     timers: Timers,
-    limiter: ReplyLimiter,
-    /// A reset to send before anything else.
-    reset_due: Option<Box<TcpHeader>>,
-    /// The state of Fast Open, if it is used.
-    fast_open: Option<Box<fast_open::FastOpenState>>,
-    /// What an open keeps until the handshake is complete.
-    opening: Option<Box<Opening>>,
+    replies: Replies,
     /// State for data that may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
     extensions: extensions::Layers,
-    events: u8,
+    notices: Notices,
     error: Option<ConnectionError>,
-    soft_error: Option<Box<icmp::SoftError>>,
-    reports: reports::Reports,
-    /// The application has closed its handle: nothing will be read or written any more.
-    orphaned: bool,
-    /// It was closed, and its extensions have had their time.
-    dismissed: bool,
-    nodelay: bool,
+    owner: Owner,
     /// The state of the host's memory.
     memory: MemoryState,
     /// The controls, while any is set.
     controls: Option<Box<controls::Controls>>,
-    /// For the log: see [`Connection::take_duplicate`].
-    duplicate_seen: bool,
     /// Boxed, as most connections have none.
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
@@ -358,7 +282,7 @@ impl Connection {
     }
 
     /// The ports, local and remote.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         self.endpoint
     }
 
@@ -409,18 +333,18 @@ impl Connection {
             Event::TimeWait,
             Event::Closed,
         ];
-        let event = *ALL.get(self.events.trailing_zeros() as usize)?;
-        self.events &= self.events - 1;
+        let event = *ALL.get(self.notices.events.trailing_zeros() as usize)?;
+        self.notices.events &= self.notices.events - 1;
         Some(event)
     }
 
     /// Whether [`Connection::poll_event`] has something to give.
     #[inline]
     pub fn has_events(&self) -> bool {
-        self.events != 0
+        self.notices.events != 0
     }
 
     fn raise(&mut self, event: Event) {
-        self.events |= 1 << event as u8;
+        self.notices.events |= 1 << event as u8;
     }
 }

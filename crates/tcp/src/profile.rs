@@ -3,6 +3,7 @@
 //! A [`Profile`] is checked once, when it is built, and shared by all connections that use it. A combination that
 //! cannot work is refused with the reason; it is never silently repaired.
 
+mod ack_rule;
 mod assemble;
 mod check;
 mod choices;
@@ -22,6 +23,7 @@ use crate::undo::UndoConfig;
 use alloc::vec::Vec;
 
 pub use crate::congestion::{CongestionChoice, Counting, InitialWindow};
+pub use ack_rule::{AckRule, AckRuleChoice};
 pub use check::ProfileError;
 pub use choices::{
     AckChoice, EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, RecoveryChoice,
@@ -103,10 +105,8 @@ pub struct Profile {
     pub reordering: Option<Robustness>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
-    /// Ignores acknowledgements of data beyond the peer's present window, although it was within when it was sent. This is the error of Linux 2.0
-    /// with a window that shrinks (RFC 9293 section 3.8.6.2 asks senders to be robust against it). Such a connection stalls for ever. For
-    /// laboratories.
-    pub mishandles_shrinking: bool,
+    /// A laboratory's rule about which acknowledgements are believed, beside those of RFC 9293.
+    pub ack_rule: Option<AckRuleChoice>,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
     pub send_buffer: usize,
     /// Send buffer at most, in bytes.
@@ -128,7 +128,7 @@ pub struct Profile {
     pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
-    /// Calls report soft errors; see [`Connection::set_report_soft_errors`](crate::connection::Connection::set_report_soft_errors).
+    /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors)(crate::connection::Connection::set_report_soft_errors).
     pub report_soft_errors: bool,
     /// How long TIME-WAIT lasts: 2·MSL.
     pub time_wait: Duration,
@@ -194,7 +194,7 @@ impl Profile {
             early_retransmit: false,
             reordering: None,
             limited_transmit: true,
-            mishandles_shrinking: false,
+            ack_rule: None,
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,

@@ -4,6 +4,7 @@
 mod marks;
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ fn answered(setup: &Setup, ace: u64, arrived: Ecn, option: Option<AccEcn>) -> Pe
     let options = setup.syn_options(&peer);
     peer.recv(seg().syn().codepoint(arrived).options(options).accurate(ace, option));
     peer.timestamps = setup.timestamps && setup.profile.options.timestamps;
-    peer.connection.set_quick_ack(false);
+    peer.connection.set(Setting::QuickAck(false));
     peer
 }
 
@@ -262,7 +263,7 @@ fn completed(setup: &Setup, half: &HalfOpen, ack: common::Seg) -> Peer {
     let (header, _) = peer.build(&ack);
     assert_eq!(half_open(half, &peer, &header), HalfOpenAction::Complete);
     peer.connection = Connection::from_half_open(Arc::new(setup.profile.clone()), half, peer.now);
-    peer.connection.set_quick_ack(false);
+    peer.connection.set(Setting::QuickAck(false));
     peer.recv(ack).drain();
     peer
 }
@@ -506,7 +507,7 @@ fn a_fast_open_agrees_too() {
             ecn: Ecn::NotEct,
         };
         peer.connection.begin_fast(peer.now, &segment, None);
-        peer.connection.set_quick_ack(false);
+        peer.connection.set(Setting::QuickAck(false));
         peer.pump();
         peer.expect(&["SAW 0:1 ack 6 acc e0 1 ce 0 e1 1"]);
         if let Some(flags) = again {

@@ -1,6 +1,7 @@
 //! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::exchange::Choice;
@@ -82,7 +83,7 @@ fn the_start_is_quick() {
         peer.recv(seg().data(1000)).expect(&[&format!("A 1:1 ack {}", 1 + i * 1000)]);
     }
     peer.recv(seg().data(1000)).silent();
-    peer.connection.set_quick_ack(true);
+    peer.connection.set(Setting::QuickAck(true));
     peer.recv(seg().data(10)).expect(&["A 1:1 ack 17011"]);
 }
 
@@ -134,17 +135,17 @@ fn quick_acknowledgements_at_the_start_go_by_the_window() {
 #[test]
 fn ping_pong() {
     let mut peer = linux().active();
-    assert!(peer.connection.quick_ack());
+    assert!(peer.connection.settings().quick_ack);
     peer.recv(seg().data(10)).expect(&["A 1:1 ack 11"]);
     peer.write(20).expect(&["PA 1:21 ack 11"]);
-    assert!(!peer.connection.quick_ack());
+    assert!(!peer.connection.settings().quick_ack);
     peer.wait(5).recv(seg().ack(21).data(10)).silent();
     peer.write(20).expect(&["PA 21:41 ack 21"]);
     let start = peer.millis();
     peer.wait(5).recv(seg().ack(41).data(10)).silent();
     peer.run_to(start + 44).silent();
     peer.run_to(start + 45).expect(&["A 1:1 ack 31".replace("1:1", "41:41").as_str()]);
-    assert!(peer.connection.quick_ack());
+    assert!(peer.connection.settings().quick_ack);
     peer.recv(seg().ack(41).data(10)).expect(&["A 41:41 ack 41"]);
 }
 
@@ -152,13 +153,13 @@ fn ping_pong() {
 #[test]
 fn quick_acknowledgements_on_demand() {
     let mut peer = linux().active();
-    peer.connection.set_quick_ack(false);
+    peer.connection.set(Setting::QuickAck(false));
     peer.recv(seg().data(10)).silent();
-    assert!(!peer.connection.quick_ack());
-    peer.connection.set_quick_ack(true);
+    assert!(!peer.connection.settings().quick_ack);
+    peer.connection.set(Setting::QuickAck(true));
     peer.pump();
     peer.expect(&["A 1:1 ack 11"]);
-    assert!(peer.connection.quick_ack());
+    assert!(peer.connection.settings().quick_ack);
 }
 
 /// Reading the peer's data to the end acknowledges it, if the peer had nothing more to send.

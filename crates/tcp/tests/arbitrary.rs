@@ -5,6 +5,7 @@
 //! answers, memory and timers stay bounded, and an aborted connection is gone. A failing seed is named by the panic.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Seg, Setup, ms, seg};
 use transom_tcp::connection::{IcmpError, State};
@@ -151,9 +152,11 @@ fn application(peer: &mut Peer, random: &mut Random) {
             }
         }
         9 if random.one_in(2) => _ = peer.connection.take_hole(),
-        9 => peer.connection.set_nodelay(random.one_in(2)),
-        10 => peer.connection.set_receive_buffer(random.below(200_000) as usize),
-        11 => peer.connection.set_user_timeout(random.one_in(2).then(|| ms(random.below(9_000)))),
+        9 => peer.connection.set(Setting::NoDelay(random.one_in(2))),
+        10 => peer.connection.set(Setting::ReceiveBuffer(random.below(200_000) as usize)),
+        11 => peer
+            .connection
+            .set(Setting::UserTimeout(random.one_in(2).then(|| ms(random.below(9_000))))),
         12 if random.one_in(20) => _ = peer.shutdown(),
         13 if random.one_in(30) => peer.connection.shutdown_read(peer.now),
         _ => {}

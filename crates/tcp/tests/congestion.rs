@@ -1,6 +1,7 @@
 //! Slow start and congestion avoidance, traced by hand (RFC 5681 section 3.1, RFC 6928, RFC 3465).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::profile::{CongestionChoice, Counting, InitialWindow};
@@ -23,7 +24,7 @@ fn round(peer: &mut Peer, per_ack: i64, millis: u64) -> usize {
 fn bulk(setup: Setup) -> Peer {
     let mut peer = setup.scale(7).active();
     peer.recv(seg().win(65_535));
-    peer.connection.set_send_buffer(4 << 20);
+    peer.connection.set(Setting::SendBuffer(4 << 20));
     peer.write(2_000_000).drain();
     peer
 }

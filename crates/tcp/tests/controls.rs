@@ -1,6 +1,7 @@
 //! What an application may ask for: output that waits for more, records that are not joined, and low-water marks.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::connection::{Event, WriteError, WriteOptions};
@@ -18,13 +19,13 @@ fn active() -> Peer {
 #[test]
 fn a_corked_connection_sends_full_segments_alone() {
     let mut peer = active();
-    peer.connection.set_cork(true);
-    assert!(peer.connection.cork());
+    peer.connection.set(Setting::Cork(true));
+    assert!(peer.connection.settings().cork);
     peer.write(400).write(400).silent();
     peer.write(400).expect(&["A 1:1001 ack 1"]);
     // Nor does an acknowledgement let the rest go, as it would with Nagle's algorithm alone.
     peer.recv(seg().ack(1001)).silent();
-    peer.connection.set_cork(false);
+    peer.connection.set(Setting::Cork(false));
     peer.pump();
     peer.expect(&["PA 1001:1201 ack 1"]);
 }
@@ -33,7 +34,7 @@ fn a_corked_connection_sends_full_segments_alone() {
 #[test]
 fn what_is_held_leaves_after_200_ms() {
     let mut peer = active();
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     let start = peer.millis();
     peer.write(400).wait(150).write(100).silent();
     peer.run_to(start + 199).silent();
@@ -48,7 +49,7 @@ fn what_is_held_leaves_after_200_ms() {
 #[test]
 fn window_updates_do_not_put_it_off() {
     let mut peer = active();
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     let start = peer.millis();
     peer.write(400);
     for n in 1..20 {
@@ -61,7 +62,7 @@ fn window_updates_do_not_put_it_off() {
 #[test]
 fn the_ceiling_holds_while_data_is_in_flight() {
     let mut peer = Setup { rtt: 900, ..Setup::default() }.active();
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     peer.write(1000).expect(&["PA 1:1001 ack 1"]);
     let start = peer.millis();
     peer.write(10).run_to(start + 200).expect(&["PA 1001:1011 ack 1"]);
@@ -70,15 +71,15 @@ fn the_ceiling_holds_while_data_is_in_flight() {
 #[test]
 fn corking_wins_over_nodelay_but_nodelay_pushes_what_is_queued() {
     let mut peer = active();
-    peer.connection.set_nodelay(true);
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::NoDelay(true));
+    peer.connection.set(Setting::Cork(true));
     peer.write(10).silent();
-    peer.connection.set_nodelay(true);
+    peer.connection.set(Setting::NoDelay(true));
     peer.pump();
     peer.expect(&["PA 1:11 ack 1"]);
     peer.write(10).silent();
     // Without the cork Nagle's algorithm stays off.
-    peer.connection.set_cork(false);
+    peer.connection.set(Setting::Cork(false));
     peer.write(10).expect(&["PA 11:31 ack 1"]);
     peer.write(10).expect(&["PA 31:41 ack 1"]);
 }
@@ -86,7 +87,7 @@ fn corking_wins_over_nodelay_but_nodelay_pushes_what_is_queued() {
 #[test]
 fn the_end_of_the_stream_takes_what_is_held_along() {
     let mut peer = active();
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     peer.write(10).silent();
     peer.shutdown().expect(&["FPA 1:12 ack 1"]);
 }
@@ -94,7 +95,7 @@ fn the_end_of_the_stream_takes_what_is_held_along() {
 #[test]
 fn urgent_data_is_not_held() {
     let mut peer = active();
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     peer.write_urgent(3).expect(&["PUA 1:4 ack 1 urg 3"]);
 }
 
@@ -111,9 +112,9 @@ fn more_holds_one_write_back_for_the_next() {
     // Uncorking is asking for it too, as on Linux.
     peer.recv(seg().ack(1711));
     peer.write_with(10, MORE).silent();
-    peer.connection.set_cork(false);
-    peer.connection.set_cork(true);
-    peer.connection.set_cork(false);
+    peer.connection.set(Setting::Cork(false));
+    peer.connection.set(Setting::Cork(true));
+    peer.connection.set(Setting::Cork(false));
     peer.pump();
     peer.expect(&["PA 1711:1721 ack 1"]);
 }
@@ -124,7 +125,7 @@ fn a_corked_tail_and_a_closed_window() {
     let mut peer = active();
     peer.write(1000).drain();
     peer.recv(seg().ack(1001).win(0));
-    peer.connection.set_cork(true);
+    peer.connection.set(Setting::Cork(true));
     peer.write(10);
     // The persist timer: one byte beyond the window.
     peer.wait(400).expect(&["A 1001:1002 ack 1"]);
@@ -138,7 +139,7 @@ fn a_corked_tail_and_a_closed_window() {
 #[test]
 fn no_segment_has_bytes_of_two_records() {
     let mut peer = active();
-    peer.connection.set_nodelay(true);
+    peer.connection.set(Setting::NoDelay(true));
     peer.recv(seg().win(0));
     // Queued together: 1300 + 200 + 700, and 100 of the next.
     peer.write_with(1300, RECORD).write_with(200, RECORD).write_with(700, RECORD).write(100);
@@ -179,7 +180,7 @@ fn records_stay_apart_when_they_are_sent_again() {
         let mut setup = Setup::default().profile(|profile| profile.recovery = recovery);
         setup.path.max_super_segment = Some(64_000);
         let mut peer = setup.active();
-        peer.connection.set_nodelay(true);
+        peer.connection.set(Setting::NoDelay(true));
         for _ in 0..6 {
             peer.write_with(150, RECORD);
         }
@@ -227,8 +228,8 @@ fn so_many_records_and_no_more() {
 #[test]
 fn what_is_unsent_is_bounded() {
     let mut peer = Setup::default().window(4000).active();
-    peer.connection.set_notsent_low_water(3000);
-    assert_eq!(peer.connection.notsent_low_water(), 3000);
+    peer.connection.set(Setting::NotsentLowWater(3000));
+    assert_eq!(peer.connection.settings().notsent_low_water, 3000);
     // Data that leaves at once makes room for more.
     assert_eq!(peer.write_some(50_000), 3000);
     assert_eq!(peer.write_some(50_000), 3000);
@@ -246,7 +247,7 @@ fn what_is_unsent_is_bounded() {
     assert!(peer.take_events().contains(&Event::Writable));
     assert!(peer.connection.is_writable());
     // Without the mark the send buffer decides.
-    peer.connection.set_notsent_low_water(0);
+    peer.connection.set(Setting::NotsentLowWater(0));
     assert!(peer.connection.write_space().unwrap() > 100_000);
 }
 
@@ -254,7 +255,7 @@ fn what_is_unsent_is_bounded() {
 #[test]
 fn a_small_mark_does_not_make_small_writes() {
     let mut peer = active();
-    peer.connection.set_notsent_low_water(1);
+    peer.connection.set(Setting::NotsentLowWater(1));
     assert_eq!(peer.write_some(5000), 1000);
     peer.expect(&["PA 1:1001 ack 1"]);
     assert_eq!(peer.connection.write_zeros(peer.now, 5000), Ok(1000));
@@ -263,10 +264,10 @@ fn a_small_mark_does_not_make_small_writes() {
 #[test]
 fn raising_the_mark_makes_room() {
     let mut peer = Setup::default().window(2000).active();
-    peer.connection.set_notsent_low_water(1000);
+    peer.connection.set(Setting::NotsentLowWater(1000));
     while peer.write_some(50_000) > 0 {}
     peer.take_events();
-    peer.connection.set_notsent_low_water(8000);
+    peer.connection.set(Setting::NotsentLowWater(8000));
     assert!(peer.take_events().contains(&Event::Writable));
 }
 
@@ -275,7 +276,7 @@ fn raising_the_mark_makes_room() {
 #[test]
 fn a_reader_is_told_from_the_low_water_mark_on() {
     let mut peer = active();
-    peer.connection.set_receive_low_water(1500);
+    peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(1000));
     assert!(!peer.take_events().contains(&Event::Readable) && !peer.connection.is_readable());
     // A reader that wants less has enough.
@@ -286,22 +287,22 @@ fn a_reader_is_told_from_the_low_water_mark_on() {
     peer.recv(seg().data(700));
     assert!(peer.take_events().is_empty());
     // A lower mark tells at once.
-    peer.connection.set_receive_low_water(700);
+    peer.connection.set(Setting::ReceiveLowWater(700));
     assert!(peer.take_events().contains(&Event::Readable));
-    peer.connection.set_receive_low_water(0);
-    assert_eq!(peer.connection.receive_low_water(), 1);
+    peer.connection.set(Setting::ReceiveLowWater(0));
+    assert_eq!(peer.connection.settings().receive_low_water, 1);
 }
 
 #[test]
 fn the_end_of_the_stream_is_told_below_the_mark() {
     let mut peer = active();
-    peer.connection.set_receive_low_water(1500);
+    peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(100));
     assert!(!peer.connection.is_readable());
     peer.recv(seg().fin());
     assert!(peer.take_events().contains(&Event::Readable) && peer.connection.is_readable());
     let mut peer = active();
-    peer.connection.set_receive_low_water(1500);
+    peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(100)).recv(seg().rst().seq(101));
     assert!(peer.connection.is_readable(), "the error");
 }
@@ -310,7 +311,7 @@ fn the_end_of_the_stream_is_told_below_the_mark() {
 #[test]
 fn half_of_the_receive_buffer_is_enough() {
     let mut peer = Setup::default().receive_buffer(10_000).active();
-    peer.connection.set_receive_low_water(1 << 30);
+    peer.connection.set(Setting::ReceiveLowWater(1 << 30));
     for _ in 0..4 {
         peer.recv(seg().data(1000));
     }
@@ -326,7 +327,7 @@ fn how_long_an_orphan_waits_for_the_peers_fin() {
     for (asked, lasts) in [(None, 60_000), (Some(5_000), 5_000)] {
         let mut peer = active();
         if let Some(millis) = asked {
-            peer.connection.set_fin_wait_2(common::ms(millis));
+            peer.connection.set(Setting::FinWait2(common::ms(millis)));
         }
         peer.close().expect(&["FA 1:2 ack 1"]);
         peer.recv(seg().ack(2));
@@ -338,13 +339,13 @@ fn how_long_an_orphan_waits_for_the_peers_fin() {
     }
     // Not at all.
     let mut peer = active();
-    peer.connection.set_fin_wait_2(common::ms(0));
+    peer.connection.set(Setting::FinWait2(common::ms(0)));
     peer.close().drain();
     peer.recv(seg().ack(2));
     assert_eq!(peer.state(), transom_tcp::connection::State::Closed);
     // A program that keeps its socket waits as long as it likes.
     let mut peer = active();
-    peer.connection.set_fin_wait_2(common::ms(5));
+    peer.connection.set(Setting::FinWait2(common::ms(5)));
     peer.shutdown().drain();
     peer.recv(seg().ack(2)).wait(100_000);
     assert_eq!(peer.state(), transom_tcp::connection::State::FinWait2);

@@ -1,6 +1,7 @@
 //! The receiving side's units other than the ordinary ones, segment by segment: unordered delivery, data units, no flow control.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, pattern, seg};
 use transom_tcp::adu::AduConfig;
@@ -226,7 +227,7 @@ fn what_is_no_unit_is_counted_and_what_follows_is_delivered() {
     assert_eq!(unit, b"ok");
     assert_eq!(peer.connection.recv_adu(peer.now, &mut unit), Ok(Adu::End { total: 15 }));
     let faults = UnitFaults { malformed: 1, truncated: 1, ..UnitFaults::default() };
-    assert_eq!(peer.connection.unit_faults(), faults);
+    assert_eq!(peer.info().unit_faults, faults);
 }
 
 /// However many units lie incomplete, the one that waits for the least finds room. The reader never waits for a sender that waits for
@@ -274,8 +275,8 @@ fn buffers_are_never_too_small_for_a_unit() {
     let setup = Setup::default();
     let mut peer =
         setup.profile(|profile| profile.ordering = OrderingChoice::Units(config)).active();
-    peer.connection.set_receive_buffer(1);
-    peer.connection.set_send_buffer(1);
+    peer.connection.set(Setting::ReceiveBuffer(1));
+    peer.connection.set(Setting::SendBuffer(1));
     let info = peer.info();
     assert_eq!((info.rcv_buffer, info.snd_buffer), (6028, 3014));
 }

@@ -4,6 +4,7 @@
 //! Segments are 1000 bytes, the initial window is ten of them, the retransmission timeout 300 ms.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::arguments::Fraction;
@@ -63,7 +64,7 @@ fn segments_are_counted() {
     });
     let mut peer = setup.active();
     peer.write(100).write(100);
-    peer.connection.set_nodelay(false);
+    peer.connection.set(Setting::NoDelay(false));
     peer.write(100).shutdown();
     peer.expect(&["PA 1:101 ack 1", "PA 101:201 ack 1", "FPA 201:302 ack 1"]);
     peer.wait(50).recv(seg().ack(1)).silent();

@@ -3,6 +3,7 @@
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::ack_context::AckContext;
@@ -348,11 +349,11 @@ fn by_name() {
     let profile = peer.connection.profile();
     assert_eq!((profile.congestion.name(), profile.pacing), ("vegas", PacingChoice::Rate));
     assert_eq!((profile.reduction, profile.undo), (ReductionChoice::Prr, UndoConfig::ALL));
-    assert!(peer.connection.nodelay());
+    assert!(peer.connection.settings().nodelay);
     // A text does not undo settings of a call that it does not mention.
-    peer.connection.set_nodelay(false);
+    peer.connection.set(Setting::NoDelay(false));
     peer.connection.recompose(peer.now, "cubic").unwrap();
-    assert!(!peer.connection.nodelay());
+    assert!(!peer.connection.settings().nodelay);
     assert_eq!(peer.info().congestion, "cubic");
     // Nothing of a text that is refused takes effect.
     let error = peer.connection.recompose(peer.now, "bbr + newreno").unwrap_err();

@@ -250,7 +250,7 @@ fn a_held_syn_waits_for_data() {
     let setup = Setup::default();
     let mut peer = opening(&setup, cookie(7), 1000, true, 0);
     peer.run_to(60_000).silent();
-    assert!(peer.connection.holds_syn() && peer.connection.next_timeout().is_none());
+    assert!(peer.connection.opening().holds_syn && peer.connection.next_timeout().is_none());
     peer.write(20).expect(&["S 0:21 cookie 8"]);
     answer(&setup, &mut peer, 21, None);
     assert_eq!(peer.info().since_data_sent, Some(ms(100)), "and not a minute");
@@ -370,7 +370,7 @@ fn a_server_answers_before_the_handshake_is_complete() {
     peer.recv(seg().ack(1));
     peer.expect_state(State::Established).silent();
     assert_eq!(peer.info().srtt, Some(ms(100)));
-    assert!(peer.info().fast_open.syn_data_acked && peer.connection.is_opened_fast());
+    assert!(peer.info().fast_open.syn_data_acked && peer.connection.opening().is_fast);
     peer.recv(seg().ack(10_001));
     assert_eq!(peer.ranges().first(), Some(&(10_001, 11_001)));
 }

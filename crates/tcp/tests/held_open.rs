@@ -20,7 +20,7 @@ fn answered(setup: &Setup) -> Peer {
     let options = setup.syn_options(&peer);
     peer.recv(seg().syn().options(options)).silent();
     assert_eq!(peer.take_events(), [Event::Answered]);
-    assert!(peer.connection.is_answered());
+    assert!(peer.connection.opening().is_answered);
     peer.expect_state(State::SynSent);
     peer
 }
@@ -47,7 +47,7 @@ fn nothing_leaves_until_the_owner_releases_the_answer() {
         (988, Some((7, 7))),
         "the options are those of the answer"
     );
-    assert!(!peer.connection.is_answered());
+    assert!(!peer.connection.opening().is_answered);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What ICMP reports (RFC 9293 section 3.9.2.2, RFC 5927) and path MTU discovery (RFC 1191, RFC 8201).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{ISS, Peer, Setup, seg};
 use transom_tcp::connection::{ConnectionError, Event, IcmpError, ReadError, State, WriteError};
@@ -119,7 +120,7 @@ fn calls_tell_of_soft_errors_if_that_is_wanted() {
     let error = IcmpError::HostUnreachable;
     peer.connection.on_icmp(peer.now, error, quoted(1));
     assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
-    peer.connection.set_report_soft_errors(true);
+    peer.connection.set(Setting::SoftErrors(true));
     assert_eq!(peer.connection.pending_soft_error(), Some(error));
     assert_eq!(peer.connection.write(peer.now, &[7; 10]), Err(WriteError::Soft(error)));
     assert_eq!(peer.connection.pending_soft_error(), None);
@@ -227,7 +228,7 @@ fn below_the_floor_packets_may_be_fragmented() {
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(551), quoted(1));
     peer.pump();
     assert_eq!((peer.info().path_mtu, peer.info().cwnd), (552, cwnd));
-    assert!(!peer.connection.dont_fragment() && peer.connection.has_narrow_path());
+    assert!(!peer.connection.dont_fragment() && peer.connection.path_state().is_narrow);
     let ranges = peer.ranges();
     assert_eq!((ranges.first(), ranges.last().unwrap().1), (Some(&(1, 513)), 14_601));
     // The late reports about the other nine say nothing new.
@@ -295,7 +296,7 @@ fn some_packets_are_never_fragmented() {
     let mut peer = setup.active();
     peer.write(3000).drain();
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(600), quoted(1));
-    assert_eq!((peer.info().path_mtu, peer.connection.path_fragments()), (1280, false));
+    assert_eq!((peer.info().path_mtu, peer.connection.path_state().fragments), (1280, false));
 }
 
 /// A path that is known to fragment from the start, down to an interface of the floor's size.
@@ -333,7 +334,7 @@ fn a_report_is_believed_when_its_segment_times_out() {
 fn a_forged_report_does_not_make_crumbs() {
     let setup = Setup::default().mss(Some(1460)).scale(7).window(65_535);
     let mut peer = setup.profile(|p| p.congestion = CongestionChoice::none()).active();
-    peer.connection.set_send_buffer(4 << 20);
+    peer.connection.set(Setting::SendBuffer(4 << 20));
     peer.recv(seg().win(65_535)).write(4 << 20).drain();
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(68), quoted(1));
     peer.pump();

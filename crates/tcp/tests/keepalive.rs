@@ -1,6 +1,7 @@
 //! Keep-alives (RFC 9293 section 3.8.4).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, secs, seg};
 use transom_tcp::connection::{ConnectionError, State};
@@ -72,12 +73,12 @@ fn traffic_puts_it_off() {
 #[test]
 fn it_is_set_for_each_connection() {
     let mut peer = Setup::default().active();
-    peer.connection.set_keep_alive(Some(minute()));
-    assert_eq!(peer.connection.keep_alive(), Some(minute()));
+    peer.connection.set(Setting::KeepAlive(Some(minute())));
+    assert_eq!(peer.connection.settings().keep_alive, Some(minute()));
     peer.wait(60_000).expect(&["A 0:0 ack 1"]);
-    peer.connection.set_keep_alive(None);
+    peer.connection.set(Setting::KeepAlive(None));
     peer.wait(86_400_000).silent().expect_state(State::Established);
-    peer.connection.set_keep_alive(Some(KeepAlive { idle: secs(5), ..minute() }));
+    peer.connection.set(Setting::KeepAlive(Some(KeepAlive { idle: secs(5), ..minute() })));
     peer.recv(seg()).wait(5_000).expect(&["A 0:0 ack 1"]);
 }
 

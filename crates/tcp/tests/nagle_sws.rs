@@ -2,6 +2,7 @@
 //! windows (section 3.8.6.2), and PSH (section 3.9.1.2).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Setup, seg};
 
@@ -34,16 +35,16 @@ fn the_tail_of_a_large_write_does_not_wait() {
 #[test]
 fn nodelay() {
     let mut peer = Setup::default().active();
-    peer.connection.set_nodelay(true);
+    peer.connection.set(Setting::NoDelay(true));
     for i in 0..5 {
         peer.write(10).expect(&[&format!("PA {}:{} ack 1", 1 + i * 10, 11 + i * 10)]);
     }
-    peer.connection.set_nodelay(false);
+    peer.connection.set(Setting::NoDelay(false));
     peer.write(10).silent();
-    peer.connection.set_nodelay(true);
+    peer.connection.set(Setting::NoDelay(true));
     peer.pump();
     peer.expect(&["PA 51:61 ack 1"]);
-    assert!(peer.connection.nodelay());
+    assert!(peer.connection.settings().nodelay);
     let mut peer = Setup::default().profile(|profile| profile.nodelay = true).active();
     peer.write(1).write(1).expect(&["PA 1:2 ack 1", "PA 2:3 ack 1"]);
 }
@@ -87,7 +88,7 @@ fn super_segments_are_made_of_full_segments() {
     assert_eq!(peer.last.as_ref().unwrap().segment_size, None);
     // The device's limit is rounded down to whole segments.
     peer.recv(seg().ack(10_001).win(60_000));
-    peer.connection.set_max_super_segment(Some(4_700));
+    peer.connection.set(Setting::MaxSuperSegment(Some(4_700)));
     peer.write(9_000);
     peer.expect(&["A 10001:14001 ack 1", "A 14001:18001 ack 1", "PA 18001:19001 ack 1"]);
 }

@@ -5,6 +5,7 @@
 //! the same.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
 use std::collections::BTreeSet;
@@ -52,7 +53,7 @@ fn run(seed: u64) -> u64 {
     };
     let mut peer: Peer = Setup::default().scale(7).active();
     peer.recv(seg().win(65_535));
-    peer.connection.set_send_buffer(1 << 20);
+    peer.connection.set(Setting::SendBuffer(1 << 20));
     peer.write(500_000);
     // Slow start to a window of forty segments.
     for i in 1..=30 {

@@ -1,6 +1,7 @@
 //! Writing and reading through a manipulation: whatever is lost, cut and joined on the way, the data is changed once, in order.
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::world::{Path, World};
 use common::{Peer, Setup, pattern, seg};
@@ -136,7 +137,7 @@ fn a_full_buffer_takes_whole_units() {
 
 fn small_buffer(bytes: usize) -> Peer {
     let mut peer = Setup::default().active();
-    peer.connection.set_send_buffer(bytes);
+    peer.connection.set(Setting::SendBuffer(bytes));
     peer
 }
 

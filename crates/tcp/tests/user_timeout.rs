@@ -1,6 +1,7 @@
 //! The user timeout (RFC 9293 sections 3.8.3 and 3.10.8) and its option (RFC 5482).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Setup, line, ms, secs, seg};
 use std::sync::Arc;
@@ -42,7 +43,7 @@ fn it_takes_the_place_of_r2() {
 fn it_can_be_set_at_any_time() {
     let mut peer = Setup::default().active();
     peer.write(10).wait(20_000);
-    peer.connection.set_user_timeout(Some(secs(30)));
+    peer.connection.set(Setting::UserTimeout(Some(secs(30))));
     peer.wait(9_999).expect_state(State::Established);
     peer.wait(1).expect_state(State::Closed);
 }
@@ -82,10 +83,10 @@ fn it_is_advertised_if_enabled() {
     setup.accept(&mut peer);
     peer.expect(&["S 0:1 uto 31", "A 1:1 ack 1 uto 31", "A 1:1001 ack 1", "PA 1001:1501 ack 1"]);
     peer.recv(seg().ack(1501)).write(10).expect(&["PA 1501:1511 ack 1"]);
-    peer.connection.set_user_timeout(Some(secs(90)));
+    peer.connection.set(Setting::UserTimeout(Some(secs(90))));
     peer.pump();
     peer.expect(&["A 1511:1511 ack 1 uto 90"]);
-    peer.connection.set_user_timeout(None);
+    peer.connection.set(Setting::UserTimeout(None));
     peer.pump();
     peer.silent();
     let mut quiet = Setup::default().profile(|p| p.user_timeout = Some(secs(30))).connecting();
@@ -122,7 +123,7 @@ fn it_fits_beside_sack_blocks() {
         peer.recv(seg().seq(1 + i * 1000).data(500));
     }
     peer.drain();
-    peer.connection.set_user_timeout(Some(secs(90)));
+    peer.connection.set(Setting::UserTimeout(Some(secs(90))));
     peer.pump();
     peer.expect(&["A 1:1 ack 1 sack 4001-4501 3001-3501 uto 90"]);
 }
@@ -146,25 +147,25 @@ fn the_peers_wish_is_adopted_within_bounds() {
     ] {
         let mut peer = bounds(own).active();
         peer.recv(seg().user_timeout(theirs));
-        assert_eq!(peer.connection.user_timeout(), expected, "{own:?} {theirs}");
+        assert_eq!(peer.connection.settings().user_timeout, expected, "{own:?} {theirs}");
     }
     // With the SYN-ACK.
     let setup = bounds(None);
     let mut peer = setup.connecting();
     let syn_ack = seg().syn().options(setup.syn_options(&peer)).user_timeout(77);
     peer.recv(syn_ack);
-    assert_eq!(peer.connection.user_timeout(), Some(secs(77)));
+    assert_eq!(peer.connection.settings().user_timeout, Some(secs(77)));
     // The application's word is the last.
-    peer.connection.set_user_timeout(Some(secs(3)));
+    peer.connection.set(Setting::UserTimeout(Some(secs(3))));
     peer.recv(seg().user_timeout(50));
-    assert_eq!(peer.connection.user_timeout(), Some(secs(3)));
+    assert_eq!(peer.connection.settings().user_timeout, Some(secs(3)));
     // Not asked for, or in a segment that is not acceptable.
     let mut peer = Setup::default().active();
     peer.recv(seg().user_timeout(50));
-    assert_eq!(peer.connection.user_timeout(), None);
+    assert_eq!(peer.connection.settings().user_timeout, None);
     let mut peer = bounds(None).active();
     peer.recv(seg().seq(90_000).user_timeout(50)).recv(seg().seq(1).ack(50).user_timeout(50));
-    assert_eq!(peer.connection.user_timeout(), None);
+    assert_eq!(peer.connection.settings().user_timeout, None);
     let nonsense = Profile { adopt_user_timeout: Some((secs(2), secs(1))), ..Profile::classic() };
     assert_eq!(nonsense.validate(), Err(ProfileError::UserTimeoutBounds(secs(2), secs(1))));
 }

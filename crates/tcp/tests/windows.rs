@@ -1,6 +1,7 @@
 //! Windows: scaled, large, shrinking, growing (RFC 9293 section 3.8.6, RFC 7323 section 2).
 
 use crate::common;
+use transom_tcp::connection::Setting;
 
 use common::{Setup, seg};
 use transom_tcp::connection::{LimitedBy, State};
@@ -14,7 +15,7 @@ fn windows_above_64_kib_are_used() {
     peer.recv(seg().win(65_535));
     assert_eq!(peer.info().snd_wnd, 65_535 << 7);
     // Fill 300 000 bytes: the congestion window grows with every acknowledgement.
-    peer.connection.set_send_buffer(1 << 20);
+    peer.connection.set(Setting::SendBuffer(1 << 20));
     peer.write(1_000_000);
     let mut acked = 1;
     while peer.info().cwnd < 300_000 {
@@ -114,7 +115,7 @@ fn a_smaller_buffer_keeps_its_promises() {
     let mut peer = Setup::default().receive_buffer(20_000).active();
     peer.recv(seg().data(1000)).recv(seg().data(1000)).drain();
     let edge = 2001 + peer.advertised();
-    peer.connection.set_receive_buffer(5_000);
+    peer.connection.set(Setting::ReceiveBuffer(5_000));
     let mut next = 2001;
     while next + 1000 <= edge {
         peer.recv(seg().data(1000)).wait(40);
@@ -132,7 +133,7 @@ fn a_larger_buffer_opens_a_closed_window() {
         peer.recv(seg().data(1000));
     }
     peer.drain();
-    peer.connection.set_receive_buffer(20_000);
+    peer.connection.set(Setting::ReceiveBuffer(20_000));
     peer.pump();
     peer.expect(&["A 1:1 ack 4001"]);
     assert_eq!(peer.advertised(), 16_000);

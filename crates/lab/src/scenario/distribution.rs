@@ -1,11 +1,11 @@
 //! Random times and sizes: "2s", "uniform(1s, 3s)", "exponential(2s)", "pareto(10kB, 1.2, 10MB)".
 
 use super::quantity::{Size, Time, serde_as_text};
-use transom_tcp::quantity;
 use std::fmt;
 use std::str::FromStr;
 use transom_sim::random::Shape;
 use transom_sim::units::UnitError;
+use transom_tcp::quantity;
 
 /// How a time or a size is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

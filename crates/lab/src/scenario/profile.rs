@@ -5,13 +5,14 @@
 
 use super::composition::Composition;
 use super::extensions::Extensions;
+use super::old_systems::MishandlesShrinking;
 use super::quantity::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_extensions::cm::Manager;
 use transom_tcp::compose::ComposeError;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{KeepAlive, Profile};
+use transom_tcp::profile::{AckRuleChoice, KeepAlive, Profile};
 
 /// The settings of TCP: a missing key keeps its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,7 +142,9 @@ impl ProfileOptions {
         }
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);
-        profile.mishandles_shrinking = *mishandles_shrinking == Some(true);
+        if *mishandles_shrinking == Some(true) {
+            profile.ack_rule = Some(AckRuleChoice::new(MishandlesShrinking));
+        }
         if *keepalive == Some(true) {
             profile.keep_alive = Some(KeepAlive::default());
         }

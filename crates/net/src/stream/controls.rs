@@ -5,6 +5,7 @@ use crate::error::socket_error;
 use std::io::{self, IoSlice};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::WriteOptions;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 
@@ -24,7 +25,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set_cork(cork))
+        self.change(|connection, _| connection.set(Setting::Cork(cork)))
     }
 
     /// Whether the stream is corked.
@@ -32,7 +33,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn cork(&self) -> io::Result<bool> {
-        self.inspect(|connection, _| connection.cork())
+        self.inspect(|connection, _| connection.settings().cork)
     }
 
     /// Accepts no more data from a writer while this many bytes are unsent. Below half of that the stream is writable again
@@ -41,7 +42,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_notsent_lowat(&self, bytes: u32) -> io::Result<()> {
-        self.change(|connection, _| connection.set_notsent_low_water(bytes))
+        self.change(|connection, _| connection.set(Setting::NotsentLowWater(bytes)))
     }
 
     /// The mark that [`TcpStream::set_notsent_lowat`] sets.
@@ -49,7 +50,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn notsent_lowat(&self) -> io::Result<u32> {
-        self.inspect(|connection, _| connection.notsent_low_water())
+        self.inspect(|connection, _| connection.settings().notsent_low_water)
     }
 
     /// A blocking read waits for this many bytes, or for as many as its buffer can hold, and the stream's descriptor is not readable
@@ -59,7 +60,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_rcvlowat(&self, bytes: usize) -> io::Result<()> {
-        self.change(|connection, _| connection.set_receive_low_water(bytes))?;
+        self.change(|connection, _| connection.set(Setting::ReceiveLowWater(bytes)))?;
         self.socket.receive_low_water.store(bytes.max(1), Ordering::Relaxed);
         Ok(())
     }
@@ -69,7 +70,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn rcvlowat(&self) -> io::Result<usize> {
-        self.inspect(|connection, _| connection.receive_low_water())
+        self.inspect(|connection, _| connection.settings().receive_low_water)
     }
 
     /// Acknowledges the next arrivals, and pending data, at once; or delays acknowledgements to piggyback them on data (`TCP_QUICKACK`).
@@ -78,7 +79,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set_quick_ack(quickack))
+        self.change(|connection, _| connection.set(Setting::QuickAck(quickack)))
     }
 
     /// Whether the next arrivals are acknowledged at once, as far as is known.
@@ -86,7 +87,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn quickack(&self) -> io::Result<bool> {
-        self.inspect(|connection, _| connection.quick_ack())
+        self.inspect(|connection, _| connection.settings().quick_ack)
     }
 
     /// How long the connection waits for the peer's FIN after the last handle is dropped (`TCP_LINGER2`; 60 s at first). With
@@ -95,7 +96,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_fin_wait_2(&self, span: Duration) -> io::Result<()> {
-        self.change(|connection, _| connection.set_fin_wait_2(span.into()))
+        self.change(|connection, _| connection.set(Setting::FinWait2(span.into())))
     }
 
     /// How long that is.
@@ -124,6 +125,6 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn path_mtu(&self) -> io::Result<u32> {
-        self.inspect(|connection, _| connection.path_mtu())
+        self.inspect(|connection, _| connection.path_state().mtu)
     }
 }

@@ -37,7 +37,7 @@ impl TcpStream {
     /// As [`TcpStream::connect`].
     pub fn connect_on_write(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
         let (stream, _) = Self::start_fast(stack, remote, None)?;
-        if !stream.inspect(|connection, _| connection.holds_syn())? {
+        if !stream.inspect(|connection, _| connection.opening().holds_syn)? {
             stream.wait_until_connected(None)?;
         }
         Ok(stream)

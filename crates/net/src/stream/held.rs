@@ -46,7 +46,7 @@ impl TcpStream {
     /// Whether the peer has answered a SYN whose answer is held, or how the attempt ended.
     fn answered(&self, inner: &Inner) -> Option<io::Result<()>> {
         self.opening(inner, |connection| match connection.state() {
-            State::SynSent if connection.is_answered() => Some(Ok(())),
+            State::SynSent if connection.opening().is_answered => Some(Ok(())),
             State::SynSent => connection.pending_soft_error().map(|error| Err(soft_error(error))),
             _ => Some(Ok(())),
         })

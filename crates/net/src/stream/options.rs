@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_tcp::congestion::CongestionChoice;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, KeepAlive, PacingChoice};
 
@@ -66,7 +67,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set_nodelay(nodelay))
+        self.change(|connection, _| connection.set(Setting::NoDelay(nodelay)))
     }
 
     /// Whether Nagle's algorithm is off.
@@ -74,7 +75,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.inspect(|connection, _| connection.nodelay())
+        self.inspect(|connection, _| connection.settings().nodelay)
     }
 
     /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::connection::exchange`] lists which can be exchanged.
@@ -133,7 +134,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
-        self.change(|connection, _| connection.set_keep_alive(keep_alive))
+        self.change(|connection, _| connection.set(Setting::KeepAlive(keep_alive)))
     }
 
     /// The keep-alive settings.
@@ -141,7 +142,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn keepalive(&self) -> io::Result<Option<KeepAlive>> {
-        self.inspect(|connection, _| connection.keep_alive())
+        self.inspect(|connection, _| connection.settings().keep_alive)
     }
 
     /// Whether calls report [soft errors](TcpStream::take_soft_error) as they come, like `IP_RECVERR` on Linux. Then a read or write fails once with
@@ -150,7 +151,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_report_soft_errors(&self, report: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set_report_soft_errors(report))
+        self.change(|connection, _| connection.set(Setting::SoftErrors(report)))
     }
 
     /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
@@ -211,7 +212,7 @@ impl TcpStream {
         if timeout == Some(Duration::ZERO) {
             return Err(zero_timeout());
         }
-        self.change(|connection, _| connection.set_user_timeout(timeout.map(Into::into)))
+        self.change(|connection, _| connection.set(Setting::UserTimeout(timeout.map(Into::into))))
     }
 
     /// The user timeout.
@@ -219,7 +220,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
-        let timeout = self.inspect(|connection, _| connection.user_timeout())?;
+        let timeout = self.inspect(|connection, _| connection.settings().user_timeout)?;
         Ok(timeout.map(|timeout| Duration::from_nanos(timeout.as_nanos())))
     }
 

@@ -5,6 +5,7 @@ use super::values::{bool_of, int_of};
 use crate::errno::Result;
 use crate::socket::IPPROTO_TCP;
 use transom_tcp::connection::Connection;
+use transom_tcp::connection::Setting;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
@@ -88,9 +89,9 @@ impl Controls {
 
     /// Gives all of them to a connection that was opened just now.
     pub(super) fn apply_all(&self, connection: &mut Connection) {
-        connection.set_cork(self.cork);
-        connection.set_notsent_low_water(self.notsent_low_water);
-        connection.set_receive_low_water(self.receive_low_water as usize);
+        connection.set(Setting::Cork(self.cork));
+        connection.set(Setting::NotsentLowWater(self.notsent_low_water));
+        connection.set(Setting::ReceiveLowWater(self.receive_low_water as usize));
         if self.quick_ack.is_some() {
             self.apply_quick_ack(connection);
         }
@@ -99,13 +100,13 @@ impl Controls {
     /// Gives one of them to a live connection.
     pub(super) fn apply(&self, connection: &mut Connection, level: i32, name: i32) {
         match (level, name) {
-            (IPPROTO_TCP, TCP_CORK) => connection.set_cork(self.cork),
+            (IPPROTO_TCP, TCP_CORK) => connection.set(Setting::Cork(self.cork)),
             (IPPROTO_TCP, TCP_QUICKACK) => self.apply_quick_ack(connection),
             (IPPROTO_TCP, TCP_NOTSENT_LOWAT) => {
-                connection.set_notsent_low_water(self.notsent_low_water);
+                connection.set(Setting::NotsentLowWater(self.notsent_low_water));
             }
             (SOL_SOCKET, SO_RCVLOWAT) => {
-                connection.set_receive_low_water(self.receive_low_water as usize);
+                connection.set(Setting::ReceiveLowWater(self.receive_low_water as usize));
             }
             _ => {}
         }
@@ -115,9 +116,9 @@ impl Controls {
     fn apply_quick_ack(&self, connection: &mut Connection) {
         let Some(value) = self.quick_ack else { return };
         let waits = connection.has_delayed_ack();
-        connection.set_quick_ack(value != 0);
+        connection.set(Setting::QuickAck(value != 0));
         if value & 1 == 0 && waits {
-            connection.set_quick_ack(false);
+            connection.set(Setting::QuickAck(false));
         }
     }
 }

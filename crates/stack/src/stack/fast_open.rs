@@ -95,11 +95,12 @@ impl Stack {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let (key, connection) = (slot.key, &mut slot.connection);
         if let Some(outcome) = connection.take_fast_open_outcome() {
-            let acked = connection.fast_open_info().syn_data_acked;
+            let acked = connection.info(now).fast_open.syn_data_acked;
             self.counters.fast_opens_active += u64::from(acked);
             self.servers.learn(&key, outcome, now);
         }
-        let reset = connection.error() == Some(ConnectionError::Reset) && !connection.is_past_syn();
+        let reset =
+            connection.error() == Some(ConnectionError::Reset) && !connection.opening().is_past_syn;
         let Some(listener) = slot.fast_pending_at.take() else { return };
         if self.listeners.generation(listener.index) == Some(listener.generation)
             && let Some(entry) = self.listeners.get_mut(listener.index)

@@ -12,6 +12,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Instant;
@@ -273,7 +274,7 @@ impl Stack {
     }
 
     /// Like [`Stack::connect`], with TCP Fast Open (RFC 7413). If the server has given a cookie, the SYN waits for the first write, and carries the
-    /// data that fits ([`Connection::holds_syn`]; a read, a shutdown, or [`Connection::release_syn`] sends it without data). If it has not, the SYN
+    /// data that fits ([`OpeningState::holds_syn`](transom_tcp::connection::OpeningState::holds_syn); a read, a shutdown, or [`Connection::release_syn`] sends it without data). If it has not, the SYN
     /// leaves at once and requests one. A server that does not answer such a request is not asked again for a while.
     ///
     /// Data in a SYN may reach the application of the server twice: see [`ListenConfig::fast_open`].
@@ -380,7 +381,7 @@ impl Stack {
         key: FlowKey,
         owner: Owner,
     ) -> u32 {
-        connection.set_remote(key.remote);
+        connection.set(Setting::Remote(key.remote));
         let takes_over = connection.profile().path_mtu_discovery.takes_over();
         let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
         if known.is_some_and(|known| !known.whole) {

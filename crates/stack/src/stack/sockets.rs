@@ -4,6 +4,7 @@ use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Stack};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::time::Instant;
@@ -178,7 +179,9 @@ impl Stack {
         now: Instant,
         choice: PathMtuDiscovery,
     ) -> Result<(), SocketError> {
-        self.with_connection(id, now, |connection| connection.set_path_mtu_discovery(choice))
+        self.with_connection(id, now, |connection| {
+            connection.set(Setting::PathMtuDiscovery(choice))
+        })
     }
 
     /// The differentiated services code point of a connection's packets.

@@ -94,10 +94,10 @@ fn what_was_learnt_is_forgotten_after_ten_minutes() {
     }
     host.now += Duration::from_secs(599);
     let (id, _) = connected(&mut host, at(PEER, 81));
-    assert_eq!(host.connection(id).path_mtu(), 1_006);
+    assert_eq!(host.connection(id).path_state().mtu, 1_006);
     host.now += Duration::from_secs(1);
     let (id, _) = connected(&mut host, at(PEER, 82));
-    assert_eq!(host.connection(id).path_mtu(), 1_500);
+    assert_eq!(host.connection(id).path_state().mtu, 1_500);
 }
 
 /// Nobody lowers it who does not see what is in flight, and nobody below what every path takes.
@@ -116,15 +116,15 @@ fn what_cannot_be_is_not_learnt() {
     host.inject(&peer.segment(Flags::ACK, &[]));
     // Something that is not in flight any more.
     host.inject(&too_big(&sent[0], 1_006));
-    assert_eq!(host.connection(id).path_mtu(), 1_500);
+    assert_eq!(host.connection(id).path_state().mtu, 1_500);
     let (next, _) = connected(&mut host, at(PEER, 81));
-    assert_eq!(host.connection(next).path_mtu(), 1_500);
+    assert_eq!(host.connection(next).path_state().mtu, 1_500);
 
     let (id, _) = connected(&mut host, at(PEER6, 80));
     host.write_all(id, &stream(2_000));
     let sent = host.sent();
     host.inject(&too_big(&sent[0], 600));
-    assert_eq!(host.connection(id).path_mtu(), 1_280);
+    assert_eq!(host.connection(id).path_state().mtu, 1_280);
 }
 
 /// One forged report costs later connections nothing, however often it comes, and a connection that carried more proves the opposite of two.
@@ -133,14 +133,14 @@ fn what_one_connection_believes_is_not_taken_over() {
     let mut host = Host::new();
     for _ in 0..3 {
         let (id, _) = connected(&mut host, at(PEER, 80));
-        assert_eq!(host.connection(id).path_mtu(), 1_500);
+        assert_eq!(host.connection(id).path_state().mtu, 1_500);
         host.write_all(id, &stream(2_000));
         let sent = host.sent();
         // Three reports about one connection are one finding.
         let again = host.inject(&too_big(&sent[0], 600));
         host.inject(&too_big(&again[0], 560));
         host.inject(&too_big(&again[0], 68));
-        assert_eq!(host.connection(id).path_mtu(), 552);
+        assert_eq!(host.connection(id).path_state().mtu, 552);
         host.call(|stack, now| stack.abort(id, now));
         host.sent();
         // One with large segments all the way shows that it was false.
@@ -162,7 +162,7 @@ fn a_full_memory_still_learns_of_the_paths_in_it() {
         host.call(|stack, now| stack.abort(id, now));
         host.sent();
         let (id, _) = connected(&mut host, at([10, 1, (n >> 8) as u8, n as u8], 81));
-        let known = host.connection(id).path_mtu();
+        let known = host.connection(id).path_state().mtu;
         host.call(|stack, now| stack.abort(id, now));
         host.sent();
         known
@@ -226,14 +226,14 @@ fn what_passes_whole_disproves_that_it_does_not() {
     let syn = host.sent_one();
     assert!(flag_and_ident(&syn).0);
     let mut peer = Peer::welcome(&mut host, &syn);
-    assert_eq!(host.connection(id).path_mtu(), 552);
+    assert_eq!(host.connection(id).path_state().mtu, 552);
     host.write_all(id, &stream(2_000));
     peer.receive(&host.sent());
     host.inject(&peer.segment(Flags::ACK, &[]));
     host.call(|stack, now| stack.abort(id, now));
     host.sent();
     let (next, _) = connected(&mut host, at(PEER, 73));
-    assert_eq!(host.connection(next).path_mtu(), 1_500);
+    assert_eq!(host.connection(next).path_state().mtu, 1_500);
     assert!(host.connection(next).dont_fragment());
 }
 

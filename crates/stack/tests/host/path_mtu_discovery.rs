@@ -55,7 +55,7 @@ fn believes(host: &mut Host, id: ConnectionId, v6: bool) -> bool {
         icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted })
     };
     host.inject(&report);
-    host.connection(id).path_mtu() == 1_300
+    host.connection(id).path_state().mtu == 1_300
 }
 
 #[test]
@@ -142,6 +142,6 @@ fn a_connection_may_begin_with_the_interfaces_mtu() {
         let profile = Profile { path_mtu_discovery: choice, ..Profile::classic() };
         let remote = at(PEER, 81);
         let id = host.call(|stack, now| stack.connect(now, None, remote, Some(Arc::new(profile))));
-        assert_eq!(host.connection(id.unwrap()).path_mtu(), expected, "{choice:?}");
+        assert_eq!(host.connection(id.unwrap()).path_state().mtu, expected, "{choice:?}");
     }
 }

@@ -193,7 +193,7 @@ fn connections_follow_the_mtu() {
     narrow.address_mtus.push((HOST.into(), 1400));
     set(&mut host, narrow);
     let (_, second) = Peer::connect(&mut host, listener, at(PEER, 4002), service());
-    assert_eq!(host.connection(second).path_mtu(), 1400);
+    assert_eq!(host.connection(second).path_state().mtu, 1400);
     // An impossible request changes nothing.
     let nonsense = host.call(|stack, now| stack.set_interface(now, interface(&[HOST.into()], 1)));
     assert_eq!(nonsense, Err(StackConfigError::Mtu(1, 68)));

@@ -257,7 +257,7 @@ impl Connection {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let acceptable = header.flags.contains(Flags::SYN | Flags::ACK)
-            && self.active
+            && self.handshake.active
             && (start, ack) == (Pos::INITIAL, Pos::FIRST_DATA);
         if !acceptable {
             return;

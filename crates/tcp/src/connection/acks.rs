@@ -85,7 +85,7 @@ impl Connection {
     pub(super) fn is_plausible(&self, ack: Pos) -> bool {
         let una = self.una();
         ack <= self.highest_sent()
-            && (ack >= una || (ack >= Pos::FIRST_DATA && una.since(ack) <= self.snd.max_window))
+            && (ack >= una || (ack >= Pos::FIRST_DATA && una.since(ack) <= self.snd.peer.most))
     }
 
     /// Processes the acknowledgement, SACK blocks and window of an acceptable segment at `start` (RFC 9293 section 3.10.7.4, fifth
@@ -145,21 +145,20 @@ impl Connection {
     ) -> Arriving<'a> {
         let una = self.una();
         let ack = said.max(una);
-        let (wl1, wl2) = (self.snd.wl1, self.snd.wl2);
-        let in_order = said >= una && (start > wl1 || (start == wl1 && ack >= wl2));
+        let in_order = said >= una && self.snd.peer.is_older_than(start, ack);
         let window = self.scaled_window(segment.header);
         Arriving { now, segment, start, said, ack, una, window, in_order }
     }
 
-    /// Whether the profile's end takes no acknowledgement of data beyond the peer's window.
+    /// Whether a rule of the profile's is against it.
     fn disbelieves(&self, ack: Pos) -> bool {
-        self.profile.mishandles_shrinking && ack > self.snd.right_edge
+        self.profile.ack_rule.as_ref().is_some_and(|rule| !rule.believes(ack, self.snd.peer.edge))
     }
 
     fn before_ack(&self, arriving: &Arriving<'_>) -> Before {
         Before {
-            window: self.snd.right_edge.since(arriving.una),
-            edge: self.snd.right_edge,
+            window: self.snd.peer.edge.since(arriving.una),
+            edge: self.snd.peer.edge,
             in_flight: self.in_flight(),
             outstanding: self.control.board().outstanding() > 0,
         }
@@ -171,7 +170,7 @@ impl Connection {
         self.remember_messages(now, ack);
         let overtaken_upto = self.control.board().sacked().last().map(|range| range.end);
         // The window probe may have been taken after all.
-        self.snd.probe_outstanding &= ack <= self.nxt();
+        self.snd.probes.outstanding &= ack <= self.nxt();
         let mut delivered = self.control.acknowledge(ack, now);
         self.snd.buffer.acknowledge(ack);
         self.forget_records(ack);
@@ -207,7 +206,7 @@ impl Connection {
             } else {
                 ack == una && bare && ack + window == before.edge && !arriving.is_old()
             };
-        self.duplicate_seen |= duplicate;
+        self.notices.duplicate_seen |= duplicate;
         duplicate
     }
 
@@ -269,16 +268,12 @@ impl Connection {
         if !arriving.in_order {
             return;
         }
-        self.snd.wl1 = start;
-        self.snd.wl2 = ack;
-        // [MUST-34] [SHLD-15] the edge may move left: what is beyond it simply has no room.
-        self.snd.right_edge = ack + window;
-        self.snd.max_window = self.snd.max_window.max(window);
-        self.snd.unanswered_probes = 0;
-        if self.snd.right_edge > self.nxt() {
+        self.snd.peer.take(start, ack, window);
+        self.snd.probes.unanswered = 0;
+        if self.snd.peer.edge > self.nxt() {
             // With nobody waiting for the data, only progress counts: see after_acknowledgement.
-            if !self.orphaned {
-                self.snd.probes = 0;
+            if !self.owner.gone {
+                self.snd.probes.sent = 0;
             }
             self.timers.clear(Timer::Persist);
         }
@@ -388,8 +383,8 @@ impl Connection {
             if self.snd.unacked_since == Instant::FAR_FUTURE {
                 self.limited.end_busy(now);
             }
-            if self.snd.right_edge > self.nxt() {
-                self.snd.probes = 0;
+            if self.snd.peer.edge > self.nxt() {
+                self.snd.probes.sent = 0;
             }
             let space = self.snd.buffer.space();
             let room = self.snd.writer_waits
@@ -400,7 +395,7 @@ impl Connection {
                 self.snd.writer_waits = false;
                 self.raise(Event::Writable);
             }
-        } else if self.snd.right_edge <= self.una() && !self.orphaned {
+        } else if self.snd.peer.edge <= self.una() && !self.owner.gone {
             // [MUST-37] [SHLD-17] the peer lives and keeps its window closed.
             self.snd.retransmits = 0;
             if self.snd.unacked_since().is_some() {
@@ -411,7 +406,7 @@ impl Connection {
             match self.state {
                 State::FinWait1 => {
                     self.state = State::FinWait2;
-                    if self.orphaned {
+                    if self.owner.gone {
                         self.wait_for_fin(now);
                     }
                 }

@@ -32,7 +32,7 @@ pub enum WriteError {
     /// This is not how data is written to a connection that delivers so: bytes are not units, nor the other way round.
     #[error("write to this connection with `{}`", call(*.0, "write", "write", "send_adu"))]
     Delivery(Delivery),
-    /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
+    /// The network reports trouble, and the connection lives; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors).
     #[error(transparent)]
     Soft(IcmpError),
     /// The connection ended.
@@ -53,7 +53,7 @@ pub enum ReadError {
     /// This is not how data is read that is delivered so.
     #[error("read from this connection with `{}`", call(*.0, "read", "read_unordered", "recv_adu"))]
     Delivery(Delivery),
-    /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
+    /// The network reports trouble, and the connection lives; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors).
     #[error(transparent)]
     Soft(IcmpError),
     /// The connection ended.
@@ -285,7 +285,7 @@ impl Connection {
         &mut self,
         result: Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        if self.fast_open.is_some() && matches!(result, Err(ReadError::WouldBlock)) {
+        if self.handshake.fast.is_some() && matches!(result, Err(ReadError::WouldBlock)) {
             self.release_syn();
         }
         match result {
@@ -368,7 +368,7 @@ impl Connection {
             return;
         }
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
-        let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
+        let received = Some(self.rcv.round_trip.smoothed).filter(|&rtt| rtt < Duration::MAX);
         let rtt = self.control.timer().srtt().max(received);
         if self.memory == MemoryState::Normal {
             self.rcv.flow.on_read(now, read, rtt);
@@ -405,21 +405,21 @@ impl Connection {
     }
 
     /// Switches Nagle's algorithm off or on [MUST-17]. As on Linux, switching it off lets go what is queued by now, also on a
-    /// connection that is [corked](Connection::set_cork).
-    pub fn set_nodelay(&mut self, nodelay: bool) {
-        self.nodelay = nodelay;
+    /// connection that is [corked](crate::connection::Setting::Cork).
+    pub(super) fn set_nodelay(&mut self, nodelay: bool) {
+        self.owner.nodelay = nodelay;
         if nodelay {
             self.push();
         }
     }
 
     /// Whether Nagle's algorithm is off.
-    pub fn nodelay(&self) -> bool {
-        self.nodelay
+    pub(super) fn nodelay(&self) -> bool {
+        self.owner.nodelay
     }
 
     /// Fixes the receive buffer's size and ends its tuning.
-    pub fn set_receive_buffer(&mut self, bytes: usize) {
+    pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
         let units = self.profile.ordering.units();
         let least = units.map_or(0, |units| units.least_receive_buffer()).max(2048);
         let bytes = bytes.clamp(least, crate::profile::MAX_WINDOW.max(least));
@@ -428,7 +428,7 @@ impl Connection {
     }
 
     /// Fixes the send buffer's size and ends its growth.
-    pub fn set_send_buffer(&mut self, bytes: usize) {
+    pub(super) fn set_send_buffer(&mut self, bytes: usize) {
         let units = self.profile.ordering.units();
         let least = units.map_or(0, |units| units.least_send_buffer());
         self.snd.buffer.fix_limit(bytes.max(2048).max(least));
@@ -436,7 +436,7 @@ impl Connection {
 
     /// Acknowledges the next arrivals at once, or not (`TCP_QUICKACK`). A pending acknowledgement is sent at once. The effect is
     /// temporary: the acknowledgement policy continues from there.
-    pub fn set_quick_ack(&mut self, on: bool) {
+    pub(super) fn set_quick_ack(&mut self, on: bool) {
         self.rcv.policy.quick(if on { 16 } else { 0 });
         self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);
     }
@@ -447,7 +447,7 @@ impl Connection {
     }
 
     /// Whether the next arrivals are acknowledged at once, as far as is known.
-    pub fn quick_ack(&self) -> bool {
+    pub(super) fn quick_ack(&self) -> bool {
         self.rcv.policy.is_quick()
     }
 
@@ -458,17 +458,17 @@ impl Connection {
 
     /// When anything acceptable last arrived of the peer.
     pub fn last_heard(&self) -> Instant {
-        self.rcv.last_heard
+        self.rcv.heard.last
     }
 
     /// Marks the device as able to take `max` payload bytes in one transmission.
-    pub fn set_max_super_segment(&mut self, max: Option<u32>) {
+    pub(super) fn set_max_super_segment(&mut self, max: Option<u32>) {
         self.path.max_super_segment = max;
     }
 
     /// Says that the owner has handled everything: there is nothing left to do for this connection.
     pub fn is_finished(&self) -> bool {
-        self.state == State::Closed && self.reset_due.is_none()
+        self.state == State::Closed && self.replies.reset.is_none()
     }
 
     /// Repeats [`Event::Readable`] and [`Event::Writable`] if they hold now, for a new observer.

@@ -73,20 +73,17 @@ impl Connection {
             }
             return;
         }
-        self.rcv.last_heard = now;
-        self.rcv.keep_alives_unanswered = 0;
+        self.rcv.heard.last = now;
+        self.rcv.heard.unanswered = 0;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         if self.state == State::SynReceived {
             // The acknowledgement of our SYN, and nothing else, completes the handshake.
             if ack <= Pos::INITIAL || ack > self.highest_sent() {
-                self.reset_due = Some(self.reset_at(now, header.ack));
+                self.replies.reset = Some(self.reset_at(now, header.ack));
                 return;
             }
             let window = self.scaled_window(header);
-            self.snd.right_edge = ack + window;
-            self.snd.max_window = self.snd.max_window.max(window);
-            self.snd.wl1 = start;
-            self.snd.wl2 = ack;
+            self.snd.peer.take(start, ack, window);
             self.on_syn_acked(now, ack, &Options::default());
             self.establish(now);
             if self.state == State::Closed {
@@ -149,7 +146,7 @@ impl Connection {
 
     /// One past the highest position that ever left, a window probe and data in the SYN included.
     pub(super) fn highest_sent(&self) -> Pos {
-        (self.nxt() + u64::from(self.snd.probe_outstanding)).max(self.syn_data_end())
+        (self.nxt() + u64::from(self.snd.probes.outstanding)).max(self.syn_data_end())
     }
 
     /// SEG.WND in bytes: never negative, and wider than 16 or 32 bits [MUST-1] [REC-1].
@@ -236,7 +233,7 @@ impl Connection {
         let next = self.rcv.next();
         if start == next {
             match self.state {
-                State::SynReceived if self.active => self.fail(ConnectionError::Refused),
+                State::SynReceived if self.handshake.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
                 _ => self.fail(ConnectionError::Reset),
@@ -248,7 +245,7 @@ impl Connection {
 
     /// An acknowledgement in answer to something that may be forged, within the budget.
     pub(super) fn reply(&mut self, now: Instant) {
-        if self.limiter.allow(now) {
+        if self.replies.limiter.allow(now) {
             self.counters.challenge_acks += 1;
             self.rcv.ack_now = true;
         }
@@ -277,7 +274,7 @@ impl Connection {
         let urgent = start + u64::from(header.urgent);
         if urgent > self.rcv.ordering.read_pos() && urgent > self.rcv.urgent {
             self.rcv.urgent = urgent;
-            self.reports.set(Reports::URGENT, true);
+            self.notices.reports.set(Reports::URGENT, true);
             self.raise(Event::Urgent);
         }
     }
@@ -289,14 +286,14 @@ impl Connection {
         else {
             return;
         };
-        if stamps.echo == self.rcv.rtt_echo {
+        if stamps.echo == self.rcv.round_trip.echo {
             return;
         }
-        self.rcv.rtt_echo = stamps.echo;
+        self.rcv.round_trip.echo = stamps.echo;
         let Some(sample) = self.rcv.timestamps.echo_rtt(stamps.echo, now) else { return };
-        self.rcv.rtt_sampled_at = now;
-        self.rcv.rtt_sample = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX);
-        self.rcv.rtt = match self.rcv.rtt {
+        self.rcv.round_trip.sampled_at = now;
+        self.rcv.round_trip.sample = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX);
+        self.rcv.round_trip.smoothed = match self.rcv.round_trip.smoothed {
             Duration::MAX => sample,
             // The weight of RFC 6298 section 2.3.
             rtt => {
@@ -316,7 +313,7 @@ impl Connection {
             return;
         }
         self.touch_idle(now);
-        self.rcv.last_data = now;
+        self.rcv.heard.data = now;
         // The SYN of a SYN-ACK carrying data comes first in its sequence space.
         let at = start;
         let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));
@@ -336,7 +333,7 @@ impl Connection {
             // Something was beyond the window: say what the window is.
             self.rcv.ack_now = true;
         }
-        if self.orphaned && end > self.rcv.next() {
+        if self.owner.gone && end > self.rcv.next() {
             // [SHLD-3] nobody will ever read it
             self.reset(now);
             return;

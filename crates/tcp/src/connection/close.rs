@@ -44,10 +44,10 @@ impl Connection {
     /// arrives later, resets it
     /// [SHLD-3]; otherwise it ends in order, without anybody watching.
     pub fn close(&mut self, now: Instant) {
-        if self.orphaned {
+        if self.owner.gone {
             return;
         }
-        self.orphaned = true;
+        self.owner.gone = true;
         let usable = self.state.is_synchronized() || self.is_early();
         if self.has_unread() && !self.rcv.shut && usable {
             self.reset(now);
@@ -100,7 +100,7 @@ impl Connection {
             let flags = Flags::RST | Flags::ACK;
             let options = self.ordinary_options(now);
             let reset = TcpHeader { seq, ack, flags, options, ..self.base_header() };
-            self.reset_due = Some(Box::new(reset));
+            self.replies.reset = Some(Box::new(reset));
         }
         self.fail(ConnectionError::Aborted);
     }
@@ -121,13 +121,13 @@ impl Connection {
         self.error = self.error.or(error);
         self.timers.clear_all();
         self.control.end();
-        self.snd.syn_due = false;
-        self.snd.probe_due = false;
+        self.snd.syn.due = false;
+        self.snd.probes.due = false;
         self.rcv.ack_now = false;
         // Data received in order may still be read, except after an error or if nobody is there to read it. An error takes nothing away from a
         // stream whose end has arrived: the reader takes no part for the whole.
         let cut_short = self.error.is_some() && !self.peer_has_closed();
-        if cut_short || self.error == Some(ConnectionError::Aborted) || self.orphaned {
+        if cut_short || self.error == Some(ConnectionError::Aborted) || self.owner.gone {
             self.drop_received();
         }
         self.rcv.ordering.release();
@@ -151,7 +151,7 @@ impl Connection {
     /// acknowledgement still leaves with the next [`Connection::poll_transmit`].
     pub fn leave_to_time_wait(&mut self, now: Instant) {
         if self.state == State::TimeWait {
-            self.reset_due = self.rcv.ack_now.then(|| Box::new(self.ack_header(now)));
+            self.replies.reset = self.rcv.ack_now.then(|| Box::new(self.ack_header(now)));
             self.finish(None);
         }
     }

@@ -21,7 +21,7 @@ impl Connection {
         let nothing = self.nxt()..self.nxt();
         match plan {
             Plan::Reset => {
-                let header = self.reset_due.take().map(|header| *header);
+                let header = self.replies.reset.take().map(|header| *header);
                 (header.unwrap_or_default(), nothing)
             }
             Plan::Syn => self.syn(now, clamp),
@@ -82,13 +82,13 @@ impl Connection {
 
     /// One unit beyond a closed window.
     fn commit_probe(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
-        self.snd.probes = self.snd.probes.saturating_add(1);
-        self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
+        self.snd.probes.sent = self.snd.probes.sent.saturating_add(1);
+        self.snd.probes.unanswered = self.snd.probes.unanswered.saturating_add(1);
         self.note_unacked(now);
         // The timer was armed without this probe's back-off when the window was found closed.
         self.timers.clear(Timer::Persist);
         self.arm_persist(now);
-        self.snd.probe_outstanding = true;
+        self.snd.probes.outstanding = true;
         self.counters.window_probes += 1;
         let range = self.nxt()..self.nxt() + 1;
         (self.data_header(now, &range), range)
@@ -104,7 +104,7 @@ impl Connection {
     ) -> (TcpHeader, Range<Pos>) {
         let range = range.start..range.end + u64::from(fin);
         self.control.on_sent(range.end, now);
-        self.snd.probe_outstanding = false;
+        self.snd.probes.outstanding = false;
         self.note_unacked(now);
         let len = range.end.since(range.start);
         if remainder(len, u64::from(self.mss())) != 0 {
@@ -112,7 +112,7 @@ impl Connection {
         }
         self.after_data(now, len, clamp);
         self.note_new_data();
-        debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
+        debug_assert!(range.end <= self.snd.peer.edge, "sent beyond the peer's window");
         let mut header = self.data_header(now, &range);
         let payload = range.end.min(self.snd.buffer.end()).since(range.start);
         self.add_option_to_data(&mut header, range.start, payload);

@@ -80,27 +80,27 @@ impl Controls {
 
 impl Connection {
     /// Switches keep-alives on or off [MUST-24] [MUST-27].
-    pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
+    pub(super) fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
         if keep_alive.is_some() || self.controls.is_some() {
             self.controls_mut().keep_alive = keep_alive;
         }
-        self.rcv.keep_alives_unanswered = 0;
+        self.rcv.heard.unanswered = 0;
         self.arm_keep_alive();
     }
 
     /// The keep-alive settings.
-    pub fn keep_alive(&self) -> Option<KeepAlive> {
+    pub(super) fn keep_alive(&self) -> Option<KeepAlive> {
         self.controls.as_ref()?.keep_alive
     }
 
-    /// The peer's address, if it is [known](Self::set_remote).
-    pub fn remote(&self) -> Option<IpAddr> {
+    /// The peer's address, if it is [known](crate::connection::Setting::Remote).
+    pub(super) fn remote(&self) -> Option<IpAddr> {
         self.controls.as_ref().and_then(|controls| controls.remote)
     }
 
     /// Says the peer's address, before the handshake is complete. TCP itself needs none: it is for the extensions that the profile names
     /// ([`View::remote`](crate::extension::View::remote)). Without them it is not kept, so that a connection takes no memory for it.
-    pub fn set_remote(&mut self, remote: IpAddr) {
+    pub(super) fn set_remote(&mut self, remote: IpAddr) {
         if !self.profile.extensions.is_empty() {
             self.controls_mut().remote = Some(remote);
         }
@@ -141,7 +141,7 @@ impl Connection {
     }
 
     /// Holds back partial segments, or sends them (`TCP_CORK`). Held data always leaves after 200 ms.
-    pub fn set_cork(&mut self, cork: bool) {
+    pub(super) fn set_cork(&mut self, cork: bool) {
         if cork || self.controls.is_some() {
             let controls = self.controls_mut();
             if controls.cork != cork {
@@ -155,7 +155,7 @@ impl Connection {
     }
 
     /// Whether it is corked.
-    pub fn cork(&self) -> bool {
+    pub(super) fn cork(&self) -> bool {
         self.controls.as_ref().is_some_and(|controls| controls.cork)
     }
 
@@ -237,7 +237,7 @@ impl Connection {
 
     /// Accepts no more data while this many bytes or more are unsent, and reports room again when less than half of that is
     /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
-    pub fn set_notsent_low_water(&mut self, bytes: u32) {
+    pub(super) fn set_notsent_low_water(&mut self, bytes: u32) {
         if bytes > 0 || self.controls.is_some() {
             self.controls_mut().notsent_low_water = bytes;
             if self.snd.writer_waits && self.send_room() > 0 {
@@ -247,8 +247,8 @@ impl Connection {
         }
     }
 
-    /// The mark that [`Connection::set_notsent_low_water`] sets.
-    pub fn notsent_low_water(&self) -> u32 {
+    /// The mark that [`Setting::NotsentLowWater`](crate::connection::Setting::NotsentLowWater) sets.
+    pub(super) fn notsent_low_water(&self) -> u32 {
         self.controls.as_ref().map_or(0, |controls| controls.notsent_low_water)
     }
 
@@ -306,7 +306,7 @@ impl Connection {
 
     /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`). It notifies of fewer when no more can come: at the
     /// end of the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
-    pub fn set_receive_low_water(&mut self, bytes: usize) {
+    pub(super) fn set_receive_low_water(&mut self, bytes: usize) {
         if bytes > 1 || self.controls.is_some() {
             self.controls_mut().receive_low_water = bytes.max(1);
             if self.is_readable() {
@@ -315,8 +315,8 @@ impl Connection {
         }
     }
 
-    /// The mark that [`Connection::set_receive_low_water`] sets.
-    pub fn receive_low_water(&self) -> usize {
+    /// The mark that [`Setting::ReceiveLowWater`](crate::connection::Setting::ReceiveLowWater) sets.
+    pub(super) fn receive_low_water(&self) -> usize {
         self.controls.as_ref().map_or(1, |controls| controls.receive_low_water)
     }
 

@@ -7,8 +7,8 @@
 use super::{Connection, ReadError, WriteError};
 use crate::adu::encoding::{encode, encoded_len};
 use crate::holes::Hole;
+use crate::ordering::Delivery;
 use crate::ordering::Ordering as _;
-use crate::ordering::{Delivery, UnitFaults};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
@@ -165,10 +165,5 @@ impl Connection {
         self.note_unacked(now);
         self.touch_idle(now);
         Ok(())
-    }
-
-    /// The pieces between delimiters that were not units.
-    pub fn unit_faults(&self) -> UnitFaults {
-        self.rcv.ordering.unit_faults()
     }
 }

@@ -105,7 +105,7 @@ impl Connection {
             true => (Flags::AE | Flags::ECE | Flags::CWR, 2),
             false => (Flags::ECE | Flags::CWR, 1),
         };
-        if self.offers_ecn() && self.snd.syn_transmissions <= attempts {
+        if self.offers_ecn() && self.snd.syn.transmissions <= attempts {
             offer
         } else {
             Flags::empty()
@@ -130,7 +130,7 @@ impl Connection {
         let said = flags & (Flags::ECE | Flags::CWR);
         let agrees = if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
         // Nor is there ECN once a SYN without the offer has left: the peer may have heard the one or the other.
-        let offered = self.offers_ecn() && self.snd.syn_transmissions <= 1;
+        let offered = self.offers_ecn() && self.snd.syn.transmissions <= 1;
         self.agreed.ecn = offered && said == agrees;
     }
 
@@ -183,7 +183,7 @@ impl Connection {
     /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
-        if self.active || !extended || !flags.contains(Flags::ECE) {
+        if self.handshake.active || !extended || !flags.contains(Flags::ECE) {
             return;
         }
         let nxt = self.nxt();

@@ -152,12 +152,12 @@ impl Connection {
 
     /// How long the connection waits for the peer's FIN after the application has let go of it and our FIN is acknowledged
     /// (`TCP_LINGER2`). With a span of zero it is gone at once, and a FIN that comes later is answered with a reset.
-    pub fn set_fin_wait_2(&mut self, span: Duration) {
+    pub(super) fn set_fin_wait_2(&mut self, span: Duration) {
         self.change_profile(|profile| profile.fin_wait_2 = span);
     }
 
     /// Whether packets may be fragmented, and whether what routers say of their size counts, from now on. The packets' own flag is the host's business.
-    pub fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
+    pub(super) fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
         self.change_profile(|profile| profile.path_mtu_discovery = choice);
     }
 
@@ -180,7 +180,7 @@ impl Connection {
         composer: &Composer,
         text: &str,
     ) -> Result<(), RecomposeError> {
-        let current = Profile { nodelay: self.nodelay, ..(*self.profile).clone() };
+        let current = Profile { nodelay: self.owner.nodelay, ..(*self.profile).clone() };
         let profile = composer.recompose(&current, text)?;
         self.exchange(now, Choice::Acknowledgements(profile.ack))?;
         // Before pacing, which the one that leaves may count on.

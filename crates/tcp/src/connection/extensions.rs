@@ -76,7 +76,7 @@ impl Connection {
         now: Instant,
         extension: Box<dyn Extension>,
     ) -> Result<LayerId, AttachError> {
-        if !self.state.is_synchronized() || self.state == State::TimeWait || self.dismissed {
+        if !self.state.is_synchronized() || self.state == State::TimeWait || self.owner.dismissed {
             return Err(AttachError::NotEstablished);
         }
         // The extension is asked while the other layers are in their place, so that they survive if it panics.
@@ -98,7 +98,7 @@ impl Connection {
 
     /// The time that a connection keeps its extensions after its owner has closed it begins, if it has any.
     pub(super) fn limit_orphans_extensions(&mut self, now: Instant) {
-        if self.orphaned && self.extensions.is_some() && !self.timers.is_set(Timer::Orphan) {
+        if self.owner.gone && self.extensions.is_some() && !self.timers.is_set(Timer::Orphan) {
             self.timers.set(Timer::Orphan, now + self.profile.extensions_after_close);
         }
     }
@@ -136,7 +136,7 @@ impl Connection {
 
     /// Detaches all layers of a connection that its owner has closed: from now on it is plain TCP, and ends by itself.
     pub(super) fn dismiss_extensions(&mut self, now: Instant) {
-        self.dismissed = true;
+        self.owner.dismissed = true;
         let Some(mut host) = self.extensions.take() else { return };
         let asked = host.layers.iter().map(|layer| layer.limits.some());
         let asked = asked.fold(Variables::NONE, Variables::and);

@@ -54,6 +54,22 @@ pub struct FastOpenOutcome {
     pub refused: bool,
 }
 
+/// How far a connection is opened, besides its [state](Connection::state).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpeningState {
+    /// It began with a peer's SYN and its cookie (RFC 7413), and the handshake may not be complete.
+    pub is_fast: bool,
+    /// It began so and the handshake is not complete: it is used all the same.
+    pub is_early: bool,
+    /// The peer has acknowledged our SYN.
+    pub is_past_syn: bool,
+    /// The SYN waits for data to go with.
+    pub holds_syn: bool,
+    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    pub is_answered: bool,
+}
+
 /// How a connection opens fast.
 #[derive(Debug)]
 pub(super) struct FastOpenState {
@@ -94,7 +110,7 @@ impl Connection {
     ///
     /// To be called between [`Connection::connect`] and the first segment; later it does nothing.
     pub fn open_fast(&mut self, option: FastOpen, mss: u16, held: bool) {
-        if self.state != State::SynSent || self.snd.syn_transmissions > 0 {
+        if self.state != State::SynSent || self.snd.syn.transmissions > 0 {
             return;
         }
         let mut state = FastOpenState::new(false, Some(option));
@@ -104,70 +120,76 @@ impl Connection {
         } else {
             state.held = held;
         }
-        self.fast_open = Some(state);
+        self.handshake.fast = Some(state);
     }
 
     /// A connection made [from a half-open one](Connection::from_half_open) begins at once if its SYN had a valid cookie. Its data can be read and
     /// answered before the handshake is complete. Data is accepted up to the first window; a FIN is not, and the peer sends it again. The SYN-ACK
     /// leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
     pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
-        if self.state != State::SynReceived || self.active {
+        if self.state != State::SynReceived || self.handshake.active {
             return;
         }
-        self.fast_open = Some(FastOpenState::new(true, cookie));
+        self.handshake.fast = Some(FastOpenState::new(true, cookie));
         let header = TcpHeader { flags: Flags::ACK, ..*syn.header };
         let data = Segment { header: &header, ..*syn };
         self.counters.bytes_received += data.payload.len() as u64;
         self.on_text(now, &data, Pos::FIRST_DATA);
-        if let Some(state) = &mut self.fast_open {
+        if let Some(state) = &mut self.handshake.fast {
             state.info.syn_data_acked = self.rcv.next() > Pos::FIRST_DATA;
         }
         // The SYN-ACK acknowledges it.
         self.timers.clear(Timer::Ack);
-        self.snd.syn_due = true;
+        self.snd.syn.due = true;
     }
 
     /// Whether the connection began with a peer's SYN and its cookie, and the handshake may not be complete.
-    pub fn is_opened_fast(&self) -> bool {
-        self.fast_open.as_ref().is_some_and(|state| state.server)
+    pub(super) fn is_opened_fast(&self) -> bool {
+        self.handshake.fast.as_ref().is_some_and(|state| state.server)
     }
 
     /// Whether it began so and the handshake is not complete: it is used all the same.
-    pub fn is_early(&self) -> bool {
+    pub(super) fn is_early(&self) -> bool {
         self.state == State::SynReceived && self.is_opened_fast()
     }
 
-    /// Whether the peer has acknowledged our SYN.
-    pub fn is_past_syn(&self) -> bool {
-        self.control.has_begun()
+    /// How far the opening is.
+    pub fn opening(&self) -> OpeningState {
+        OpeningState {
+            is_fast: self.is_opened_fast(),
+            is_early: self.is_early(),
+            is_past_syn: self.control.has_begun(),
+            holds_syn: self.holds_syn(),
+            is_answered: self.is_answered(),
+        }
     }
 
     /// Whether the SYN waits for data to go with.
-    pub fn holds_syn(&self) -> bool {
-        let held = self.fast_open.as_ref().is_some_and(|state| state.held);
+    pub(super) fn holds_syn(&self) -> bool {
+        let held = self.handshake.fast.as_ref().is_some_and(|state| state.held);
         held && self.state == State::SynSent && self.snd.buffer.is_empty() && !self.snd.fin_queued
     }
 
-    /// Releases a SYN that [waits for data](Connection::holds_syn), with the present data.
+    /// Releases a SYN that [waits for data](OpeningState::holds_syn), with the present data.
     pub fn release_syn(&mut self) {
-        if let Some(state) = &mut self.fast_open {
+        if let Some(state) = &mut self.handshake.fast {
             state.held = false;
         }
     }
 
     /// The client's result of Fast Open, once.
     pub fn take_fast_open_outcome(&mut self) -> Option<FastOpenOutcome> {
-        self.fast_open.as_mut()?.outcome.take()
+        self.handshake.fast.as_mut()?.outcome.take()
     }
 
     /// The state of Fast Open.
-    pub fn fast_open_info(&self) -> FastOpenInfo {
-        self.fast_open.as_ref().map_or_else(FastOpenInfo::default, |state| state.info)
+    pub(super) fn fast_open_info(&self) -> FastOpenInfo {
+        self.handshake.fast.as_ref().map_or_else(FastOpenInfo::default, |state| state.info)
     }
 
     /// Up to where data left in the SYN.
     pub(super) fn syn_data_end(&self) -> Pos {
-        self.fast_open.as_ref().map_or(Pos::INITIAL, |state| state.sent_upto)
+        self.handshake.fast.as_ref().map_or(Pos::INITIAL, |state| state.sent_upto)
     }
 
     /// The Fast Open option and the range of data for our SYN besides the other `options`. Only the first SYN has them (RFC 7413 section 4.2.2), and
@@ -175,28 +197,28 @@ impl Connection {
     pub(super) fn fast_syn(&mut self, options: Options) -> (Options, Range<Pos>) {
         const MOST: usize = 40;
         let first = Pos::FIRST_DATA;
-        let option = match &self.fast_open {
-            Some(state) if self.snd.syn_transmissions == 1 => state.option,
+        let option = match &self.handshake.fast {
+            Some(state) if self.snd.syn.transmissions == 1 => state.option,
             _ => None,
         };
         let with = Options { fast_open: option, ..options };
         let Some(cookie) = option.filter(|_| with.encoded_len() <= MOST) else {
-            if let Some(state) = &mut self.fast_open
-                && self.snd.syn_transmissions == 1
+            if let Some(state) = &mut self.handshake.fast
+                && self.snd.syn.transmissions == 1
             {
                 state.option = None;
             }
             return (options, first..first);
         };
         let mut upto = first;
-        if let Some(state) = self.fast_open.as_ref().filter(|_| !cookie.is_request()) {
+        if let Some(state) = self.handshake.fast.as_ref().filter(|_| !cookie.is_request()) {
             // What the server takes at a time (RFC 7413 section 4.1.3), and no more than the path is known to carry.
             let most = u32::from(state.mss).min(self.path.mss());
             let room = most.saturating_sub(with.encoded_len() as u32);
             let len = self.snd.buffer.end().since(first).min(self.record_left(first));
             upto = first + len.min(u64::from(room));
         }
-        if let Some(state) = &mut self.fast_open {
+        if let Some(state) = &mut self.handshake.fast {
             state.sent_upto = upto;
         }
         (with, first..upto)
@@ -204,17 +226,19 @@ impl Connection {
 
     /// The option of our SYN-ACK.
     pub(super) fn fast_syn_ack(&self) -> Option<FastOpen> {
-        self.fast_open.as_ref()?.option.filter(|_| self.snd.syn_transmissions <= 1)
+        self.handshake.fast.as_ref()?.option.filter(|_| self.snd.syn.transmissions <= 1)
     }
 
     /// The peer acknowledges our SYN up to `ack`. Enters the acknowledged data of the SYN; `options` are the peer's.
     pub(super) fn on_syn_acked(&mut self, now: Instant, ack: Pos, options: &Options) {
-        let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
+        let Some(state) = self.handshake.fast.as_mut().filter(|state| !state.server) else {
+            return;
+        };
         let offered = state.option.take();
         let had_data = state.sent_upto > Pos::FIRST_DATA;
         state.info.syn_data_acked = had_data && ack >= state.sent_upto;
         if had_data && ack < state.sent_upto {
-            state.info.failure = match self.snd.syn_transmissions {
+            state.info.failure = match self.snd.syn.transmissions {
                 1 => FastOpenFailure::DataNotAcked,
                 _ => FastOpenFailure::SynRetransmitted,
             };
@@ -223,7 +247,7 @@ impl Connection {
         // An answer that only the SYN with the option can have takes back what was suspected.
         let answered = cookie.is_some() || (had_data && ack > Pos::FIRST_DATA);
         // If several SYNs have left, an ordinary one may have been answered.
-        let untaken = had_data && ack <= Pos::FIRST_DATA && self.snd.syn_transmissions == 1;
+        let untaken = had_data && ack <= Pos::FIRST_DATA && self.snd.syn.transmissions == 1;
         state.outcome = offered.map(|offered| FastOpenOutcome {
             cookie,
             mss: u16::try_from(self.agreed.peer_mss).unwrap_or(u16::MAX),
@@ -234,7 +258,7 @@ impl Connection {
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
-            self.control.on_syn_data(ack, self.snd.syn_sent_at, now);
+            self.control.on_syn_data(ack, self.snd.syn.sent_at, now);
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }
@@ -242,8 +266,8 @@ impl Connection {
 
     /// The network reports an error about our SYN. It is about the option or the data if no other SYN has left.
     pub(super) fn on_icmp_about_syn(&mut self) {
-        if let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) {
-            state.reported |= state.option.is_some() && self.snd.syn_transmissions == 1;
+        if let Some(state) = self.handshake.fast.as_mut().filter(|state| !state.server) {
+            state.reported |= state.option.is_some() && self.snd.syn.transmissions == 1;
         }
     }
 
@@ -253,8 +277,10 @@ impl Connection {
         let timed_out =
             matches!(error, Some(ConnectionError::TimedOut | ConnectionError::Unreachable(_)));
         let lost = self.snd.retransmits > 0 || timed_out;
-        let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
-        if self.control.has_begun() || self.snd.syn_transmissions == 0 || !(lost || state.reported)
+        let Some(state) = self.handshake.fast.as_mut().filter(|state| !state.server) else {
+            return;
+        };
+        if self.control.has_begun() || self.snd.syn.transmissions == 0 || !(lost || state.reported)
         {
             return;
         }
@@ -283,7 +309,7 @@ impl Connection {
             self.agreed.ecn = false;
             self.ecn = None;
         }
-        self.snd.syn_due |= self.limiter.allow(now);
+        self.snd.syn.due |= self.replies.limiter.allow(now);
         true
     }
 

@@ -35,9 +35,9 @@ impl Connection {
     }
 
     pub(super) fn syn(&mut self, now: Instant, clamp: &Clamp) -> (TcpHeader, Range<Pos>) {
-        self.snd.syn_due = false;
-        self.snd.syn_sent_at = now;
-        self.snd.syn_transmissions += 1;
+        self.snd.syn.due = false;
+        self.snd.syn.sent_at = now;
+        self.snd.syn.transmissions += 1;
         self.note_unacked(now);
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
@@ -54,7 +54,7 @@ impl Connection {
         if self.state == State::SynSent {
             let options = Options {
                 // After two attempts the option is left out: a middlebox may drop SYNs that have it.
-                partial: base.options.partial.filter(|_| self.snd.syn_transmissions <= 2),
+                partial: base.options.partial.filter(|_| self.snd.syn.transmissions <= 2),
                 timestamps: base
                     .options
                     .timestamps

@@ -41,12 +41,12 @@ impl Connection {
     pub fn hold_answer(&mut self, limit: Duration) {
         if self.state == State::SynSent && !self.is_answered() {
             let held = HeldOpen { limit, answer: None };
-            self.opening = Some(Box::new(Opening::Held(held)));
+            self.handshake.opening = Some(Box::new(Opening::Held(held)));
         }
     }
 
     /// Whether the peer would accept: its answer to our SYN is held.
-    pub fn is_answered(&self) -> bool {
+    pub(super) fn is_answered(&self) -> bool {
         self.state == State::SynSent && self.answer().is_some()
     }
 
@@ -58,16 +58,16 @@ impl Connection {
             return;
         };
         self.timers.clear(Timer::State);
-        self.snd.syn_due = false;
+        self.snd.syn.due = false;
         // The round trip ended when the answer came.
-        self.snd.syn_sent_at += now.since(at);
+        self.snd.syn.sent_at += now.since(at);
         let payload = Payload::borrowed(&[]);
         let answer = Segment { header: &header, payload, segment_size: None, ecn };
         self.on_segment_in_syn_sent(now, &answer);
     }
 
     fn answer(&self) -> Option<&Answer> {
-        match self.opening.as_deref()? {
+        match self.handshake.opening.as_deref()? {
             Opening::Held(held) => held.answer.as_ref(),
             Opening::Early(_) => None,
         }
@@ -75,10 +75,10 @@ impl Connection {
 
     /// Ends the holding, if there was any, and gives the answer, if it has come.
     fn take_held(&mut self) -> Option<Option<Answer>> {
-        match self.opening.as_deref()? {
+        match self.handshake.opening.as_deref()? {
             Opening::Held(held) => {
                 let answer = held.answer;
-                self.opening = None;
+                self.handshake.opening = None;
                 Some(answer)
             }
             Opening::Early(_) => None,
@@ -87,7 +87,7 @@ impl Connection {
 
     /// Keeps an acceptable SYN, if it is to be held. Returns whether it was.
     pub(super) fn holds(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
-        let Some(Opening::Held(held)) = self.opening.as_deref_mut() else { return false };
+        let Some(Opening::Held(held)) = self.handshake.opening.as_deref_mut() else { return false };
         if !segment.header.flags.contains(Flags::ACK) {
             // A simultaneous open: an answer would complete the peer's handshake. The peer's answer to our SYN comes as well.
             return true;
@@ -98,7 +98,7 @@ impl Connection {
         let is_first = held.answer.replace(Answer { header, ecn: segment.ecn, at }).is_none();
         if is_first {
             let end = now + held.limit;
-            self.snd.syn_due = false;
+            self.snd.syn.due = false;
             self.control.stop_timers();
             self.timers.set(Timer::State, end);
             self.raise(Event::Answered);
@@ -116,7 +116,7 @@ impl Connection {
         let Some(answer) = self.take_held().flatten() else { return };
         if self.state == State::SynSent {
             let seq = answer.header.ack;
-            self.reset_due =
+            self.replies.reset =
                 Some(Box::new(TcpHeader { seq, flags: Flags::RST, ..self.base_header() }));
         }
     }

@@ -107,39 +107,39 @@ impl Connection {
             });
         }
         // [MUST-56] [SHLD-26] In synchronized states none is fatal. The error is remembered, and explains a later failure [SHLD-25].
-        self.soft_error = Some(Box::new(SoftError { error, at: now, untold: true }));
+        self.notices.soft_error = Some(Box::new(SoftError { error, at: now, untold: true }));
         self.raise(Event::Trouble);
     }
 
     /// Takes the last soft error, if the application has not read it [MUST-47] [SHLD-25].
     pub fn take_soft_error(&mut self) -> Option<IcmpError> {
-        let soft = self.soft_error.as_mut()?;
+        let soft = self.notices.soft_error.as_mut()?;
         core::mem::take(&mut soft.untold).then_some(soft.error)
     }
 
     /// Whether calls report a soft error, once: reading and writing fail with it, and the connection continues (`IP_RECVERR` of Linux). Off by
     /// default [SHLD-20].
-    pub fn set_report_soft_errors(&mut self, report: bool) {
-        self.reports.set(Reports::BY_CALLS, report);
+    pub(super) fn set_report_soft_errors(&mut self, report: bool) {
+        self.notices.reports.set(Reports::BY_CALLS, report);
     }
 
     /// Whether calls report soft errors.
-    pub fn reports_soft_errors(&self) -> bool {
-        self.reports.has(Reports::BY_CALLS)
+    pub(super) fn reports_soft_errors(&self) -> bool {
+        self.notices.reports.has(Reports::BY_CALLS)
     }
 
     /// The soft error that the next call will report.
     pub fn pending_soft_error(&self) -> Option<IcmpError> {
-        let soft = self.soft_error.as_ref()?;
+        let soft = self.notices.soft_error.as_ref()?;
         (self.reports_soft_errors() && soft.untold).then_some(soft.error)
     }
 
     /// The peer has been silent for too long, and the connection ends. If the network has reported a reason since the peer's last segment, that is
     /// the error, as on Linux.
     pub(super) fn time_out(&mut self) {
-        let heard = self.control.has_begun().then_some(self.rcv.last_heard);
+        let heard = self.control.has_begun().then_some(self.rcv.heard.last);
         let explains = |soft: &&SoftError| heard.is_none_or(|heard| soft.at >= heard);
-        let error = match self.soft_error.as_deref().filter(explains) {
+        let error = match self.notices.soft_error.as_deref().filter(explains) {
             Some(soft) => ConnectionError::Unreachable(soft.error),
             None => ConnectionError::TimedOut,
         };

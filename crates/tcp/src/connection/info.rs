@@ -319,7 +319,7 @@ impl Connection {
             retransmitted: board.retransmitted_bytes(),
             snd_una: self.una(),
             snd_nxt: self.nxt(),
-            snd_wnd: snd.right_edge.since(self.una()),
+            snd_wnd: snd.peer.edge.since(self.una()),
             rcv_nxt: rcv.next(),
             rcv_wnd: rcv.edge.since(rcv.next()),
             rcv_buffer: rcv.flow.buffer_limit(),
@@ -357,10 +357,10 @@ impl Connection {
             limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
             busy: self.limited.busy(now),
             since_data_sent: self.control.sent_since(now),
-            since_data_received: Some(rcv.last_data)
+            since_data_received: Some(rcv.heard.data)
                 .filter(|&at| at < Instant::FAR_FUTURE)
                 .map(|at| now.since(at)),
-            since_heard: now.since(rcv.last_heard),
+            since_heard: now.since(rcv.heard.last),
             ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
                 marked_segments: ecn.marked_segments,
                 reductions: ecn.reductions,

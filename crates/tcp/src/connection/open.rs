@@ -1,15 +1,14 @@
 //! Opening: our own SYN, the answer to it, and the state that a passive open hands over.
 
 use super::controls::Controls;
-use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
 use super::path_mtu::PathMtu;
 use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Early, Event, MemoryState, Opening, Receiver, Sender,
-    State, info::LimitedAccount,
+    Connection, ConnectionError, Counters, Early, Event, Handshake, MemoryState, Notices, Opening,
+    Owner, Receiver, Replies, Sender, State, info::LimitedAccount,
 };
 use crate::control::Control;
 use crate::flow::FlowControl as _;
@@ -19,11 +18,9 @@ use crate::passive::HalfOpen;
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::Profile;
 use crate::segment::Segment;
-use crate::send_buffer::SendBuffer;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::ops::Range;
 use transom_wire::{Flags, Options, Seq, TcpHeader};
 
 /// The two ports of a connection.
@@ -86,8 +83,8 @@ impl Connection {
     ) -> Self {
         let mut connection = Connection::new(profile, endpoint, path, iss, timestamp_offset, now);
         connection.state = State::SynSent;
-        connection.active = true;
-        connection.snd.syn_due = true;
+        connection.handshake.active = true;
+        connection.snd.syn.due = true;
         connection
     }
 
@@ -108,10 +105,10 @@ impl Connection {
         connection.rcv.timestamps = half.timestamps();
         connection.rcv.last_ack_sent = Pos::FIRST_DATA;
         connection.rcv.edge = Pos::FIRST_DATA + u64::from(half.window());
-        connection.snd.right_edge = Pos::INITIAL + u64::from(half.peer_window());
-        connection.snd.max_window = u64::from(half.peer_window());
-        connection.snd.syn_sent_at = half.sent_at();
-        connection.snd.syn_transmissions = half.transmissions();
+        connection.snd.peer.edge = Pos::INITIAL + u64::from(half.peer_window());
+        connection.snd.peer.most = u64::from(half.peer_window());
+        connection.snd.syn.sent_at = half.sent_at();
+        connection.snd.syn.transmissions = half.transmissions();
         connection.counters.segments_received = 1;
         connection.counters.segments_sent = u64::from(half.transmissions());
         connection.after_agreement();
@@ -128,76 +125,33 @@ impl Connection {
         now: Instant,
     ) -> Self {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
+        let units = (profile.ordering(Pos::FIRST_DATA), profile.flow(), profile.ack());
+        let timestamps = TimestampState::new(timestamp_offset);
         Connection {
             state: State::Closed,
-            active: false,
             endpoint,
             path,
             path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
             control: Control::new(profile.clone(), path.mss(), now),
-            snd: Sender {
-                space: SeqSpace::new(iss),
-                syn_due: false,
-                syn_was_answered: false,
-                syn_sent_at: now,
-                syn_transmissions: 0,
-                buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
-                right_edge: Pos::FIRST_DATA,
-                wl1: Pos::INITIAL,
-                wl2: Pos::INITIAL,
-                max_window: 0,
-                small_upto: Pos::INITIAL,
-                fin_queued: false,
-                urgent: Pos::INITIAL,
-                probe_outstanding: false,
-                probe_due: false,
-                writer_waits: false,
-                retransmits: 0,
-                probes: 0,
-                unanswered_probes: 0,
-                unacked_since: Instant::FAR_FUTURE,
-            },
-            rcv: Receiver {
-                space: SeqSpace::new(Seq::new(0)),
-                ordering: profile.ordering(Pos::FIRST_DATA),
-                flow: profile.flow(),
-                policy: profile.ack(),
-                edge: Pos::FIRST_DATA,
-                last_ack_sent: Pos::INITIAL,
-                timestamps: TimestampState::new(timestamp_offset),
-                ack_now: false,
-                fin: None,
-                urgent: Pos::INITIAL,
-                dsack: Range::default(),
-                segment: 536,
-                rtt: Duration::MAX,
-                rtt_echo: 0,
-                rtt_sampled_at: Instant::ZERO,
-                rtt_sample: 0,
-                last_heard: now,
-                last_data: Instant::FAR_FUTURE,
-                keep_alives_unanswered: 0,
-                shut: false,
-            },
+            handshake: Handshake { active: false, fast: None, opening: None },
+            snd: Sender::new(SeqSpace::new(iss), profile.send_buffer, now),
+            rcv: Receiver::new(SeqSpace::new(Seq::new(0)), units, timestamps, now),
             ecn: None,
             timers: Timers::new(),
-            limiter: ReplyLimiter::default(),
-            reset_due: None,
-            fast_open: None,
-            opening: None,
+            replies: Replies::default(),
             partial: None,
             extensions: Default::default(),
-            events: 0,
+            notices: Notices {
+                events: 0,
+                soft_error: None,
+                reports: Reports::new(profile.report_soft_errors),
+                duplicate_seen: false,
+            },
             error: None,
-            soft_error: None,
-            reports: Reports::new(profile.report_soft_errors),
-            orphaned: false,
-            dismissed: false,
-            nodelay: profile.nodelay,
+            owner: Owner { gone: false, dismissed: false, nodelay: profile.nodelay },
             memory: MemoryState::Normal,
             controls: Controls::of_profile(&profile),
-            duplicate_seen: false,
             user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),
             limited: LimitedAccount::new(now),
@@ -214,8 +168,8 @@ impl Connection {
     /// The options are agreed: makes the choices that depend on them.
     fn after_agreement(&mut self) {
         let Agreed { sack, partial, .. } = self.agreed;
-        let repeated = self.snd.syn_transmissions > 1 + u32::from(self.snd.syn_was_answered);
-        self.control.agree(sack, partial, self.mss(), self.snd.syn_sent_at, repeated);
+        let repeated = self.snd.syn.transmissions > 1 + u32::from(self.snd.syn.was_answered);
+        self.control.agree(sack, partial, self.mss(), self.snd.syn.sent_at, repeated);
         self.partial = PartialState::for_profile(&self.profile);
         self.ecn = self.ecn_state();
     }
@@ -254,7 +208,7 @@ impl Connection {
         let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
         if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.highest_sent()) {
             if !flags.contains(Flags::RST) {
-                self.reset_due = Some(self.reset_at(now, header.ack));
+                self.replies.reset = Some(self.reset_at(now, header.ack));
                 self.repeat_answered_syn();
             }
             return;
@@ -262,7 +216,7 @@ impl Connection {
         if flags.contains(Flags::RST) {
             // Only one that acknowledges our SYN counts (RFC 5961 section 3.2, verified erratum 8167).
             if flags.contains(Flags::ACK) || self.takes_answer_back(header.seq) {
-                self.opening = None;
+                self.handshake.opening = None;
                 self.fail(ConnectionError::Refused);
             }
             return;
@@ -283,12 +237,12 @@ impl Connection {
         self.on_answer_to_syn(now, segment);
         // The window in a SYN is never scaled (RFC 7323 section 2.2).
         let window = u64::from(header.window);
-        self.snd.max_window = window;
-        self.snd.wl1 = Pos::INITIAL;
-        self.rcv.last_heard = now;
+        self.snd.peer.most = window;
+        self.snd.peer.wl1 = Pos::INITIAL;
+        self.rcv.heard.last = now;
         if flags.contains(Flags::ACK) {
-            self.snd.wl2 = ack;
-            self.snd.right_edge = ack + window;
+            self.snd.peer.wl2 = ack;
+            self.snd.peer.edge = ack + window;
             self.on_syn_acked(now, ack, &header.options);
             self.establish(now);
             // The ACK of the SYN-ACK leaves at once; data that is waiting may ride on it.
@@ -298,9 +252,9 @@ impl Connection {
             self.on_fin(now, segment, Pos::FIRST_DATA);
         } else {
             // [MUST-10] simultaneous open
-            self.snd.right_edge = Pos::INITIAL + window;
+            self.snd.peer.edge = Pos::INITIAL + window;
             self.state = State::SynReceived;
-            self.snd.syn_due = true;
+            self.snd.syn.due = true;
             self.keep_for_later(segment);
         }
     }
@@ -312,7 +266,7 @@ impl Connection {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let crossing = self.state == State::SynReceived
-            && self.active
+            && self.handshake.active
             && header.flags.contains(Flags::SYN | Flags::ACK)
             && start == Pos::INITIAL
             && ack > Pos::INITIAL
@@ -321,12 +275,9 @@ impl Connection {
             return;
         }
         let window = u64::from(header.window);
-        self.snd.right_edge = ack + window;
-        self.snd.max_window = self.snd.max_window.max(window);
-        self.snd.wl1 = start;
-        self.snd.wl2 = ack;
-        self.snd.syn_due = false;
-        self.rcv.last_heard = now;
+        self.snd.peer.take(start, ack, window);
+        self.snd.syn.due = false;
+        self.rcv.heard.last = now;
         self.update_timestamp(now, header, start);
         self.await_accurate_handshake_ack();
         self.on_syn_acked(now, ack, &header.options);
@@ -341,9 +292,9 @@ impl Connection {
     /// that connection, so the SYN is sent once more behind it, as Linux does. Otherwise it would wait for the retransmission timer, a second. This happens
     /// once: forged segments must not become a stream of SYNs.
     fn repeat_answered_syn(&mut self) {
-        if self.snd.syn_transmissions == 1 && self.control.board().outstanding() == 0 {
-            self.snd.syn_due = true;
-            self.snd.syn_was_answered = true;
+        if self.snd.syn.transmissions == 1 && self.control.board().outstanding() == 0 {
+            self.snd.syn.due = true;
+            self.snd.syn.was_answered = true;
         }
     }
 
@@ -355,12 +306,13 @@ impl Connection {
         }
         let header = TcpHeader { flags: Flags::ACK | fin, ..*segment.header };
         let data = segment.payload.bytes().to_vec();
-        self.opening = Some(Box::new(Opening::Early(Early { header, data, ecn: segment.ecn })));
+        self.handshake.opening =
+            Some(Box::new(Opening::Early(Early { header, data, ecn: segment.ecn })));
     }
 
     /// The handshake is complete.
     fn take_early(&mut self, now: Instant) {
-        let Some(opening) = self.opening.take() else { return };
+        let Some(opening) = self.handshake.opening.take() else { return };
         let Opening::Early(Early { header, data, ecn }) = &*opening else { return };
         let payload = Payload::borrowed(data);
         let segment = Segment { header, payload, segment_size: None, ecn: *ecn };
@@ -372,13 +324,13 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant) {
         // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
         // which of the two is acknowledged.
-        let lost = if self.active || self.is_opened_fast() {
+        let lost = if self.handshake.active || self.is_opened_fast() {
             self.snd.retransmits > 0
         } else {
-            self.snd.syn_transmissions > 1
+            self.snd.syn.transmissions > 1
         };
-        let once = self.snd.syn_transmissions <= 1;
-        self.control.begin(now, once.then(|| now.since(self.snd.syn_sent_at)), lost);
+        let once = self.snd.syn.transmissions <= 1;
+        self.control.begin(now, once.then(|| now.since(self.snd.syn.sent_at)), lost);
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
         self.limited.forget_busy();

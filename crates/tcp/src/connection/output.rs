@@ -166,13 +166,13 @@ impl Connection {
     /// What goes before data: resets, SYNs, and acknowledgements that cannot go with data.
     fn plan_first(&self) -> First {
         let ack = |due: bool| if due { First::Send(Plan::Ack) } else { First::Nothing };
-        if self.reset_due.is_some() {
+        if self.replies.reset.is_some() {
             return First::Send(Plan::Reset);
         }
         match self.state {
             State::Closed => return First::Nothing,
             State::SynSent if self.holds_syn() || self.is_answered() => return First::Nothing,
-            State::SynSent | State::SynReceived if self.snd.syn_due => {
+            State::SynSent | State::SynReceived if self.snd.syn.due => {
                 return First::Send(Plan::Syn);
             }
             State::SynReceived if self.is_early() => {}
@@ -224,7 +224,7 @@ impl Connection {
             }
             Err(wait) => Some(wait),
         };
-        let probe = if self.snd.probe_due { self.plan_probe() } else { None };
+        let probe = if self.snd.probes.due { self.plan_probe() } else { None };
         let plan = probe.or_else(|| self.rcv.ack_now.then_some(Plan::Ack));
         Decision { plan, wait, considered_probe: true }
     }
@@ -240,7 +240,7 @@ impl Connection {
             None => {}
         }
         if decision.considered_probe {
-            self.snd.probe_due = false;
+            self.snd.probes.due = false;
         }
         decision.plan
     }
@@ -351,7 +351,7 @@ impl Connection {
         if unsent == 0 && !fin {
             return Err(Hold::NoData);
         }
-        let usable = self.snd.right_edge.since(nxt);
+        let usable = self.snd.peer.edge.since(nxt);
         if usable == 0 {
             return Err(Hold::PeerWindow);
         }
@@ -365,7 +365,7 @@ impl Connection {
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
         // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
         // for ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
-        let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
+        let nagle_lets_go = self.owner.nodelay || fin || self.una() >= self.snd.small_upto;
         let tail = remainder(len, mss);
         if len == unsent {
             let hold = match fin {
@@ -389,12 +389,12 @@ impl Connection {
             if self.in_flight() > 0 {
                 return Err(Hold::CongestionWindow);
             }
-        } else if len * 2 < self.snd.max_window {
+        } else if len * 2 < self.snd.peer.most {
             // [MUST-38] less than a segment and less than half of the largest window the peer ever had.
             return Err(Hold::SillyWindow);
         }
         let range = nxt..nxt + len;
-        let with_fin = fin && range.end == end && self.snd.right_edge > end;
+        let with_fin = fin && range.end == end && self.snd.peer.edge > end;
         Ok((range, with_fin))
     }
 
@@ -454,7 +454,7 @@ impl Connection {
         if unsent == 0 && !fin {
             return self.keep_alive().map(|_| Plan::KeepAlive);
         }
-        let usable = self.snd.right_edge.since(nxt);
+        let usable = self.snd.peer.edge.since(nxt);
         if usable > 0 {
             let len = unsent.min(usable).min(u64::from(self.mss())).min(self.record_left(nxt));
             let fin = fin && len == unsent && usable > len;

@@ -73,6 +73,20 @@ pub(super) enum PathProbe {
     Send(Range<Pos>, u32),
 }
 
+/// What a connection knows of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathState {
+    /// The path MTU in use, in bytes.
+    pub mtu: u32,
+    /// The same, if data of that size was acknowledged.
+    pub proven: Option<u32>,
+    /// The path carries less than the interface takes, as far as is known.
+    pub is_narrow: bool,
+    /// Packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
+    pub fragments: bool,
+}
+
 impl PathMtu {
     /// A path that is known to be narrower than the interface.
     pub(super) fn narrow(mtu: u32, now: Instant) -> Box<Self> {
@@ -178,23 +192,28 @@ impl Connection {
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }
 
-    /// The path MTU in use, in bytes.
-    pub fn path_mtu(&self) -> u32 {
-        self.path.mtu
+    /// What is known of the path.
+    pub fn path_state(&self) -> PathState {
+        PathState {
+            mtu: self.path.mtu,
+            proven: self.proven_path_mtu(),
+            is_narrow: self.has_narrow_path(),
+            fragments: self.path_fragments(),
+        }
     }
 
     /// The path MTU in use, if data of that size was acknowledged.
-    pub fn proven_path_mtu(&self) -> Option<u32> {
+    pub(super) fn proven_path_mtu(&self) -> Option<u32> {
         self.present_size_passes().then_some(self.path.mtu)
     }
 
     /// Whether the path carries less than the interface takes, as far as is known.
-    pub fn has_narrow_path(&self) -> bool {
+    pub(super) fn has_narrow_path(&self) -> bool {
         self.path.mtu < self.path.interface_mtu || self.path_fragments()
     }
 
     /// Whether packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
-    pub fn path_fragments(&self) -> bool {
+    pub(super) fn path_fragments(&self) -> bool {
         self.path_mtu.as_ref().is_some_and(|path| path.fragments)
     }
 
@@ -256,7 +275,7 @@ impl Connection {
         self.control.resize_segments(self.mss(), shrinks);
         if shrinks && self.state == State::SynSent && self.syn_data_end() > Pos::FIRST_DATA {
             // It was the data in the SYN that did not fit.
-            self.snd.syn_due = true;
+            self.snd.syn.due = true;
         }
         if shrinks && self.control.board().outstanding() > 0 {
             self.give_up_what_is_hopeless(now);
@@ -342,7 +361,7 @@ impl Connection {
         let len = u64::from(mtu.saturating_sub(headers));
         // Its loss is found by what arrives behind it.
         let needed = len + BEHIND_A_PROBE * u64::from(self.mss());
-        let unsent = self.snd.buffer.end().min(self.snd.right_edge).since(nxt);
+        let unsent = self.snd.buffer.end().min(self.snd.peer.edge).since(nxt);
         let fits = mtu > self.path.mtu && mtu <= interface && len <= self.record_left(nxt);
         if !fits || unsent.min(room + self.in_flight()) < needed {
             return PathProbe::No;

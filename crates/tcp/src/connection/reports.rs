@@ -46,7 +46,7 @@ impl Connection {
     /// Takes the next report. Each is given once: urgent data again when its end moves, retransmission again after a pause. Reports are only
     /// made on request [SHLD-20].
     pub fn take_report(&mut self) -> Option<Report> {
-        if self.reports.take(Reports::URGENT)
+        if self.notices.reports.take(Reports::URGENT)
             && let Some(left) = self.urgent_bytes()
         {
             return Some(Report::Urgent(left));
@@ -54,7 +54,7 @@ impl Connection {
         if let Some(error) = self.take_soft_error() {
             return Some(Report::SoftError(error));
         }
-        let told = self.reports.take(Reports::RETRANSMITTING);
+        let told = self.notices.reports.take(Reports::RETRANSMITTING);
         let retransmits = self.snd.retransmits;
         (told && retransmits >= self.profile.r1).then_some(Report::Retransmitting(retransmits))
     }

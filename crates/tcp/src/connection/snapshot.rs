@@ -80,7 +80,7 @@ impl Connection {
     /// Whether a duplicate acknowledgement has arrived since this was last asked.
     #[inline]
     pub fn take_duplicate(&mut self) -> bool {
-        core::mem::take(&mut self.duplicate_seen)
+        core::mem::take(&mut self.notices.duplicate_seen)
     }
 
     /// RCV.NXT and what is offered beyond it, in bytes.
@@ -104,7 +104,7 @@ impl Connection {
             phase: control.phase(),
             limited_by: self.limited.current(),
             snd_una: self.una(),
-            snd_wnd: snd.right_edge.since(self.una()),
+            snd_wnd: snd.peer.edge.since(self.una()),
             rcv_nxt: rcv.next(),
             rcv_wnd: rcv.edge.since(rcv.next()),
             cwnd: window.cwnd,

@@ -150,16 +150,16 @@ impl Connection {
         let (attempts, limit) = if !self.control.has_begun() {
             // [MUST-22] [MUST-23] as many doubled ones as without accurate ECN, so that the time is no shorter.
             (self.snd.retransmits.saturating_sub(self.linear_syns()), Some(self.profile.syn_r2))
-        } else if self.orphaned {
+        } else if self.owner.gone {
             // Nobody waits for this data any more: a peer that keeps its window closed, and answers every probe, does
             // not hold the memory for ever.
-            (self.snd.retransmits.max(self.snd.probes), Some(self.profile.orphan_retries))
+            (self.snd.retransmits.max(self.snd.probes.sent), Some(self.profile.orphan_retries))
         } else {
             // [MUST-37] answered probes do not count.
-            (self.effective_retransmits().max(self.snd.unanswered_probes), self.profile.r2)
+            (self.effective_retransmits().max(self.snd.probes.unanswered), self.profile.r2)
         };
         // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
-        if self.user_timeout().is_some() && !self.orphaned {
+        if self.user_timeout().is_some() && !self.owner.gone {
             return self.user_timeout_at().is_some_and(|end| now >= end);
         }
         self.user_timeout_at().is_some_and(|end| now >= end)
@@ -181,7 +181,7 @@ impl Connection {
         self.snd.retransmits = self.snd.retransmits.saturating_add(1);
         // [MUST-20] R1
         if self.snd.retransmits == self.profile.r1 {
-            self.reports.set(Reports::RETRANSMITTING, true);
+            self.notices.reports.set(Reports::RETRANSMITTING, true);
             self.raise(Event::Trouble);
         }
         self.counters.timeouts += 1;
@@ -195,7 +195,7 @@ impl Connection {
             if self.snd.retransmits > self.linear_syns() {
                 self.control.back_off();
             }
-            self.snd.syn_due = true;
+            self.snd.syn.due = true;
         } else if self.timeout_confirms_report(now) {
             self.control.back_off();
             self.control.expect_repetition();
@@ -227,13 +227,13 @@ impl Connection {
             self.time_out();
             return;
         }
-        self.snd.probe_due = true;
+        self.snd.probes.due = true;
     }
 
     /// Arms the persist timer unless it runs. The interval backs off exponentially [SHLD-29] [SHLD-30].
     pub(super) fn arm_persist(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Persist) {
-            let wait = self.control.timer().rto().doubled(self.snd.probes.min(20));
+            let wait = self.control.timer().rto().doubled(self.snd.probes.sent.min(20));
             let wait = wait.min(Duration::from_secs(60)).min(self.most_between_probes());
             let wait = wait.max(Duration::from_millis(100));
             self.timers.set(Timer::Persist, now + wait);
@@ -253,12 +253,12 @@ impl Connection {
     pub(super) fn arm_keep_alive(&mut self) {
         match self.keep_alive() {
             Some(keep) if self.state.is_synchronized() && self.state != State::TimeWait => {
-                let wait = if self.rcv.keep_alives_unanswered == 0 {
+                let wait = if self.rcv.heard.unanswered == 0 {
                     keep.idle
                 } else {
-                    keep.interval.times(u64::from(self.rcv.keep_alives_unanswered)) + keep.idle
+                    keep.interval.times(u64::from(self.rcv.heard.unanswered)) + keep.idle
                 };
-                self.timers.set(Timer::KeepAlive, self.rcv.last_heard + wait);
+                self.timers.set(Timer::KeepAlive, self.rcv.heard.last + wait);
             }
             _ => self.timers.clear(Timer::KeepAlive),
         }
@@ -271,19 +271,19 @@ impl Connection {
             self.timers.set(Timer::KeepAlive, now + keep.idle);
             return;
         }
-        let silence = now.since(self.rcv.last_heard);
+        let silence = now.since(self.rcv.heard.last);
         if silence < keep.idle {
             self.arm_keep_alive();
             return;
         }
         // [MUST-29] only a number of unanswered probes means that the peer is gone.
-        if self.rcv.keep_alives_unanswered >= keep.probes {
+        if self.rcv.heard.unanswered >= keep.probes {
             self.time_out();
             return;
         }
-        self.rcv.keep_alives_unanswered += 1;
+        self.rcv.heard.unanswered += 1;
         self.counters.keep_alives += 1;
-        self.snd.probe_due = true;
+        self.snd.probes.due = true;
         self.timers.set(Timer::KeepAlive, now + keep.interval);
     }
 
@@ -295,7 +295,7 @@ impl Connection {
     }
 
     fn on_idle(&mut self, now: Instant) {
-        let active = self.control.board().latest().max(self.rcv.last_heard);
+        let active = self.control.board().latest().max(self.rcv.heard.last);
         if now.since(active) < IDLE_RELEASE {
             self.timers.set(Timer::Idle, active + IDLE_RELEASE);
             return;

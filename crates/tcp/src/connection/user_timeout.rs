@@ -48,13 +48,13 @@ fn some(timeout: Duration) -> Option<Duration> {
 
 impl Connection {
     /// Gives up when data stays unacknowledged for this long; `None` leaves it to R2 [MUST-21]. The peer's option is ignored from then on.
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+    pub(super) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.user_timeout = UserTimeouts::set(&self.profile, timeout, false);
         self.on_user_timeout_changed();
     }
 
     /// The user timeout.
-    pub fn user_timeout(&self) -> Option<Duration> {
+    pub(super) fn user_timeout(&self) -> Option<Duration> {
         some(self.user_timeout.value)
     }
 

@@ -1,4 +1,4 @@
-//! What follows from an acknowledgement: recovery first (what is lost), then congestion control (how much may be in flight).
+//! The consequences of an acknowledgement: recovery first (what is lost), then congestion control (how much may be in flight).
 
 use super::{Clamp, Control, Outcome};
 use crate::ack_context::AckContext;

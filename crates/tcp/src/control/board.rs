@@ -1,4 +1,4 @@
-//! What acknowledgements say, entered into the scoreboard.
+//! Acknowledgements, entered into the scoreboard.
 
 use super::Control;
 use crate::pos::Pos;

@@ -1,4 +1,4 @@
-//! What layers ask of the send engine, as values: computed once for an event.
+//! The requests of layers for the send engine, as values: computed once for an event.
 //!
 //! A request is an interval. The engine clamps its own value to it, and the result to the safe range ([`safe`]). The result is an [`Effective`]: it can
 //! be compared, but no type lets it flow back into a field of the engine's.

@@ -10,15 +10,16 @@ use crate::recovery::{Expiry, Phase, Recovery, Times};
 use crate::rto::RetransmissionTimer;
 use crate::time::{Duration, Instant};
 use crate::validation::Validation;
+use alloc::boxed::Box;
 use core::ops::Range;
 
 /// When each of them passes; [`Instant::FAR_FUTURE`] for one that does not run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Deadlines {
     recovery: Instant,
     retransmission: Instant,
     /// How the retransmission timer was last started; nothing if it was before there were layers.
-    armed: Option<Armed>,
+    armed: Option<Box<Armed>>,
     pacing: Instant,
 }
 
@@ -58,8 +59,8 @@ fn running(at: Instant) -> Option<Instant> {
 impl Control {
     /// The earliest deadline; [`Instant::FAR_FUTURE`] without any.
     pub(crate) fn next_deadline(&self) -> Instant {
-        let Deadlines { recovery, retransmission, pacing, .. } = self.deadlines;
-        recovery.min(retransmission).min(pacing)
+        let Deadlines { recovery, retransmission, pacing, armed: _ } = &self.deadlines;
+        *recovery.min(retransmission).min(pacing)
     }
 
     /// The first deadline that has passed by `now` and needs an answer, once.
@@ -128,9 +129,13 @@ impl Control {
     fn start_timer(&mut self, now: Instant, own: Instant, clamp: &Clamp) {
         let used = clamp.rto(self);
         if clamp.has_layers() {
-            self.deadlines.armed = Some(Armed { at: now, own, by_request: used.is_some() });
+            self.note_armed(Armed { at: now, own, by_request: used.is_some() });
         }
         self.deadlines.retransmission = used.map_or(own, |used| used.after(now));
+    }
+
+    fn note_armed(&mut self, armed: Armed) {
+        **self.deadlines.armed.get_or_insert_with(|| Box::new(armed)) = armed;
     }
 
     /// Something is outstanding, and the timer is to run.
@@ -142,7 +147,7 @@ impl Control {
 
     /// Layers ask for another timeout: a running timer is set again. It may have been set to a time that never comes.
     pub(crate) fn on_timeout_limits(&mut self, now: Instant, clamp: &Clamp) {
-        let armed = self.deadlines.armed;
+        let armed = self.deadlines.armed.as_deref().copied();
         let runs = running(self.deadlines.retransmission);
         let outstanding = self.una() < self.sent.end();
         let by_request = armed.is_some_and(|armed| armed.by_request) && outstanding;
@@ -158,7 +163,7 @@ impl Control {
             None => return,
         };
         if clamp.has_layers() {
-            self.deadlines.armed = Some(armed);
+            self.note_armed(armed);
         }
     }
 

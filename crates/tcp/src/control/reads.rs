@@ -1,4 +1,4 @@
-//! What others may see of the send engine: read, never changed.
+//! The state of the send engine that others may read.
 
 use super::Control;
 use crate::congestion::{CongestionControl, Window};

@@ -1,4 +1,4 @@
-//! What is learned of a path that reorders, and how many duplicates mean a loss.
+//! Paths that reorder, and how many duplicates mean a loss.
 //!
 //! *Early Retransmit* (RFC 5827 section 3.2, the variant that counts segments): with few segments outstanding, three duplicates cannot come. If
 //! there is no new data to cause more of them, the threshold is one less than the number of segments. With SACK the RFC requires whole segments;

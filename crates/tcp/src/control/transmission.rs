@@ -1,4 +1,4 @@
-//! What may leave: how much, what again, and when. And what follows when it has left.
+//! Transmissions: how much may leave, what again, and when. And what follows when it has left.
 
 use super::{Clamp, Control, Outcome};
 use crate::congestion::{CongestionControl, CongestionEvent};

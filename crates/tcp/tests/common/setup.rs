@@ -2,6 +2,7 @@
 
 use super::{IRS, ISS, Out, Peer, seg};
 use std::sync::Arc;
+use transom_tcp::connection::Setting;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo, State};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
@@ -230,7 +231,7 @@ impl Setup {
         let info = peer.info();
         peer.scale = info.window_scale.map_or(0, |(_, ours)| ours);
         if !self.quick {
-            peer.connection.set_quick_ack(false);
+            peer.connection.set(Setting::QuickAck(false));
         }
     }
 }

@@ -51,7 +51,7 @@ impl<'a> View<'a> {
         self.now
     }
 
-    /// The peer's address ([`Connection::set_remote`]): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
+    /// The peer's address ([`Setting::Remote`](crate::connection::Setting::Remote)): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
     pub fn remote(&self) -> Option<IpAddr> {
         self.of(Connection::remote, |_| None)
     }
@@ -103,7 +103,7 @@ impl<'a> View<'a> {
 
     /// The peer's window beyond snd_una, in bytes.
     pub fn snd_wnd(&self) -> u64 {
-        self.of(|tcp| tcp.snd.right_edge.since(tcp.una()), |tcp| tcp.info.snd_wnd)
+        self.of(|tcp| tcp.snd.peer.edge.since(tcp.una()), |tcp| tcp.info.snd_wnd)
     }
 
     /// The next position expected of the peer.
@@ -164,8 +164,9 @@ impl<'a> View<'a> {
     /// The last sample of it, and when it was taken.
     pub fn last_rcv_rtt(&self) -> Option<(Instant, Duration)> {
         let sample = |tcp: &Connection| {
-            let sample = Duration::from_micros(u64::from(tcp.rcv.rtt_sample));
-            (tcp.rcv.rtt_sampled_at > Instant::ZERO).then_some((tcp.rcv.rtt_sampled_at, sample))
+            let sample = Duration::from_micros(u64::from(tcp.rcv.round_trip.sample));
+            (tcp.rcv.round_trip.sampled_at > Instant::ZERO)
+                .then_some((tcp.rcv.round_trip.sampled_at, sample))
         };
         self.of(sample, |tcp| tcp.last_rcv_rtt)
     }
