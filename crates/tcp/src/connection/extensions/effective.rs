@@ -25,10 +25,6 @@ pub(super) trait Own {
     fn own(&self, variable: Variable) -> u64;
     /// Bytes of a full segment, at least one.
     fn segment(&self) -> u64;
-    /// The smoothed round-trip time and its variation, once there is a sample.
-    fn estimate(&self) -> Option<(Duration, Duration)>;
-    /// How often the timer has backed off since the last sample.
-    fn backoffs(&self) -> u32;
     /// After how many timeouts in a row the connection is given up.
     fn give_up_after(&self) -> Option<u32>;
 }
@@ -47,7 +43,7 @@ pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Rulin
         Variable::SndUna => safe::snd_una(pos(own), pos(tcp.own(Variable::SndNxt))),
         Variable::SndNxt => safe::snd_nxt(pos(used(Variable::SndUna)), pos(own)),
         Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.segment()),
-        Variable::Rto => safe::rto(Duration::from_nanos(own), tcp.estimate(), tcp.backoffs()),
+        Variable::Rto => safe::rto(Duration::from_nanos(own)),
         Variable::Retransmits => safe::retransmits(tcp.give_up_after()),
         Variable::PacingRate => safe::pacing_rate((own < u64::MAX).then_some(own)),
     };
@@ -76,14 +72,6 @@ impl Own for Connection {
 
     fn segment(&self) -> u64 {
         self.snd.window.segment()
-    }
-
-    fn estimate(&self) -> Option<(Duration, Duration)> {
-        self.snd.timer.srtt().zip(self.snd.timer.rttvar())
-    }
-
-    fn backoffs(&self) -> u32 {
-        self.snd.timer.backoffs()
     }
 
     fn give_up_after(&self) -> Option<u32> {
@@ -243,7 +231,7 @@ impl Connection {
         if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
         }
-        self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
+        self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now).max(own)));
     }
 
     /// The requests for these variables have changed: running timers are set again.
@@ -276,7 +264,11 @@ impl Connection {
         let began = Armed { at: now, own, by_request };
         let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
         match used {
-            Some(used) => self.timers.set(Timer::Retransmit, used.after(armed.at).max(now)),
+            // TCP's own timeout may have become less since the timer started, but TCP's timer would run on.
+            Some(used) => {
+                let due = used.after(armed.at).max(armed.own).max(now);
+                self.timers.set(Timer::Retransmit, due);
+            }
             None if by_request => self.timers.set(Timer::Retransmit, armed.own.max(now)),
             None => return,
         }
