@@ -16,12 +16,12 @@ use crate::bytes::Script;
 use flow::{Flow, Held};
 use packets::{Arrival, Words, check_passed, packet};
 use std::net::SocketAddr;
+use transom_base::time::{Duration, Instant};
 use transom_router::queue::Length;
 use transom_router::window::{
     AckAction, AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment,
     SynContext, Verdict, WindowControl,
 };
-use transom_base::time::{Duration, Instant};
 use transom_wire::{Flags, Options, Seq};
 
 /// What there is to choose from, and how long each may hold an acknowledgement, in milliseconds.

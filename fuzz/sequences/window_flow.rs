@@ -7,8 +7,8 @@
 
 use crate::bytes::Script;
 use std::net::SocketAddr;
-use transom_router::window::Segment;
 use transom_base::time::{Duration, Instant};
+use transom_router::window::Segment;
 use transom_wire::{Flags, Options, Seq};
 
 use super::packets::{Arrival, Words, packet};

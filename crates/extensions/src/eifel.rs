@@ -20,7 +20,8 @@
 //!   data; here it is that of the segment for which the timer expired.
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
-//! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.
+//! - Table 1 lets nobody shorten TCP's own timeout. So beside RFC 6298's timer this one can only lengthen. icTCP disables the kernel's algorithm first, and
+//!   a connection does so by its profile: `fixed(rto=200ms)` leaves a least timeout and its back-off, and the rest to the extension.
 //! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
 //!   copy. Without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more, and never more than the largest flight of this round.
@@ -179,6 +180,13 @@ impl Eifel {
         self.margin = doubled.max(Fraction::ONE).min(MOST);
     }
 
+    /// Asks for the timeout with its back-off, once there is a sample.
+    fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
+        if let Some(rto) = self.rto() {
+            limits.exactly(variable::RTO, rto.doubled(view.backoffs()).min(LONGEST));
+        }
+    }
+
     /// The timeout without its back-off; nothing before the first sample.
     fn rto(&mut self) -> Option<Duration> {
         let floor = self.last + self.tick.times(2);
@@ -207,11 +215,12 @@ impl Extension for Eifel {
         Wake::ACK | Wake::ROUND | Wake::TIMEOUT | watched
     }
 
-    fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
         self.last = view.last_rtt().unwrap_or_default();
         if let Some((srtt, rttvar)) = view.srtt().zip(view.rttvar()) {
             self.begin(srtt, rttvar);
         }
+        self.ask(view, limits);
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
@@ -231,10 +240,8 @@ impl Extension for Eifel {
         {
             self.back_off(took);
         }
-        if event.what != Wake::SEND
-            && let Some(rto) = self.rto()
-        {
-            limits.exactly(variable::RTO, rto.doubled(view.backoffs()).min(LONGEST));
+        if event.what != Wake::SEND {
+            self.ask(view, limits);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An extension that requests more than TCP's own values, without effect. It sets the variables as in figure 3 of icTCP.
 //!
 //! It shows the purpose of the safe ranges. In a laboratory without them (the feature `unconstrained`), flows with it take bandwidth from
-//! others. Otherwise they are plain TCP, except where Table 1 leaves a choice: dupthresh, and an RTO above its bound.
+//! others. Otherwise they are plain TCP, except where Table 1 leaves a choice: dupthresh.
 //!
 //! Differences from the figure, and choices that it leaves open:
 //! - The amounts are parameters, and several variables can be set at once; the paper has one amount for each, and one variable in each panel.

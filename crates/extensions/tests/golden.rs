@@ -274,37 +274,6 @@ fn rr_learns_the_length_of_a_reordering() {
     assert_eq!(peer.connection.ruling(Variable::Dupthresh).effective, 3);
 }
 
-/// From the handshake's SRTT 100 and RTTVAR 50, a sample of 100 and one of 20 ms, in microseconds:
-/// `karn`: RTTVAR 37.5, RTO 100 + 150; then RTTVAR 37.5 + (80 − 37.5)/4 = 48.125 and SRTT 90: up to 282.5, though the path became faster.
-/// `no-spike`: the same, then RTTVAR stays and SRTT is 90: 240.
-/// `full`, n = 3: RTTVAR 50 − 50/9 = 44.444, RTO 100 + 133.333; then SRTT 100 − 80/3 = 73.333: 206.666.
-#[test]
-fn eifel_by_hand() {
-    for (version, expected) in [
-        ("karn", [250_000, 282_500]),
-        ("no-spike", [250_000, 240_000]),
-        ("full", [233_333, 206_666]),
-    ] {
-        let mut peer = Setup::default().active();
-        attach(&mut peer, &format!("eifel(version={version})"));
-        peer.write(1000).drain();
-        peer.wait(100).recv(seg().ack(1001));
-        let rto = |peer: &Peer| peer.connection.ruling(Variable::Rto).effective / 1000;
-        let first = rto(&peer);
-        peer.write(1000).drain();
-        peer.wait(20).recv(seg().ack(2001));
-        assert_eq!([first, rto(&peer)], expected, "{version}");
-        // The timer keeps it, and twice that after a timeout.
-        peer.write(1000).drain();
-        let (began, timeouts) = (peer.now, peer.info().counters.timeouts);
-        peer.next_timer();
-        assert_eq!(peer.info().counters.timeouts, timeouts + 1);
-        let waited = peer.now.since(began).as_nanos() / 1000;
-        assert_eq!(waited, expected[1], "{version}");
-        assert_eq!(rto(&peer) / 10, expected[1] * 2 / 10, "{version}");
-    }
-}
-
 #[test]
 fn a_rate_cap_spaces_what_leaves() {
     let mut peer = Setup::default().active();

@@ -217,15 +217,34 @@ fn dupthresh_moves_fast_retransmit() {
     }
 }
 
-/// SRTT + RTTVAR is 150 ms: less cannot be had, and that can. After the timeout it is twice that.
+/// SRTT is 100 ms and RTTVAR 50, so that TCP's own timeout is 300 ms: less cannot be had. After the timeout it is twice that.
 #[test]
 fn rto_has_a_floor() {
-    let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.exactly(RTO, ms(10))));
-    peer.write(500);
-    peer.run_to(700);
-    peer.expect_timed(&["100 PA 1:501 ack 1", "250 PA 1:501 ack 1", "550 PA 1:501 ack 1"]);
-    assert_eq!(peer.info().rto, Duration::from_millis(1200), "TCP's own");
+    for asked in [10, 150, 299] {
+        let mut peer = Setup::newreno().active();
+        peer.attach(asking(move |_, limits| limits.exactly(RTO, ms(asked))));
+        peer.write(500);
+        peer.run_to(1000);
+        peer.expect_timed(&["100 PA 1:501 ack 1", "400 PA 1:501 ack 1", "1000 PA 1:501 ack 1"]);
+        assert_eq!(peer.info().rto, Duration::from_millis(1200), "TCP's own");
+    }
+}
+
+/// Samples that come while the timer runs do not shorten it. TCP's own expires at 400 ms. The first segment is lost, and the selective acknowledgement of the
+/// second takes 60 ms: SRTT falls to 95, RTTVAR to 47.5, and TCP's own timeout to 285. A layer asks for one millisecond more then.
+#[test]
+fn a_smaller_estimate_does_not_shorten_a_timer_that_runs() {
+    let mut peer = Setup::default().active();
+    peer.attach(Box::new(Puppet {
+        wakes: Wake::ACK | Wake::DUPLICATE_ACK,
+        then: Box::new(|_, view, limits| limits.exactly(RTO, view.rto() + ms(1))),
+        ..puppet()
+    }));
+    peer.write(2000).drain();
+    peer.wait(60).recv(seg().ack(1).sack(&[(1001, 2001)])).drain();
+    assert_eq!(peer.connection.ruling(Variable::Rto).effective, ms(286).as_nanos());
+    peer.run_to(399).silent();
+    peer.run_to(400).expect(&["A 1:1001 ack 1"]);
 }
 
 /// A longer one takes effect while the timer runs, from when it was started.

@@ -23,10 +23,10 @@ pub(super) struct Shadow {
     counted: u64,
     ssthresh: u64,
     highest: u64,
-    /// The last timeout, if nothing has been heard since, and the least that icTCP allows from there to the next.
+    /// The last timeout, if nothing has been heard since, and TCP's own timeout then.
     silent: Option<(Instant, Duration)>,
-    /// When the timer was last started for an acknowledgement or for the first data after everything had been acknowledged (RFC 6298 section 5), and the
-    /// least that icTCP has allowed since.
+    /// When the timer was last started for an acknowledgement or for the first data after everything had been acknowledged (RFC 6298 section 5), and
+    /// TCP's own timeout then.
     started: Option<(Instant, Duration)>,
     looked: Arc<AtomicU64>,
     timed: Arc<AtomicU64>,
@@ -47,11 +47,13 @@ impl Shadow {
         }
     }
 
-    /// The range of RTO in Table 1 of icTCP, from where the timer was started; RFC 6298 section 2.5: a minute is the most.
+    /// The range of RTO in Table 1 of icTCP, from where the timer was started: TCP's own timeout with its back-off. RFC 6298 sections 2.3 and 2.5
+    /// with the variation's minimum of Linux 2.4, which the paper changed, and a minute at most.
     fn watch_timer(&mut self, event: &Event, view: &View<'_>) {
         let least = |backoffs| {
             let (srtt, rttvar) = view.srtt().zip(view.rttvar())?;
-            Some((srtt + rttvar).doubled(backoffs).min(Duration::from_secs(60)))
+            let variation = rttvar.times(4).max(Duration::from_millis(200));
+            Some((srtt + variation).doubled(backoffs).min(Duration::from_secs(60)))
         };
         if event.what.contains(Wake::TIMEOUT) {
             for (last, least) in self.silent.into_iter().chain(self.started.take()) {
@@ -65,16 +67,15 @@ impl Shadow {
         if event.ack.is_some() {
             self.silent = None;
         }
-        // A smaller estimate may let a layer set the timer that runs to less.
-        if let (Some((_, kept)), Some(now)) = (&mut self.started, least(0)) {
-            *kept = (*kept).min(now);
-        }
-        // In recovery a partial acknowledgement need not start it anew (RFC 6582 section 4).
-        let acknowledged =
-            event.ack.as_ref().is_some_and(|ack| ack.acked > 0) && view.phase() != Phase::Recovery;
+        let acknowledged = event.ack.as_ref().is_some_and(|ack| ack.acked > 0);
         let first = event.sent.as_ref().is_some_and(|sent| sent.start == view.snd_una());
-        if acknowledged || (first && self.started.is_none() && self.silent.is_none()) {
-            self.started = least(0).map(|least| (event.now, least));
+        let anew = least(0).map(|least| (event.now, least));
+        if acknowledged && view.phase() == Phase::Recovery {
+            // A partial acknowledgement need not start it anew (RFC 6582 section 4), but may (RFC 6675): the earlier end counts.
+            let end = |(start, least): &(Instant, Duration)| *start + *least;
+            self.started = self.started.into_iter().chain(anew).min_by_key(end);
+        } else if acknowledged || (first && self.started.is_none() && self.silent.is_none()) {
+            self.started = anew;
         }
     }
 

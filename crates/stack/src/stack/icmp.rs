@@ -20,8 +20,8 @@ impl Stack {
         let Some(id) = self.connection_for(key) else { return false };
         let Some(slot) = self.slots.get_mut(id.index) else { return false };
         let carries = |connection: &Connection| PathMtu {
-            mtu: connection.path_mtu(),
-            whole: !connection.path_fragments(),
+            mtu: connection.path_state().mtu,
+            whole: !connection.path_state().fragments,
         };
         let before = carries(&slot.connection);
         let after = self.recorded(id.index, now, |connection| {

@@ -148,9 +148,14 @@ impl Clamp {
         if !self.asks(Variable::Rto) {
             return None;
         }
-        let (own, estimate, backoffs) = control.timeout_estimate();
-        let used = self.safely(self.rto, own.as_nanos(), safe::rto(own, estimate, backoffs));
+        let own = control.own_timeout();
+        let used = self.safely(self.rto, own.as_nanos(), safe::rto(own));
         (used != own.as_nanos()).then(|| Effective::new(Duration::from_nanos(used)))
+    }
+
+    /// A timer that TCP itself would end at `own` does not end before this.
+    pub(super) fn least_deadline(&self, own: Instant) -> Instant {
+        if self.lifted { Instant::ZERO } else { own }
     }
 
     /// The rate that layers ask for, in bytes per second, if it is not TCP's own, and until when it has been used up.

@@ -98,10 +98,9 @@ impl Control {
         self.deadlines.pacing = Instant::FAR_FUTURE;
     }
 
-    /// TCP's own timeout, what it is made of, and how often it has backed off.
-    pub(super) fn timeout_estimate(&self) -> (Duration, Option<(Duration, Duration)>, u32) {
-        let estimate = self.timer.srtt().zip(self.timer.rttvar());
-        (self.timer.rto(), estimate, self.timer.backoffs())
+    /// TCP's own timeout.
+    pub(super) fn own_timeout(&self) -> Duration {
+        self.timer.rto()
     }
 
     /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise (RFC 6298 section 5).
@@ -131,7 +130,8 @@ impl Control {
         if clamp.has_layers() {
             self.note_armed(Armed { at: now, own, by_request: used.is_some() });
         }
-        self.deadlines.retransmission = used.map_or(own, |used| used.after(now));
+        let least = clamp.least_deadline(own);
+        self.deadlines.retransmission = used.map_or(own, |used| used.after(now).max(least));
     }
 
     fn note_armed(&mut self, armed: Armed) {
@@ -158,7 +158,8 @@ impl Control {
         let began = Armed { at: now, own: runs.unwrap_or(now), by_request };
         let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
         self.deadlines.retransmission = match used {
-            Some(used) => used.after(armed.at).max(now),
+            // TCP's own timeout may have become less since the timer started, but TCP's timer would run on.
+            Some(used) => used.after(armed.at).max(clamp.least_deadline(armed.own)).max(now),
             None if by_request => armed.own.max(now),
             None => return,
         };

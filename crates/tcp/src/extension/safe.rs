@@ -48,12 +48,13 @@ pub fn dupthresh(cwnd_segments: u64) -> Interval {
     between(1, cwnd_segments.max(1))
 }
 
-/// exp_backoff · (srtt + rttvar) ≤ v, where exp_backoff is two to the number of times the timer has backed off since the last sample.
-/// Never more than TCP's own timeout, which has an upper bound (RFC 6298 section 2.5) that the formula has not. Without a sample
-/// there is nothing to compute with, and TCP's own is the least.
-pub fn rto(own: Duration, estimate: Option<(Duration, Duration)>, backoffs: u32) -> Interval {
-    let least = estimate.map_or(own, |(srtt, rttvar)| (srtt + rttvar).doubled(backoffs).min(own));
-    Interval::at_least(least.as_nanos())
+/// x ≤ v, where x is TCP's own timeout with its back-off: silence means loss no sooner than for TCP.
+///
+/// The table has exp_backoff · (srtt + rttvar). These are names of Linux 2.4, which the paper changed. There `rttvar` is not the RTTVAR of RFC 6298.
+/// It is four times the mean deviation, and 200 ms at least, so that their sum is the kernel's own timeout. Here that is
+/// 2^backoffs · (SRTT + max(4·RTTVAR, variation)) with the timer `rfc6298`, and what another timer has with that one.
+pub fn rto(own: Duration) -> Interval {
+    Interval::at_least(own.as_nanos())
 }
 
 /// 0 ≤ v ≤ threshold, at which the connection is given up.

@@ -23,10 +23,6 @@ pub(super) trait Own {
     fn own(&self, variable: Variable) -> u64;
     /// Bytes of a full segment, at least one.
     fn segment(&self) -> u64;
-    /// The smoothed round-trip time and its variation, once there is a sample.
-    fn estimate(&self) -> Option<(Duration, Duration)>;
-    /// How often the timer has backed off since the last sample.
-    fn backoffs(&self) -> u32;
     /// After how many timeouts in a row the connection is given up.
     fn give_up_after(&self) -> Option<u32>;
 }
@@ -45,7 +41,7 @@ pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Rulin
         Variable::SndUna => safe::snd_una(pos(own), pos(tcp.own(Variable::SndNxt))),
         Variable::SndNxt => safe::snd_nxt(pos(used(Variable::SndUna)), pos(own)),
         Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.segment()),
-        Variable::Rto => safe::rto(Duration::from_nanos(own), tcp.estimate(), tcp.backoffs()),
+        Variable::Rto => safe::rto(Duration::from_nanos(own)),
         Variable::Retransmits => safe::retransmits(tcp.give_up_after()),
         Variable::PacingRate => safe::pacing_rate((own < u64::MAX).then_some(own)),
     };
@@ -72,15 +68,6 @@ impl Own for Connection {
 
     fn segment(&self) -> u64 {
         self.control.window().segment()
-    }
-
-    fn estimate(&self) -> Option<(Duration, Duration)> {
-        let timer = self.control.timer();
-        timer.srtt().zip(timer.rttvar())
-    }
-
-    fn backoffs(&self) -> u32 {
-        self.control.timer().backoffs()
     }
 
     fn give_up_after(&self) -> Option<u32> {

@@ -67,14 +67,6 @@ impl Own for Observed {
         u64::from(self.info.mss).max(1)
     }
 
-    fn estimate(&self) -> Option<(Duration, Duration)> {
-        self.info.srtt.zip(self.info.rttvar)
-    }
-
-    fn backoffs(&self) -> u32 {
-        self.info.backoffs
-    }
-
     fn give_up_after(&self) -> Option<u32> {
         self.give_up_after
     }
