@@ -92,6 +92,10 @@ impl Supervisor {
                 }
                 self.add_opening(token, opening, ends);
             }
+            // The connection before it, with the same ends, is on its way out. The peer asks again.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                asker.refuse(&io::ErrorKind::WouldBlock.into());
+            }
             Err(error) => asker.refuse(&error),
         }
     }

@@ -219,14 +219,18 @@ impl Supervisor {
                 if ready.is_empty() {
                     break;
                 }
-                if ready.remove(&SYN_TOKEN) {
+                let mut opens = ready.remove(&SYN_TOKEN);
+                if opens {
                     self.take_syns();
                 }
                 for token in std::mem::take(&mut ready) {
-                    self.run_one(token);
+                    opens |= self.run_one(token);
                 }
-                // The answer to an answer may be here at once.
-                self.driver.work(true, &mut self.changes);
+                // Where a connection opens, the answer to an answer may be here at once. Data is waited for.
+                self.driver.work(opens, &mut self.changes);
+                if !opens {
+                    break;
+                }
             }
             self.returned.give_back();
             self.notify_watcher();
@@ -290,11 +294,11 @@ impl Supervisor {
         self.runnable.insert(token);
     }
 
-    /// Does the work of one connection, or of a place.
-    fn run_one(&mut self, token: u64) {
+    /// Does the work of one connection, or of a place. Whether connections are being opened.
+    fn run_one(&mut self, token: u64) -> bool {
         let Some((connection, ends)) = self.connections.get_mut(&token) else {
             self.take_connections(token);
-            return;
+            return true;
         };
         let ends = *ends;
         match connection {
@@ -307,17 +311,21 @@ impl Supervisor {
                     }
                     Progress::Failed => self.forget(token),
                 }
+                true
             }
-            Connection::Joined(joint) => match joint.turn(&mut self.scratch, &self.returned) {
-                Turn::Idle => {}
-                Turn::More => {
-                    self.runnable.insert(token);
+            Connection::Joined(joint) => {
+                match joint.turn(&mut self.scratch, &self.returned) {
+                    Turn::Idle => {}
+                    Turn::More => {
+                        self.runnable.insert(token);
+                    }
+                    Turn::Until(at) => {
+                        self.deadlines.insert((at, token));
+                    }
+                    Turn::Over => self.forget(token),
                 }
-                Turn::Until(at) => {
-                    self.deadlines.insert((at, token));
-                }
-                Turn::Over => self.forget(token),
-            },
+                false
+            }
         }
     }
 
