@@ -73,7 +73,7 @@ pub(super) enum PathProbe {
     Send(Range<Pos>, u32),
 }
 
-/// What a connection knows of its path.
+/// The state of a path, as a connection knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathState {
@@ -192,7 +192,7 @@ impl Connection {
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }
 
-    /// What is known of the path.
+    /// The state of the path, as far as it is known.
     pub fn path_state(&self) -> PathState {
         PathState {
             mtu: self.path.mtu,
