@@ -5,7 +5,7 @@
 //! the reader asks afterwards whether the call still waits ([`Notifier::is_valid`](crate::intercept::Notifier::is_valid)).
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// `CAP_NET_BIND_SERVICE` of linux/capability.h.
@@ -39,9 +39,18 @@ fn link(thread: &str, name: &str) -> io::Result<String> {
     Ok(target.to_string_lossy().into_owned())
 }
 
-/// The control group of version 2. Without one, none.
+/// A file of `/proc`, of which its beginning is enough. The kernel writes such a file anew for each read, so one read is much cheaper than several, as
+/// [`fs::read_to_string`] needs them.
+fn beginning(thread: &str, name: &str) -> io::Result<String> {
+    let mut file = fs::File::open(Path::new("/proc").join(thread).join(name))?;
+    let mut bytes = [0; 4096];
+    let length = file.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned())
+}
+
+/// The control group of version 2, which is the last line. Without one, none.
 fn group_of(thread: &str) -> io::Result<Option<String>> {
-    let all = fs::read_to_string(Path::new("/proc").join(thread).join("cgroup"))?;
+    let all = beginning(thread, "cgroup")?;
     Ok(all.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned))
 }
 
@@ -63,7 +72,7 @@ impl Caller {
     /// When the thread is gone, or we may not look at it (ptrace(2), "access mode checking").
     pub fn of(thread: u32, home: &Home) -> io::Result<Self> {
         let name = thread.to_string();
-        let status = fs::read_to_string(format!("/proc/{name}/status"))?;
+        let status = beginning(&name, "status")?;
         let found = Status::parse(&status).ok_or(io::ErrorKind::InvalidData)?;
         let group = group_of(&name)?;
         Ok(Caller {
