@@ -125,6 +125,12 @@ impl Target {
     }
 }
 
+/// The first port that everybody may have (ip(7), `ip_unprivileged_port_start`).
+fn first_unprivileged_port() -> u16 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
 impl Supervisor {
     /// Takes a call and answers it.
     pub(crate) fn answer_call(&mut self) -> io::Result<()> {
@@ -186,6 +192,7 @@ impl Supervisor {
     fn listen(&mut self, call: &Call) -> Outcome {
         let target = self.target(call)?;
         let user = rustix::fs::fstat(&target.socket).map_err(io::Error::from)?.st_uid;
+        self.ask_for_low_port(call, target.local()?.port())?;
         let v6_only = sockopt::ipv6_v6only(&target.socket).unwrap_or(false);
         let local = target.local()?;
         let place = Place { address: local, v6_only };
@@ -221,6 +228,20 @@ impl Supervisor {
             }
         }
         Err(Refusal::Error(libc::EADDRINUSE))
+    }
+
+    /// In a network that an ordinary user's process has made, `bind` gives that user every port. So the right is asked for here, before the port is taken
+    /// outside.
+    fn ask_for_low_port(&self, call: &Call, port: u16) -> Result<(), Refusal> {
+        if !self.inner.gives_low_ports() || port == 0 || port >= first_unprivileged_port() {
+            return Ok(());
+        }
+        let caller = self.inner.caller(call.thread);
+        self.calls.still_waits(call)?;
+        match caller {
+            Ok(caller) if caller.may_bind_low_ports() => Ok(()),
+            _ => Err(Refusal::Error(libc::EACCES)),
+        }
     }
 
     fn reserve(

@@ -120,13 +120,18 @@ pub(crate) struct Running {
     ends: DestroyEvents,
     /// The number of the private network.
     cookie: u64,
-    _network: PrivateNetwork,
+    network: PrivateNetwork,
 }
 
 impl Running {
     /// Looks at a thread that waits in a call.
     pub(crate) fn caller(&self, thread: u32) -> io::Result<Caller> {
         Caller::of(thread, &self.home)
+    }
+
+    /// Whether `bind` gives programs ports that only privileged programs have on the host.
+    pub(crate) fn gives_low_ports(&self) -> bool {
+        self.network.has_maker()
     }
 
     /// A new socket of the private network.

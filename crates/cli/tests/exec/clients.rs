@@ -94,9 +94,12 @@ fn an_ordinary_user() {
         $U grep CapEff /proc/self/status
         $U $T sh -c 'grep NoNewPrivs /proc/self/status; curl -sS http://10.9.0.1:8000/small'
         $U $T python3 -m http.server 8001 >/dev/null 2>&1 & server=$!
-        answers http://10.9.0.2:8001/small; curl -sS http://10.9.0.2:8001/small; end $server";
+        answers http://10.9.0.2:8001/small; curl -sS http://10.9.0.2:8001/small; end $server
+        # The network of its sockets is the user's own, and yet a low port is not.
+        $U $T python3 -c 'from socket import *; create_server((\"\", 81))' 2>&1 | tail -n 1";
     let got = inside(&path, &format!("{SERVER}{script}"));
-    let expected = "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nhello\nhello\n";
+    let expected = "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nhello\nhello\n\
+        PermissionError: [Errno 13] Permission denied\n";
     assert_eq!(got.text(), expected, "{}", got.stderr);
 }
 
