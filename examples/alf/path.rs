@@ -11,7 +11,8 @@ use transom_sim::link::LinkConfig;
 use transom_sim::pair::{Pair, Side};
 use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
 use transom_tcp::compose::compose;
-use transom_tcp::connection::Adu;
+use transom_tcp::connection::{Adu, Setting};
+
 use transom_tcp::time::{Duration, Instant};
 
 /// The bytes before the data of each unit: its number.
@@ -76,7 +77,7 @@ pub(crate) fn carry(
     let client = pair.host(Side::A).connect(Instant::ZERO, None, "10.0.0.2:80".parse()?, None)?;
     // TCP takes no more than it can send soon, so that units do not grow old in its buffer.
     pair.host(Side::A).with_connection(client, Instant::ZERO, |connection| {
-        connection.set_notsent_low_water(MOST_UNSENT);
+        connection.set(Setting::NotsentLowWater(MOST_UNSENT));
     })?;
 
     let mut given = Vec::with_capacity(units.len());
