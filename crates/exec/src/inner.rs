@@ -83,7 +83,7 @@ impl Inner {
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
         let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
         let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
-        Ok(Running { stack, listener, maker, home, diag, ends, cookie, _network: self.network })
+        Ok(Running { stack, listener, maker, home, diag, ends, cookie, network: self.network })
     }
 }
 

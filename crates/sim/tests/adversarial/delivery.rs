@@ -139,7 +139,7 @@ impl End {
             Ok(None) => true,
             Ok(Some(total)) => {
                 self.eof = true;
-                let faults = host.connection(id).unwrap().unit_faults();
+                let faults = host.connection(id).unwrap().info(now).unit_faults;
                 assert_eq!(faults.total(), faults.incomplete, "{faults:?}");
                 if delivery == Delivery::Pieces {
                     let all = self.read + self.had.skipped;
