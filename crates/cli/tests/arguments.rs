@@ -33,7 +33,7 @@ fn wrong_command_lines_are_usage_errors() {
         (vec!["bench", "x", "--server"], "cannot be used with"),
         (vec!["bench", "x", "--rr", "--cps"], "cannot be used with"),
         (vec!["bench", "x", "--time", "0"], "above zero"),
-        (vec!["bench", "x", "--bytes", "1X"], "not a size"),
+        (vec!["bench", "x", "--bytes", "1X"], "needs a unit to be a size"),
         (vec!["bench", "x", "--parallel", "0"], "0"),
         (vec!["lab"], "Usage: transom lab"),
         (vec!["lab", "check"], "<FILE>"),

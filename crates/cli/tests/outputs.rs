@@ -60,7 +60,7 @@ fn a_program_is_not_started_for_a_report_that_cannot_be_written() {
 fn a_demo_that_no_disk_holds_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
-    let demo = ["demo", "--memory", "--size", "100TB", "--out", out.to_str().unwrap()];
+    let demo = ["demo", "--memory", "--size", "100000GB", "--out", out.to_str().unwrap()];
     run(demo).fails_with(1, "not enough room on the disk");
     assert!(!out.exists());
 }

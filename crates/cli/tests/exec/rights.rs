@@ -5,7 +5,8 @@ use crate::support::in_own_network;
 
 /// A network with real users in it: this takes root. `$N` runs a program as nobody, and `$T` over Transom.
 const SETUP: &str = r#"
-PATH=$PATH:/usr/sbin:/sbin
+# Programs that others may run too come first.
+PATH=/usr/bin:$PATH:/usr/sbin:/sbin
 T="$1 exec --"; X="$1 exec"
 ip link set lo up && ip tuntap add dev transom0 mode tun vnet_hdr && ip addr add 10.9.0.1/24 dev transom0 && ip link set transom0 up || exit 99
 N="setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -103,30 +104,6 @@ done
     assert_eq!(said, expected);
 }
 
-/// The same for control groups: the program is in one, and the supervisor is not.
-#[test]
-fn firewalls_know_the_control_group() {
-    let said = as_root(
-        &[("try.py", TRY), ("server.py", SERVER)],
-        &["iptables"],
-        r#"
-mount=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p' /proc/mounts | head -n 1)
-[ -n "$mount" ] || { echo "no cgroup2 is mounted" >&2; exit 99; }
-name=transom-test-$(cat /proc/sys/kernel/random/uuid); mkdir "$mount/$name" || exit 99
-trap 'rmdir "$mount/$name"' EXIT
-iptables -A OUTPUT -p tcp --dport 7000 -m cgroup --path "$name" -j REJECT --reject-with tcp-reset || exit 99
-python3 server.py & until [ -e ready ]; do sleep 0.02; done
-G="sh -c 'echo 0 >$mount/$name/cgroup.procs; exec python3 try.py 10.9.0.1 127.0.0.1'"
-same "$(python3 try.py 10.9.0.1 127.0.0.1)" "$($X --not 10.9.0.0/24 -- python3 try.py 10.9.0.1 127.0.0.1)"
-same "$(eval "$G")" "$(eval "$X --not 10.9.0.0/24 -- $G")"
-"#,
-    );
-    let Some(said) = said else { return };
-    let expected =
-        "same: 10.9.0.1=in 127.0.0.1=in\nsame: 10.9.0.1=ECONNREFUSED 127.0.0.1=ECONNREFUSED\n";
-    assert_eq!(said, expected);
-}
-
 const TRY: &str = r#"
 import errno, sys
 from socket import *
@@ -175,7 +152,7 @@ fn another_namespace_is_another_network() {
         python3 server.py & until [ -e ready ]; do sleep 0.02; done
         python3 leaves.py >native; $T python3 leaves.py >under; diff native under && cat native";
     let ended = inside(&path, script);
-    let expected = "before b'in' b'in'\nafter ENETUNREACH ENETUNREACH ['lo']\nkept b'in' b'in'\nbinds ['EADDRNOTAVAIL', 'EADDRNOTAVAIL']\nlistens 1\n";
+    let expected = "before b'in' b'in'\nafter ENETUNREACH ENETUNREACH ['lo']\nkept b'in' b'in'\nbinds [None, None]\nlistens 1\n";
     assert_eq!(ended.text(), expected, "{}", ended.stderr);
 }
 
