@@ -124,6 +124,8 @@ fn functions(path: &str, names: &[&str]) -> Count {
 }
 
 const USED: &str = "crates/tcp/src/connection/extensions/effective.rs";
+const CLAMP: &str = "crates/tcp/src/control/clamp.rs";
+const DEADLINES: &str = "crates/tcp/src/control/deadlines.rs";
 const HOST: &str = "crates/tcp/src/connection/extensions.rs";
 const HISTORY: &str = "crates/tcp/src/extension/history.rs";
 
@@ -131,6 +133,7 @@ const HISTORY: &str = "crates/tcp/src/extension/history.rs";
 fn table2() -> Vec<(&'static str, u32, Count)> {
     let host = |names| functions(HOST, names);
     let used = |names| functions(USED, names);
+    let clamp = |names| functions(CLAMP, names);
     vec![
         ("States", 25, file("crates/tcp/src/connection/extensions/view.rs")),
         (
@@ -156,11 +159,17 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
                 "note_for_extensions",
             ]),
         ),
-        ("cwnd", 15, used(&["effective_cwnd", "would_fit_without_limits"])),
-        ("dupthresh", 28, used(&["effective_dupthresh"])),
-        ("RTO", 13, used(&["effective_rto", "limits_changed", "start_retransmission"])),
-        ("ssthresh", 19, used(&["within_slow_start"])),
-        ("cwnd_cnt", 14, used(&["withholds_growth"])),
+        ("cwnd", 15, clamp(&["used_cwnd", "cwnd(", "limits_cwnd"])),
+        ("dupthresh", 28, clamp(&["dupthresh("])),
+        (
+            "RTO",
+            13,
+            clamp(&["rto(", "least_deadline"])
+                + functions(DEADLINES, &["start_timer", "on_timeout_limits"])
+                + used(&["limits_changed"]),
+        ),
+        ("ssthresh", 19, clamp(&["within_slow_start"])),
+        ("cwnd_cnt", 14, clamp(&["counts", "cwnd_cnt("])),
         ("retransmits", 6, used(&["effective_retransmits"])),
         ("rcv_nxt", 20, used(&["rejects_segment"])),
         ("rcv_wnd", 14, used(&["effective_receive_edge", "effective_receive_buffer"])),

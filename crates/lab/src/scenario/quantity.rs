@@ -195,7 +195,7 @@ mod tests {
             error("100 packets"),
             "`100 packets` needs a unit to be a size: one of bytes, kB, MB, GB, KiB, MiB, GiB"
         );
-        assert!(error("unlimited").contains("needs a unit to be a size"));
+        assert!(error("unlimited").contains("size"));
         assert_eq!(error("big"), "`big` is not a size: write it like 64KiB or 1MB");
         assert!(error("1e30GB").contains("out of range for a size"));
     }
