@@ -463,7 +463,8 @@ start = "5s"
 #[test]
 fn flows_of_a_host_share_a_macroflow() {
     let each = |text: &str| measured(text, &["measure = \"throughput\""])[0].clone();
-    let shared = ONE_MACROFLOW.replace("tcp = \"reno + hystart++\"", "tcp = \"reno + hystart++\"\nextensions = \"cm\"");
+    let shared = ONE_MACROFLOW
+        .replace("tcp = \"reno + hystart++\"", "tcp = \"reno + hystart++\"\nextensions = \"cm\"");
     let heavy = "start = \"5s\"\nprofile = { extensions = \"cm(weight=3)\" }";
     let weighted = shared.replace("start = \"5s\"", heavy);
     let even = each(&shared);
