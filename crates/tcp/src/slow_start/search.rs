@@ -83,7 +83,7 @@ impl Bins {
             self.set(self.latest + skipped, acked, sent);
         }
         self.latest += passed;
-        self.end = self.end + Duration::from_nanos(nanos.saturating_mul(passed));
+        self.end += Duration::from_nanos(nanos.saturating_mul(passed));
         self.set(self.latest, ack.delivered, ack.nxt.get());
         passed
     }
