@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use transom_device::interface::IpPrefix;
+
 /// A destination: an address, or all with the same first bits, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -12,9 +14,9 @@ pub struct Network {
 }
 
 impl Network {
-    /// Its address and the length of what all its addresses have in common, in bits.
-    pub(crate) fn prefix(&self) -> (IpAddr, u8) {
-        (self.address, self.length)
+    /// Its addresses, whatever the port.
+    pub(crate) fn prefix(&self) -> Option<IpPrefix> {
+        IpPrefix::new(self.address, self.length)
     }
 
     /// Whether an address and a port lie in it.

@@ -1,7 +1,7 @@
 //! Addresses with the length of a prefix.
 
 use std::fmt;
-use std::net::{AddrParseError, IpAddr};
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::ParseIntError;
 use std::str::FromStr;
 
@@ -24,6 +24,29 @@ impl IpPrefix {
     /// One address alone.
     pub(crate) const fn host(address: IpAddr) -> Self {
         IpPrefix { address, length: bits(address) }
+    }
+
+    /// All addresses of IPv4, or of IPv6.
+    pub const fn everything(v4: bool) -> Self {
+        let address =
+            if v4 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        IpPrefix { address, length: 0 }
+    }
+
+    /// The network itself: its host bits are zero.
+    pub fn network(self) -> Self {
+        let host_bits = u32::from(bits(self.address) - self.length);
+        let address = match self.address {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::from(Ipv4Addr::from_bits(v4.to_bits() & mask))
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::from(Ipv6Addr::from_bits(v6.to_bits() & mask))
+            }
+        };
+        IpPrefix { address, length: self.length }
     }
 
     /// Whether an address is one of the network's.
@@ -117,6 +140,16 @@ mod tests {
         assert!(contains("192.0.2.1/0", "10.0.0.1") && !contains("0.0.0.0/0", "::1"));
         assert!(contains("2001:db8::1/64", "2001:db8::ffff") && contains("::/0", "2001:db8::1"));
         assert!(!contains("2001:db8::1/128", "2001:db8::2"));
+    }
+
+    #[test]
+    fn a_network_has_no_bits_of_a_host() {
+        let network = |prefix: &str| prefix.parse::<IpPrefix>().unwrap().network().to_string();
+        assert_eq!(network("10.9.8.7/24"), "10.9.8.0/24");
+        assert_eq!(network("10.9.8.7/32"), "10.9.8.7/32");
+        assert_eq!(network("10.9.8.7/0"), IpPrefix::everything(true).to_string());
+        assert_eq!(network("2001:db8:1::7/32"), "2001:db8::/32");
+        assert_eq!(network("2001:db8:1::7/0"), IpPrefix::everything(false).to_string());
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl Here {
             let first = settings.addresses.iter().filter(usable).map(IpPrefix::address);
             let Some(first) = first.clone().find(|at| at.is_ipv4() == v4) else { continue };
             if !settings.routes.iter().any(|(to, _)| to.address().is_ipv4() == v4) {
-                let all = self.paths.add_outside(everywhere(v4), Some(first));
+                let all = self.paths.add_outside(IpPrefix::everything(v4), Some(first));
                 all.map_err(paths_error("add a route"))?;
             }
         }
@@ -207,10 +207,4 @@ impl Here {
         let open = || Wire::open("lo", paths::LOOPBACK, [0; 6], mtu, Some(paths::MARK));
         self.namespace.run(open)?.map(Some).map_err(paths_error("open a packet socket on lo"))
     }
-}
-
-/// All addresses of a family.
-fn everywhere(v4: bool) -> IpPrefix {
-    let any = if v4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    IpPrefix::new(any, 0).unwrap_or_else(|| unreachable!("no bits fit"))
 }

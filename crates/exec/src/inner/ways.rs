@@ -7,7 +7,7 @@ use transom_device::interface::IpPrefix;
 use transom_device::private::PrivateBuilder;
 use transom_device::routes::{LocalAddress, Routes};
 
-use crate::destinations::Destinations;
+use crate::destinations::{Destinations, Network};
 
 /// Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the way to the world.
 const ELSEWHERE: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
@@ -31,25 +31,6 @@ impl Host {
     }
 }
 
-fn prefix(address: IpAddr, length: u8) -> Option<IpPrefix> {
-    IpPrefix::new(address, length)
-}
-
-/// A network without the bits that name a host in it.
-fn network(address: IpAddr, length: u8) -> Option<IpPrefix> {
-    let masked: IpAddr = match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            (u32::from(v4) & mask).to_be_bytes().into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            (u128::from(v6) & mask).to_be_bytes().into()
-        }
-    };
-    prefix(masked, length)
-}
-
 /// Adds them to what is to be opened. `own` are the addresses of Transom's host.
 pub(super) fn add(
     mut builder: PrivateBuilder,
@@ -64,58 +45,39 @@ pub(super) fn add(
     let kernels: Vec<LocalAddress> = host.addresses.iter().filter(usable).cloned().collect();
     for at in &kernels {
         let is_own = own.iter().any(|one| one.address() == at.address);
-        if let Some(bindable) = prefix(at.address, at.prefix).filter(|_| !is_own) {
+        if let Some(bindable) = IpPrefix::new(at.address, at.prefix).filter(|_| !is_own) {
             builder = builder.bindable(bindable);
         }
     }
     let mut routes: Vec<(IpPrefix, Option<IpAddr>)> = Vec::new();
-    let mut route = |to: Option<IpPrefix>, source: Option<IpAddr>| {
-        if let (Some(to), Some(_)) = (to, source)
-            && to.address().is_ipv4() == source.is_some_and(|source| source.is_ipv4())
+    let mut route = |to: IpPrefix, source: Option<IpAddr>| {
+        if source.is_some_and(|source| source.is_ipv4() == to.address().is_ipv4())
             && routes.iter().all(|(other, _)| *other != to)
         {
             routes.push((to, source));
         }
     };
     let first_own = |v4: bool| own.iter().map(IpPrefix::address).find(|at| at.is_ipv4() == v4);
-    for one in &destinations.not {
-        let (address, length) = one.prefix();
-        route(network(address, length), host.source_to(address));
+    for to in destinations.not.iter().filter_map(Network::prefix) {
+        route(to.network(), host.source_to(to.address()));
     }
-    for one in &destinations.only {
-        let (address, length) = one.prefix();
-        route(network(address, length), first_own(address.is_ipv4()));
+    for to in destinations.only.iter().filter_map(Network::prefix) {
+        route(to.network(), first_own(to.address().is_ipv4()));
     }
     // Whatever is not named goes by Transom, unless only named destinations do.
     for (v4, elsewhere) in [true, false].into_iter().zip(ELSEWHERE) {
-        let everywhere = || {
-            let any: IpAddr = if v4 { [0; 4].into() } else { [0; 16].into() };
-            prefix(any, 0)
-        };
+        let everything = IpPrefix::everything(v4);
         if destinations.only.is_empty() && !own.is_empty() {
-            route(everywhere(), first_own(v4));
+            route(everything, first_own(v4));
             continue;
         }
         for at in kernels.iter().filter(|at| at.address.is_ipv4() == v4) {
-            route(network(at.address, at.prefix), Some(at.address));
+            if let Some(to) = IpPrefix::new(at.address, at.prefix) {
+                route(to.network(), Some(at.address));
+            }
         }
         let source = elsewhere.parse().ok().and_then(|elsewhere| host.source_to(elsewhere));
-        route(everywhere(), source);
+        route(everything, source);
     }
     routes.into_iter().fold(builder, |builder, (to, source)| builder.route(to, source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_has_no_bits_of_a_host() {
-        let of = |text: &str, length| network(text.parse().unwrap(), length).unwrap().address();
-        assert_eq!(of("10.9.8.7", 24), "10.9.8.0".parse::<IpAddr>().unwrap());
-        assert_eq!(of("10.9.8.7", 32), "10.9.8.7".parse::<IpAddr>().unwrap());
-        assert_eq!(of("10.9.8.7", 0), "0.0.0.0".parse::<IpAddr>().unwrap());
-        assert_eq!(of("2001:db8:1::7", 32), "2001:db8::".parse::<IpAddr>().unwrap());
-        assert_eq!(of("2001:db8:1::7", 0), "::".parse::<IpAddr>().unwrap());
-    }
 }
