@@ -164,12 +164,6 @@ impl Driver {
         self.driving.work(look, |inner| changes.append(&mut inner.watched.changes));
     }
 
-    /// Takes in what has arrived, and sends nothing: for a caller that looks for one answer and has something more urgent to do than to acknowledge it.
-    /// [`Driver::work`] sends, and reports the news.
-    pub fn take_in(&mut self) {
-        self.driving.take_in();
-    }
-
     /// Sleeps until there is work, for `limit` at most. Then does the work, and appends what happened to the sockets. It may return for no reason.
     ///
     /// It is for a loop that waits for nothing else.

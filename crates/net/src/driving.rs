@@ -97,17 +97,6 @@ impl Driving {
         }
     }
 
-    /// Takes in what has arrived, and sends nothing.
-    pub(crate) fn take_in(&mut self) {
-        for runtime in &self.runtimes {
-            let mut inner = runtime.lock();
-            inner.roles.driver_awake = true;
-            let mut bytes = BYTES;
-            inner.work_within(Patience::default(), &mut bytes);
-            self.more |= !inner.drained && !inner.has_failed();
-        }
-    }
-
     /// For how long the thread may sleep now: `None` is for ever.
     pub(crate) fn rest(&mut self) -> Option<Duration> {
         // Not a time: each host has a clock of its own.

@@ -76,7 +76,7 @@ const PLAIN: &[(c_int, &[c_int])] = &[
 ];
 
 /// Whether [`get_option`] and [`set_option`] pass this option on: its value holds no addresses of memory.
-pub fn is_plain_option(level: i32, name: i32) -> bool {
+fn is_plain_option(level: i32, name: i32) -> bool {
     PLAIN.iter().any(|(at, names)| *at == level && names.contains(&name))
 }
 
@@ -88,7 +88,7 @@ fn plain(level: c_int, name: c_int) -> io::Result<()> {
 /// `getsockopt(2)`. Writes as much of the value as there is room for, and gives how many bytes that were.
 ///
 /// # Errors
-/// The kernel's, and `ENOPROTOOPT` if it is not a [plain option](is_plain_option).
+/// The kernel's, and `ENOPROTOOPT` if it is not a plain option, whose value holds no addresses of memory.
 pub fn get_option(socket: impl AsFd, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
     plain(level, name)?;
     let mut len = socklen_t::try_from(into.len()).unwrap_or(socklen_t::MAX);
