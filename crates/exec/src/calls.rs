@@ -6,15 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use libc::c_int;
+use rustix::event::epoll;
 use rustix::net::{Shutdown, sockopt};
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
 use transom_device::private::sockets::Family;
 use transom_net::Profile;
+use transom_stack::mapped::canonical;
 
 use crate::ledger::Ledger;
 use crate::program;
-use crate::reserve::{Place, Source};
-use crate::supervisor::Supervisor;
+use crate::reserve::{Outside, Place, Source};
+use crate::supervisor::{Supervisor, watch};
 
 /// The bits of a socket's type that are no flags (linux/net.h).
 const SOCK_TYPE_MASK: c_int = 0xf;
@@ -121,7 +123,7 @@ impl Target {
     pub(crate) fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
         let peer = rustix::net::getpeername(&self.socket).ok()?;
         let peer = SocketAddr::try_from(peer?).ok()?;
-        Some((crate::inner::canonical(self.local().ok()?), crate::inner::canonical(peer)))
+        Some((canonical(self.local().ok()?), canonical(peer)))
     }
 }
 
@@ -252,23 +254,16 @@ impl Supervisor {
         profile: Option<Arc<Profile>>,
     ) -> io::Result<()> {
         let token = self.next_serial();
-        let mut reserve = std::mem::take(&mut self.reserve);
-        let taken = reserve.take(place, cookie, user, &self.outside(profile), || token);
-        let watched = match taken {
-            Ok(Some((token, sources))) => sources.iter().try_for_each(|source| match source {
-                Source::Transom(listener) => {
-                    self.driver.watch_listener(listener, token);
-                    Ok(())
-                }
+        let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile };
+        for source in self.reserve.take(place, cookie, user, &outside, token)? {
+            match source {
+                Source::Transom(listener) => self.driver.watch_listener(listener, token),
                 Source::Kernel(listener) => {
                     listener.set_nonblocking(true)?;
-                    self.watch_kernel(listener, token, true)
+                    watch(&self.epoll, listener, token, epoll::EventFlags::IN)?;
                 }
-            }),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        self.reserve = reserve;
-        watched
+            }
+        }
+        Ok(())
     }
 }

@@ -8,12 +8,12 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use transom_device::intercept::set_option;
 use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
+use transom_stack::mapped::canonical;
 
-use crate::inner::{canonical, is_loopback};
 use crate::opening::{Asker, Direction, Ends, Far, Opening};
 use crate::options::Settings;
 use crate::reserve::kernel_socket;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{KERNEL_EVENTS, Supervisor, watch};
 
 /// For so long an answered connection is held. It is shorter than peers repeat their answer.
 const PATIENCE: Duration = Duration::from_secs(55);
@@ -50,21 +50,20 @@ impl Supervisor {
         (program, to): Ends,
         token: u64,
     ) -> io::Result<Far> {
-        let to_ourselves = is_loopback(to.ip()) || self.own.contains(&to.ip());
-        if to_ourselves && self.reserve.covers(to) {
+        if self.is_inside(to) {
             let far = connect_held(&self.inner.stack, Some(program), to, None)?;
             return Ok(Far::Held(far));
         }
         let by_transom = self.destinations.by_transom(to.ip(), to.port());
         match self.stack.as_ref().filter(|_| by_transom) {
-            Some(_) if to_ourselves => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(_) if self.is_ourselves(to) => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(stack) => {
                 let local = self.own.contains(&program.ip()).then_some(program);
-                let profile = Some(with_settings_of_syn(self.profile.clone(), incoming));
-                let far = match connect_held(stack, local, to, profile.clone()) {
+                let profile = || Some(with_settings_of_syn(self.profile.clone(), incoming));
+                let far = match connect_held(stack, local, to, profile()) {
                     // The port is not free outside: a name that differs is better than no connection.
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                        connect_held(stack, None, to, profile)?
+                        connect_held(stack, None, to, profile())?
                     }
                     far => far?,
                 };
@@ -73,10 +72,20 @@ impl Supervisor {
             None => {
                 let user = self.inner.find(program, to)?.map(|socket| socket.user);
                 let far = connect_kernel(program, to, user, incoming)?;
-                self.watch_kernel(&far, token, false)?;
+                watch(&self.epoll, &far, token, KERNEL_EVENTS)?;
                 Ok(Far::Kernel(far))
             }
         }
+    }
+
+    /// Whether an address is this host's own: its loopback, or Transom's.
+    fn is_ourselves(&self, to: SocketAddr) -> bool {
+        to.ip().is_loopback() || self.own.contains(&to.ip())
+    }
+
+    /// Whether a program under this supervisor listens at an address of this host's.
+    pub(crate) fn is_inside(&self, to: SocketAddr) -> bool {
+        self.is_ourselves(to) && self.reserve.covers(to)
     }
 
     /// Begins to connect to a program for a peer. `ends` are the program's and the peer's.
@@ -86,10 +95,8 @@ impl Supervisor {
         match connect_held(&self.inner.stack, Some(ends.1), ends.0, None) {
             Ok(far) => {
                 let far = Far::Held(far);
-                let opening = Opening::new(Direction::In, asker, far, &self.driver, token);
-                if let Some(settings) = self.settings.get(&owner).cloned() {
-                    self.inherited.insert(token, settings);
-                }
+                let mut opening = Opening::new(Direction::In, asker, far, &self.driver, token);
+                opening.inherited = self.settings.get(&owner).cloned();
                 self.add_opening(token, opening, ends);
             }
             // The connection before it, with the same ends, is on its way out. The peer asks again.
@@ -101,10 +108,7 @@ impl Supervisor {
     }
 
     /// What a program has set for a connection before there was one.
-    pub(crate) fn settings_of(&mut self, token: u64, ends: Ends) -> Option<Settings> {
-        if let Some(settings) = self.inherited.remove(&token) {
-            return Some(settings);
-        }
+    pub(crate) fn settings_of(&mut self, ends: Ends) -> Option<Settings> {
         if self.settings.is_empty() {
             return None;
         }

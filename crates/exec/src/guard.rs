@@ -144,10 +144,7 @@ fn has_one_of(links: &HashSet<String>, pid: Pid) -> bool {
 
 /// Waits for an event, or for this long.
 fn poll_until(fds: &mut [PollFd<'_>], wait: Option<Duration>) -> io::Result<()> {
-    let wait = wait.map(|wait| Timespec {
-        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: wait.subsec_nanos().into(),
-    });
+    let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
     loop {
         match poll(fds, wait.as_ref()) {
             Ok(_) => return Ok(()),

@@ -1,7 +1,7 @@
 //! The inner side: a private network with the programs' kernel sockets in it, and a stack that has every address.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
@@ -171,14 +171,4 @@ impl AsFd for Running {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ends.as_fd()
     }
-}
-
-/// An address without a name of another family: IPv4 addresses of IPv6 sockets are IPv4 addresses.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// Whether an address is one that only the host itself can reach.
-pub(crate) fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
 }

@@ -12,6 +12,7 @@ use transom_net::{
 };
 
 use crate::end::{End, KernelEnd};
+use crate::options::Settings;
 
 /// Who asks for a connection, and waits for an answer.
 #[derive(Debug)]
@@ -53,12 +54,14 @@ enum Stage {
 pub(crate) struct Opening {
     stage: Option<Stage>,
     pub(crate) direction: Direction,
+    /// What the connection has from its listener.
+    pub(crate) inherited: Option<Settings>,
 }
 
 /// How far it has come.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    InProgress,
+    OnItsWay,
     /// Both stand: the inner one and the outer one.
     Open(End, End),
     /// It has failed, and both sides know.
@@ -129,7 +132,7 @@ impl Opening {
         if let Far::Held(stream) = &far {
             driver.watch(stream.stream(), token);
         }
-        Opening { stage: Some(Stage::Asked(asker, far)), direction }
+        Opening { stage: Some(Stage::Asked(asker, far)), direction, inherited: None }
     }
 
     /// Goes on as far as possible now.
@@ -149,7 +152,7 @@ impl Opening {
                             return Progress::Failed;
                         }
                         self.stage = Some(Stage::Asked(asker, far));
-                        return Progress::InProgress;
+                        return Progress::OnItsWay;
                     }
                     Ok(true) => match asker {
                         Asker::Held(incoming) => match incoming.admit() {
@@ -170,7 +173,7 @@ impl Opening {
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         self.stage = Some(Stage::Admitted(admitted, far));
-                        return Progress::InProgress;
+                        return Progress::OnItsWay;
                     }
                     Err(_) => return Progress::Failed,
                 },

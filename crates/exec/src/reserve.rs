@@ -119,18 +119,18 @@ impl Reserve {
         self.by_token.values().any(|one| one.place.covers(to))
     }
 
-    /// Takes a place for a socket; `user` is its owner. `Some` is the token and the sources that have to be watched.
+    /// Takes a place for a socket; `user` is its owner. Gives the sources that have to be watched from now on.
     pub(crate) fn take(
         &mut self,
         place: Place,
         cookie: u64,
         user: u32,
         outside: &Outside<'_>,
-        next_token: impl FnOnce() -> u64,
-    ) -> io::Result<Option<(u64, &[Source])>> {
+        token: u64,
+    ) -> io::Result<&[Source]> {
         if let Some(one) = self.by_token.values_mut().find(|one| one.place == place) {
             one.owners.push(cookie);
-            return Ok(None);
+            return Ok(&[]);
         }
         let sources = match outside.sources(place, user) {
             Ok(sources) => sources,
@@ -144,10 +144,9 @@ impl Reserve {
             }
             Err(error) => return Err(error),
         };
-        let token = next_token();
         let reservation = Reservation { place, sources, owners: vec![cookie] };
         let reservation = self.by_token.entry(token).or_insert(reservation);
-        Ok(Some((token, &reservation.sources)))
+        Ok(&reservation.sources)
     }
 
     /// Where connections come from, and one of the sockets that listen there.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -21,9 +20,9 @@ use crate::end::{End, Returned};
 use crate::inner::{Inner, Running};
 use crate::joint::{Joint, SCRATCH_LEN, Turn};
 use crate::ledger::Ledger;
-use crate::opening::{Direction, Ends, Opening, Progress};
+use crate::opening::{Asker, Direction, Ends, Opening, Progress};
 use crate::options::Settings;
-use crate::reserve::{Outside, Reserve, Source};
+use crate::reserve::{Reserve, Source};
 
 /// Events that are taken at once.
 const EVENTS: usize = 256;
@@ -115,8 +114,6 @@ pub(crate) struct Supervisor {
     pub(crate) reserve: Reserve,
     /// What programs have set before they were connected, by the numbers of their sockets.
     pub(crate) settings: HashMap<u64, Settings>,
-    /// What connections on their way have from their listeners.
-    pub(crate) inherited: HashMap<u64, Settings>,
     serial: u64,
     changes: Vec<SocketReadiness>,
     /// Connections whose turn ended before their work.
@@ -134,15 +131,12 @@ pub(crate) struct Supervisor {
 /// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
 pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watch = |descriptor: BorrowedFd<'_>, token, flags| {
-        epoll::add(&epoll, descriptor, epoll::EventData::new_u64(token), flags)
-    };
     let inner = setup.inner.start(setup.background)?;
     let driver = Driver::over(std::iter::once(&inner.stack).chain(&setup.stack))?;
-    watch(notifier.as_fd(), NOTIFIER_TOKEN, epoll::EventFlags::IN)?;
-    watch(inner.as_fd(), ENDED_TOKEN, epoll::EventFlags::IN)?;
+    watch(&epoll, &notifier, NOTIFIER_TOKEN, epoll::EventFlags::IN)?;
+    watch(&epoll, &inner, ENDED_TOKEN, epoll::EventFlags::IN)?;
     for descriptor in driver.descriptors() {
-        watch(descriptor, STACK_TOKEN, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        watch(&epoll, descriptor, STACK_TOKEN, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     }
     driver.watch_listener(&inner.listener, SYN_TOKEN);
     notifier.wake_here();
@@ -162,7 +156,6 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         by_ends: HashMap::new(),
         reserve: Reserve::default(),
         settings: HashMap::new(),
-        inherited: HashMap::new(),
         serial: 0,
         changes: Vec::new(),
         runnable: HashSet::new(),
@@ -250,29 +243,14 @@ impl Supervisor {
         let busy = !self.runnable.is_empty() || !self.changes.is_empty();
         let busy = busy.then_some(Duration::ZERO);
         let all = [until_stack_work, until_sample, until_deadline, draining, busy];
-        all.into_iter().flatten().min().map(|timeout| Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        })
+        // A time that is too long for the kernel is for ever.
+        all.into_iter().flatten().min().and_then(|timeout| timeout.try_into().ok())
     }
 
     /// The number of a new connection or place.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
-    }
-
-    /// Watches a socket of the host's kernel.
-    pub(crate) fn watch_kernel(
-        &self,
-        socket: impl AsFd,
-        token: u64,
-        level: bool,
-    ) -> io::Result<()> {
-        use epoll::EventFlags as Flags;
-        let flags =
-            if level { Flags::IN } else { Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET };
-        Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), flags)?)
     }
 
     /// Notes an event of a socket of the host's kernel.
@@ -287,28 +265,24 @@ impl Supervisor {
         ready.insert(token);
     }
 
-    /// Adds a connection that is on its way.
+    /// Adds a connection that is on its way, and goes as far as it can: what happened before it was watched is not reported.
     pub(crate) fn add_opening(&mut self, token: u64, opening: Opening, ends: Ends) {
         self.by_ends.insert(ends, token);
         self.connections.insert(token, (Connection::Opening(opening), ends));
-        self.runnable.insert(token);
+        self.run_one(token);
     }
 
     /// Does the work of one connection, or of a place. Whether connections are being opened.
     fn run_one(&mut self, token: u64) -> bool {
-        let Some((connection, ends)) = self.connections.get_mut(&token) else {
+        let Some((connection, _)) = self.connections.get_mut(&token) else {
             self.take_connections(token);
             return true;
         };
-        let ends = *ends;
         match connection {
             Connection::Opening(opening) => {
-                let direction = opening.direction;
                 match opening.advance(&self.driver, token) {
-                    Progress::InProgress => {}
-                    Progress::Open(inner, outer) => {
-                        self.joined(token, inner, outer, direction, ends)
-                    }
+                    Progress::OnItsWay => {}
+                    Progress::Open(inner, outer) => self.joined(token, inner, outer),
                     Progress::Failed => self.forget(token),
                 }
                 true
@@ -330,9 +304,13 @@ impl Supervisor {
     }
 
     /// Both sides stand: data may flow.
-    fn joined(&mut self, token: u64, inner: End, outer: End, direction: Direction, ends: Ends) {
+    fn joined(&mut self, token: u64, inner: End, outer: End) {
+        let Some((Connection::Opening(opening), ends)) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let (ends, direction, inherited) = (*ends, opening.direction, opening.inherited.take());
         match &outer {
-            End::Transom(stream) if !self.is_inside(ends) => {
+            End::Transom(stream) if !self.is_inside(ends.1) => {
                 self.counts.by_transom += 1;
                 if let Some(opened) = &mut self.opened {
                     opened.opened(stream);
@@ -343,14 +321,14 @@ impl Supervisor {
                 self.counts.by_kernel += 1;
                 // One that was accepted is not watched yet.
                 if direction == Direction::In
-                    && self.watch_kernel(&kernel.stream, token, false).is_err()
+                    && watch(&self.epoll, &kernel.stream, token, KERNEL_EVENTS).is_err()
                 {
                     inner.reset_on_drop();
                     return self.forget(token);
                 }
             }
         }
-        if let Some(settings) = self.settings_of(token, ends) {
+        if let Some(settings) = inherited.or_else(|| self.settings_of(ends)) {
             settings.apply(&outer);
         }
         if let Some((connection, _)) = self.connections.get_mut(&token) {
@@ -359,19 +337,12 @@ impl Supervisor {
         self.run_one(token);
     }
 
-    /// Whether both programs are under this supervisor.
-    fn is_inside(&self, (_, remote): Ends) -> bool {
-        self.reserve.covers(remote)
-            && (self.own.contains(&remote.ip()) || remote.ip().is_loopback())
-    }
-
     /// Forgets a connection. What it holds is dropped: streams are closed, SYNs are refused.
     fn forget(&mut self, token: u64) {
         let Some((connection, ends)) = self.connections.remove(&token) else { return };
         if self.by_ends.get(&ends) == Some(&token) {
             self.by_ends.remove(&ends);
         }
-        self.inherited.remove(&token);
         if let (Connection::Joined(joint), Some(watcher)) = (&connection, &mut self.watcher) {
             sample(token, joint, &mut **watcher, true);
         }
@@ -394,14 +365,14 @@ impl Supervisor {
                 Source::Transom(listener) => {
                     while let Ok(incoming) = listener.try_incoming() {
                         let ends = (incoming.local_addr(), incoming.remote_addr());
-                        askers.push((crate::opening::Asker::Held(incoming), ends));
+                        askers.push((Asker::Held(incoming), ends));
                     }
                 }
                 Source::Kernel(listener) => {
                     while let Ok((stream, peer)) = listener.accept() {
                         let Ok(local) = stream.local_addr() else { continue };
                         if stream.set_nonblocking(true).is_ok() {
-                            askers.push((crate::opening::Asker::Kernel(stream), (local, peer)));
+                            askers.push((Asker::Kernel(stream), (local, peer)));
                         }
                     }
                 }
@@ -410,10 +381,6 @@ impl Supervisor {
         for (asker, ends) in askers {
             self.open_inwards(asker, ends, owner);
         }
-    }
-
-    pub(crate) fn outside(&self, profile: Option<Arc<Profile>>) -> Outside<'_> {
-        Outside { stack: self.stack.as_ref(), own: &self.own, profile }
     }
 
     /// Programs' sockets have ended. Some of them have said so in no other way: listeners, and those that were being connected.
@@ -486,7 +453,11 @@ impl Supervisor {
 
     /// Whether a watcher has a connection to look at.
     fn has_watched_connection(&self) -> bool {
-        self.connections.values().any(|(one, _)| matches!(one, Connection::Joined(_)))
+        let is_by_transom = |one: &Connection| match one {
+            Connection::Joined(joint) => matches!(joint.outer, End::Transom(_)),
+            Connection::Opening(_) => false,
+        };
+        self.connections.values().any(|(one, _)| is_by_transom(one))
     }
 
     fn notify_watcher(&mut self) {
@@ -502,6 +473,22 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// The events of a connection of the host's kernel.
+pub(crate) const KERNEL_EVENTS: epoll::EventFlags = epoll::EventFlags::IN
+    .union(epoll::EventFlags::OUT)
+    .union(epoll::EventFlags::RDHUP)
+    .union(epoll::EventFlags::ET);
+
+/// Has events of a descriptor reported under a token.
+pub(crate) fn watch(
+    epoll: &OwnedFd,
+    descriptor: impl AsFd,
+    token: u64,
+    events: epoll::EventFlags,
+) -> io::Result<()> {
+    Ok(epoll::add(epoll, descriptor, epoll::EventData::new_u64(token), events)?)
 }
 
 /// Gives a watcher a sample of a connection, if it is Transom's.
