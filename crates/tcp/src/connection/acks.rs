@@ -379,7 +379,6 @@ impl Connection {
 
     /// New data was acknowledged, and the window was what held it back.
     fn grow_window(&mut self, ack: &AckContext) {
-        #[cfg(feature = "unconstrained")]
         if self.is_unconstrained() {
             return self.grow_without_ranges(ack);
         }

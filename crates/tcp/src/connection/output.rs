@@ -419,7 +419,6 @@ impl Connection {
     /// Whether the flight is within cwnd, with the exemptions the RFCs name: with nothing else in flight one segment may
     /// always go, and the FIN takes no room. (Fast retransmission is exempt altogether: RFC 5681 section 3.2 step 3.)
     pub(super) fn keeps_to_cwnd(&self) -> bool {
-        #[cfg(feature = "unconstrained")]
         if self.is_unconstrained() {
             return true;
         }

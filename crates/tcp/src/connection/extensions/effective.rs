@@ -224,6 +224,11 @@ impl Connection {
         }
     }
 
+    /// When a timer expires that an extension asked for, where TCP's own expires at `own`.
+    fn no_sooner_than(&self, own: Instant, asked: Instant) -> Instant {
+        if self.is_unconstrained() { asked } else { asked.max(own) }
+    }
+
     /// The retransmission timer starts; TCP's own would expire at `own`.
     #[inline]
     pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
@@ -231,7 +236,10 @@ impl Connection {
         if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
         }
-        self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now).max(own)));
+        self.timers.set(
+            Timer::Retransmit,
+            used.map_or(own, |used| self.no_sooner_than(own, used.after(now))),
+        );
     }
 
     /// The requests for these variables have changed: running timers are set again.
@@ -266,7 +274,7 @@ impl Connection {
         match used {
             // TCP's own timeout may have become less since the timer started, but TCP's timer would run on.
             Some(used) => {
-                let due = used.after(armed.at).max(armed.own).max(now);
+                let due = self.no_sooner_than(armed.own, used.after(armed.at)).max(now);
                 self.timers.set(Timer::Retransmit, due);
             }
             None if by_request => self.timers.set(Timer::Retransmit, armed.own.max(now)),

@@ -1,6 +1,6 @@
 //! How the window grows where the safe ranges are not kept to: icTCP without its limits, which figure 3 of the paper compares with.
 //!
-//! This is the only place where TCP's own values depend on virtual ones, and it exists only with the feature `unconstrained`. Values that are only
+//! This is the only place where TCP's own values depend on virtual ones, and only simulated connections come here. Values that are only
 //! substituted (cwnd, dupthresh, the timeout) need no more than the removal of the range. The variables below affect the growth of cwnd:
 //!
 //! - ssthresh: slow start lasts until the virtual one.
