@@ -132,7 +132,7 @@ pub(crate) struct Measured {
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// What a comparison with stored values found.
+/// The result of a comparison with stored values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
     /// Values that are the same, bit for bit.
@@ -150,11 +150,11 @@ pub struct Difference {
     pub settings: Vec<Setting>,
     /// The seed.
     pub seed: u64,
-    /// What was measured.
+    /// The quantity.
     pub quantity: Quantity,
-    /// What came out, in bits per second, nanoseconds, bytes, or without a unit.
+    /// The values of the run, in bits per second, nanoseconds, bytes, or without a unit.
     pub found: Vec<Option<f64>>,
-    /// What is stored.
+    /// The stored values.
     pub stored: Vec<Option<f64>>,
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_sim::units::UnitError;
 
-/// What of several seeds must be in the band.
+/// Which value of several seeds must be in the band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judged {
@@ -52,7 +52,7 @@ pub struct Claim {
     /// Whether the set-up was chosen so that it holds. Then it predicts nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
-    /// What of several seeds must be in the band.
+    /// Which value of several seeds must be in the band.
     #[serde(skip_serializing_if = "Judged::is_mean")]
     pub judged: Judged,
     /// Why no point of the sweep can be its control, after "none: ".
@@ -96,7 +96,7 @@ pub(super) struct ClaimOptions {
     /// Whether the set-up was chosen so that the band holds. It predicts nothing then.
     #[serde(default)]
     calibrated: bool,
-    /// What of several seeds must be in the band: their "mean", which is the default; "every-seed"; or their "range" has the paper's number in it.
+    /// Which value of several seeds must be in the band: their "mean", which is the default; "every-seed"; or their "range" has the paper's number in it.
     #[serde(default)]
     judged: Judged,
     /// The control: values of the sweep, by path, at which the band must not hold. Or "none: " and the reason why there is none.
