@@ -215,6 +215,11 @@ impl Page {
         (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
     }
 
+    /// Whether the full form of each of its experiments is stored.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.found.iter().all(|found| found.full && found.freshness.is_some())
+    }
+
     /// Of the oldest values; `None` without any.
     pub(crate) fn freshness(&self) -> Option<Freshness> {
         self.found.iter().filter_map(|found| found.freshness).max()
