@@ -91,7 +91,7 @@ if command -v python3 >/dev/null; then
 else
     echo "SKIPPED: links, spelling and sentences of the documents, and the page of paths (python3 is not installed)" | tee -a "$log"
 fi
-# Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
+# Everything that a release has.
 full=(--features "transom/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then

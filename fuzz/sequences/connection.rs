@@ -158,7 +158,8 @@ impl Run {
         let mtu = script.pick(&[1_500, 68, 576, 1_280, 9_000]);
         let ip_header = if mtu >= 1_280 && script.flag() { 40 } else { 20 };
         let max_super_segment = script.pick(&[None, Some(60_000), Some(10_000)]);
-        let path = PathInfo { mtu, interface_mtu: mtu, ip_header, max_super_segment };
+        let path =
+            PathInfo { mtu, interface_mtu: mtu, ip_header, max_super_segment, simulated: false };
         let iss = Seq::new(script.pick(&[0, 0xffff_ff00, 0x7fff_ff00, 1_000]));
         let irs = Seq::new(script.pick(&[0xffff_fff0, 0, 0x7fff_0000, 5_000]));
         let now = Instant::from_secs(script.pick(&[1, 0, 1 << 22]));

@@ -210,7 +210,13 @@ impl Run {
         let now = Instant::from_secs(1);
         let mtu = script.pick(&[1500, 576, 9000]);
         let max_super_segment = script.pick(&[None, None, Some(20_000)]);
-        let path = PathInfo { mtu, interface_mtu: mtu, ip_header: 20, max_super_segment };
+        let path = PathInfo {
+            mtu,
+            interface_mtu: mtu,
+            ip_header: 20,
+            max_super_segment,
+            simulated: false,
+        };
         let mut open = |local_port, remote_port, iss| {
             let endpoint = Endpoint { local_port, remote_port };
             let iss = Seq::new(iss);

@@ -31,7 +31,10 @@ const POLICIES: [(&str, u64); 7] = [
         "target-window(upper=50kB, lower=20kB, halve-after=3kB, raise=1/2, initial=600B, most=1MiB, syn-windows)",
         0,
     ),
-    ("target-window(upper=2 packets, lower=1 packets, initial=2kB, only-above, syn-windows)", 0),
+    (
+        "target-window(upper=2 packets, lower=1 packets, initial=2kB, rule=section-3.2, syn-windows)",
+        0,
+    ),
     ("target-window(upper=35 packets, lower=15 packets, initial=2kB, naive)", 0),
     ("fair-share(queue=2kB, rate=1Mbit/s, syn-windows)", 0),
     ("explicit-window(queue=50 packets)", 0),

@@ -98,7 +98,9 @@ fn key(packet: &[u8]) -> [u8; KEY] {
 
 impl Router {
     fn new(flows: usize) -> anyhow::Result<Self> {
-        let policy = "target-window(upper=35 packets, lower=15 packets, initial=20kB)".parse()?;
+        let policy =
+            "target-window(upper=35 packets, lower=15 packets, initial=20kB, rule=section-3.2)"
+                .parse()?;
         let config = ControlConfig { flows: flows as u32, ..ControlConfig::new(policy) };
         let mut control = WindowControl::new(&config, [7; 16])?;
         // As the deployments that get packets do.

@@ -102,10 +102,7 @@ pub(crate) fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let (there, missing): (Vec<Feature>, Vec<Feature>) =
             Feature::ALL.into_iter().partition(|feature| feature.is_there());
-        let mut there: Vec<&str> = there.into_iter().map(Feature::name).collect();
-        if cfg!(feature = "unconstrained") {
-            there.push("unconstrained");
-        }
+        let there: Vec<&str> = there.into_iter().map(Feature::name).collect();
         let names = |names: &[&str]| match names {
             [] => "none".to_owned(),
             _ => names.join(", "),

@@ -25,11 +25,15 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn quick_experiments_come_out() {
     let directory = tempfile::tempdir().unwrap();
-    let run = ["run", "ltcp/fig11", "--seeds", "1", "--quiet", "--keep", "kept"];
+    let stored = root().join("papers/results");
+    let stored = stored.to_str().unwrap();
+    let run =
+        ["run", "ltcp/fig11", "--seeds", "1", "--quiet", "--keep", "kept", "--stored", stored];
     let output = papers(&run, directory.path());
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.contains("ltcp/fig11, quick") && said.contains("4 of 4 bands hold"), "{said}");
+    assert!(said.contains("As stored: all "), "{said}");
     let place = directory.path().join("results/papers/ltcp/fig11/quick");
     assert!(place.join("results.json").is_file());
     let again = text(&papers(&run, directory.path()).stdout);
@@ -107,4 +111,8 @@ fn what_there_is_can_be_listed_and_described() {
     let output = papers(&["run", "ltcp/fig99"], here);
     assert!(!output.status.success());
     assert!(text(&output.stderr).contains("there is no experiment ltcp/fig99"));
+    // A page whose values come from a benchmark says which command makes them.
+    let output = papers(&["run", "tcpu/ilp"], here);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("--group ilp"), "{}", text(&output.stderr));
 }

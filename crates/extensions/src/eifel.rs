@@ -21,7 +21,7 @@
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - Table 1 lets nobody shorten TCP's own timeout. So beside RFC 6298's timer this one can only lengthen. icTCP disables the kernel's algorithm first, and
-//!   a connection does so by its profile: `fixed(rto=200ms)` leaves a least timeout and its back-off, and the rest to the extension.
+//!   a connection does so by its profile: `fixed-timer(rto=200ms)` leaves a least timeout and its back-off, and the rest to the extension.
 //! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
 //!   copy. Without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more, and never more than the largest flight of this round.

@@ -1,6 +1,6 @@
 //! An extension that requests more than TCP's own values, without effect. It sets the variables as in figure 3 of icTCP.
 //!
-//! It shows the purpose of the safe ranges. In a laboratory without them (the feature `unconstrained`), flows with it take bandwidth from
+//! It shows the purpose of the safe ranges. In a simulation without them (the word `unconstrained`), flows with it take bandwidth from
 //! others. Otherwise they are plain TCP, except where Table 1 leaves a choice: dupthresh.
 //!
 //! Differences from the figure, and choices that it leaves open:

@@ -52,7 +52,7 @@
 //! # use transom_wire::{Ecn, Seq};
 //! # let now = Instant::ZERO;
 //! # let profile = Arc::new(Profile::default());
-//! # let path = PathInfo { mtu: 1500, interface_mtu: 1500, ip_header: 20, max_super_segment: None };
+//! # let path = PathInfo { mtu: 1500, interface_mtu: 1500, ip_header: 20, max_super_segment: None, simulated: false };
 //! # let (client, server) = (Endpoint { local_port: 4, remote_port: 8 }, Endpoint { local_port: 8, remote_port: 4 });
 //! # let mut connection = Connection::connect(profile.clone(), client, path, Seq::new(1), 0, now);
 //! # let syn = connection.poll_transmit(now).unwrap().header;

@@ -1,8 +1,8 @@
-//! The mode without safe ranges, by hand. It is there with the feature `unconstrained` only: `cargo test -p transom-extensions --features unconstrained`.
-#![cfg(feature = "unconstrained")]
+//! The mode without safe ranges, by hand: for connections of a simulation, and for no others.
 
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
+use transom_tcp::connection::PathInfo;
 use transom_tcp::extension::Variable;
 
 /// A connection with the extensions from the handshake on, with their safe ranges or without. It has less to send than would fill TCP's own window: whether more
@@ -13,7 +13,9 @@ fn peer(text: &str, unconstrained: bool) -> Peer {
         true => choices.map(|choice| choice.unconstrained()).collect(),
         false => choices.collect(),
     };
-    let mut peer = Setup::default().profile(|profile| profile.extensions = choices).active();
+    let setup = Setup::default().profile(|profile| profile.extensions = choices);
+    let path = PathInfo { simulated: true, ..setup.path };
+    let mut peer = Setup { path, ..setup }.active();
     peer.write(10_000).drain();
     peer
 }
@@ -58,4 +60,14 @@ fn ssthresh_twice_as_large() {
     };
     assert_eq!(grown(false), 5000, "a fifth of a window");
     assert_eq!(grown(true), 6000, "slow start");
+}
+
+/// A profile that lifts the ranges lifts none on a connection that is not simulated.
+#[test]
+fn ranges_stay_on_a_real_path() {
+    let choices = stack("greedy(cwnd=4)").unwrap().into_iter().map(|choice| choice.unconstrained());
+    let choices: Vec<_> = choices.collect();
+    let mut peer = Setup::default().profile(|profile| profile.extensions = choices).active();
+    peer.write(10_000).drain();
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).effective, 10_000);
 }

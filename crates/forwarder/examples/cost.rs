@@ -130,7 +130,7 @@ fn attach(net: &Net, passive: bool, rate: Option<f64>) -> Result<Tc, Refusal> {
     let mut options = Options { passive, ..Options::new(BOTTLENECK, policy()) };
     if rate.is_some() {
         let (upper, lower) = (SHAPED_LIMIT / 2, SHAPED_LIMIT / 4);
-        let text = format!("target-window(upper={upper}B, lower={lower}B)");
+        let text = format!("target-window(upper={upper}B, lower={lower}B, rule=section-3.2)");
         options.control.policy = text.parse().expect("a policy");
     }
     net.router.run(|| Tc::attach(options)).expect("entering the namespace")

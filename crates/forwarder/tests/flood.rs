@@ -43,7 +43,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn file() -> PolicyFile {
     let text = format!(
-        "policy = 'target-window(upper=40kB, lower=20kB, initial={TARGET}B, most={TARGET}B)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
+        "policy = 'target-window(upper=40kB, lower=20kB, initial={TARGET}B, most={TARGET}B, rule=section-3.2)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
     PolicyFile::parse(&text).unwrap()
 }

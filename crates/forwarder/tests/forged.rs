@@ -21,7 +21,7 @@ const FLOWS: u32 = 32;
 
 fn file() -> PolicyFile {
     let text = format!(
-        "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
+        "policy = 'target-window(upper=40kB, lower=20kB, rule=section-3.2)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
     PolicyFile::parse(&text).unwrap()
 }

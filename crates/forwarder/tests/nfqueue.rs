@@ -145,7 +145,7 @@ fn data_may_go_another_way() {
     }
     let route = "route add 10.2.0.2/32 via 10.3.0.2 dev past src 10.1.0.2";
     run(&net.sender, "ip", &route.split(' ').collect::<Vec<_>>());
-    let text = "target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)";
+    let text = "target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)";
     let with = |returns_only| {
         let config = ControlConfig::new(text.parse().unwrap());
         let mut nfqueue = start(&net, &ControlConfig { returns_only, ..config })?;

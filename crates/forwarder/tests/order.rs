@@ -185,7 +185,9 @@ fn nfqueue_keeps_the_order() {
     one_processor();
     let Some(net) = network(Offloads::Off) else { return };
     let config = transom_router::window::ControlConfig {
-        policy: "target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)".parse().unwrap(),
+        policy: "target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)"
+            .parse()
+            .unwrap(),
         ..policy()
     };
     let made = net.router.run(|| Nfqueue::start(BOTTLENECK, &config)).unwrap();
@@ -197,7 +199,7 @@ fn nfqueue_keeps_the_order() {
 fn user_keeps_the_order() {
     one_processor();
     let Some(net) = wire(Offloads::Off) else { return };
-    let text = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)'\nrate = '1Gbit/s'";
+    let text = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)'\nrate = '1Gbit/s'";
     let policy = PolicyFile::parse(text).unwrap();
     let made = net.router.run(|| User::start("in", BOTTLENECK, &policy)).unwrap();
     let Some(mut user) = started(made) else { return };

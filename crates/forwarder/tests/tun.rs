@@ -18,8 +18,7 @@ use transom_wire::offload::{RxChecksum, SegmentKind, Segmentation, TxChecksum, T
 use transom_wire::tcp::{Flags, Options};
 use transom_wire::{Protocol, checksum};
 
-const TEXT: &str =
-    "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)'\nrate = '1Gbit/s'";
+const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)'\nrate = '1Gbit/s'";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn tun(namespace: &Namespace, name: &str, offload: TunOffload) -> Option<Tun> {

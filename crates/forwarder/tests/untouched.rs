@@ -19,7 +19,7 @@ use transom_wire::tcp::{Flags, Options, TcpHeader};
 use transom_wire::{IpPacket, Protocol, Seq};
 
 /// It grants 20 kB from the beginning, so that windows of any size above are written.
-const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
+const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)'\nrate = '10Mbit/s'\nqueue = '75kB'";
 const BYTES: usize = 300_000;
 
 fn file() -> PolicyFile {

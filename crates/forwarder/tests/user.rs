@@ -13,8 +13,7 @@ use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
 use transom_wire::tcp::{Flags, Options};
 
-const TEXT: &str =
-    "policy = 'target-window(upper=40kB, lower=20kB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
+const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, rule=section-3.2)'\nrate = '10Mbit/s'\nqueue = '75kB'";
 
 /// Started in the router, or `None` and a word about it.
 fn start(net: &Net, text: &str) -> Option<User> {
@@ -175,7 +174,7 @@ fn what_cannot_be_is_refused() {
     let text = refused("in", &format!("policy = '{}'", policy().policy)).to_string();
     assert!(text.contains("rate"), "{text}");
     // Its own queue holds a thousand packets.
-    let long = "policy = 'target-window(upper=1000 packets, lower=15 packets)'\nrate = '10Mbit/s'";
+    let long = "policy = 'target-window(upper=1000 packets, lower=15 packets, rule=section-3.2)'\nrate = '10Mbit/s'";
     let text = refused("in", long).to_string();
     assert!(text.contains("(1000 packets)") && text.contains("limited to 1000 packets"), "{text}");
 }

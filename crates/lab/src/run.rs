@@ -41,11 +41,9 @@ pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which runs in real time only: use --emulate")]
     NeedsEmulation(Name),
-    /// It takes safe ranges away, and this build cannot.
-    #[error(
-        "{0} is unconstrained, which this build does not know; build with `--features unconstrained`"
-    )]
-    NeedsFeature(Name),
+    /// It takes safe ranges away, which only simulated hosts can.
+    #[error("{0} is unconstrained, which is for the simulator only: run it without --emulate")]
+    NeedsSimulation(Name),
     /// A capture or an event log cannot be created.
     #[error("{} cannot be written: {error}", .path.display())]
     File {

@@ -101,7 +101,7 @@ use tree::Table;
 
 pub use bands::Comparison;
 pub use bound::{Bound, Unit};
-pub use claim::{Claim, Control};
+pub use claim::{Claim, Control, Judged};
 pub use composition::Composition;
 pub use cost::{MOST_RUNS, runs};
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};

@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::{Paper, Scenario};
 
-use crate::{Error, others};
+use crate::{Error, others, text};
 
 /// The form that takes little time.
 const QUICK: &str = "quick";
@@ -126,11 +126,24 @@ pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
                 found.push(*one);
             }
         }
-        if !any && let Some(one) = others::named(word) {
-            return Err(Error::OtherExperiment { id: one.id, command: one.command });
+        if any {
+            continue;
         }
-        if !any {
+        if let Some(one) = others::named(word) {
+            return Err(Error::OtherExperiment { id: one.id.into(), command: one.command.into() });
+        }
+        // A page of another name, such as router/fig8, whose scenarios are those of a page that shares them.
+        let Some(page) = text::texts()?.into_iter().find(|page| page.id == word) else {
             return Err(Error::Unknown(word.into()));
+        };
+        if page.scenarios.is_empty() {
+            let command = page.command.unwrap_or_default().trim().replace('\n', "`, `");
+            return Err(Error::OtherExperiment { id: page.id, command });
+        }
+        for one in EXPERIMENTS.iter().filter(|one| page.scenarios.iter().any(|id| id == one.id)) {
+            if !found.iter().any(|other| other.id == one.id) {
+                found.push(*one);
+            }
         }
     }
     Ok(found)
@@ -204,5 +217,10 @@ mod tests {
         let refusal = |id: &str| find(&[id.into()]).unwrap_err().to_string();
         assert!(refusal("ltcp/fig99").contains("there is no experiment"));
         assert!(refusal("ictcp/fig4").contains("--group extensions"));
+        // Pages that share a scenario, and one of a benchmark that is in no list.
+        assert_eq!(ids(&["router/fig8"]), ["router/fig7", "router/fig9-load"]);
+        assert_eq!(ids(&["router/fig4", "router/fig5"]), ["router/fig5"]);
+        assert!(refusal("tcpu/ilp").contains("--group ilp"));
+        assert!(refusal("tcpu/fig6-7").contains("--group messages"));
     }
 }

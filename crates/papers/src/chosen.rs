@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::{Claim, Setting, Unit};
 
-use crate::found::{Found, Seen, mean};
+use crate::found::{Found, Seen, mean, uncertainty};
 use crate::text::Choice;
 use crate::values::shown;
 
@@ -37,6 +37,19 @@ pub(crate) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
     points.filter_map(one).filter(|chosen| !chosen.seen.is_empty()).collect()
 }
 
+/// The mean at one point, or the means from the least to the greatest, for prose: "165.8 Mbit/s", "0.82 to 0.9".
+pub(crate) fn told_briefly(chosen: &[Chosen<'_>]) -> Option<String> {
+    let unit = chosen.first()?.unit;
+    let means: Vec<f64> = chosen.iter().filter_map(|one| mean(one.seen)).collect();
+    let low = shown(unit, means.iter().copied().fold(f64::MAX, f64::min));
+    let high = shown(unit, means.iter().copied().fold(f64::MIN, f64::max));
+    match means.is_empty() {
+        true => Some("never".into()),
+        false if low == high => Some(low),
+        false => Some(format!("{low} to {high}")),
+    }
+}
+
 /// Mean, range and number of runs of the values at one or several points: "165.8 Mbit/s (1 run)".
 pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
     let unit = chosen.first()?.unit;
@@ -65,7 +78,8 @@ pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
             if mean == range {
                 format!("{mean} ({count})")
             } else {
-                format!("{mean} ({range}; {count})")
+                let half = uncertainty(one.seen).map(|half| format!(" ± {}", shown(unit, half)));
+                format!("{mean}{} ({range}; {count})", half.unwrap_or_default())
             }
         }
         [_] => format!("{} ({count})", shown(unit, *means.first()?)),
@@ -85,7 +99,8 @@ mod tests {
         assert_eq!(of(&vec![vec![Some(2e9)]; 3], 1).as_deref(), Some("2 s (1 run)"));
         assert_eq!(of(&vec![vec![Some(2e9)]; 3], 3).as_deref(), Some("2 s (3 runs)"));
         let two: Seen = vec![vec![Some(1e9)], vec![Some(3e9)]];
-        assert_eq!(of(&two, 2).as_deref(), Some("2 s (1 s – 3 s; 2 runs)"));
+        // The deviation of 1 and 3 is √2, its error 1, and t is 12.71.
+        assert_eq!(of(&two, 2).as_deref(), Some("2 s ± 12.71 s (1 s – 3 s; 2 runs)"));
         assert_eq!(told(&[]), None);
     }
 }

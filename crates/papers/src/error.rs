@@ -16,9 +16,9 @@ pub enum Error {
     #[error("{id} is not a scenario: run it with `{command}` in the repository")]
     OtherExperiment {
         /// Its id.
-        id: &'static str,
+        id: String,
         /// The command.
-        command: &'static str,
+        command: String,
     },
     /// A scenario cannot be read.
     #[error("{0}")]

@@ -87,6 +87,25 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], benchmarks: &Benchmarks) -
     Some(Drawn { svg: plot_sized(&section, &chart, SIZE).file(), alternative })
 }
 
+/// Names on the horizontal axis above which a curve of bars has none.
+pub(crate) fn absent_bars(
+    figure: &Figure,
+    found: &[&Found],
+    benchmarks: &Benchmarks,
+) -> Vec<String> {
+    let mut absent = Vec::new();
+    let bars = figure.curve.iter().filter(|curve| curve.style.as_deref() == Some("bars"));
+    for curve in bars.filter(|curve| !curve.some) {
+        let Some(values) = values(figure, curve, found, benchmarks, 1.0) else { continue };
+        for (place, (_, name)) in figure.names.iter().enumerate() {
+            if !values.points.iter().any(|(x, _)| *x == place as f64) {
+                absent.push(format!("\"{}\" of \"{name}\"", curve.name));
+            }
+        }
+    }
+    absent
+}
+
 fn values(
     figure: &Figure,
     curve: &CurveText,
@@ -109,8 +128,8 @@ fn values(
         let courses = &points.find(|point| !point.courses.is_empty())?.courses;
         let course = courses.iter().find(|course| course.quantity == *quantity)?;
         let line = course.curves.get(curve.flow)?;
-        let points = line.0.iter().map(|(at, value)| (*at, value / factor)).collect();
-        return Some(Values { points, spread: Vec::new() });
+        let points: Points = line.0.iter().map(|(at, value)| (*at, value / factor)).collect();
+        return (!points.is_empty()).then(|| Values { points, spread: Vec::new() });
     }
     let chosen = choose(own, &curve.choice);
     let mut all: Vec<(f64, f64, (f64, f64))> = chosen

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use transom_lab::scenario::{Band, Claim, Setting, Variant};
+use transom_lab::scenario::{Band, Claim, Judged, Quantity, Setting, Variant};
 
 use crate::summary::{Course, Freshness, RunValues};
 use crate::{Error, Experiment, Summary};
@@ -16,8 +16,6 @@ pub(crate) struct Found {
     pub(crate) experiment: &'static Experiment,
     /// Whether the results are those of the full form.
     pub(crate) full: bool,
-    /// Whether points take away the safe ranges, which needs a special build.
-    pub(crate) unconstrained: bool,
     pub(crate) points: Vec<FoundPoint>,
     /// The programs that made the runs.
     pub(crate) versions: Vec<String>,
@@ -65,24 +63,82 @@ impl FoundBand {
         self.band.claim.as_ref()
     }
 
-    /// Whether all values of all seeds are in the band.
+    /// Whether the values are what the claim says: their mean over the seeds is in the band, or whatever else the claim is judged by.
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.seen[..] {
             [] => Verdict::NotRun,
-            seen if seen.iter().all(|values| accepted(&self.band, values)) => Verdict::Holds,
+            seen if self.accepts(seen) => Verdict::Holds,
             _ => Verdict::Differs,
         }
     }
 
-    /// Whether the band rejects the run of its control with at least one seed; `None` if that has not been measured.
+    fn accepts(&self, seen: &[Vec<Option<f64>>]) -> bool {
+        let each = || seen.iter().all(|values| accepted(&self.band, values));
+        match self.claim().map(|claim| claim.judged).unwrap_or_default() {
+            Judged::EverySeed => each(),
+            Judged::Range => self.claim().and_then(|claim| claim.number).is_some_and(|number| {
+                let values = || seen.iter().flatten().flatten();
+                let number = number.as_number();
+                values().any(|value| *value <= number) && values().any(|value| *value >= number)
+            }),
+            // Several values are those of the flows, in their order. Something that did not happen has no mean.
+            Judged::Mean => match means(seen) {
+                Some(means) => means.into_iter().all(|mean| self.band.accepts(mean)),
+                None => each(),
+            },
+        }
+    }
+
+    /// Whether the band rejects the run of its control with nearly all seeds; `None` if that has not been measured. A range rejects it as a whole.
     pub(crate) fn rejects_control(&self) -> Option<bool> {
         let seen = &self.control.as_ref()?.seen;
-        (!seen.is_empty()).then(|| seen.iter().any(|values| !accepted(&self.band, values)))
+        if seen.is_empty() {
+            return None;
+        }
+        if self.claim().is_some_and(|claim| claim.judged == Judged::Range) {
+            return Some(!self.accepts(seen));
+        }
+        let rejected = seen.iter().filter(|values| !accepted(&self.band, values)).count();
+        Some(rejected * NEARLY_ALL.1 >= seen.len() * NEARLY_ALL.0)
     }
 }
 
+/// Nine seeds of ten.
+const NEARLY_ALL: (usize, usize) = (9, 10);
+
 fn accepted(band: &Band, values: &[Option<f64>]) -> bool {
     !values.is_empty() && values.iter().all(|one| one.is_some_and(|value| band.accepts(value)))
+}
+
+/// The mean of each value over the seeds; nothing if seeds have different numbers of them, or something never happened.
+fn means(seen: &[Vec<Option<f64>>]) -> Option<Vec<f64>> {
+    let count = seen.first()?.len();
+    if count == 0 || seen.iter().any(|values| values.len() != count) {
+        return None;
+    }
+    let mean = |place: usize| {
+        let values: Option<Vec<f64>> =
+            seen.iter().map(|values| values.get(place).copied().flatten()).collect();
+        values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    (0..count).map(mean).collect()
+}
+
+/// Half of the interval in which the true mean lies with a probability of 95 %, by Student's t; nothing for a single run.
+pub(crate) fn uncertainty(seen: &[Vec<Option<f64>>]) -> Option<f64> {
+    /// From one degree of freedom on; from the thirtieth on it is that of the normal distribution, near enough.
+    const T: [f64; 29] = [
+        12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045,
+    ];
+    let each: Vec<f64> =
+        seen.iter().filter_map(|values| mean(std::slice::from_ref(values))).collect();
+    let freedom = each.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    let mean = each.iter().sum::<f64>() / each.len() as f64;
+    let squares: f64 = each.iter().map(|value| (value - mean).powi(2)).sum();
+    let t = T.get(freedom - 1).copied().unwrap_or(1.96);
+    Some(t * (squares / freedom as f64).sqrt() / (each.len() as f64).sqrt())
 }
 
 /// How many different ones there are.
@@ -127,7 +183,7 @@ impl Found {
             let compared = variant.comparisons.iter().map(|one| (&one.band, Some(one.baseline)));
             let bands = alone.chain(compared).map(|(band, baseline)| FoundBand {
                 band: band.clone(),
-                seen: seen(band, baseline, None, &own),
+                seen: at_point(band, baseline, &own, &variants, &at),
                 control: control(band, baseline, variant, &variants, &at),
             });
             let bands = bands.collect();
@@ -135,23 +191,14 @@ impl Found {
             let runs = distinct(own.iter().map(|run| &run.values));
             points.push(FoundPoint { settings: variant.settings.clone(), bands, runs, courses });
         }
-        let lifts =
-            |setting: &Setting| setting.path.ends_with(".unconstrained") && setting.value == "true";
-        let unconstrained = points.iter().flat_map(|point| &point.settings).any(lifts);
         let versions = summary.map(|summary| summary.versions).unwrap_or_default();
-        Ok(Found { experiment, full, unconstrained, points, versions, freshness })
+        Ok(Found { experiment, full, points, versions, freshness })
     }
 
     /// The command that repeats it.
     pub(crate) fn command(&self) -> String {
         let full = if self.full { " --full" } else { "" };
-        // Safe ranges can only be taken away in a build that has the feature.
-        let transom = if self.unconstrained {
-            "cargo run --release --features unconstrained --"
-        } else {
-            "transom"
-        };
-        format!("{transom} papers run {}{full}", self.experiment.id)
+        format!("transom papers run {}{full}", self.experiment.id)
     }
 }
 
@@ -164,6 +211,46 @@ fn seen(band: &Band, baseline: Option<usize>, control: Option<usize>, runs: &[&R
         Some(found.values.clone())
     };
     runs.iter().filter_map(of).collect()
+}
+
+/// The values of a band at a point: as they were stored, or for a ratio to another point the quotient of what was stored at both.
+fn at_point<'a>(
+    band: &Band,
+    baseline: Option<usize>,
+    own: &[&RunValues],
+    variants: &'a [Variant],
+    at: &impl Fn(&'a Variant) -> Vec<&'a RunValues>,
+) -> Seen {
+    let stored = seen(band, baseline, None, own);
+    let there = baseline.and_then(|point| variants.get(point)).filter(|_| stored.is_empty());
+    match (there, &band.relative_to) {
+        (Some(there), Some(divisor)) => quotients(&band.quantity, own, divisor, &at(there)),
+        _ => stored,
+    }
+}
+
+/// What runs have, over what those with the same seeds have at another point.
+fn quotients(
+    quantity: &Quantity,
+    own: &[&RunValues],
+    divisor: &Quantity,
+    others: &[&RunValues],
+) -> Seen {
+    // A group has another number of flows at another point of the sweep, but the same name.
+    let of = |run: &RunValues, quantity: &Quantity| {
+        let exact = run.values.iter().find(|value| value.is_plain(quantity));
+        let found = exact.or_else(|| run.values.iter().find(|value| value.is_of_group(quantity)));
+        found.map(|value| value.values.clone())
+    };
+    let one = |run: &&RunValues| {
+        let other = others.iter().find(|other| other.seed == run.seed)?;
+        let (above, below) = (of(run, quantity)?, of(other, divisor)?);
+        let divide = |(above, below): (Option<f64>, Option<f64>)| {
+            Some(above? / below?).filter(|value| value.is_finite())
+        };
+        (above.len() == below.len()).then(|| above.into_iter().zip(below).map(divide).collect())
+    };
+    own.iter().filter_map(one).collect()
 }
 
 /// The values of a claim's band at its control: as they were stored for it, or else among the values of that point.
@@ -180,7 +267,7 @@ fn control<'a>(
     let own = variants.get(variant.number)?;
     let mut values = seen(band, baseline, Some(named.point), &at(own));
     if values.is_empty() {
-        values = seen(band, baseline, None, &at(there));
+        values = at_point(band, baseline, &at(there), variants, at);
     }
     // A point relative to itself is one.
     let itself = baseline == Some(named.point) && band.relative_to.as_ref() == Some(&band.quantity);

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use transom_lab::scenario::Claim;
 
 use crate::bench::Benchmarks;
-use crate::chosen::{choose, is_meant, told};
-use crate::figure::{Drawn, draw};
+use crate::chosen::{choose, is_meant, told, told_briefly};
+use crate::figure::{self, Drawn, draw};
 use crate::found::{Found, FoundBand, Verdict};
 use crate::raw::{self, escaped};
 use crate::summary::Freshness;
 use crate::text::{BenchClaim, Number, PageText, Word, texts};
-use crate::{EXPERIMENTS, Error, commits, matrix};
+use crate::{EXPERIMENTS, Error, commits, matrix, prose};
 
 /// Which claims of a page's scenarios count for its verdict.
 #[derive(Clone, Copy, Debug)]
@@ -172,9 +172,38 @@ impl Page {
             (0, _) => self.text.verdict.unwrap_or(Word::NotRun),
             // A claim that was not run has not been reproduced.
             (_, holding) if self.score() == (holding, holding) => Word::Reproduced,
+            _ if self.shown_by(&self.text.refuted_by) => Word::Refuted,
+            _ if self.shown_by(&self.text.better_by) => Word::Better,
             (_, 0) => Word::Not,
             _ => Word::Partly,
         }
+    }
+
+    /// Claims that make a page "refuted" or "better" without a control that their band rejects.
+    pub(crate) fn without_proof(&self) -> Vec<String> {
+        let proves = |name: &String| {
+            let mut of_runs = self.claims().filter(|(_, claim)| is_meant(claim, name));
+            let rejects = |claim: &BenchClaim| {
+                let control = claim.control.as_ref().and_then(|own| self.benchmarks.value(own));
+                claim.says.contains(name) && control.is_some_and(|value| !claim.accepts(value))
+            };
+            of_runs.any(|(band, _)| band.rejects_control() == Some(true))
+                || self.text.benchmark.iter().any(rejects)
+        };
+        let names = self.text.refuted_by.iter().chain(&self.text.better_by);
+        names.filter(|name| !proves(name)).cloned().collect()
+    }
+
+    /// Whether there are such claims, and all of them hold.
+    fn shown_by(&self, names: &[String]) -> bool {
+        let holds = |name: &String| {
+            let of_runs = self.claims().filter(|(_, claim)| is_meant(claim, name));
+            let measured = self.text.benchmark.iter().filter(|claim| claim.says.contains(name));
+            let mut all = of_runs.map(|(band, _)| band.verdict()).collect::<Vec<_>>();
+            all.extend(measured.map(|claim| self.measured(claim)));
+            !all.is_empty() && all.iter().all(|verdict| *verdict == Verdict::Holds)
+        };
+        !names.is_empty() && names.iter().all(holds)
     }
 
     /// How many claims count, and how many of them hold.
@@ -184,6 +213,11 @@ impl Page {
         let scenarios = counting.map(|(band, _)| band.verdict());
         let all: Vec<Verdict> = scenarios.chain(self.of_benchmarks()).collect();
         (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
+    }
+
+    /// Whether the full form of each of its experiments is stored.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.found.iter().all(|found| found.full && found.freshness.is_some())
     }
 
     /// Of the oldest values; `None` without any.
@@ -200,11 +234,72 @@ impl Page {
             let each = number.bench.iter().map(|choice| self.benchmarks.told(choice));
             return each.collect::<Option<Vec<_>>>().map(|all| all.join(", "));
         }
-        let found = match &number.choice.scenario {
-            Some(id) => self.found.iter().find(|one| one.experiment.id == id)?,
-            None => self.found.first()?,
-        };
-        told(&choose(found, &number.choice))
+        told(&choose(self.found_for(number)?, &number.choice))
+    }
+
+    fn found_for(&self, number: &Number) -> Option<&Found> {
+        match &number.choice.scenario {
+            Some(id) => self.found.iter().find(|one| one.experiment.id == id).map(Rc::as_ref),
+            None => self.found.first().map(Rc::as_ref),
+        }
+    }
+
+    /// What stands in the prose for a key.
+    fn value_of(&self, key: &str, all: bool) -> Option<String> {
+        let mut numbers = self.text.number.iter().chain(&self.text.fact);
+        let number = numbers.find(|number| number.key.as_deref() == Some(key))?;
+        if all || number.measured.is_some() || !number.bench.is_empty() {
+            return self.ours(number);
+        }
+        told_briefly(&choose(self.found_for(number)?, &number.choice))
+    }
+
+    /// A text with its values filled in.
+    pub(crate) fn filled(&self, text: &str) -> String {
+        prose::filled(text, &|key, all| self.value_of(key, all)).0
+    }
+
+    /// Keys of the prose that nothing has, and numbers in it that no stored value rounds to.
+    pub(crate) fn strange_prose(&self) -> (Vec<String>, Vec<String>) {
+        let PageText { why, finding, typed, figure, .. } = &self.text;
+        let captions = figure.iter().map(|figure| figure.caption.as_str());
+        let written: Vec<&str> =
+            [why.as_str(), finding.as_str()].into_iter().chain(captions).collect();
+        let mut unknown = Vec::new();
+        let mut prose = String::new();
+        for text in &written {
+            // What is filled in cannot be stale.
+            let (own, without) =
+                prose::filled(text, &|key, all| self.value_of(key, all).map(|_| String::new()));
+            unknown.extend(without);
+            prose += &own;
+            prose.push('\n');
+        }
+        let shown = [
+            self.text.claim.clone(),
+            self.numbers(),
+            self.setups(),
+            self.values(),
+            self.text.measured.clone().unwrap_or_default(),
+            self.papers_points(),
+        ];
+        (unknown, prose::strange(&prose, &shown.join("\n"), typed))
+    }
+
+    /// The points that figures have of the paper, and formulas.
+    fn papers_points(&self) -> String {
+        let figures = || self.text.figure.iter();
+        let paper = figures().flat_map(|figure| &figure.paper).flat_map(|paper| &paper.points);
+        let own = figures().flat_map(|figure| &figure.curve).flat_map(|curve| &curve.points);
+        paper.chain(own).map(|(x, y)| format!("{x} {y}\n")).collect()
+    }
+
+    /// Bars that are missing in figures, and the figure's title.
+    pub(crate) fn absent_bars(&self) -> Vec<(String, &str)> {
+        let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
+        let of = |figure| figure::absent_bars(figure, &found, &self.benchmarks);
+        let all = self.text.figure.iter();
+        all.flat_map(|one| of(one).into_iter().map(|bar| (bar, one.title.as_str()))).collect()
     }
 
     /// Its figures; nothing for one without values.
@@ -221,7 +316,8 @@ impl Page {
             self.name(),
             claim.trim()
         );
-        let _ = write!(page, "\n## The result: {}\n\n{}\n", self.verdict().word(), finding.trim());
+        let finding = self.filled(finding.trim());
+        let _ = write!(page, "\n## The result: {}\n\n{finding}\n", self.verdict().word());
         if let Some(reason) = &self.text.not_run {
             let _ = write!(page, "\nNot run: {}\n", reason.trim());
         }
@@ -234,16 +330,14 @@ impl Page {
                     let _ = writeln!(page, "![{alternative}]({file})");
                 }
                 None => {
-                    let _ = writeln!(
-                        page,
-                        "The figure \"{}\" needs curves or values that are not stored yet; the next run keeps them.",
-                        figure.title
-                    );
+                    let reason =
+                        figure.not_stored.as_deref().unwrap_or("Nothing is stored for it.");
+                    let _ = writeln!(page, "The figure \"{}\" is missing. {reason}", figure.title);
                 }
             }
             let read = figure.paper.iter().filter(|one| !one.exact).map(|one| &*one.name);
             let read: Vec<&str> = read.collect();
-            let mut caption = figure.caption.trim().to_owned();
+            let mut caption = self.filled(figure.caption.trim());
             if !read.is_empty() {
                 let _ = write!(
                     caption,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use transom_lab::scenario::{Band, Bound, Setting, Unit};
 
-use crate::found::{Found, FoundBand, FoundPoint, Verdict, mean};
+use crate::found::{Found, FoundBand, FoundPoint, Verdict, mean, uncertainty};
 use crate::pages::Counted;
 use crate::values::{number, shown};
 
@@ -71,7 +71,9 @@ pub(crate) fn claims(found: &Found, counted: &Counted<'_>) -> String {
                 Verdict::Differs => "**differs**",
                 Verdict::NotRun => "not run",
             };
-            let ours = mean(&band.seen).map(|value| shown(unit, value));
+            let half = uncertainty(&band.seen).filter(|half| *half > 0.0 && point.runs > 1);
+            let half = half.map(|half| format!(" ± {}", shown(unit, half))).unwrap_or_default();
+            let ours = mean(&band.seen).map(|value| format!("{}{half}", shown(unit, value)));
             let ours = ours.unwrap_or_else(|| {
                 if band.seen.is_empty() { String::new() } else { "never".into() }
             });

@@ -28,9 +28,14 @@ const HEAD: &str = "\
 Five papers describe what Transom is built from. This page compares their figures and tables with Transom's own measurements. Each line leads to a page
 with the figure, the set-up beside the paper's, the finding and all values.
 
-- *reproduced*: every claim of the paper lies in the band that was derived from its text; *partly*: some do; *not*: none does.
-- *calibrated*: the set-up was chosen until the number came out, so it predicts nothing. *not run*: the page says why.
-- Ours: the mean, then the range over the runs. Seeds whose values are all the same gave copies of one run, which counts once.
+- *reproduced*: every claim of the paper that counts lies in the band that was derived from its text; *partly*: some do; *not*: none does.
+- *better*: the paper's system had a cost or a fault that Transom has not, and claims with controls show it. *refuted*: claims with controls show that the
+  paper's statement does not hold in the set-up that it describes.
+- *calibrated*: the set-up was chosen until the number came out, so it predicts nothing. *implemented*: what the paper names works, and a test shows it.
+  *ours*: the paper has no number and no claim there. *not run*: the page says why.
+- A claim is about the mean of the seeds, unless the paper says that something always or never happens. Bands that the text does not give are marked ours and do not count.
+  A control is rejected if nine seeds of ten are outside of the claim's band.
+- Ours: the mean, its 95 % interval by Student's t, and the range over the runs. Seeds whose values are all the same gave copies of one run, which counts once.
 
 `transom papers results > RESULTS.md` makes this page, and `transom papers pages --to docs/papers` makes the others. Both read the scenarios in
 `papers/`, the texts in `papers/pages/` and the stored values in `papers/results/`.
@@ -51,7 +56,17 @@ pub fn results(directory: &Path) -> Result<String, Error> {
     let pages = all(directory)?;
     let mut text = HEAD.to_owned();
     let count = |word: Word| pages.iter().filter(|page| page.verdict() == word).count();
-    let words = [Word::Reproduced, Word::Partly, Word::Not, Word::Calibrated, Word::NotRun];
+    let words = [
+        Word::Reproduced,
+        Word::Better,
+        Word::Refuted,
+        Word::Partly,
+        Word::Not,
+        Word::Calibrated,
+        Word::Implemented,
+        Word::Ours,
+        Word::NotRun,
+    ];
     let counts: Vec<String> =
         words.iter().map(|word| format!("{} {}", count(*word), word.word())).collect();
     let _ = write!(text, "\n{} experiments: {}.\n", pages.len(), counts.join(", "));
@@ -89,7 +104,7 @@ fn line(page: &Page) -> String {
         page.text.id,
         page.name(),
         escaped(&page.text.title),
-        escaped(page.text.why.trim())
+        escaped(&page.filled(page.text.why.trim()))
     )
 }
 
@@ -121,11 +136,26 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
             }
         }
         for (figure, drawn) in page.text.figure.iter().zip(page.drawn()) {
-            // Curves over time come with the next run.
-            let waits = figure.curve.iter().any(|curve| curve.course.is_some());
-            if drawn.is_none() && !waits {
+            if drawn.is_none() && figure.not_stored.is_none() {
                 defects.push(format!("nothing is stored for the figure \"{}\"", figure.title));
             }
+        }
+        for (bar, figure) in page.absent_bars() {
+            defects.push(format!("the figure \"{figure}\" has no bar {bar}"));
+        }
+        // The prose is about the full forms of all its experiments.
+        let (unknown, strange) = match page.is_complete() {
+            true => page.strange_prose(),
+            false => (Vec::new(), Vec::new()),
+        };
+        defects.extend(unknown.iter().map(|key| format!("no value has the key `{key}`")));
+        if !strange.is_empty() {
+            let numbers = strange.join(", ");
+            defects
+                .push(format!("no stored value rounds to these numbers in the prose: {numbers}"));
+        }
+        for name in page.without_proof() {
+            defects.push(format!("\"{name}\" decides the verdict and rejects no control"));
         }
         for claim in &page.text.benchmark {
             let control = claim.control.as_ref().and_then(|own| page.benchmarks.value(own));

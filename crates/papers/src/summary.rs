@@ -133,7 +133,57 @@ pub(crate) struct Measured {
     pub(crate) values: Vec<Option<f64>>,
 }
 
+/// The result of a comparison with stored values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Values that are the same, bit for bit.
+    pub same: usize,
+    /// Runs of which nothing is stored: other seeds, or other points.
+    pub not_stored: usize,
+    /// Values that are not the same.
+    pub different: Vec<Difference>,
+}
+
+/// A value that is not as it was stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The point of the sweep.
+    pub settings: Vec<Setting>,
+    /// The seed.
+    pub seed: u64,
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The values of the run, in bits per second, nanoseconds, bytes, or without a unit.
+    pub found: Vec<Option<f64>>,
+    /// The stored values.
+    pub stored: Vec<Option<f64>>,
+}
+
 impl Measured {
+    /// Whether it is the same quantity, of the same points.
+    fn is_the_same_as(&self, other: &Measured) -> bool {
+        (&self.quantity, &self.relative_to, self.baseline, self.control)
+            == (&other.quantity, &other.relative_to, other.baseline, other.control)
+    }
+
+    /// Whether it is this quantity itself, at the run's own point.
+    pub(crate) fn is_plain(&self, quantity: &Quantity) -> bool {
+        self.quantity == *quantity
+            && (&self.relative_to, self.baseline, self.control) == (&None, None, None)
+    }
+
+    /// Whether it is this quantity of a group with another number of flows, at the run's own point.
+    pub(crate) fn is_of_group(&self, quantity: &Quantity) -> bool {
+        let group = |quantity: &Quantity| {
+            let name = quantity.flows.first().map(ToString::to_string).unwrap_or_default();
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+        };
+        let own = Quantity { flows: quantity.flows.clone(), ..self.quantity.clone() };
+        own == *quantity
+            && group(&self.quantity) == group(quantity)
+            && (&self.relative_to, self.baseline, self.control) == (&None, None, None)
+    }
+
     /// Whether it is what a band is about.
     pub(crate) fn is_of(
         &self,
@@ -219,6 +269,34 @@ impl Summary {
             });
         }
         Ok(Summary { format: FORMAT, id: experiment.id.into(), full, versions, runs })
+    }
+
+    /// Compares with stored values: how many are the same, and where they are not.
+    pub fn compared(&self, stored: &Summary) -> Compared {
+        let mut compared = Compared::default();
+        for run in &self.runs {
+            let known =
+                |other: &&RunValues| (&other.settings, other.seed) == (&run.settings, run.seed);
+            let Some(other) = stored.runs.iter().find(known) else {
+                compared.not_stored += 1;
+                continue;
+            };
+            for value in &run.values {
+                let key = |one: &&Measured| one.is_the_same_as(value);
+                match other.values.iter().find(key) {
+                    None => {}
+                    Some(other) if other.values == value.values => compared.same += 1,
+                    Some(other) => compared.different.push(Difference {
+                        settings: run.settings.clone(),
+                        seed: run.seed,
+                        quantity: value.quantity.clone(),
+                        found: value.values.clone(),
+                        stored: other.values.clone(),
+                    }),
+                }
+            }
+        }
+        compared
     }
 
     /// Whether there is no run in it.
@@ -324,6 +402,27 @@ fn measured(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_compared_run_by_run() {
+        let value = |number: f64| {
+            serde_json::json!({ "quantity": { "measure": "goodput", "flows": ["flow"], "from": "0s",
+                "until": "10s" }, "values": [number] })
+        };
+        let summary = |seeds: &[(u64, f64)]| -> Summary {
+            let runs = seeds.iter().map(|(seed, number)| {
+                serde_json::json!({ "settings": [], "seed": seed, "values": [value(*number)] })
+            });
+            let runs: Vec<_> = runs.collect();
+            let text = serde_json::json!({ "format": 2, "id": "a/b", "full": true, "versions": [],
+                "runs": runs });
+            serde_json::from_value(text).unwrap()
+        };
+        let compared =
+            summary(&[(1, 5.0), (2, 6.0), (3, 7.0)]).compared(&summary(&[(1, 5.0), (2, 6.5)]));
+        assert_eq!((compared.same, compared.not_stored, compared.different.len()), (1, 1, 1));
+        assert_eq!((compared.different[0].seed, compared.different[0].stored[0]), (2, Some(6.5)));
+    }
 
     #[test]
     fn curves_are_stored_as_texts() {

@@ -40,6 +40,15 @@ pub(crate) struct PageText {
     /// The command that measures it, if no scenario does.
     #[serde(default)]
     pub(crate) command: Option<String>,
+    /// Claims that show the paper's statement to be wrong: ours, each with a control. If the paper's do not all hold and these do, it is refuted.
+    #[serde(default)]
+    pub(crate) refuted_by: Vec<String>,
+    /// Claims that show Transom to do better than the paper's system: ours, each with a control. If the paper's do not all hold and these do, it is better.
+    #[serde(default)]
+    pub(crate) better_by: Vec<String>,
+    /// Numbers in the prose that no stored value has: of another run, or worked out by hand. Each is written as in the prose.
+    #[serde(default)]
+    pub(crate) typed: Vec<String>,
     /// Why it was not run.
     #[serde(default)]
     pub(crate) not_run: Option<String>,
@@ -62,6 +71,9 @@ pub(crate) struct PageText {
     pub(crate) benchmark: Vec<BenchClaim>,
     #[serde(default)]
     pub(crate) number: Vec<Number>,
+    /// Values that only the prose has.
+    #[serde(default)]
+    pub(crate) fact: Vec<Number>,
     #[serde(default)]
     pub(crate) figure: Vec<Figure>,
 }
@@ -71,9 +83,13 @@ pub(crate) struct PageText {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Word {
     Reproduced,
+    Better,
+    Refuted,
     Partly,
     Not,
     Calibrated,
+    Implemented,
+    Ours,
     NotRun,
 }
 
@@ -82,9 +98,13 @@ impl Word {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Word::Reproduced => "reproduced",
+            Word::Better => "better",
+            Word::Refuted => "refuted",
             Word::Partly => "partly",
             Word::Not => "not",
             Word::Calibrated => "calibrated",
+            Word::Implemented => "implemented",
+            Word::Ours => "ours",
             Word::NotRun => "not run",
         }
     }
@@ -138,9 +158,14 @@ pub(crate) fn is_path(path: &str, end: &str) -> bool {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Number {
+    #[serde(default)]
     pub(crate) what: String,
     /// As the paper has it.
+    #[serde(default)]
     pub(crate) paper: String,
+    /// By which the prose refers to it: `{{key}}`.
+    #[serde(default)]
+    pub(crate) key: Option<String>,
     /// Ours, if no scenario measures it.
     #[serde(default)]
     pub(crate) measured: Option<String>,
@@ -182,6 +207,9 @@ pub(crate) struct Figure {
     /// Points of the paper.
     #[serde(default)]
     pub(crate) paper: Vec<PaperPoints>,
+    /// Why it has not been measured since its curves were chosen.
+    #[serde(default)]
+    pub(crate) not_stored: Option<String>,
 }
 
 /// A curve of a figure.
@@ -192,6 +220,9 @@ pub(crate) struct CurveText {
     /// "line", "dots", "bars" or "dashed".
     #[serde(default)]
     pub(crate) style: Option<String>,
+    /// Whether it has bars above some of the names only, for a reason that the caption gives.
+    #[serde(default)]
+    pub(crate) some: bool,
     /// Points as they are: a formula, or a benchmark.
     #[serde(default)]
     pub(crate) points: Vec<(f64, f64)>,
@@ -334,6 +365,7 @@ const PAGES: &[(&str, &str)] = pages![
     "router" / "table1",
     "router" / "table2",
     "router" / "shrink",
+    "router" / "rules",
 ];
 
 /// All texts, in the order of the papers.

@@ -26,6 +26,11 @@ pub fn measure(band: &Band) -> String {
     format!("{until}{}{statistic}", name(quantity.measure))
 }
 
+/// The name of a measure, as scenarios have it: "queue-delay".
+pub fn of_measure(measure: Measure) -> String {
+    name(measure)
+}
+
 /// The link or the flows that a band is about: "bulk1, bulk2".
 pub fn subject(band: &Band) -> String {
     let quantity = &band.quantity;

@@ -54,7 +54,7 @@ pub use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
 pub use segment::{ChecksumState, Segment, Unreadable};
 pub use table::{FlowTable, Prefetch, TableStats};
-pub use target::{TargetWindow, TargetWindowConfig, Threshold};
+pub use target::{Rule, TargetWindow, TargetWindowConfig, Threshold};
 
 #[cfg(test)]
 mod properties;

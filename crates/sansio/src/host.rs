@@ -50,7 +50,8 @@ impl Host {
     /// The fault of the configuration.
     pub fn new(config: StackConfig, now: Instant) -> core::result::Result<Self, StackConfigError> {
         Ok(Host {
-            stack: Stack::new(config, now)?,
+            // A caller may put the packets on a real network.
+            stack: Stack::new(StackConfig { simulated: false, ..config }, now)?,
             sockets: Table::default(),
             now,
             patience: Duration::ZERO,

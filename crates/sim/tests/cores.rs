@@ -39,7 +39,7 @@ fn link(kind: u8) -> LinkConfig {
         9 => "rate=10Mbit/s, delay=2ms, queue=20 packets, reorder=2% by 5ms, corrupt=1%",
         10 => "rate=10Mbit/s, delay=1ms, queue=codel",
         _ => {
-            "rate=10Mbit/s, delay=2ms, queue=40 packets, window=target-window(upper=25 packets, lower=10 packets)"
+            "rate=10Mbit/s, delay=2ms, queue=40 packets, window=target-window(upper=25 packets, lower=10 packets, rule=section-3.2)"
         }
     };
     text.parse().unwrap()

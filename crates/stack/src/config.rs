@@ -54,6 +54,8 @@ pub struct StackConfig {
     /// caller names; where it names none, one of [`addresses`](StackConfig::addresses) is chosen, of which there may be none. The host answers no echo
     /// requests, and sends no ICMP errors about other protocols than TCP.
     pub every_address: bool,
+    /// The host is one of a simulation, and its packets reach no device. Only such a host may take the safe ranges of extensions away.
+    pub simulated: bool,
     /// The longest IP packet its interface takes.
     pub mtu: u32,
     /// Addresses whose packets must be shorter than that, and how long they may be.
@@ -101,6 +103,7 @@ impl StackConfig {
             addresses,
             shared: false,
             every_address: false,
+            simulated: false,
             mtu: 1500,
             address_mtus: Vec::new(),
             offload: Offload { tx_checksum: false, segmentation: None },

@@ -22,7 +22,7 @@
 //!
 //! let now = Instant::ZERO;
 //! let profile = Arc::new(Profile::default());
-//! let path = PathInfo { mtu: 1500, interface_mtu: 1500, ip_header: 20, max_super_segment: None };
+//! let path = PathInfo { mtu: 1500, interface_mtu: 1500, ip_header: 20, max_super_segment: None, simulated: false };
 //! let client_ports = Endpoint { local_port: 40_000, remote_port: 80 };
 //! let server_ports = Endpoint { local_port: 80, remote_port: 40_000 };
 //!

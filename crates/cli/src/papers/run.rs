@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use transom_device::own_file;
-use transom_lab::results::{Choice, Plan};
+use transom_lab::results::{Choice, Plan, Store};
 use transom_lab::scenario::Scenario;
-use transom_papers::{Experiment, form};
+use transom_papers::{Compared, Difference, Experiment, Summary, form, shown};
+use transom_report::labels;
 
 use super::{find, keep};
 use crate::lab::interruption::Interruption;
@@ -18,8 +19,9 @@ use crate::output;
 /// Run experiments
 ///
 /// Without --full an experiment is run in its quick form, which takes seconds to two minutes. Stored runs are not repeated, so an interrupted command
-/// continues where it stopped. Each run has a page, report.html in its directory, and each experiment has index.html. The command succeeds if all
-/// results agree with the papers.
+/// continues where it stopped. Each run has a page, report.html in its directory, and each experiment has index.html. At the end the command says whether
+/// the values are those that are stored. It succeeds if they are, or if there is nothing to compare with; whether they agree with the paper is another
+/// question, which `transom papers results` answers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -56,6 +58,9 @@ pub(crate) struct Args {
     /// Put a summary of each experiment here, too
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// The directory of stored summaries to compare with
+    #[arg(long, value_name = "DIR", default_value = "papers/results")]
+    stored: PathBuf,
     /// Keep runs in which the emulator fell behind real time
     #[arg(long)]
     allow_late: bool,
@@ -90,11 +95,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         job.prepare()?;
     }
     let interruption = Interruption::handle()?;
-    let mut all_hold = true;
+    let mut all_as_stored = true;
     for (experiment, job) in &jobs {
         output::line(format_args!("{}, {}", experiment.id, form(args.full)))?;
-        let status = job.run(&interruption)?;
-        all_hold &= status == ExitCode::SUCCESS;
+        job.run(&interruption)?;
+        if interruption.status().is_none() {
+            all_as_stored &= compare(&args, experiment, &job.directory, job.emulation.is_some())?;
+        }
         if let Some(keep) = &args.keep {
             keep::sum_up(experiment, args.full, &job.directory, keep)?;
         }
@@ -102,7 +109,66 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(status));
         }
     }
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_as_stored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How many differences are shown.
+const SHOWN: usize = 5;
+
+/// Says whether the values of the runs are those that are stored; no difference is found where nothing is stored, or in real time.
+fn compare(
+    args: &Args,
+    experiment: &Experiment,
+    runs: &Path,
+    in_real_time: bool,
+) -> anyhow::Result<bool> {
+    let stored = Summary::read(&args.stored, experiment.id, args.full)?;
+    let Some(stored) = stored else {
+        output::line(format_args!(
+            "Nothing is stored of it in {}, so there is nothing to compare with.",
+            args.stored.display()
+        ))?;
+        return Ok(true);
+    };
+    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
+    let Compared { same, not_stored, different } = own.compared(&stored);
+    if in_real_time {
+        output::line(
+            "Runs in real time are never the same twice: `transom papers results` has the stored values.",
+        )?;
+        return Ok(true);
+    }
+    if different.is_empty() && same > 0 {
+        let more = match not_stored {
+            0 => String::new(),
+            runs => format!("; nothing is stored of {runs} more runs"),
+        };
+        output::line(format_args!("As stored: all {same} values are the same{more}."))?;
+        return Ok(true);
+    }
+    if different.is_empty() {
+        output::line("Nothing is stored of these runs, so there is nothing to compare with.")?;
+        return Ok(true);
+    }
+    let all = same + different.len();
+    output::line(format_args!("Not as stored: {} of {all} values differ.", different.len()))?;
+    for Difference { settings, seed, quantity, found, stored } in different.iter().take(SHOWN) {
+        let at: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let told = |values: &[Option<f64>]| {
+            let told = |value: &Option<f64>| {
+                value.map_or("never".into(), |value| shown(quantity.unit(), value))
+            };
+            values.iter().map(told).collect::<Vec<_>>().join(", ")
+        };
+        output::line(format_args!(
+            "  {}, {}, seed {seed}: {}, stored {}",
+            labels::of_measure(quantity.measure),
+            at.join(", "),
+            told(found),
+            told(stored)
+        ))?;
+    }
+    Ok(false)
 }
 
 fn job<'a>(

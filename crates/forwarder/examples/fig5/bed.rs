@@ -58,7 +58,7 @@ impl Control {
     /// Begins in the router.
     fn start(self) -> Result<Option<Works>, Refusal> {
         let text = format!(
-            "policy = 'target-window(upper={UPPER}B, lower={LOWER}B)'\nrate = '{RATE}bit/s'\nqueue = '{LIMIT}B'"
+            "policy = 'target-window(upper={UPPER}B, lower={LOWER}B, rule=section-3.2)'\nrate = '{RATE}bit/s'\nqueue = '{LIMIT}B'"
         );
         let policy = PolicyFile::parse(&text)?;
         Ok(match self {

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use transom_router::window::{TargetWindowConfig, Threshold};
+use transom_router::window::{Rule, TargetWindowConfig, Threshold};
 
 use crate::Refusal;
 use crate::status::Counters;
@@ -82,7 +82,7 @@ pub(super) fn parameters(
         LEAST,
         config.most.get().min(MOST) as u32,
         link_header,
-        config.only_above.into(),
+        (config.rule == Rule::AppendixB).into(),
         passive.into(),
         config.syn_windows.into(),
     ]))
@@ -210,12 +210,12 @@ mod tests {
     fn parameters_stand_where_the_program_expects_them() {
         let mut config = TargetWindowConfig::new(Threshold::Bytes(50_000), Threshold::Packets(15));
         config.raise_shift = 6;
-        config.syn_windows = true;
+        (config.rule, config.syn_windows) = (Rule::Section32, true);
         let bytes = parameters(&config, 14, false).unwrap();
         let words: Vec<_> = (0..12).map(|index| word(&bytes, index * 4)).collect();
         // Lower threshold and limit are in packets: 2 | 4.
         assert_eq!(words, [50_000, 15, 15, 6, 6, 1 << 16, 536, 1 << 20, 14, 0, 0, 1]);
-        (config.only_above, config.syn_windows) = (true, false);
+        (config.rule, config.syn_windows) = (Rule::AppendixB, false);
         let bytes = parameters(&config, 14, true).unwrap();
         assert_eq!([36, 40, 44].map(|at| word(&bytes, at)), [1, 1, 0]);
         config.upper = Threshold::Bytes(1 << 32);

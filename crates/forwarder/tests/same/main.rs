@@ -74,7 +74,7 @@ fn traffic(dice: &mut Dice, flows: &mut [Flow], both: &mut Both, count: u32) {
 }
 
 fn same(seed: u64, quiet: &Namespace) -> Option<u64> {
-    let switches = ["", ", syn-windows", ", syn-windows, only-above"][seed as usize % 3];
+    let switches = ["", ", syn-windows", ", syn-windows, rule=section-3.2"][seed as usize % 3];
     let text = format!(
         "target-window(upper=40kB, lower=20kB, halve-after=1B, raise=1/2, initial=6000B, most=64KiB{switches})"
     );
@@ -183,7 +183,7 @@ fn the_kernel_finds_the_same_queue() {
             "target-window(upper={high}B, lower={low}B, halve-after=9000B, raise=1/64, {common})"
         ),
         format!(
-            "target-window(upper=30 packets, lower=10 packets, halve-after=3000B, raise=1/8, only-above, {common})"
+            "target-window(upper=30 packets, lower=10 packets, halve-after=3000B, raise=1/8, rule=section-3.2, {common})"
         ),
         format!(
             "target-window(upper={high}B, lower={low}B, halve-after=7 packets, raise=1/8, syn-windows, {common})"

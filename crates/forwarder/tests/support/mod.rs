@@ -226,7 +226,7 @@ enum Does {
 /// Every policy there is, what it does, and whether it remembers flows.
 const POLICIES: [(&str, Does, bool); 7] = [
     ("target-window(upper=20kB, lower=10kB)", Does::Rewrite, true),
-    ("target-window(upper=20kB, lower=10kB, only-above)", Does::Rewrite, true),
+    ("target-window(upper=20kB, lower=10kB, rule=section-3.2)", Does::Rewrite, true),
     ("target-window(upper=20kB, lower=10kB, naive)", Does::Rewrite, false),
     ("fair-share(queue=30kB, rate=10Mbit/s)", Does::Rewrite, true),
     ("explicit-window(queue=30 packets, mss=1460B)", Does::Rewrite, false),

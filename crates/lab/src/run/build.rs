@@ -113,7 +113,7 @@ pub(crate) fn build_with(
     kernel: KernelHosts,
     change: &Change<'_>,
 ) -> Result<Built, RunError> {
-    check_features(scenario)?;
+    check_ranges(scenario, kernel)?;
     let mut topology = Topology::new(seed);
     let mut nodes: BTreeMap<&Name, NodeId> = BTreeMap::new();
     let mut places = BTreeMap::new();
@@ -211,15 +211,17 @@ impl Applications {
     }
 }
 
-/// Refuses what this build does not have.
-fn check_features(scenario: &Resolved) -> Result<(), RunError> {
+/// Refuses to take safe ranges away where packets reach a device.
+fn check_ranges(scenario: &Resolved, kernel: KernelHosts) -> Result<(), RunError> {
+    if matches!(kernel, KernelHosts::Refused) {
+        return Ok(());
+    }
     let hosts = scenario.hosts.iter().map(|(name, host)| (name, &host.profile));
     let flows = scenario.flows.iter().map(|flow| (&flow.name, &flow.profile));
-    let unconstrained = |profile: &crate::scenario::ProfileOptions| {
-        profile.unconstrained == Some(true) && !cfg!(feature = "unconstrained")
-    };
+    let unconstrained =
+        |profile: &crate::scenario::ProfileOptions| profile.unconstrained == Some(true);
     match hosts.chain(flows).find(|(_, profile)| unconstrained(profile)) {
-        Some((name, _)) => Err(RunError::NeedsFeature(name.clone())),
+        Some((name, _)) => Err(RunError::NeedsSimulation(name.clone())),
         None => Ok(()),
     }
 }

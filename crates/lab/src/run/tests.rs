@@ -119,14 +119,17 @@ fn what_cannot_be_run_says_so() {
         error(&kernel),
         "host b1 has the kernel's TCP, which runs in real time only: use --emulate"
     );
-    if !cfg!(feature = "unconstrained") {
-        let flow = DUMBBELL.replacen(
-            "kind = \"bulk\"",
-            "kind = \"bulk\"\nprofile = { unconstrained = true }",
-            1,
-        );
-        assert!(error(&flow).starts_with("bulk is unconstrained, which this build does not know"));
-    }
+}
+
+/// Safe ranges go in the simulator only: where packets reach a device, nobody takes them away.
+#[test]
+fn safe_ranges_stay_where_packets_are_real() {
+    let lifted = "kind = \"bulk\"\nprofile = { unconstrained = true }";
+    let scenario = resolved(&DUMBBELL.replacen("kind = \"bulk\"", lifted, 1));
+    let with = |kernel| build::build(&scenario, 1, Path::new(""), kernel).map(|_| ());
+    assert!(with(KernelHosts::Refused).is_ok());
+    let error = with(KernelHosts::Outside).unwrap_err().to_string();
+    assert!(error.starts_with("bulk is unconstrained, which is for the simulator only"), "{error}");
 }
 
 /// Two sources of 125 datagrams a second each, of 1000 bytes, whose packets come to the link in the middle at the same time, where each

@@ -12,6 +12,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_sim::units::UnitError;
 
+/// Which value of several seeds must be in the band.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judged {
+    /// Their mean: papers average over their runs.
+    #[default]
+    Mean,
+    /// Each of them: the claim says that something never, or always, happens.
+    EverySeed,
+    /// The paper's number is that of a single run: it lies between the least and the greatest seed.
+    Range,
+}
+
+impl Judged {
+    fn is_mean(&self) -> bool {
+        *self == Judged::Mean
+    }
+}
+
 /// A paper's claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -33,6 +52,9 @@ pub struct Claim {
     /// Whether the set-up was chosen so that it holds. Then it predicts nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
+    /// Which value of several seeds must be in the band.
+    #[serde(skip_serializing_if = "Judged::is_mean")]
+    pub judged: Judged,
     /// Why no point of the sweep can be its control, after "none: ".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
@@ -74,6 +96,9 @@ pub(super) struct ClaimOptions {
     /// Whether the set-up was chosen so that the band holds. It predicts nothing then.
     #[serde(default)]
     calibrated: bool,
+    /// Which value of several seeds must be in the band: their "mean", which is the default; "every-seed"; or their "range" has the paper's number in it.
+    #[serde(default)]
+    judged: Judged,
     /// The control: values of the sweep, by path, at which the band must not hold. Or "none: " and the reason why there is none.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::TextOrTable>")]
@@ -89,8 +114,8 @@ impl ClaimOptions {
     }
 
     pub(super) fn read(self, unit: Unit) -> Result<Claim, UnitError> {
-        let ClaimOptions { name, says, number, finding, ours, calibrated, control } = self;
+        let ClaimOptions { name, says, number, finding, ours, calibrated, judged, control } = self;
         let number = number.map(|number| Bound::read(&number, unit)).transpose()?;
-        Ok(Claim { name, says, number, finding, ours, calibrated, control })
+        Ok(Claim { name, says, number, finding, ours, calibrated, judged, control })
     }
 }

@@ -24,7 +24,7 @@ pub struct ProfileOptions {
     /// Extensions of the connection, which can only make it less aggressive, such as "nice + rr".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Extensions>,
-    /// Do not keep to the safe ranges of what its extensions ask for, to show what they are for. Only in a build with the feature "unconstrained".
+    /// Do not keep to the safe ranges of what its extensions ask for, to show what they are for. Only in a simulation: no run in real time takes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unconstrained: Option<bool>,
     /// The send buffer at most.
@@ -155,15 +155,11 @@ impl ProfileOptions {
     }
 }
 
-/// Takes the safe ranges away, if this build can.
+/// Takes the safe ranges away, where a simulated host runs the profile.
 fn lift_ranges(profile: &mut Profile) {
-    #[cfg(feature = "unconstrained")]
     for choice in &mut profile.extensions {
         *choice = choice.clone().unconstrained();
     }
-    // Without the feature a run is refused that needs it: see `RunError::NeedsFeature`.
-    #[cfg(not(feature = "unconstrained"))]
-    let _ = profile;
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn what_is_drawn_can_be_chosen() {
 
 #[test]
 fn window_control_has_charts_and_columns() {
-    let control = "there = { window = \"target-window(upper=15 packets, lower=5 packets)\" }";
+    let control = "there = { window = \"target-window(upper=15 packets, lower=5 packets, rule=section-3.2)\" }";
     let text = SCENARIO.replace("\"20 packets\" }", &format!("\"20 packets\", {control} }}"));
     let scenario = Scenario::parse("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let scenario = scenario.sweep().next().unwrap().resolved;

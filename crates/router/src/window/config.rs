@@ -20,13 +20,13 @@ use crate::queue::Limit;
 ///
 /// | policy | parameters (defaults) |
 /// |---|---|
-/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `only-above`, `syn-windows`, `naive` |
+/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `rule` (appendix-b, or section-3.2), `syn-windows`, `naive` |
 /// | `explicit-window` | `queue` (needed; in packets), `mss` (1460B), `interval` (10ms) |
 /// | `ack-delay` | `above` (needed; in bytes), `rate` (from the link), `most` (500ms) |
 /// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms), `syn-windows` |
 /// | `none` | |
 ///
-/// `only-above`, `syn-windows` and `naive` are switches, off by default. `syn-windows` also rewrites the receiver's SYN, whose window is
+/// `rule` says when windows above the target fall ([`Rule`](super::Rule)). `syn-windows` and `naive` are switches, off by default. `syn-windows` also rewrites the receiver's SYN, whose window is
 /// the first one that a sender sees; the paper does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyConfig {
@@ -350,7 +350,7 @@ impl PolicyConfig {
     const fn parameters(&self) -> &'static str {
         match self {
             PolicyConfig::TargetWindow(_) => {
-                "upper, lower, halve-after, raise, initial, most, only-above, syn-windows, naive"
+                "upper, lower, halve-after, raise, initial, most, rule, syn-windows, naive"
             }
             PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
             PolicyConfig::AckDelay(_) => "above, rate, most",

@@ -20,9 +20,9 @@
 //! - The target's first value is not given: 64 KiB, the largest window without scaling.
 //! - The target is kept between one small segment (536 bytes) and a limit (1 MiB unless set). With an empty queue it would
 //!   otherwise rise without end, and be of no use when the queue fills.
-//! - Section 3.2 has each flow's window brought to the target as acknowledgements come. Appendix B lowers it only while the queue
-//!   is above the upper threshold, so that between the thresholds unequal windows stay unequal. Figure 5 comes out with the
-//!   former, which is the default; `only-above` is the latter.
+//! - The paper has two rules for windows above the target ([`Rule`]). Section 3.2 has each flow's window brought to it as acknowledgements come. Appendix
+//!   B, "the formal description of our algorithm", lowers it only while the queue is above the upper threshold. Figures 7 to 10 come out with the latter,
+//!   which is the default. Figure 5 needs the former, `rule=section-3.2`: with appendix B unequal windows stay unequal between the thresholds.
 //! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to. The paper rewrites no SYNs.
 //!   With `syn_windows` the SYN gets the target too, so that there is nothing to use up first. Appendix B's condition is about windows
 //!   that fall, and does not apply: the first one does not.
@@ -64,6 +64,22 @@ impl Threshold {
     }
 }
 
+/// When windows above the target fall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// While the queue is above the upper threshold (appendix B).
+    #[default]
+    AppendixB,
+    /// Whenever something is acknowledged (section 3.2).
+    Section32,
+}
+
+impl Rule {
+    /// The names of the rules, as texts have them.
+    pub(super) const WORDS: [(&'static str, Rule); 2] =
+        [("appendix-b", Rule::AppendixB), ("section-3.2", Rule::Section32)];
+}
+
 /// The parameters of [`TargetWindow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TargetWindowConfig {
@@ -79,9 +95,8 @@ pub struct TargetWindowConfig {
     pub initial: NonZeroU64,
     /// The highest target, in bytes.
     pub most: NonZeroU64,
-    /// Windows above the target fall only while the queue is above `upper` (appendix B), not whenever something is
-    /// acknowledged (section 3.2).
-    pub only_above: bool,
+    /// When windows above the target fall.
+    pub rule: Rule,
     /// The receiver's SYN gets the target as well.
     pub syn_windows: bool,
     /// Writes the target into every acknowledgement without a memory of its flow, as if no window were scaled. For
@@ -108,7 +123,7 @@ impl TargetWindowConfig {
             raise_shift: 6,
             initial: bytes(1 << 16),
             most: bytes(1 << 20),
-            only_above: false,
+            rule: Rule::AppendixB,
             syn_windows: false,
             naive: false,
         }
@@ -156,7 +171,7 @@ impl Policy for TargetWindow {
     }
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
-        let fall = !self.config.only_above || self.config.upper.is_below(ack.queue);
+        let fall = self.config.rule == Rule::Section32 || self.config.upper.is_below(ack.queue);
         AckAction::Window { bytes: self.target, fall }
     }
 

@@ -92,7 +92,9 @@ impl Policy for Notes {
 pub(super) fn config() -> ControlConfig {
     ControlConfig {
         flows: 1000,
-        ..ControlConfig::new("target-window(upper=35 packets, lower=15 packets)".parse().unwrap())
+        ..ControlConfig::new(
+            "target-window(upper=35 packets, lower=15 packets, rule=section-3.2)".parse().unwrap(),
+        )
     }
 }
 
@@ -438,7 +440,8 @@ fn a_super_segment_longer_than_its_length_field() {
 
 #[test]
 fn without_a_memory_every_acknowledgement_is_written_as_if_unscaled() {
-    let naive = "target-window(upper=35 packets, lower=15 packets, initial=2kB, naive)";
+    let naive =
+        "target-window(upper=35 packets, lower=15 packets, initial=2kB, rule=section-3.2, naive)";
     let config = ControlConfig::new(naive.parse().unwrap());
     let mut path = Path::new(WindowControl::new(&config, [3; 16]).unwrap());
     assert_eq!(path.ack(9101, 500), 500, "never above");

@@ -267,7 +267,7 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     assert!(dropped > 0, "without control the queue overflows");
     assert_eq!(alone.window_report(bottleneck), None);
 
-    let control = "window=target-window(upper=35 packets, lower=15 packets)";
+    let control = "window=target-window(upper=35 packets, lower=15 packets, rule=section-3.2)";
     let (mut network, bottleneck) = narrowing(&format!("{link}, {control}"), 5_000_000);
     // A new flow begins with what the receiver offers, and slow start is over before the target has come down.
     network.run_until(Instant::from_secs(1)).unwrap();

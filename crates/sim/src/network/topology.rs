@@ -418,6 +418,7 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
         // The test looks at the network.
         memory: MemoryLimits::NONE,
         mtu: config.mtu,
+        simulated: true,
         // The wires know which packets they have damaged.
         offload: Offload { tx_checksum: true, segmentation: None },
         profile: config.profile.clone(),

@@ -428,6 +428,7 @@ impl Stack {
             interface_mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.
+            simulated: self.config.simulated,
             max_super_segment: self.config.offload.segmentation.map(|max| {
                 u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
             }),

@@ -6,7 +6,6 @@ mod host;
 mod layer_events;
 mod layers;
 mod observed;
-#[cfg(feature = "unconstrained")]
 mod unconstrained;
 mod view;
 
@@ -110,8 +109,8 @@ impl Connection {
         }
         let profile = self.profile.clone();
         for choice in &profile.extensions {
-            #[cfg(feature = "unconstrained")]
-            if choice.is_unconstrained() {
+            // On a real path nothing takes the ranges away.
+            if choice.is_unconstrained() && self.path.simulated {
                 self.extensions.lift_ranges();
             }
             if let Err(error) = self.attach(now, choice.extension()) {

@@ -43,6 +43,9 @@ pub struct PathInfo {
     pub ip_header: u32,
     /// The most payload the device takes in one super-segment; `None`: one segment at a time.
     pub max_super_segment: Option<u32>,
+    /// Nothing that is sent leaves the process: the host is one of a simulation. Only there may a profile take the safe ranges of extensions away
+    /// ([`ExtensionChoice::unconstrained`](crate::extension::ExtensionChoice::unconstrained)).
+    pub simulated: bool,
 }
 
 impl PathInfo {

@@ -465,7 +465,6 @@ impl Connection {
 
     /// Whether the flight is within cwnd ([`Control::keeps_to_window`](crate::control::Control::keeps_to_window)).
     pub(super) fn keeps_to_cwnd(&self) -> bool {
-        #[cfg(feature = "unconstrained")]
         if self.is_unconstrained() {
             return true;
         }

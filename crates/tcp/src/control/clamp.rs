@@ -38,7 +38,7 @@ pub(crate) struct Clamp {
     pacing: Interval,
     /// Until when the requested rate has been used up.
     release: Instant,
-    #[cfg(feature = "unconstrained")]
+    /// With the ranges lifted only.
     una: Interval,
 }
 
@@ -55,7 +55,6 @@ impl Clamp {
         rto: Interval::ANY,
         pacing: Interval::ANY,
         release: Instant::ZERO,
-        #[cfg(feature = "unconstrained")]
         una: Interval::ANY,
     };
 
@@ -75,8 +74,7 @@ impl Clamp {
                 _ => clamp.pacing = asked,
             }
         }
-        #[cfg(feature = "unconstrained")]
-        if let Some(asked) = combined.asked(Variable::SndUna) {
+        if lifted && let Some(asked) = combined.asked(Variable::SndUna) {
             clamp.asked.add(Variables::one(Variable::SndUna));
             clamp.una = asked;
         }
@@ -170,7 +168,7 @@ impl Clamp {
     }
 }
 
-#[cfg(feature = "unconstrained")]
+/// What only simulated connections come to, whose profile lifts the safe ranges.
 impl Clamp {
     /// Whether the safe ranges are not kept to.
     pub(super) fn is_lifted(&self) -> bool {

@@ -26,7 +26,6 @@ impl Control {
 
     /// New data was acknowledged, and the window was what held it back.
     pub(super) fn grow(&mut self, ack: &AckContext, clamp: &Clamp) {
-        #[cfg(feature = "unconstrained")]
         if clamp.is_lifted() {
             return self.grow_without_ranges(ack, clamp);
         }
@@ -59,13 +58,12 @@ impl Control {
 
     /// How the window grows where the safe ranges are not kept to: icTCP without its limits, which figure 3 of the paper compares with.
     ///
-    /// This is the only place where TCP's own values depend on virtual ones, and it exists only with the feature `unconstrained`. Values that are only
+    /// This is the only place where TCP's own values depend on virtual ones, and only simulated connections come here. Values that are only
     /// substituted (cwnd, dupthresh, the timeout) need no more than the removal of the range. The variables below affect the growth of cwnd:
     ///
     /// - ssthresh: slow start lasts until the virtual one.
     /// - cwnd_cnt: when the virtual one has reached a window, cwnd grows.
     /// - snd_una: an acknowledgement counts from the virtual one.
-    #[cfg(feature = "unconstrained")]
     fn grow_without_ranges(&mut self, ack: &AckContext, clamp: &Clamp) {
         let mut acked = self.profile.counting.counted(ack);
         if let Some(una) = clamp.virtual_una(self.una()) {

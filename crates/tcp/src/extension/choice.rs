@@ -13,7 +13,6 @@ type Make = dyn Fn() -> Box<dyn Extension> + Send + Sync;
 pub struct ExtensionChoice {
     text: String,
     make: Arc<Make>,
-    #[cfg(feature = "unconstrained")]
     unconstrained: bool,
 }
 
@@ -23,23 +22,17 @@ impl ExtensionChoice {
         text: impl Into<String>,
         make: impl Fn() -> Box<dyn Extension> + Send + Sync + 'static,
     ) -> Self {
-        ExtensionChoice {
-            text: text.into(),
-            make: Arc::new(make),
-            #[cfg(feature = "unconstrained")]
-            unconstrained: false,
-        }
+        ExtensionChoice { text: text.into(), make: Arc::new(make), unconstrained: false }
     }
 
     /// The same on connections for which the safe ranges are not kept to, whatever else is attached to them. It is there to show what the ranges
-    /// are needed for (figure 3 of icTCP), and for nothing else.
-    #[cfg(feature = "unconstrained")]
+    /// are needed for (figure 3 of icTCP), and for nothing else. It has an effect in a simulation only
+    /// ([`PathInfo::simulated`](crate::connection::PathInfo::simulated)). On all other connections the ranges stay.
     pub fn unconstrained(self) -> Self {
         ExtensionChoice { unconstrained: true, ..self }
     }
 
     /// Whether it takes the safe ranges away.
-    #[cfg(feature = "unconstrained")]
     pub(crate) fn is_unconstrained(&self) -> bool {
         self.unconstrained
     }
@@ -61,11 +54,7 @@ impl ExtensionChoice {
 
 impl PartialEq for ExtensionChoice {
     fn eq(&self, other: &Self) -> bool {
-        #[cfg(feature = "unconstrained")]
-        let same_ranges = self.unconstrained == other.unconstrained;
-        #[cfg(not(feature = "unconstrained"))]
-        let same_ranges = true;
-        self.text == other.text && same_ranges
+        self.text == other.text && self.unconstrained == other.unconstrained
     }
 }
 

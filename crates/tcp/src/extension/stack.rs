@@ -91,7 +91,6 @@ pub struct Combined {
     /// Those that are not for [any value](Request::ANY).
     some: Variables,
     /// Whether requests are effective even if unsafe.
-    #[cfg(feature = "unconstrained")]
     unconstrained: bool,
     /// In the order of [`ALL`](super::variable::ALL).
     requests: [Request; COUNT],
@@ -99,12 +98,7 @@ pub struct Combined {
 
 impl Default for Combined {
     fn default() -> Self {
-        Combined {
-            requests: [Request::ANY; COUNT],
-            some: Variables::NONE,
-            #[cfg(feature = "unconstrained")]
-            unconstrained: false,
-        }
+        Combined { requests: [Request::ANY; COUNT], some: Variables::NONE, unconstrained: false }
     }
 }
 
@@ -202,21 +196,13 @@ impl Combined {
     }
 
     /// Safe ranges are not kept to from now on.
-    #[cfg(feature = "unconstrained")]
     pub(crate) fn lift_ranges(&mut self) {
         self.unconstrained = true;
     }
 
-    /// Whether safe ranges are not kept to. They always are, except in a laboratory built with the feature `unconstrained`.
-    #[cfg(feature = "unconstrained")]
+    /// Whether safe ranges are not kept to. They always are, except on a simulated host whose profile lifts them.
     pub fn is_unconstrained(&self) -> bool {
         self.unconstrained
-    }
-
-    /// Whether safe ranges are ignored: never, without the feature `unconstrained`.
-    #[cfg(not(feature = "unconstrained"))]
-    pub fn is_unconstrained(&self) -> bool {
-        false
     }
 
     fn safely(&self, wanted: u64, safe: Interval) -> u64 {

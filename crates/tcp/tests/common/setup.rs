@@ -60,6 +60,7 @@ impl Default for Setup {
                 interface_mtu: 1500,
                 ip_header: 20,
                 max_super_segment: None,
+                simulated: false,
             },
             mss: Some(1000),
             peer_scale: None,

@@ -33,7 +33,7 @@ fn a_kernels_windows_are_brought_down() {
         return;
     }
     let Some((without, delivered_without)) = bottleneck("none") else { return };
-    let policy = "target-window(upper=25 packets, lower=10 packets)";
+    let policy = "target-window(upper=25 packets, lower=10 packets, rule=section-3.2)";
     let Some((with, delivered)) = bottleneck(policy) else { return };
     assert!(overflows_after_slow_start(&without) > 0, "the queue was never full");
     assert_eq!(overflows_after_slow_start(&with), 0);

@@ -20,7 +20,7 @@ from = "middle"
 to = "b"
 rate = "10Mbit/s"
 queue = "50 packets"
-there = { window = "target-window(upper=35 packets, lower=15 packets)" }
+there = { window = "target-window(upper=35 packets, lower=15 packets, rule=section-3.2)" }
 [[flows]]
 name = "datagrams"
 from = "a"
@@ -116,7 +116,7 @@ from = "middle"
 to = "b"
 rate = "10Mbit/s"
 delay = "10ms"
-there = { window = "target-window(upper=35 packets, lower=15 packets, initial=2kB, most=2kB)" }
+there = { window = "target-window(upper=35 packets, lower=15 packets, initial=2kB, most=2kB, rule=section-3.2)" }
 [[flows]]
 name = "file"
 from = "a"

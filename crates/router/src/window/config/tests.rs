@@ -2,6 +2,7 @@
 
 use std::string::ToString;
 
+use super::super::Rule;
 use super::*;
 
 fn read(text: &str) -> PolicyConfig {
@@ -19,8 +20,8 @@ fn refused(text: &str) -> ControlConfigError {
 fn every_form_reads_back() {
     for text in [
         "target-window(upper=35 packets, lower=15 packets)",
-        "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, only-above, naive)",
-        "target-window(upper=35 packets, lower=15 packets, only-above, syn-windows)",
+        "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, rule=section-3.2, naive)",
+        "target-window(upper=35 packets, lower=15 packets, rule=section-3.2, syn-windows)",
         "fair-share(queue=20kB, syn-windows)",
         "explicit-window(queue=50 packets)",
         "explicit-window(queue=50 packets, mss=1000B, interval=20ms)",
@@ -79,7 +80,7 @@ fn the_paper_s_parameters() {
         raise_shift: 6,
         initial: NonZeroU64::new(65_536).unwrap(),
         most: NonZeroU64::new(1_048_576).unwrap(),
-        only_above: false,
+        rule: Rule::AppendixB,
         syn_windows: false,
         naive: false,
     };

@@ -8,7 +8,7 @@ use core::str::FromStr;
 use transom_base::time::Duration;
 
 use super::super::{
-    AckDelayConfig, ExplicitWindowConfig, FairShareConfig, TargetWindowConfig, Threshold,
+    AckDelayConfig, ExplicitWindowConfig, FairShareConfig, Rule, TargetWindowConfig, Threshold,
 };
 use super::{ControlConfigError, PolicyConfig};
 use crate::quantity::{DurationText, RateText, parse_duration};
@@ -70,6 +70,7 @@ const BYTES: &str = "1460B or 64KiB";
 const DURATION: &str = "20ms or 1.5s";
 const RATE: &str = "10Mbit/s";
 const SWITCH: &str = "true or false";
+const RULE: &str = "appendix-b or section-3.2";
 const FRACTION: &str = "1/64, one divided by a power of two";
 
 /// Stores a value that could be read, or gives the example of one.
@@ -115,6 +116,11 @@ fn shift(value: &str) -> Option<u8> {
     (one.trim() == "1" && divisor.is_power_of_two()).then(|| divisor.trailing_zeros() as u8)
 }
 
+/// The name of a rule.
+fn rule(value: &str) -> Option<Rule> {
+    Rule::WORDS.into_iter().find(|(word, _)| *word == value).map(|(_, rule)| rule)
+}
+
 fn set_target(
     config: &mut TargetWindowConfig,
     parameter: &str,
@@ -128,7 +134,7 @@ fn set_target(
         "raise" => store(&mut config.raise_shift, shift(value), FRACTION),
         "initial" => store(&mut config.initial, size(), BYTES),
         "most" => store(&mut config.most, size(), BYTES),
-        "only-above" => store(&mut config.only_above, value.parse().ok(), SWITCH),
+        "rule" => store(&mut config.rule, rule(value), RULE),
         "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
         "naive" => store(&mut config.naive, value.parse().ok(), SWITCH),
         _ => Err(Refusal::Unknown),
@@ -220,7 +226,7 @@ impl fmt::Display for PolicyConfig {
                 raise_shift,
                 initial,
                 most,
-                only_above,
+                rule,
                 syn_windows,
                 naive,
             }) => {
@@ -228,7 +234,11 @@ impl fmt::Display for PolicyConfig {
                 write!(f, ", halve-after={}", halve_after.as_limit())?;
                 write!(f, ", raise=1/{}", 1u64 << raise_shift.min(63))?;
                 write!(f, ", initial={}, most={}", size(initial), size(most))?;
-                write_switch(f, "only-above", only_above)?;
+                for (word, other) in Rule::WORDS {
+                    if other == rule && rule != Rule::default() {
+                        write!(f, ", rule={word}")?;
+                    }
+                }
                 write_switch(f, "syn-windows", syn_windows)?;
                 write_switch(f, "naive", naive)?;
                 f.write_str(")")

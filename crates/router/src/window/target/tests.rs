@@ -52,7 +52,7 @@ fn the_target_has_ends() {
 fn when_windows_fall() {
     let (upper, lower) = (Threshold::Packets(35), Threshold::Packets(15));
     let mut policy = TargetWindow::new(TargetWindowConfig {
-        only_above: true,
+        rule: Rule::AppendixB,
         ..TargetWindowConfig::new(upper, lower)
     });
     let at = |packets| AckContext {
@@ -71,7 +71,8 @@ fn when_windows_fall() {
         policy.on_ack(Instant::ZERO, &at(36)),
         AckAction::Window { bytes: 65_536, fall: true }
     );
-    let config = TargetWindowConfig::new(upper, lower);
+    let config =
+        TargetWindowConfig { rule: Rule::Section32, ..TargetWindowConfig::new(upper, lower) };
     let wish = TargetWindow::new(config).on_ack(Instant::ZERO, &at(0));
     assert_eq!(wish, AckAction::Window { bytes: 65_536, fall: true });
 }

@@ -91,7 +91,6 @@ impl Layers {
     }
 
     /// Safe ranges are not kept to from now on.
-    #[cfg(feature = "unconstrained")]
     pub(super) fn lift_ranges(&mut self) {
         self.host.get_or_insert_default().shared.combined.lift_ranges();
     }

@@ -342,7 +342,7 @@ fn policies_write_syns_only_when_told_to() {
         ("target-window(upper=35 packets, lower=15 packets, initial=2kB)", 60_000),
         ("target-window(upper=35 packets, lower=15 packets, initial=2kB, syn-windows)", 2000),
         (
-            "target-window(upper=35 packets, lower=15 packets, initial=2kB, only-above, syn-windows)",
+            "target-window(upper=35 packets, lower=15 packets, initial=2kB, rule=section-3.2, syn-windows)",
             2000,
         ),
         ("target-window(upper=35 packets, lower=15 packets, initial=2kB, naive)", 60_000),
