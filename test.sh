@@ -41,7 +41,7 @@ install_packages() {
 failed=0
 took=()
 log=$(mktemp)
-trap 'rm -f "$log" "$log.apt"' EXIT
+trap 'rm -f "$log" "$log.apt" "$log.seeds"' EXIT
 
 step() {
     local name=$1 began=$SECONDS
@@ -173,7 +173,20 @@ threads=$((2 * $(nproc 2>/dev/null || echo 1)))
 # First: one of the tests below links the library that this builds.
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 # Programs in C link libtransom as it is installed, without what the features of other crates need: the step before.
-step "tests" cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads"
+# Tests that keep a processor busy run beside those that wait, and give way to them: `.ci/test-program` tells them apart.
+tests() {
+    local cargo=(cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast) seeds clocks
+    "${cargo[@]}" --no-run || return
+    TRANSOM_LANE=seeds nice -n 19 "${cargo[@]}" --lib --bins --tests -- --nocapture --test-threads=2 >"$log.seeds" 2>&1 &
+    seeds=$!
+    TRANSOM_LANE=clocks "${cargo[@]}" -- --nocapture --test-threads="$threads"
+    clocks=$?
+    wait "$seeds"
+    seeds=$?
+    cat "$log.seeds"
+    return $((clocks ? clocks : seeds))
+}
+step "tests" tests
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
