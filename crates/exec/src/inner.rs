@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
 use transom_device::port_socket::{cookie_of, namespace_of};
-use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
+use transom_device::private::sockets::{
+    Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports,
+};
 use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -81,9 +83,11 @@ impl Inner {
         let (diag, ends) = (self.network.diag()?, self.network.destroy_events()?);
         let home = Home::here()?;
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
-        let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
+        let ourselves = Caller::ourselves(&home)?;
+        let probe = maker.take(Family::V4, &ourselves);
         let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
-        Ok(Running { stack, listener, maker, home, diag, ends, cookie, network: self.network })
+        let network = self.network;
+        Ok(Running { stack, listener, maker, home, ourselves, diag, ends, cookie, network })
     }
 }
 
@@ -116,6 +120,7 @@ pub(crate) struct Running {
     pub(crate) listener: TcpListener,
     maker: SocketMaker,
     home: Home,
+    ourselves: Caller,
     pub(crate) diag: Diag,
     ends: DestroyEvents,
     /// The number of the private network.
@@ -127,6 +132,16 @@ impl Running {
     /// Looks at a thread that waits in a call.
     pub(crate) fn caller(&self, thread: u32) -> io::Result<Caller> {
         Caller::of(thread, &self.home)
+    }
+
+    /// Whether a caller has our own user, group and control group.
+    pub(crate) fn is_as_we(&self, caller: &Caller) -> bool {
+        *caller == self.ourselves
+    }
+
+    /// Whether a thread that waits in a call may have ports that only privileged programs have on the host.
+    pub(crate) fn may_bind_low_ports(&self, thread: u32) -> io::Result<bool> {
+        may_bind_low_ports(thread, &self.home)
     }
 
     /// Whether `bind` gives programs ports that only privileged programs have on the host.

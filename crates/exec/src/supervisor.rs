@@ -22,6 +22,7 @@ use crate::joint::{Joint, SCRATCH_LEN, Turn};
 use crate::ledger::Ledger;
 use crate::opening::{Asker, Direction, Ends, Opening, Progress};
 use crate::options::Settings;
+use crate::owners::Owners;
 use crate::reserve::{Reserve, Source};
 
 /// Events that are taken at once.
@@ -114,6 +115,7 @@ pub(crate) struct Supervisor {
     pub(crate) reserve: Reserve,
     /// What programs have set before they were connected, by the numbers of their sockets.
     pub(crate) settings: HashMap<u64, Settings>,
+    pub(crate) owners: Owners,
     serial: u64,
     changes: Vec<SocketReadiness>,
     /// Connections whose turn ended before their work.
@@ -156,6 +158,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         by_ends: HashMap::new(),
         reserve: Reserve::default(),
         settings: HashMap::new(),
+        owners: Owners::default(),
         serial: 0,
         changes: Vec::new(),
         runnable: HashSet::new(),
@@ -368,8 +371,12 @@ impl Supervisor {
                         askers.push((Asker::Held(incoming), ends));
                     }
                 }
-                Source::Kernel(listener) => {
-                    while let Ok((stream, peer)) = listener.accept() {
+                Source::Kernel(listener, owner) => {
+                    let accept = || match owner {
+                        Some(owner) => owner.as_owner(|| listener.accept()),
+                        None => listener.accept(),
+                    };
+                    while let Ok((stream, peer)) = accept() {
                         let Ok(local) = stream.local_addr() else { continue };
                         if stream.set_nonblocking(true).is_ok() {
                             askers.push((Asker::Kernel(stream), (local, peer)));
@@ -389,6 +396,7 @@ impl Supervisor {
         let outcome = self.inner.ended(|socket| ended.push(socket))?;
         for socket in ended {
             self.settings.remove(&socket.cookie);
+            self.owners.forget(socket.cookie);
             if socket.remote.port() == 0 {
                 self.reserve.give_up(socket.cookie);
             }
@@ -430,6 +438,7 @@ impl Supervisor {
         let cookies: HashSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
         self.reserve.retain(|cookie| cookies.contains(&cookie));
         self.settings.retain(|cookie, _| cookies.contains(cookie));
+        self.owners.retain(|cookie| cookies.contains(&cookie));
         let there: HashSet<Ends> =
             sockets.iter().map(|socket| (socket.local, socket.remote)).collect();
         let gone: Vec<Ends> =
