@@ -25,6 +25,7 @@ mod install;
 mod memory;
 mod notifier;
 mod options;
+mod thread;
 
 pub use filter::Kind;
 pub use memory::{read_memory, write_memory};

@@ -250,7 +250,7 @@ impl Supervisor {
         &mut self,
         place: Place,
         cookie: u64,
-        profile: Option<Arc<Profile>>,
+        profile: Arc<Profile>,
     ) -> io::Result<()> {
         let token = self.next_serial();
         let owner = self.owners.of(cookie);

@@ -112,6 +112,8 @@ impl Way {
                 }
                 ReadOutcome::End => self.ended = true,
                 ReadOutcome::WouldBlock => return Ok(false),
+                // What was carried leaves before the other end hears of it.
+                ReadOutcome::Failed if carried > 0 => return Ok(true),
                 ReadOutcome::Failed => return Err(Broken::From),
             }
         }

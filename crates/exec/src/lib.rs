@@ -48,6 +48,6 @@ mod supervisor;
 
 pub use destinations::{Destinations, Network};
 pub use guard::{charge_guard, guard};
-pub use inner::Inner;
+pub use inner::{Inner, InnerError, Reason};
 pub use ledger::Ledger;
 pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};

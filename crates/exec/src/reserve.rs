@@ -67,8 +67,8 @@ pub(crate) struct Outside<'a> {
     /// Transom's host, if there is one, and its addresses.
     pub(crate) stack: Option<&'a Stack>,
     pub(crate) own: &'a [IpAddr],
-    /// The profile of the listener's connections, if it has one of its own.
-    pub(crate) profile: Option<Arc<Profile>>,
+    /// The profile of the listener's connections.
+    pub(crate) profile: Arc<Profile>,
     /// Who has made the socket, if that is not the supervisor.
     pub(crate) owner: Option<Arc<Caller>>,
 }
@@ -83,7 +83,7 @@ impl Outside<'_> {
         let config = ListenConfig {
             backlog: BACKLOG,
             syn_backlog: BACKLOG,
-            profile: self.profile.clone(),
+            profile: Some(Arc::clone(&self.profile)),
             v6_only,
             hold_syns: Some(PATIENCE),
             ..ListenConfig::default()

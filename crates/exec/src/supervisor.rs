@@ -147,7 +147,8 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         inner,
         stack: setup.stack,
         own: setup.addresses,
-        profile: setup.profile,
+        // What came before a reset is the program's, as on Linux.
+        profile: Profile { read_after_error: true, ..setup.profile },
         destinations: setup.destinations,
         watcher: setup.watcher,
         opened: setup.opened,

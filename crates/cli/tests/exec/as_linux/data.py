@@ -249,6 +249,12 @@ def a_writer_that_waits_and_a_reset():
     return writer(), tried(c.send, b'x')
 
 @case
+def written_and_reset_at_once():
+    """What was sent before a reset arrives, both ways."""
+    c, peer = pair(); c.sendall(b'x' * 3000); reset(c); d, other = pair(); other('(c.sendall(b"y" * 3000), reset())'); polled(d, 'IN|OUT|ERR|HUP|RDHUP'); up, down = peer('count()'), receive(d, 9999)
+    return up, (len(down[0]), down[1])
+
+@case
 def a_reader_and_a_shutdown_of_ones_own():
     c, _ = pair(); reader = meanwhile(lambda: c.recv(9)); asleep(reader); c.shutdown(SHUT_RD)
     return reader()
