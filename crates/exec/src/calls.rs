@@ -246,12 +246,7 @@ impl Supervisor {
         if may.unwrap_or(false) { Ok(()) } else { Err(Refusal::Error(libc::EACCES)) }
     }
 
-    fn reserve(
-        &mut self,
-        place: Place,
-        cookie: u64,
-        profile: Arc<Profile>,
-    ) -> io::Result<()> {
+    fn reserve(&mut self, place: Place, cookie: u64, profile: Arc<Profile>) -> io::Result<()> {
         let token = self.next_serial();
         let owner = self.owners.of(cookie);
         let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile, owner };

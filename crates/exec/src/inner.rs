@@ -34,7 +34,7 @@ const BACKGROUND_WINDOW: usize = 32 * 1024;
 /// Refusals by ICMP go to programs of this machine, not to a network: there is no reason to send few of them.
 const REFUSALS_PER_SECOND: u32 = 100_000;
 
-/// What a lender says.
+/// The words of a lender that lends nothing.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why there is no network for the programs' sockets.

@@ -1,4 +1,4 @@
-//! Who has made which of the programs' sockets, where that is not the supervisor's own user, group and control group.
+//! The makers of the programs' sockets, where they have not the supervisor's own user, group and control group.
 //!
 //! What the supervisor does outside for such a socket, it does as the socket's maker: firewalls, routes and programs at control groups ask for it. On Linux a
 //! socket stays its maker's, whoever it is passed to, and so here.

@@ -326,7 +326,8 @@ fn a_reset_with_data_is_a_reset() {
 #[test]
 fn what_came_before_a_reset_can_be_kept() {
     for keeps in [false, true] {
-        let mut peer = Setup::default().profile(|profile| profile.read_after_error = keeps).active();
+        let mut peer =
+            Setup::default().profile(|profile| profile.read_after_error = keeps).active();
         peer.recv(seg().data(100)).recv(seg().seq(201).data(10)).recv(seg().seq(101).rst());
         let mut out = [0; 1000];
         let reset = Err(ReadError::Failed(ConnectionError::Reset));

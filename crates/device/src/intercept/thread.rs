@@ -6,8 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// `PIDFD_THREAD` of linux/pidfd.h (Linux 6.9): the descriptor stands for a thread, not for its process.
-const OF_A_THREAD: PidfdFlags =
-    PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL.bits());
+const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL.bits());
 
 /// A descriptor that stands for a thread (pidfd_open(2)), by its number in our PID namespace.
 ///

@@ -110,11 +110,9 @@ impl Order<'_> {
 
 /// Does something while the files that the calling thread makes are those of a user and a group: firewalls know the owner of a socket by that
 /// (iptables-extensions(8), `owner`). Takes `CAP_SETUID` and `CAP_SETGID`.
-pub(super) fn as_owner<T>(
-    owner: (u32, u32),
-    act: impl FnOnce() -> io::Result<T>,
-) -> io::Result<T> {
-    let before = (set_of_files(libc::SYS_setfsuid, NOBODY), set_of_files(libc::SYS_setfsgid, NOBODY));
+pub(super) fn as_owner<T>(owner: (u32, u32), act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before =
+        (set_of_files(libc::SYS_setfsuid, NOBODY), set_of_files(libc::SYS_setfsgid, NOBODY));
     let outcome = become_owner(owner).and_then(|()| act());
     // The right to come back is that of the user and the group that the thread still is in all other respects.
     become_owner(before)?;

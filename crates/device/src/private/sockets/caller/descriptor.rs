@@ -1,4 +1,4 @@
-//! What the descriptor of a thread tells (pidfd_open(2); `PIDFD_GET_INFO` of linux/pidfd.h, Linux 6.13).
+//! A thread seen through its descriptor (pidfd_open(2); `PIDFD_GET_INFO` of linux/pidfd.h, Linux 6.13).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
