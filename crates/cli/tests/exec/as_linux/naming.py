@@ -197,4 +197,10 @@ def cookies():
     c, peer, s = served(); several = [socket(), c, s, pair()[0]]; numbers = [cookie(s) for s in several]
     return len(set(numbers)), bytes(8) in numbers, cookie(c.dup()) == cookie(c), cookie(c) == cookie(c)
 
+@case
+def a_port_that_somebody_else_has():
+    """Another program of the same machine listens there."""
+    s = socket(); said = tried(s.bind, ('127.0.0.1', 7199))
+    return said, tried(s.listen) if said is None else None
+
 run()
