@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use transom_examples::private_network;
-use transom_net::{Stack, TcpListener};
+use transom::{Stack, TcpListener};
 
 fn serve(listener: TcpListener) {
     for stream in listener.incoming() {

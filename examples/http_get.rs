@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use transom_examples::private_network;
-use transom_net::Stack;
+use transom::Stack;
 
 /// A web server of one page.
 fn serve(listener: TcpListener) -> std::io::Result<()> {

@@ -13,7 +13,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use transom_examples::private_network;
-use transom_tokio::Stack;
+use transom::Stack;
 
 /// A web server of one page, which keeps connections open. It counts them.
 fn serve(listener: &TcpListener, count: &AtomicUsize) {

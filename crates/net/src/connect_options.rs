@@ -1,4 +1,4 @@
-//! What a connection is opened with.
+//! The options with which a connection is opened.
 
 use std::net::SocketAddr;
 use std::time::Duration;
