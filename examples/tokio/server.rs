@@ -6,9 +6,9 @@ use axum::routing::get;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use transom_examples::private_network;
 use transom::Stack;
 use transom::tokio::{TcpListener, TcpStream};
+use transom_examples::private_network;
 
 /// What `axum::serve` needs of a listener: the trait is axum's and the listener Transom's, so a program has these lines.
 struct Served(TcpListener);

@@ -202,8 +202,7 @@ fn listening_where_connections_are() {
     let far = b.listen("10.0.0.2:80").unwrap();
     let options = ConnectOptions::new().local(address("10.0.0.1:80")).timeout(SOON);
     let (client, remote) = (a.clone(), address("10.0.0.2:80"));
-    let opening =
-        spawn(move || TcpStream::connect_with(&client, remote, &options).unwrap());
+    let opening = spawn(move || TcpStream::connect_with(&client, remote, &options).unwrap());
     wait_for_packet(&network, |_| true);
     let near = a.listen("10.0.0.1:80").unwrap();
     network.set(Fate::Passed);

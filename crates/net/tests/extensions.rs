@@ -165,7 +165,8 @@ fn that_panics_outside_of_its_calls() {
     let choice = ExtensionChoice::new("unmade", || panic!("as expected"));
     let profile = Profile { extensions: vec![choice], ..Profile::classic() };
     let remote = listener.local_addr().unwrap();
-    let other = TcpStream::connect_with(&a, remote, &ConnectOptions::new().profile(profile)).unwrap();
+    let other =
+        TcpStream::connect_with(&a, remote, &ConnectOptions::new().profile(profile)).unwrap();
     let departure = other.with_connection(|connection, _| connection.poll_departure()).unwrap();
     let reason = DepartureReason::NotAttached(AttachError::Failed(Fault::Panicked));
     assert_eq!(departure.unwrap().reason, reason);

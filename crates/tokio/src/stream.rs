@@ -41,8 +41,7 @@ impl TcpStream {
         options: &ConnectOptions,
     ) -> io::Result<Self> {
         each_address(addr, |remote| async move {
-            let stream =
-                transom_net::TcpStream::connect_nonblocking_with(stack, remote, options)?;
+            let stream = transom_net::TcpStream::connect_nonblocking_with(stack, remote, options)?;
             poll_fn(|context| stream.poll_connected(context)).await?;
             Ok(TcpStream { stream, input: Input::default() })
         })
