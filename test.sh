@@ -92,11 +92,11 @@ else
     echo "SKIPPED: links, spelling and sentences of the documents, and the page of paths (python3 is not installed)" | tee -a "$log"
 fi
 # Everything that a release has.
-full=(--features "transom/full,transom-net/metrics,transom-net/tracing")
+full=(--features "transom-cli/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
-    full=(--features "transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing")
+    full=(--features "transom-cli/parquet,transom-cli/png,transom-cli/tui,transom-cli/web,transom-net/metrics,transom-net/tracing")
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)
 fi
@@ -104,7 +104,7 @@ step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
 # `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. One call for all of them: cargo
 # chooses the features of dependencies for the crates of one call together, and another choice compiles them anew. `.ci/nightly` checks each feature alone.
-light=(-p transom -p transom-lab -p transom-forwarder --no-default-features)
+light=(-p transom-cli -p transom-lab -p transom-forwarder --no-default-features)
 step "lints, light" cargo clippy "${light[@]}" --all-targets --quiet -- -D warnings
 # What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
 bare=x86_64-unknown-none
