@@ -38,10 +38,12 @@ install_packages() {
     } >"$log.apt" 2>&1 || { echo "apt-get failed:"; tail -n 20 "$log.apt"; }
 }
 
-failed=0
-took=()
 log=$(mktemp)
-trap 'rm -f "$log" "$log.apt" "$log.seeds"' EXIT
+times=$log.times
+failures=$log.failures
+beside=
+trap '[ -z "$beside" ] || kill "$beside" 2>/dev/null; rm -f "$log" "$log".*' EXIT
+touch "$times"
 
 step() {
     local name=$1 began=$SECONDS
@@ -49,10 +51,10 @@ step() {
     echo "== $name"
     "$@" 2>&1 | tee -a "$log"
     local status=${PIPESTATUS[0]}
-    took+=("$(printf '%4d s  %s' $((SECONDS - began)) "$name")")
+    printf '%4d s  %s\n' $((SECONDS - began)) "$name" >>"$times"
     if [ "$status" -ne 0 ]; then
         echo "== $name FAILED (exit $status)"
-        failed=1
+        echo "$name" >>"$failures"
     fi
 }
 
@@ -101,7 +103,6 @@ if ! pkg-config --exists libelf zlib 2>/dev/null; then
     crates=(--workspace --exclude transom-forwarder)
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
 # `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. One call for all of them: cargo
 # chooses the features of dependencies for the crates of one call together, and another choice compiles them anew. `.ci/nightly` checks each feature alone.
 light=(-p transom-cli -p transom-lab -p transom-forwarder --no-default-features)
@@ -162,7 +163,6 @@ python_package() {
         "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python
 }
 if [ -n "$can_python" ]; then
-    step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
     step "package, Python" python_package
 fi
 # Runs each test program, and those tests once more that fail.
@@ -173,20 +173,28 @@ threads=$((2 * $(nproc 2>/dev/null || echo 1)))
 # First: one of the tests below links the library that this builds.
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 # Programs in C link libtransom as it is installed, without what the features of other crates need: the step before.
-# Tests that keep a processor busy run beside those that wait, and give way to them: `.ci/test-program` tells them apart.
-tests() {
-    local cargo=(cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast) seeds clocks
-    "${cargo[@]}" --no-run || return
-    TRANSOM_LANE=seeds nice -n 19 "${cargo[@]}" --lib --bins --tests -- --nocapture --test-threads=2 >"$log.seeds" 2>&1 &
-    seeds=$!
-    TRANSOM_LANE=clocks "${cargo[@]}" -- --nocapture --test-threads="$threads"
-    clocks=$?
-    wait "$seeds"
-    seeds=$?
-    cat "$log.seeds"
-    return $((clocks ? clocks : seeds))
+test=(cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast)
+step "tests, compilation" "${test[@]}" --no-run --quiet
+# While most tests wait for a clock or for other programs, what keeps a processor busy gives way to them: tests that depend on nothing but their seeds
+# (`.ci/test-program` tells them apart), documentation, lints, and the site. Their words come afterwards.
+in_the_meantime() {
+    local log=$log.beside
+    renice -n 19 -p "$BASHPID" >/dev/null
+    step "tests by seeds" env TRANSOM_LANE=seeds "${test[@]}" --lib --bins --tests -- --nocapture --test-threads=2
+    step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
+    if [ -n "$can_python" ]; then
+        step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
+    fi
+    # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
+    step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "$target/site-build"
 }
-step "tests" tests
+in_the_meantime >"$log.said" 2>&1 &
+beside=$!
+step "tests" env TRANSOM_LANE=clocks "${test[@]}" -- --nocapture --test-threads="$threads"
+wait "$beside"
+beside=
+cat "$log.said"
+cat "$log.beside" >>"$log"
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
@@ -220,8 +228,6 @@ if [ -n "$can_python" ]; then
         echo "SKIPPED: the types of the Python package (mypy is not in $venv)" | tee -a "$log"
     fi
 fi
-# mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
-step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
 
 count() { grep -E "^${2:-test} result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")
@@ -229,7 +235,7 @@ grep "SKIPPED" "$log" | sort | uniq -c
 grep "^UNSTABLE" "$log"
 unstable=$(grep -c "^UNSTABLE" "$log")
 echo "The steps of ten seconds and more, of $SECONDS s:"
-printf '%s\n' "${took[@]}" | grep -E '^ *[0-9]{2,} s'
+grep -E '^ *[0-9]{2,} s' "$times"
 again=$(count passed second)
 echo "$(($(count passed) + again)) passed, $(($(count failed) - again)) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
-exit $failed
+[ ! -e "$failures" ]
