@@ -17,6 +17,8 @@ const MAX_BYTES_PER_TURN: usize = 512 * 1024;
 pub(crate) const SCRATCH_LEN: usize = 64 * 1024;
 /// After a reset by the peer, the program may take this long to make room for the data before it. A program that reads nothing is told then all the same.
 const LAST_DATA: Duration = Duration::from_secs(60);
+/// How long after each other is looked whether it has.
+const LAST_DATA_STEP: Duration = Duration::from_millis(100);
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -231,9 +233,11 @@ impl Joint {
         let more = matches!(given, Ok(true));
         let waits = !self.down.pending.is_empty() || self.down.urgent.is_some();
         let goes_on = !matches!(given, Err(Broken::To)) && !self.program_gone;
-        let delivered = !waits && !more && inner.is_delivered();
+        let delivered = !waits && !more && inner.has_sent_all();
         if goes_on && !delivered && !inner.has_failed() && Instant::now() < until {
-            return if more { Turn::More } else { Turn::Until(until) };
+            // Room for what was written already is not told.
+            let again = (Instant::now() + LAST_DATA_STEP).min(until);
+            return if more { Turn::More } else { Turn::Until(again) };
         }
         inner.reset_on_drop();
         Turn::Over

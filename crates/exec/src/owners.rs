@@ -46,13 +46,9 @@ impl Owners {
         self.by_cookie.is_empty()
     }
 
-    /// A socket has ended.
+    /// A socket has ended. If that is not told, it is remembered for ever. To look for those that are left would be wrong: the kernel lists no socket that is
+    /// neither bound nor connected, and one that is forgotten becomes the supervisor's.
     pub(crate) fn forget(&mut self, cookie: u64) {
         self.by_cookie.remove(&cookie);
-    }
-
-    /// Forgets all but those that `keep` names.
-    pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
-        self.by_cookie.retain(|cookie, _| keep(*cookie));
     }
 }

@@ -445,7 +445,6 @@ impl Supervisor {
         let cookies: HashSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
         self.reserve.retain(|cookie| cookies.contains(&cookie));
         self.settings.retain(|cookie, _| cookies.contains(cookie));
-        self.owners.retain(|cookie| cookies.contains(&cookie));
         let there: HashSet<Ends> =
             sockets.iter().map(|socket| (socket.local, socket.remote)).collect();
         let gone: Vec<Ends> =

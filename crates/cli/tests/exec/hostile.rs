@@ -210,9 +210,10 @@ import time; time.sleep(0.3); before, held = count(), memory()
 many(turns)
 # On a busy machine the command hears of the last ones a while later.
 end = time.monotonic() + 40
-while count() > before + 4 and time.monotonic() < end: time.sleep(0.05)
+# Of the sockets that it keeps ready for each family, up to a half may have been missing before.
+while count() > before + 20 and time.monotonic() < end: time.sleep(0.05)
 after = count()
-assert after <= before + 4, (before, after)
+assert after <= before + 20, (before, after)
 # Sixty bytes for each of the connections, so that none is kept; TIME-WAIT is bounded.
 assert memory() - held < 4096 + turns * 60 * 3 / 4096, (held, memory())
 print('none')";

@@ -176,7 +176,7 @@ def data_under_many_signals():
 @case
 def before_a_call_is_received():
     """Under the command, `socket` is its matter. It is stopped for a moment, as it may be on a busy machine. A signal comes then, without SA_RESTART and with it."""
-    command, said, me = parent_of(os.getppid()), [], os.getpid(); under = open(f'/proc/{command}/comm').read() == 'transom\n'
+    command, said, me = parent_of(os.getppid()), [], os.getpid(); under = open(f'/proc/{command}/comm').read().strip() == os.path.basename(os.environ['TRANSOM'])[:15]
     for restarts in (False, True):
         signal.siginterrupt(signal.SIGUSR1, not restarts); pid = os.fork()
         if pid == 0:
@@ -189,12 +189,13 @@ def before_a_call_is_received():
             finally:
                 if under: os.kill(command, signal.SIGCONT)
                 os._exit(0)
-        if under: os.kill(command, signal.SIGSTOP)
+        if under: os.kill(command, signal.SIGSTOP); until(lambda: state_of(command), 'T')
         got = raw(libc.socket, AF_INET, SOCK_STREAM, 0); os.waitpid(pid, 0); said.append('made' if isinstance(got, int) else got)
     return said
 
 SOCKET_CALL = {'x86_64': '41', 'aarch64': '198'}.get(os.uname().machine)
 def parent_of(pid): return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+def state_of(pid): return open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0]
 def pending(pid): return next(int(line.split()[1], 16) for line in open(f'/proc/{pid}/status') if line.startswith('SigPnd')) & 1 << signal.SIGUSR1 - 1
 
 run()
