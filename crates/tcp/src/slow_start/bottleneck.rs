@@ -61,7 +61,8 @@ impl Path {
                 now += MICROS;
                 continue;
             }
-            let group = self.stretch.min(flying.len() as u64);
+            let flight = flying.len() as u64;
+            let group = self.stretch.min(flight);
             let (mut arrival, mut departure) = (now, now);
             for (at, from) in flying.drain(..group as usize) {
                 (arrival, departure) = (at, from);
@@ -87,7 +88,7 @@ impl Path {
                 return Some((w.cwnd / MSS, now / MICROS));
             }
             // Where the application holds the sender back, the window grows while half of it is used.
-            if flying.len() as u64 * 2 * MSS > w.cwnd {
+            if self.application.is_none() || flight * 2 * MSS > w.cwnd {
                 unit.grow(&mut w, group * MSS, &ack);
             }
         }
