@@ -45,7 +45,8 @@ fn slow_starts_end_before_or_after_the_queue_is_full() {
     assert!(drops > 300, "without a detector: {drops}");
     // RFC 9406 looks at a round's first samples alone. These meet a queue that has drained, so the window overshoots all the same.
     assert_eq!(transfer("hystart++").0, drops);
-    let (trained, when) = transfer("hystart");
+    // Without the growth that CUBIC adds before the first loss, which fills the queue later.
+    let (trained, when) = transfer("hystart + cubic(before-loss=0)");
     assert_eq!(trained, 0, "a train of acknowledgements tells in time");
     // It costs no time: CUBIC grows from half of the path's capacity on.
     assert!(when <= all + all / 20, "{when} ms beside {all}");
@@ -65,10 +66,11 @@ fn search_ends_in_time_where_the_queue_is_long() {
     assert_eq!(over("hystart", "1MB", 16 << 20).0, 0);
 }
 
-/// The default has the slow start that ends in time.
+/// The default has the slow start that ends in time. Then its window grows by a twentieth in a round trip until the first loss, which is one of a few packets.
 #[test]
-fn the_default_does_not_overshoot() {
-    assert_eq!(transfer("cubic").0, 0);
+fn the_default_does_not_overshoot_by_a_window() {
+    let (drops, _) = transfer("cubic");
+    assert!(drops < 30, "{drops}");
 }
 
 /// A queue of five packets overflows again and again. RACK's reordering window is 5 ms here, two packets. A repair that leaves when it has passed, and not when

@@ -39,14 +39,14 @@ fn a_single_later_segment_means_loss_after_a_while() {
     assert_eq!(peer.info().phase, Phase::Recovery);
 }
 
-/// An acknowledgement in those 4 ms finds the loss by itself, and its repair takes the place of the segment that it tells of.
+/// An acknowledgement in those 4 ms finds the loss by itself, even one that tells of no other segment.
 #[test]
 fn an_acknowledgement_comes_before_the_timer() {
     let mut peer = ten();
     let start = peer.millis() - 100;
     peer.recv(seg().sack(&[(1001, 2001)])).silent();
     peer.run_to(start + 126).silent();
-    peer.recv(seg().sack(&[(1001, 3001)])).expect(&["A 1:1001 ack 1"]);
+    peer.recv(seg().sack(&[(1001, 2001)])).expect(&["A 1:1001 ack 1"]);
     assert_eq!(peer.info().phase, Phase::Recovery);
 }
 
