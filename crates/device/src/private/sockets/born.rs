@@ -81,7 +81,7 @@ impl Order<'_> {
             unsafe { libc::write(to, (&raw const number).cast(), size_of::<c_int>()) };
         };
         let failed = |error: io::Error| tell(-error.raw_os_error().unwrap_or(libc::EIO));
-        match self.enter().and_then(|()| self.owner.map_or(Ok(()), |owner| become_owner(owner))) {
+        match self.enter().and_then(|()| self.owner.map_or(Ok(()), become_owner)) {
             Err(error) => failed(error),
             Ok(()) => {
                 for _ in 0..self.count {
