@@ -583,7 +583,7 @@ VERSION = (
     "the version: in the simulator `bbr3` sends as many again, and `bbr`, which is the kernel's version, as many as the kernel. In the first round trip of a recovery version 1 sends a "
     "packet for each that arrives. Section 5.6.4.4 of the draft of version 3 only takes what is lost off the window"
 )
-CHANCE = "chance: once the two flows have sent different packets again, the packets with the same numbers are other ones. The mean of three seeds"
+CHANCE = "chance: once the two flows have sent different packets again, the packets with the same numbers are other ones. One seed"
 TAIL = "the last segment was lost. With one segment in flight its probe waits 200 ms for a delayed acknowledgement, at most the timeout (RFC 8985, section 7.2)"
 TWICE = (
     "two reductions in rounds that follow each other: at the end of the first repair a burst leaves, and overflows this queue of 21 packets. The kernel took 6.5 s and 8.1 s in two "
@@ -807,7 +807,7 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
 - 1 Gbit/s, 30 kB and 30 MB beside the kernel: [kernel-gigabit.toml](../scenarios/paths/kernel-gigabit.toml) stands, for a machine with more processors.
 - More than one seed. `scenarios/paths.py run COMMAND DIR NAME@above` runs two more of the cells in which the kernel was better.
 - Values with the very last change everywhere. These were made before the reordering timer had its 4 ms: transfers with losses, all with BBR, and transfers beside a long flow.
-  The simulated tables, but for the policer's and the wireless paths', and the transfers with losses are also from before the window grew by a twentieth until the first loss.
+  The simulated tables, but for the policer's and the wireless paths', and the transfers with losses are also from before the window grew by a twentieth until the first loss, and before RACK's timer was 4 ms late.
 """
 
 
