@@ -193,6 +193,8 @@ python3 peer.py & until [ -S peer ]; do sleep 0.02; done
 # A program beside that of the cases, on the same machine.
 $BESIDE python3 -c "import socket, signal; s = socket.create_server(('127.0.0.1', 7199)); signal.pause()" & until $BESIDE ss -Hltn 'sport = :7199' | grep -q .; do sleep 0.05; done
 $IN python3 cases.py
+# Each processor has one socket for the ICMP errors of all namespaces. While somebody else's packets fill its buffer, the kernel counts errors and sends none.
+awk '/^Icmp:/ { if (++line == 1) split($0, name); else for (at in name) if (name[at] == "OutErrors") print "icmp-not-sent: " $at }' /proc/net/snmp
 "#;
 
 /// What one run printed, by case, and what it complained of.
@@ -219,13 +221,22 @@ fn compare(subject: &str, cases: &str) {
     }
     let only_plain = std::env::var("TRANSOM_AS_LINUX").is_ok_and(|way| way == "plain");
     let way = if only_plain { "plain" } else { "exec" };
-    let ((plain, complaints), (under, more)) = std::thread::scope(|scope| {
+    let ((mut plain, complaints), (mut under, more)) = std::thread::scope(|scope| {
         let plain = scope.spawn(|| results(cases, "plain"));
         let under = results(cases, way);
         (plain.join().unwrap(), under)
     });
+    let lost = |ran: &mut BTreeMap<String, String>| {
+        ran.remove("icmp-not-sent").and_then(|number| number.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let lost = lost(&mut plain) + lost(&mut under);
     let mut wrong = Vec::new();
     for (case, linux) in &plain {
+        // The cases that ask for such an error have it in their names.
+        if lost > 0 && (case.contains("unreachable") || case.contains("router_says")) {
+            eprintln!("SKIPPED: {case}: the kernel could not send {lost} ICMP errors");
+            continue;
+        }
         if linux.starts_with("raised ") || linux.starts_with("no ") {
             wrong.push(format!("{case}: the case itself fails on Linux: {linux}"));
             continue;

@@ -49,7 +49,7 @@ def two_listeners_at_one_port():
 
 @case
 def one_of_two_listeners_ends():
-    one = listener(ME, 0, 64, SAME_PORT); port = one.getsockname()[1]; other = listener(ME, port, 64, SAME_PORT); one.close(); peer = Peer(); other.setblocking(False)
+    one = listener(ME, 0, 64, SAME_PORT); port = one.getsockname()[1]; other = listener(ME, port, 64, SAME_PORT); one.close(); peer = Peer(); other.settimeout(6)
     peer('many = []')
     for _ in range(16): peer(f'many.append(connect({port})) or many.append(c)')
     return len([1 for _ in range(16) if not isinstance(tried(other.accept), str)])
