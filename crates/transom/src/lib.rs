@@ -1,7 +1,7 @@
 //! A TCP you can see into and safely change, from user space.
 //!
 //! A [`Stack`] is a host inside this process, on a [device]: a TUN interface, an Ethernet interface, a UDP socket, memory. [`TcpStream`] and
-//! [`TcpListener`] behave like their namesakes in [`std::net`], and talk to any other TCP. [`tokio`](crate::tokio) has the same for asynchronous
+//! [`TcpListener`] behave like their namesakes in [`std::net`], and talk to any other TCP. [`tokio`] has the same for asynchronous
 //! programs.
 //!
 //! Each decision of TCP is a unit that has a name, and that a program can inspect and replace. Units are chosen by words

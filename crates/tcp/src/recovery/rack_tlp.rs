@@ -6,7 +6,7 @@
 //!
 //! Differences from the text: after a timeout everything counts as lost, not only data that left long enough ago (section 6.3), as in the
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
-//! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see [`SLACK`].
+//! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see `SLACK`.
 
 use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
