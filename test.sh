@@ -209,10 +209,12 @@ step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapt
 python_tests() {
     set -o pipefail
     TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |
-        tee "$log.pytest" || return 1
+        tee "$log.pytest"
+    local status=$?
     # The counts below are of lines like this.
-    sed -nE 's/^([0-9]+) passed.*/test result: ok. \1 passed; 0 failed; 0 ignored/p' "$log.pytest"
+    sed -nE 's/^(([0-9]+) failed, )?([0-9]+) passed.*/test result: \3 passed; 0\2 failed; 0 ignored/p' "$log.pytest"
     rm -f "$log.pytest"
+    return "$status"
 }
 # The stubs and the code of the package, and whether the stubs say what the native part has.
 python_types() {
@@ -239,4 +241,6 @@ echo "The steps of ten seconds and more, of $SECONDS s:"
 grep -E '^ *[0-9]{2,} s' "$times"
 again=$(count passed second)
 echo "$(($(count passed) + again)) passed, $(($(count failed) - again)) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
-[ ! -e "$failures" ]
+[ -e "$failures" ] || exit 0
+sed 's/^/FAILED: /' "$failures"
+exit 1
