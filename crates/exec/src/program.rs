@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use transom_device::intercept::{open_thread, read_memory, write_memory};
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use transom_device::intercept::{open_process, open_thread, read_memory, write_memory};
 
 /// The most descriptors that are being closed at once.
 const MAX_CLOSING: usize = 64;
@@ -24,11 +24,6 @@ fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
         Err(_) => open_process(process_of(thread)?)?,
     };
     Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
-}
-
-fn open_process(process: u32) -> io::Result<OwnedFd> {
-    let number = i32::try_from(process).ok().and_then(Pid::from_raw);
-    Ok(pidfd_open(number.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?)
 }
 
 /// A copy of a thread's descriptor, if it is a socket.
