@@ -236,11 +236,12 @@ count() { grep -E "^${2:-test} result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" 
 skipped=$(grep -c "SKIPPED" "$log")
 grep "SKIPPED" "$log" | sort | uniq -c
 grep "^UNSTABLE" "$log"
-unstable=$(grep -c "^UNSTABLE" "$log")
+unstable=$(grep -c "^UNSTABLE TEST" "$log")
 echo "The steps of ten seconds and more, of $SECONDS s:"
 grep -E '^ *[0-9]{2,} s' "$times"
 again=$(count passed second)
 echo "$(($(count passed) + again)) passed, $(($(count failed) - again)) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
 [ -e "$failures" ] || exit 0
+grep "^FAILURE" "$log"
 sed 's/^/FAILED: /' "$failures"
 exit 1
