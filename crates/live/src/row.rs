@@ -195,7 +195,7 @@ impl Row {
             local: status.local,
             remote: status.remote,
             state: info.state.name().to_owned(),
-            congestion: info.congestion.to_owned(),
+            congestion: info.congestion.to_string(),
             phase: info.phase.name().to_owned(),
             mss: info.mss.into(),
             cwnd: info.cwnd,

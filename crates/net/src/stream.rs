@@ -43,7 +43,7 @@ use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{
-    Connection, IcmpError, Info, ReadError, Received, State, WriteError,
+    Connection, IcmpError, ConnectionState, ReadError, Received, State, WriteError,
 };
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
@@ -504,7 +504,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.inspect(|connection, now| connection.info(now))
     }
 

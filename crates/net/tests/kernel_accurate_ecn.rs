@@ -13,7 +13,7 @@ use transom_device::kernel_tcp::{KernelAccurateEcn, tcp_info};
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
-use transom_net::Info;
+use transom_net::ConnectionState;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::AccurateInfo;
 
@@ -50,7 +50,7 @@ fn lab(path: [&str; 2], words: &str, ecn: u8, option: u8) -> Option<Lab> {
     Some(Lab::new(namespace, stack, Some(monitor)))
 }
 
-fn accurate(info: &Info) -> AccurateInfo {
+fn accurate(info: &ConnectionState) -> AccurateInfo {
     let ecn = info.ecn.unwrap_or_else(|| panic!("ECN was not agreed: {info:?}"));
     ecn.accurate.unwrap_or_else(|| panic!("accurate ECN was not agreed: {info:?}"))
 }
@@ -104,7 +104,7 @@ const QUEUE: &str =
     "rate=40Mbit/s, delay=5ms, queue=codel(20000 packets, target=2ms, interval=20ms, ecn)";
 
 /// Sends through a queue that marks; returns what is known of it at both ends, and how many packets were marked.
-fn marked(role: Role, up: bool, words: &str, option: u8) -> Option<(Info, KernelAccurateEcn, u64)> {
+fn marked(role: Role, up: bool, words: &str, option: u8) -> Option<(ConnectionState, KernelAccurateEcn, u64)> {
     let path = if up { [QUEUE, "delay=5ms"] } else { ["delay=5ms", QUEUE] };
     let lab = lab(path, words, 3, option)?;
     let (ours, theirs) = lab.connect(Version::V4, role);

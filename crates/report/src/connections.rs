@@ -9,7 +9,7 @@
 //! assert!(render(&page.data()).contains("10.9.0.1:80"));
 //! ```
 
-use transom_tcp::connection::Info;
+use transom_tcp::state::ConnectionState;
 
 use crate::transfer::{Sample, Trace};
 use crate::{Block, Chart, Hue, Points, ReportData, Row, Section, Style, Table};
@@ -39,9 +39,9 @@ impl Seen {
     }
 
     /// Adds what the connection tells of itself `at` this many seconds.
-    pub fn add(&mut self, at: f64, info: &Info) {
+    pub fn add(&mut self, at: f64, info: &ConnectionState) {
         self.trace.add(at, Sample::from(info));
-        self.congestion = info.congestion.to_owned();
+        self.congestion = info.congestion.to_string();
         self.ended = at;
         // The end of the stream takes a place too.
         let acked = info.snd_una.stream_offset().min(info.counters.bytes_sent);
@@ -73,8 +73,8 @@ impl Seen {
     }
 }
 
-impl From<&Info> for Sample {
-    fn from(info: &Info) -> Sample {
+impl From<&ConnectionState> for Sample {
+    fn from(info: &ConnectionState) -> Sample {
         Sample {
             cwnd: info.cwnd,
             ssthresh: Some(info.ssthresh).filter(|&threshold| threshold != u64::MAX),

@@ -27,9 +27,11 @@ mod halves;
 mod headers;
 mod held_open;
 mod icmp;
-mod info;
+mod limited;
 mod limiter;
 mod memory;
+mod news;
+mod observe;
 mod offered;
 mod open;
 mod output;
@@ -37,7 +39,6 @@ mod partial;
 mod path_mtu;
 mod reports;
 mod settings;
-mod snapshot;
 mod through;
 mod timers;
 mod user_timeout;
@@ -48,7 +49,6 @@ pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
 pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome, OpeningState};
 pub use icmp::IcmpError;
-pub use info::{Counters, EcnInfo, Info, LimitedBy};
 pub use memory::{MemoryState, RESERVE};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
@@ -56,7 +56,8 @@ pub use partial::PartialInfo;
 pub use path_mtu::PathState;
 pub use reports::Report;
 pub use settings::{Setting, Settings};
-pub use snapshot::{Checkpoint, Snapshot};
+
+pub use crate::state::{ConnectionState, Counters, EcnInfo, LimitedBy};
 
 use crate::control::Control;
 use crate::options::Agreed;
@@ -75,6 +76,7 @@ const MIN_SEGMENT: u32 = 16;
 
 /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum State {
     /// Nothing is left of the connection.
     Closed,
@@ -225,8 +227,8 @@ struct Notices {
     events: u8,
     soft_error: Option<Box<icmp::SoftError>>,
     reports: reports::Reports,
-    /// For the log: see [`Connection::take_duplicate`].
-    duplicate_seen: bool,
+    /// What was not published yet.
+    news: news::News,
 }
 
 /// One TCP connection.
@@ -262,7 +264,7 @@ pub struct Connection {
     /// Boxed, as most connections have none.
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
-    limited: info::LimitedAccount,
+    limited: limited::LimitedAccount,
 }
 
 impl Connection {
@@ -292,6 +294,7 @@ impl Connection {
     }
 
     /// SND.UNA.
+    #[inline]
     fn una(&self) -> Pos {
         self.control.una()
     }

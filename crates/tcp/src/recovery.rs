@@ -23,6 +23,7 @@ pub use unit::RecoveryUnit;
 
 /// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Phase {
     /// Nothing is suspicious.
     #[default]

@@ -95,7 +95,7 @@ fn the_window_is_handed_over() {
     peer.pump();
     peer.silent();
     let after = peer.info();
-    assert_eq!((after.congestion, after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
+    assert_eq!((after.congestion.as_str(), after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
     assert_eq!(peer.connection.profile().congestion.name(), "greedy");
     assert_eq!((after.srtt, after.rttvar, after.rto), (before.srtt, before.rttvar, before.rto));
     assert_eq!((after.min_rtt, after.delivered), (before.min_rtt, before.delivered));
@@ -248,7 +248,7 @@ fn in_the_handshake_the_last_one_starts() {
         .unwrap();
     setup.accept(&mut peer);
     // LEDBAT begins with two segments (RFC 6817 section 2.4.2).
-    assert_eq!((peer.info().congestion, peer.info().cwnd), ("ledbat", 2000));
+    assert_eq!((peer.info().congestion.as_str(), peer.info().cwnd), ("ledbat", 2000));
     // On a live connection it goes on with what is there.
     let mut peer = ten_out(Setup::default());
     exchange(&mut peer, "ledbat");

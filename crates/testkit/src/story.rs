@@ -10,7 +10,7 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::log::Encoded;
 use transom_stack::stack::{Packet, Stack};
-use transom_tcp::connection::Info;
+use transom_tcp::state::ConnectionState;
 use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
 use transom_tcp::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub struct Story {
     /// The comments of the packets that it sent.
     pub comments: Vec<String>,
     /// The state of its connection after each fifth event.
-    pub looks: Vec<(Instant, Info)>,
+    pub looks: Vec<(Instant, ConnectionState)>,
 }
 
 /// A layer that lets half of the window be used, and asks for a longer timeout now and then.

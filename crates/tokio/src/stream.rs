@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use transom_net::{Bytes, Info, Profile, Stack};
+use transom_net::{Bytes, ConnectionState, Profile, Stack};
 
 /// A TCP connection on a [`Stack`].
 ///
@@ -219,7 +219,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.stream.info()
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
-use transom_net::Info;
+use transom_net::ConnectionState;
 
 use super::protocol::{Purpose, Receipt};
 use crate::output;
@@ -27,8 +27,8 @@ pub(super) struct Sender {
     srtt: Option<Duration>,
 }
 
-impl From<&Info> for Sender {
-    fn from(info: &Info) -> Self {
+impl From<&ConnectionState> for Sender {
+    fn from(info: &ConnectionState) -> Self {
         Sender {
             retransmitted: info.counters.retransmitted_segments,
             cwnd: info.cwnd,

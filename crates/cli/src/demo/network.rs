@@ -162,7 +162,7 @@ impl PeerStream {
         }
     }
 
-    pub(crate) fn transom_info(&self) -> Option<transom_net::Info> {
+    pub(crate) fn transom_info(&self) -> Option<transom_net::ConnectionState> {
         match self {
             PeerStream::Kernel(_) => None,
             PeerStream::Transom(stream) => stream.info().ok(),

@@ -344,6 +344,7 @@ impl Connection {
         let Arrived { accepted, gap, readable } =
             self.rcv.ordering.take_in(at, payload, self.rcv.flow.buffer_limit());
         self.counters.bytes_accepted += accepted.new_bytes;
+        self.notices.news.arrived(accepted.new_bytes);
         if let Some((from, upto)) = accepted.duplicate {
             self.note_duplicate(from, upto);
         }
@@ -430,9 +431,9 @@ impl Connection {
         self.rcv.ack_now = true;
         self.acknowledge_arrival(now, 1, true, true, true);
         match self.state {
-            State::Established | State::SynReceived => self.state = State::CloseWait,
+            State::Established | State::SynReceived => self.enter(State::CloseWait),
             State::FinWait1 if self.fin_acked() => self.enter_time_wait(now),
-            State::FinWait1 => self.state = State::Closing,
+            State::FinWait1 => self.enter(State::Closing),
             State::FinWait2 => self.enter_time_wait(now),
             _ => {}
         }

@@ -8,7 +8,7 @@ use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
     Connection, ConnectionError, Counters, Early, Event, Handshake, MemoryState, Notices, Opening,
-    Owner, Receiver, Replies, Sender, State, info::LimitedAccount,
+    Owner, Receiver, Replies, Sender, State, limited::LimitedAccount, news::News,
 };
 use crate::control::Control;
 use crate::flow::FlowControl as _;
@@ -149,7 +149,7 @@ impl Connection {
                 events: 0,
                 soft_error: None,
                 reports: Reports::new(profile.report_soft_errors),
-                duplicate_seen: false,
+                news: News::new(),
             },
             error: None,
             owner: Owner { gone: false, dismissed: false, nodelay: profile.nodelay },
@@ -256,7 +256,7 @@ impl Connection {
         } else {
             // [MUST-10] simultaneous open
             self.snd.peer.edge = Pos::INITIAL + window;
-            self.state = State::SynReceived;
+            self.enter(State::SynReceived);
             self.snd.syn.due = true;
             self.keep_for_later(segment);
         }
@@ -333,14 +333,16 @@ impl Connection {
             self.snd.syn.transmissions > 1
         };
         let once = self.snd.syn.transmissions <= 1;
+        let una = self.una();
         self.control.begin(now, once.then(|| now.since(self.snd.syn.sent_at)), lost);
+        self.notices.news.acknowledged(false, self.una() > una, 0);
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
         self.limited.forget_busy();
         if self.has_unsent() || self.control.board().outstanding() > 0 {
             self.note_unacked(now);
         }
-        self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
+        self.enter(if self.snd.fin_queued { State::FinWait1 } else { State::Established });
         let clamp = self.clamp();
         self.control.rearm(now, &clamp);
         self.arm_keep_alive();

@@ -1,6 +1,7 @@
 //! The layers of a connection, and what they share.
 
-use super::layer_events::{self, LayerChange};
+use super::layer_events;
+use crate::event::LayerChange;
 use super::view::{Source, View};
 use super::{LayerInfo, RequestCounters};
 use crate::extension::stack::{Change, Combined};
