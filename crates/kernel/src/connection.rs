@@ -133,7 +133,7 @@ impl Connection {
             self.needs_kick = true;
         }
         self.wake(&Event { now, what: Wake::empty(), ack: None, sent: None });
-        self.needs_kick |= self.request.cwnd > 0;
+        self.needs_kick |= self.request.segments > 0;
     }
 
     /// When the clock wakes a layer, or a pause ends.
@@ -193,13 +193,13 @@ impl Connection {
             bytes.map_or(ANY, |bytes| u32::try_from(bytes / mss).unwrap_or(ANY))
         };
         let before = self.request;
-        self.request.cwnd = segments(self.most(Variable::Cwnd));
+        self.request.segments = segments(self.most(Variable::Cwnd));
         self.request.cwnd_cnt = segments(self.most(Variable::CwndCnt));
         self.request.ssthresh = segments(self.most(Variable::Ssthresh));
         self.request.rate = self.most(Variable::PacingRate).map_or(0, |rate| rate.max(1));
         let now = self.request;
         for (variable, changed) in [
-            (Variable::Cwnd, now.cwnd != before.cwnd),
+            (Variable::Cwnd, now.segments != before.segments),
             (Variable::CwndCnt, now.cwnd_cnt != before.cwnd_cnt),
             (Variable::Ssthresh, now.ssthresh != before.ssthresh),
             (Variable::PacingRate, now.rate != before.rate),
@@ -209,7 +209,7 @@ impl Connection {
             }
         }
         // With a window of nothing, nothing arrives that would make the kernel look.
-        if before.cwnd == 0 && self.request.cwnd > 0 {
+        if before.segments == 0 && self.request.segments > 0 {
             self.needs_kick = true;
         }
     }

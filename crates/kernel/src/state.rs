@@ -46,13 +46,14 @@ impl Known {
         (info.snd_una, info.snd_nxt) = (Pos::FIRST_DATA, Pos::FIRST_DATA);
         info.snd_nxt = space.from_wire(Seq::new(opening.snd_nxt), Pos::FIRST_DATA);
         info.mss = opening.mss.max(1);
-        info.cwnd = bytes(opening.cwnd, opening.mss);
+        info.cwnd = bytes(opening.segments, opening.mss);
         info.ssthresh = threshold(opening.ssthresh, opening.mss);
         info.snd_wnd = opening.snd_wnd.into();
         info.srtt = time(opening.srtt_us);
         info.sack = opening.flags & flag::SACK != 0;
         info.timestamps = opening.flags & flag::TIMESTAMPS != 0;
-        info.congestion = Name::new(if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
+        info.congestion =
+            Name::new(if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
         known
     }
 
@@ -71,7 +72,7 @@ impl Known {
         info.state = state(raw.tcp_state);
         info.phase = phase(raw.ca_state);
         info.reduced_for_mark = raw.ca_state == 2;
-        info.cwnd = bytes(raw.cwnd, mss);
+        info.cwnd = bytes(raw.segments, mss);
         info.cwnd_cnt = bytes(raw.cwnd_cnt, mss);
         info.ssthresh = threshold(raw.ssthresh, mss);
         info.snd_una = self.space.from_wire(Seq::new(raw.snd_una), info.snd_una);
@@ -267,7 +268,7 @@ mod tests {
             remote: ([127, 0, 0, 1], 2).into(),
             had: [0; NAME],
             mss: 1000,
-            cwnd: 10,
+            segments: 10,
             snd_una: 0,
             place: 0,
             ssthresh: INFINITE,

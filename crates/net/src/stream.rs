@@ -43,7 +43,7 @@ use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{
-    Connection, IcmpError, ConnectionState, ReadError, Received, State, WriteError,
+    Connection, ConnectionState, IcmpError, ReadError, Received, State, WriteError,
 };
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};

@@ -101,6 +101,25 @@ pub enum State {
 }
 
 impl State {
+    /// All of them.
+    pub const ALL: [State; 10] = [
+        State::Closed,
+        State::SynSent,
+        State::SynReceived,
+        State::Established,
+        State::FinWait1,
+        State::FinWait2,
+        State::CloseWait,
+        State::Closing,
+        State::LastAck,
+        State::TimeWait,
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// Its name in logs and reports: that of RFC 9293, in small letters.
     pub const fn name(self) -> &'static str {
         match self {

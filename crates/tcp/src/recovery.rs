@@ -15,8 +15,9 @@ mod unit;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
+use crate::rto::Estimate;
 use crate::sent::{Sent, SentList};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use core::fmt;
 use core::ops::Range;
 pub use unit::RecoveryUnit;
@@ -37,6 +38,14 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 4] = [Phase::Open, Phase::Disorder, Phase::Recovery, Phase::Loss];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,8 +78,8 @@ pub struct Verdict {
 pub struct Times {
     /// The present.
     pub now: Instant,
-    /// The smoothed round-trip time, once there is a sample.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
     /// When the retransmission timer expires, if it runs.
     pub timeout_at: Option<Instant>,
     /// The sender's maximum segment size.

@@ -3,6 +3,7 @@
 //! [`Connection::info`](crate::connection::Connection::info) fills it for Transom's own. Other sources fill it too, such as the kernel's sockets; what a
 //! source [cannot tell](Untold) stays as it is in [`ConnectionState::unknown`].
 
+mod linux;
 mod name;
 
 pub use name::Name;
@@ -29,6 +30,10 @@ bitflags! {
         const LIMIT = 1 << 3;
         /// Retransmission timeouts.
         const TIMEOUTS = 1 << 4;
+        /// The bytes sent.
+        const BYTES_SENT = 1 << 5;
+        /// The state of RFC 9293: it is none that is known.
+        const STATE = 1 << 6;
     }
 }
 
@@ -47,9 +52,26 @@ pub enum LimitedBy {
     Pacing,
     /// An extension that keeps the congestion window lower than TCP would.
     VirtualWindow,
+    /// The send buffer, of a TCP that counts that.
+    SendBuffer,
 }
 
 impl LimitedBy {
+    /// All of them.
+    pub const ALL: [LimitedBy; 6] = [
+        LimitedBy::Application,
+        LimitedBy::PeerWindow,
+        LimitedBy::CongestionWindow,
+        LimitedBy::Pacing,
+        LimitedBy::VirtualWindow,
+        LimitedBy::SendBuffer,
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<LimitedBy> {
+        LimitedBy::ALL.into_iter().find(|limit| limit.name() == name)
+    }
+
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,6 +80,7 @@ impl LimitedBy {
             LimitedBy::CongestionWindow => "cwnd",
             LimitedBy::Pacing => "pacing",
             LimitedBy::VirtualWindow => "virtual-cwnd",
+            LimitedBy::SendBuffer => "send-buffer",
         }
     }
 }
@@ -245,6 +268,8 @@ pub struct ConnectionState {
     pub limited_pacing: Duration,
     /// Time spent limited by an extension that keeps the congestion window lower than TCP would.
     pub limited_virtual_window: Duration,
+    /// Time spent limited by the send buffer, of a TCP that counts that.
+    pub limited_send_buffer: Duration,
     /// Time during which data was waiting to be acknowledged, sent or not.
     pub busy: Duration,
     /// How long ago data (or a FIN) was last sent; nothing before there was any.
@@ -345,6 +370,7 @@ impl ConnectionState {
             limited_congestion_window: Duration::ZERO,
             limited_pacing: Duration::ZERO,
             limited_virtual_window: Duration::ZERO,
+            limited_send_buffer: Duration::ZERO,
             busy: Duration::ZERO,
             since_data_sent: None,
             since_data_received: None,

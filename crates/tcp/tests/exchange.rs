@@ -13,6 +13,7 @@ use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::Instant;
 use transom_tcp::undo::UndoConfig;
 
@@ -70,7 +71,7 @@ impl CongestionControl for Greedy {
                 now: Instant::from_millis(200),
                 in_flight: 12_000,
                 delivered: 2000,
-                srtt: Some(ms(100)),
+                estimate: Some(Estimate { srtt: ms(100), rttvar: ms(50) }),
                 min_rtt: Some(ms(100)),
             }
         );

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use transom_stack::config::{StackConfig, StackCounters};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, SocketError, Stack, StackEvent};
-use transom_tcp::connection::{Connection, Event, ConnectionState, ReadError, State};
+use transom_tcp::connection::{Connection, ConnectionState, Event, ReadError, State};
 use transom_tcp::time::{Duration, Instant};
 
 /// Sees every call on a host's stack.

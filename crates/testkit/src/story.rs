@@ -10,8 +10,8 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::log::Encoded;
 use transom_stack::stack::{Packet, Stack};
-use transom_tcp::state::ConnectionState;
 use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 /// One way.
@@ -155,7 +155,8 @@ pub fn tell() -> Story {
         }
         while let Ok(1..) = client.read(id, now, &mut buffer) {}
         if step == 30 {
-            let attach = |tcp: &mut transom_tcp::connection::Connection| tcp.attach(now, Box::new(Halves));
+            let attach =
+                |tcp: &mut transom_tcp::connection::Connection| tcp.attach(now, Box::new(Halves));
             layer = client.with_connection(id, now, attach).unwrap().ok();
             assert!(layer.is_some(), "the layer is attached");
         }

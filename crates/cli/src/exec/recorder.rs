@@ -70,7 +70,13 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &ConnectionState, last: bool) {
+    fn sample(
+        &mut self,
+        connection: u64,
+        ends: [SocketAddr; 2],
+        info: &ConnectionState,
+        last: bool,
+    ) {
         let at = self.began.elapsed().as_secs_f64();
         let recorded = &mut *self.recorded();
         let place = match recorded.places.get(&connection) {

@@ -235,7 +235,7 @@ impl CongestionControl for Controller {
 
         // Section 4.2.
         let elapsed = ack.now.since(epoch.start);
-        let rtt = ack.srtt.or(ack.rtt).unwrap_or(Duration::ZERO);
+        let rtt = ack.srtt().or(ack.rtt).unwrap_or(Duration::ZERO);
         let at = |span: Duration| w_cubic(span.as_micros(), epoch.k, epoch.origin, c, segment);
         if at(elapsed) < epoch.w_est {
             window.resize(cwnd.max(epoch.w_est));

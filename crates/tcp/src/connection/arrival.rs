@@ -387,7 +387,7 @@ impl Connection {
             pushed,
             fin,
             window: self.rcv.edge.since(self.rcv.last_ack_sent),
-            srtt: self.control.timer().srtt(),
+            estimate: self.control.timer().estimate(),
             rto: self.control.timer().rto(),
         };
         match self.rcv.policy.on_arrival(&arrival) {

@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 pub(super) struct LimitedAccount {
     current: LimitedBy,
     since: Instant,
-    spent: [Duration; 5],
+    spent: [Duration; LimitedBy::ALL.len()],
     /// Since when data has been waiting to be acknowledged, sent or not; [`Instant::FAR_FUTURE`] if none has.
     busy_since: Instant,
     busy: Duration,
@@ -19,7 +19,7 @@ impl LimitedAccount {
         LimitedAccount {
             current: LimitedBy::Application,
             since: now,
-            spent: [Duration::ZERO; 5],
+            spent: [Duration::ZERO; LimitedBy::ALL.len()],
             busy_since: Instant::FAR_FUTURE,
             busy: Duration::ZERO,
         }

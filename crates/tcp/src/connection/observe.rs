@@ -1,7 +1,7 @@
 //! What can be observed of a connection.
 
-use super::extensions::{Own, Shared};
 use super::Connection;
+use super::extensions::{Own, Shared};
 use crate::extension::Variable;
 use crate::flow::FlowControl as _;
 use crate::ordering::Ordering as _;
@@ -97,6 +97,7 @@ impl Connection {
             limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
             limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
             limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
+            limited_send_buffer: Duration::ZERO,
             busy: self.limited.busy(now),
             since_data_sent: self.control.sent_since(now),
             since_data_received: Some(rcv.heard.data)

@@ -12,6 +12,7 @@ use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
+use crate::rto::Estimate;
 use crate::sent::SentList;
 use crate::time::{Duration, Instant};
 use core::ops::Range;
@@ -65,7 +66,7 @@ pub struct RackTlp {
     /// RACK.dsack_round.
     dsack_round: Option<Pos>,
     min_rtt: Option<Duration>,
-    srtt: Option<Duration>,
+    estimate: Option<Estimate>,
     dup_thresh: u32,
     mss: u32,
     waiting: Waiting,
@@ -85,7 +86,7 @@ impl Default for RackTlp {
             persist: 0,
             dsack_round: None,
             min_rtt: None,
-            srtt: None,
+            estimate: None,
             dup_thresh: 3,
             mss: 1,
             waiting: Waiting::Nothing,
@@ -99,7 +100,7 @@ impl RackTlp {
     /// Section 6.2 steps 1 to 3.
     fn take_note(&mut self, ack: &AckContext) {
         self.min_rtt = ack.min_rtt;
-        self.srtt = ack.srtt;
+        self.estimate = ack.estimate;
         self.mss = ack.mss;
         // An answer that comes sooner than any round trip is one to the original.
         let again = ack
@@ -126,7 +127,9 @@ impl RackTlp {
         }
         let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
         let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
-        quarter.times(u64::from(self.patience)).min(self.srtt.unwrap_or(min_rtt))
+        quarter
+            .times(u64::from(self.patience))
+            .min(self.estimate.map_or(min_rtt, |known| known.srtt))
     }
 
     fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
@@ -240,7 +243,7 @@ impl Recovery for RackTlp {
             return None;
         }
         // Section 7.2.
-        let wait = match self.srtt.or(times.srtt) {
+        let wait = match self.estimate.or(times.estimate).map(|known| known.srtt) {
             Some(srtt) if sent.outstanding() <= u64::from(times.mss) => {
                 srtt.times(2) + MAX_ACK_DELAY
             }

@@ -21,7 +21,9 @@ pub use script::{Seg, seg};
 #[allow(unused_imports)]
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
-use transom_tcp::connection::{Connection, Event, ConnectionState, ReadError, Received, State, WriteOptions};
+use transom_tcp::connection::{
+    Connection, ConnectionState, Event, ReadError, Received, State, WriteOptions,
+};
 use transom_tcp::extension::Extension;
 use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;

@@ -1,9 +1,9 @@
 //! Writes records eight bytes at a time; the frequent ones are composed without reading anything else.
 
+use super::super::hooks::Head;
 use super::super::{Encoded, RECORD_LEN};
 use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
 use core::net::IpAddr;
-use super::super::hooks::Head;
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;

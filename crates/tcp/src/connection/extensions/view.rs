@@ -3,9 +3,11 @@
 use super::super::{Connection, State};
 use super::effective::{Own as _, rule};
 use super::{Observed, RequestCounters, Shared};
+use crate::congestion::Window;
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::rto::Estimate;
 use crate::state::{ConnectionState, Counters, LimitedBy};
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
@@ -77,6 +79,12 @@ impl<'a> View<'a> {
         read!(self.cwnd)
     }
 
+    /// Its variables: TCP's own.
+    pub fn window(&self) -> Window {
+        let mss = u32::try_from(self.mss()).unwrap_or(u32::MAX);
+        Window { cwnd: self.cwnd(), cwnd_cnt: self.cwnd_cnt(), ssthresh: self.ssthresh(), mss }
+    }
+
     /// Bytes acknowledged towards the next increase of cwnd.
     pub fn cwnd_cnt(&self) -> u64 {
         read!(self.cwnd_cnt)
@@ -140,6 +148,11 @@ impl<'a> View<'a> {
     /// The round-trip time variation, once there is a sample.
     pub fn rttvar(&self) -> Option<Duration> {
         read!(self.rttvar)
+    }
+
+    /// Both, once there is a sample.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Some(Estimate { srtt: self.srtt()?, rttvar: self.rttvar()? })
     }
 
     /// The least round-trip time seen.
@@ -244,9 +257,7 @@ impl<'a> View<'a> {
     /// The messages not yet acknowledged cumulatively, the oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = Message> + use<'a> {
         match self.source {
-            Source::Connection(tcp) => {
-                Either::Left(tcp.control.board().records().map(Message::of))
-            }
+            Source::Connection(tcp) => Either::Left(tcp.control.board().records().map(Message::of)),
             Source::Observed(from) => Either::Right(from.messages.iter().cloned()),
         }
     }
