@@ -15,7 +15,7 @@ use transom_tcp::recovery::Phase;
 use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
 use transom_tcp::time::Duration;
 
-/// What a value says.
+/// The content of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Told<'a> {

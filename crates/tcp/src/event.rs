@@ -1,4 +1,4 @@
-//! What happens to a connection, as one type for whoever listens.
+//! The events of a connection, as one type for whoever listens.
 //!
 //! A connection notes what a call does, in a few bytes and only while somebody listens. After the call its owner has that
 //! [published](crate::connection::Connection::publish): each [`Event`] goes to one [`Publisher`], with the connection as it is then. A log, the comments of a
@@ -74,11 +74,11 @@ pub struct Sent {
     pub flags: Flags,
     /// It was sent before.
     pub again: bool,
-    /// What it finds out, if it is a probe.
+    /// Its purpose, if it is a probe.
     pub probe: Option<Probe>,
 }
 
-/// What a segment finds out.
+/// The purpose of a probe: it finds out this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// Whether the end of the flight was lost (RFC 8985 section 7).

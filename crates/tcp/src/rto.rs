@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 use core::fmt;
 pub use unit::TimerUnit;
 
-/// What is known of the round-trip time (RFC 6298 section 2).
+/// An estimate of the round-trip time (RFC 6298 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Estimate {
     /// The smoothed round-trip time.

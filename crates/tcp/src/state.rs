@@ -284,7 +284,7 @@ pub struct ConnectionState {
     pub partial: Option<PartialInfo>,
     /// Running totals.
     pub counters: Counters,
-    /// What the source of the state cannot tell: these values are zero or absent.
+    /// The values that the source cannot tell: they are zero or absent.
     pub untold: Untold,
 }
 

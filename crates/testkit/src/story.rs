@@ -21,7 +21,7 @@ const SERVICE: &str = "10.0.0.2:80";
 /// All that the client writes.
 const WRITTEN: usize = 300_000;
 
-/// What the watchers of the connecting host saw.
+/// Everything that the watchers of the connecting host saw.
 #[derive(Debug, Default)]
 pub struct Story {
     /// The records of its event log.

@@ -1,4 +1,4 @@
-//! What has happened and was not published yet.
+//! Events that were not published yet.
 //!
 //! One call may be many events, and they are published when it is over: so they are added up here as they happen, in the place where they happen.
 
@@ -121,7 +121,7 @@ impl Connection {
         self.publish_layers(publisher);
     }
 
-    /// What is new about layers, alone: also after each segment, for otherwise what they ask for in answer to several would be one event.
+    /// The news of layers alone: also after each segment, for otherwise what they ask for in answer to several would be one event.
     #[inline(always)]
     pub fn publish_layers(&mut self, publisher: &mut impl Publisher) {
         if self.extensions.have_events() {

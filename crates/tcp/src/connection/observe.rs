@@ -1,4 +1,4 @@
-//! What can be observed of a connection.
+//! A connection as others see it.
 
 use super::Connection;
 use super::extensions::{Own, Shared};

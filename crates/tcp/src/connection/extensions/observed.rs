@@ -14,7 +14,7 @@ use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What is known of a connection that another TCP runs.
+/// The known state of a connection that another TCP runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Its state.
