@@ -256,13 +256,16 @@ mod tests {
         assert_eq!(snapshot.troubles, Vec::<String>::new());
         let rows = snapshot.rows;
         let found = rows.iter().find(|row| row.local == here && row.remote == there).unwrap();
-        assert_eq!((found.state.as_str(), found.source.tcp()), ("established", "kernel"));
+        assert_eq!((found.state(), found.source.tcp()), ("established", "kernel"));
         // The peer is of this process, too; nobody has accepted it, so that no process has it yet.
         let peer = rows.iter().find(|row| row.local == there && row.remote == here).unwrap();
         assert!(found.source.is_of(&std::process::id().to_string()), "{:?}", found.source);
         assert_eq!(peer.source.name(), "-");
-        assert!(found.cwnd > 0 && found.mss > 0 && !found.congestion.is_empty(), "{found:?}");
-        assert_eq!(found.limited_by, "application");
+        assert!(
+            found.tcp.cwnd > 0 && found.tcp.mss > 0 && !found.tcp.congestion.is_empty(),
+            "{found:?}"
+        );
+        assert_eq!(found.limit(), "application");
         let again = collector.look().rows;
         let found = again.iter().find(|row| row.local == here && row.remote == there).unwrap();
         assert_eq!(found.send_rate, Some(0));

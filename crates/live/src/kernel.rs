@@ -90,8 +90,11 @@ pub(crate) fn add_extensions(rows: &mut [Row]) {
     }
     for row in rows {
         let Some(connection) = attached.remove(&row.key) else { continue };
-        row.congestion = connection.grows_by;
-        row.phase = connection.phase;
+        row.tcp.congestion = Name::cut(&connection.grows_by);
+        if let Some(phase) = transom_tcp::recovery::Phase::named(&connection.phase) {
+            row.tcp.phase = phase;
+            row.tcp.untold.remove(Untold::PHASE);
+        }
         row.layers = connection.layers.into_iter().map(|layer| layer.name).collect();
         row.departed = connection.departed;
         let limits = connection.limits.into_iter().filter(|limit| limit.asked.is_some());
