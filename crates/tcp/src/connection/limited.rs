@@ -8,7 +8,8 @@ use crate::time::{Duration, Instant};
 pub(super) struct LimitedAccount {
     current: LimitedBy,
     since: Instant,
-    spent: [Duration; LimitedBy::ALL.len()],
+    /// Of all but the send buffer, which is never the limit here.
+    spent: [Duration; 5],
     /// Since when data has been waiting to be acknowledged, sent or not; [`Instant::FAR_FUTURE`] if none has.
     busy_since: Instant,
     busy: Duration,
@@ -19,7 +20,7 @@ impl LimitedAccount {
         LimitedAccount {
             current: LimitedBy::Application,
             since: now,
-            spent: [Duration::ZERO; LimitedBy::ALL.len()],
+            spent: [Duration::ZERO; 5],
             busy_since: Instant::FAR_FUTURE,
             busy: Duration::ZERO,
         }
@@ -51,8 +52,9 @@ impl LimitedAccount {
 
     pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
         if limit != self.current {
-            let slot = &mut self.spent[self.current as usize];
-            *slot = *slot + now.since(self.since);
+            if let Some(slot) = self.spent.get_mut(self.current as usize) {
+                *slot = *slot + now.since(self.since);
+            }
             self.current = limit;
             self.since = now;
         }
@@ -60,7 +62,7 @@ impl LimitedAccount {
 
     pub(super) fn spent(&self, now: Instant, limit: LimitedBy) -> Duration {
         let running = if limit == self.current { now.since(self.since) } else { Duration::ZERO };
-        self.spent[limit as usize] + running
+        self.spent.get(limit as usize).copied().unwrap_or_default() + running
     }
 
     pub(super) fn current(&self) -> LimitedBy {
