@@ -16,7 +16,8 @@ fn the_page_of_a_program_is_as_it_was() {
     for (at, state) in tell().looks {
         seen.add(at.as_secs_f64(), &state);
     }
-    let page = Connections { lead: "A program.".into(), seen: vec![seen], ..Connections::default() };
+    let page =
+        Connections { lead: "A program.".into(), seen: vec![seen], ..Connections::default() };
     let page = render(&page.data());
     // Style and scripts are the page's own, and change by themselves.
     let body = page.split_once("<body").expect("a body").1;

@@ -30,7 +30,7 @@ mod icmp;
 mod limited;
 mod limiter;
 mod memory;
-mod news;
+mod notices;
 mod observe;
 mod offered;
 mod open;
@@ -193,11 +193,9 @@ pub enum Event {
     Closed,
 }
 
-/// How the connection was opened.
+/// What an opening leaves behind.
 #[derive(Debug)]
 struct Handshake {
-    /// Whether we sent the first SYN [MUST-11].
-    active: bool,
     /// The state of Fast Open, if it is used.
     fast: Option<Box<fast_open::FastOpenState>>,
     /// What an open keeps until it is complete.
@@ -232,22 +230,14 @@ struct Replies {
 /// What the owner wants, besides data.
 #[derive(Debug)]
 struct Owner {
+    /// It was the owner who opened the connection, with the first SYN [MUST-11].
+    active: bool,
     /// The application has closed its handle: nothing will be read or written any more.
     gone: bool,
     /// It was closed, and its extensions have had their time.
     dismissed: bool,
     /// Small segments do not wait.
     nodelay: bool,
-}
-
-/// What the owner has not asked for yet.
-#[derive(Debug)]
-struct Notices {
-    events: u8,
-    soft_error: Option<Box<icmp::SoftError>>,
-    reports: reports::Reports,
-    /// What was not published yet.
-    news: news::News,
 }
 
 /// One TCP connection.
@@ -273,7 +263,7 @@ pub struct Connection {
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
     extensions: extensions::Layers,
-    notices: Notices,
+    notices: notices::Notices,
     error: Option<ConnectionError>,
     owner: Owner,
     /// The state of the host's memory.

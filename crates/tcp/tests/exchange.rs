@@ -14,7 +14,7 @@ use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
 use transom_tcp::rto::Estimate;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
@@ -64,14 +64,14 @@ impl CongestionControl for Greedy {
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
-        // Ten segments left at 100 ms, and the first two are acknowledged.
+        // Ten segments left at 100 ms, and the first two are acknowledged: after that of the SYN a second sample of 100 ms.
         assert_eq!(
             *takeover,
             Takeover {
                 now: Instant::from_millis(200),
                 in_flight: 12_000,
                 delivered: 2000,
-                estimate: Some(Estimate { srtt: ms(100), rttvar: ms(50) }),
+                estimate: Some(Estimate { srtt: ms(100), rttvar: Duration::from_micros(37_500) }),
                 min_rtt: Some(ms(100)),
             }
         );

@@ -258,7 +258,7 @@ impl Connection {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let acceptable = header.flags.contains(Flags::SYN | Flags::ACK)
-            && self.handshake.active
+            && self.owner.active
             && (start, ack) == (Pos::INITIAL, Pos::FIRST_DATA);
         if !acceptable {
             return;

@@ -177,7 +177,7 @@ impl Connection {
         self.forget_records(ack);
         let duplicated = self.take_sack_blocks(now, arriving, &mut delivered);
         let new = self.control.board().delivery().delivered() - had;
-        self.notices.news.acknowledged(false, self.una() > arriving.una, new);
+        self.notices.acknowledged(false, self.una() > arriving.una, new);
         if let (Some(lowest), Some(upto)) = (delivered.lowest_original, overtaken_upto) {
             self.control.note_reordering(lowest, upto);
         }
@@ -209,7 +209,7 @@ impl Connection {
             } else {
                 ack == una && bare && ack + window == before.edge && !arriving.is_old()
             };
-        self.notices.news.acknowledged(duplicate, false, 0);
+        self.notices.acknowledged(duplicate, false, 0);
         duplicate
     }
 
@@ -330,12 +330,12 @@ impl Connection {
         self.counters.lost_bytes += outcome.lost;
         self.counters.fast_recoveries += u64::from(outcome.recovers);
         self.counters.spurious_reductions += u64::from(outcome.undone);
-        self.notices.news.lost(outcome.lost);
+        self.notices.lost(outcome.lost);
         if outcome.undone {
-            self.notices.news.undone();
+            self.notices.undone();
         }
         if outcome.recovers {
-            self.notices.news.recovers();
+            self.notices.recovers();
             self.note_for_extensions(Wake::LOSS);
         }
         if outcome.probe_lost {

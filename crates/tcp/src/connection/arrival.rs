@@ -233,7 +233,7 @@ impl Connection {
         let next = self.rcv.next();
         if start == next {
             match self.state {
-                State::SynReceived if self.handshake.active => self.fail(ConnectionError::Refused),
+                State::SynReceived if self.owner.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
                 _ => self.fail(ConnectionError::Reset),
@@ -344,7 +344,7 @@ impl Connection {
         let Arrived { accepted, gap, readable } =
             self.rcv.ordering.take_in(at, payload, self.rcv.flow.buffer_limit());
         self.counters.bytes_accepted += accepted.new_bytes;
-        self.notices.news.arrived(accepted.new_bytes);
+        self.notices.arrived(accepted.new_bytes);
         if let Some((from, upto)) = accepted.duplicate {
             self.note_duplicate(from, upto);
         }

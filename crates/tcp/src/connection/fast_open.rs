@@ -129,7 +129,7 @@ impl Connection {
     /// answered before the handshake is complete. Data is accepted up to the first window; a FIN is not, and the peer sends it again. The SYN-ACK
     /// leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
     pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
-        if self.state != State::SynReceived || self.handshake.active {
+        if self.state != State::SynReceived || self.owner.active {
             return;
         }
         self.handshake.fast = Some(FastOpenState::new(true, cookie));
@@ -263,7 +263,7 @@ impl Connection {
             let had = self.control.board().delivery().delivered();
             self.control.on_syn_data(ack, self.snd.syn.sent_at, now);
             let new = self.control.board().delivery().delivered() - had;
-            self.notices.news.acknowledged(false, false, new);
+            self.notices.acknowledged(false, false, new);
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }

@@ -12,7 +12,6 @@ use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
-use crate::rto::Estimate;
 use crate::sent::SentList;
 use crate::time::{Duration, Instant};
 use core::ops::Range;
@@ -70,7 +69,7 @@ pub struct RackTlp {
     /// RACK.dsack_round.
     dsack_round: Option<Pos>,
     min_rtt: Option<Duration>,
-    estimate: Option<Estimate>,
+    round_trip: Option<Duration>,
     dup_thresh: u32,
     mss: u32,
     waiting: Waiting,
@@ -90,7 +89,7 @@ impl Default for RackTlp {
             persist: 0,
             dsack_round: None,
             min_rtt: None,
-            estimate: None,
+            round_trip: None,
             dup_thresh: 3,
             mss: 1,
             waiting: Waiting::Nothing,
@@ -104,7 +103,7 @@ impl RackTlp {
     /// Section 6.2 steps 1 to 3.
     fn take_note(&mut self, ack: &AckContext) {
         self.min_rtt = ack.min_rtt;
-        self.estimate = ack.estimate;
+        self.round_trip = ack.srtt();
         self.mss = ack.mss;
         // An answer that comes sooner than any round trip is one to the original.
         let again = ack
@@ -131,9 +130,7 @@ impl RackTlp {
         }
         let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
         let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
-        quarter
-            .times(u64::from(self.patience))
-            .min(self.estimate.map_or(min_rtt, |known| known.srtt))
+        quarter.times(u64::from(self.patience)).min(self.round_trip.unwrap_or(min_rtt))
     }
 
     fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
@@ -247,7 +244,7 @@ impl Recovery for RackTlp {
             return None;
         }
         // Section 7.2.
-        let wait = match self.estimate.or(times.estimate).map(|known| known.srtt) {
+        let wait = match self.round_trip.or(times.estimate.map(|known| known.srtt)) {
             Some(srtt) if sent.outstanding() <= u64::from(times.mss) => {
                 srtt.times(2) + MAX_ACK_DELAY
             }

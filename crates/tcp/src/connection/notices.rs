@@ -1,9 +1,11 @@
-//! Events that were not published yet.
+//! Notices that nobody has taken yet: events for the owner, reports for the application, and events that were not published.
 //!
 //! One call may be many events, and they are published when it is over: so they are added up here as they happen, in the place where they happen.
 
-use super::{Connection, State};
+use super::reports::Reports;
+use super::{Connection, State, icmp};
 use crate::event::{Event, Publisher};
+use alloc::boxed::Box;
 use bitflags::bitflags;
 
 bitflags! {
@@ -22,17 +24,28 @@ bitflags! {
     }
 }
 
-/// See the top of the file.
+/// See the top of the file. One struct without gaps: every connection has it.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct Notices {
+    pub(super) soft_error: Option<Box<icmp::SoftError>>,
+    /// Bits: the events that wait for the owner.
+    pub(super) events: u8,
+    pub(super) reports: Reports,
     kinds: Kinds,
     /// The state before it first changed.
     from: State,
-    /// Nobody listens: nothing is noted.
-    off: bool,
     delivered: u32,
     lost: u32,
     arrived: u32,
+}
+
+/// The part of it that was published.
+struct News {
+    kinds: Kinds,
+    from: State,
+    delivered: u64,
+    lost: u64,
+    arrived: u64,
 }
 
 /// More than fits into a call.
@@ -40,17 +53,23 @@ fn add(sum: &mut u32, bytes: u64) {
     *sum = sum.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
 }
 
-impl News {
-    pub(super) const fn new() -> Self {
-        let kinds = Kinds::empty();
-        News { kinds, from: State::Closed, off: false, delivered: 0, lost: 0, arrived: 0 }
+impl Notices {
+    pub(super) fn new(reports: Reports) -> Self {
+        Notices {
+            soft_error: None,
+            events: 0,
+            reports,
+            kinds: Kinds::empty(),
+            from: State::Closed,
+            delivered: 0,
+            lost: 0,
+            arrived: 0,
+        }
     }
 
     #[inline]
     fn note(&mut self, kind: Kinds) {
-        if !self.off {
-            self.kinds |= kind;
-        }
+        self.kinds |= kind;
     }
 
     /// An acknowledgement was a `duplicate`, or SND.UNA `moved`, or so many bytes were delivered.
@@ -96,17 +115,26 @@ impl News {
         }
     }
 
-    /// Takes what there is, and begins anew.
-    fn take(&mut self) -> News {
-        let off = self.off;
-        core::mem::replace(self, News { off, ..News::new() })
+    /// Takes the news, and begins anew.
+    #[inline]
+    fn take_news(&mut self) -> News {
+        let Notices { kinds, from, delivered, lost, arrived, .. } = *self;
+        self.kinds = Kinds::empty();
+        (self.delivered, self.lost, self.arrived) = (0, 0, 0);
+        News {
+            kinds,
+            from,
+            delivered: delivered.into(),
+            lost: lost.into(),
+            arrived: arrived.into(),
+        }
     }
 }
 
 impl Connection {
     /// Enters a state of RFC 9293.
     pub(super) fn enter(&mut self, state: State) {
-        self.notices.news.left(self.state);
+        self.notices.left(self.state);
         self.state = state;
     }
 
@@ -114,8 +142,7 @@ impl Connection {
     /// state, and layers. The owner calls it after each call.
     #[inline(always)]
     pub fn publish(&mut self, publisher: &mut impl Publisher) {
-        self.notices.news.off = !publisher.is_on();
-        if !self.notices.news.kinds.is_empty() {
+        if !self.notices.kinds.is_empty() {
             self.publish_news(publisher);
         }
         self.publish_layers(publisher);
@@ -131,23 +158,22 @@ impl Connection {
 
     #[inline]
     fn publish_news(&mut self, publisher: &mut impl Publisher) {
-        let news = self.notices.news.take();
-        if news.off {
+        let News { kinds, from, delivered, lost, arrived } = self.notices.take_news();
+        if !publisher.is_on() {
             return;
         }
-        let News { kinds, from, off: _, delivered, lost, arrived } = news;
         let mut tell = |kind, event| {
             if kinds.contains(kind) {
                 publisher.publish(self, event);
             }
         };
-        let moved = u32::from(kinds.contains(Kinds::MOVED));
-        tell(Kinds::ACKNOWLEDGED, Event::Acknowledged { bytes: delivered.max(moved).into() });
+        let moved = u64::from(kinds.contains(Kinds::MOVED));
+        tell(Kinds::ACKNOWLEDGED, Event::Acknowledged { bytes: delivered.max(moved) });
         tell(Kinds::TIMED_OUT, Event::TimedOut);
-        tell(Kinds::LOST, Event::Lost { bytes: lost.into() });
+        tell(Kinds::LOST, Event::Lost { bytes: lost });
         tell(Kinds::RECOVERY, Event::Recovery);
         tell(Kinds::UNDONE, Event::Undone);
-        tell(Kinds::ARRIVED, Event::Arrived { bytes: arrived.into() });
+        tell(Kinds::ARRIVED, Event::Arrived { bytes: arrived });
         if from != self.state {
             tell(Kinds::STATE, Event::State { from, error: self.error });
         }
