@@ -1,5 +1,6 @@
 //! The calls that are stopped: a new socket, a listener, and options that are about the connection outside. Everything else is the kernel's own.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -250,7 +251,18 @@ impl Supervisor {
         let token = self.next_serial();
         let owner = self.owners.of(cookie);
         let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile, owner };
-        for source in self.reserve.take(place, cookie, &outside, token)? {
+        match self.reserve.take(place, cookie, &outside, token) {
+            // A listener that was closed a moment ago may hold the port: the kernel tells of its end later. So all are looked at.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let sockets = self.inner.diag.tcp()?;
+                let there: HashSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
+                self.reserve.retain_at(place.address.port(), |owner| there.contains(&owner));
+                self.reserve.take(place, cookie, &outside, token)?;
+            }
+            taken => taken?,
+        }
+        let Some((sources, _)) = self.reserve.sources(token) else { return Ok(()) };
+        for source in sources {
             match source {
                 Source::Transom(listener) => self.driver.watch_listener(listener, token),
                 Source::Kernel(listener, _) => {

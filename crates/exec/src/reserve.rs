@@ -55,6 +55,14 @@ struct Reservation {
     owners: Vec<u64>,
 }
 
+impl Reservation {
+    /// Whether sockets that `keep` names are left.
+    fn retain(&mut self, keep: impl Fn(u64) -> bool) -> bool {
+        self.owners.retain(|owner| keep(*owner));
+        !self.owners.is_empty()
+    }
+}
+
 /// All places where programs listen.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
@@ -147,17 +155,17 @@ impl Reserve {
         self.by_token.values().any(|one| one.place.covers(to))
     }
 
-    /// Takes a place for a socket. Gives the sources that have to be watched from now on.
+    /// Takes a place for a socket. When it is the first one there, its sources are those of `token`, and have to be watched.
     pub(crate) fn take(
         &mut self,
         place: Place,
         cookie: u64,
         outside: &Outside<'_>,
         token: u64,
-    ) -> io::Result<&[Source]> {
+    ) -> io::Result<()> {
         if let Some(one) = self.by_token.values_mut().find(|one| one.place == place) {
             one.owners.push(cookie);
-            return Ok(&[]);
+            return Ok(());
         }
         let sources = match outside.sources(place) {
             Ok(sources) => sources,
@@ -172,8 +180,8 @@ impl Reserve {
             Err(error) => return Err(error),
         };
         let reservation = Reservation { place, sources, owners: vec![cookie] };
-        let reservation = self.by_token.entry(token).or_insert(reservation);
-        Ok(&reservation.sources)
+        self.by_token.insert(token, reservation);
+        Ok(())
     }
 
     /// Where connections come from, and one of the sockets that listen there.
@@ -189,10 +197,12 @@ impl Reserve {
 
     /// Gives up all places but those of sockets that `keep` names.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
-        self.by_token.retain(|_, one| {
-            one.owners.retain(|owner| keep(*owner));
-            !one.owners.is_empty()
-        });
+        self.by_token.retain(|_, one| one.retain(&keep));
+    }
+
+    /// Gives up the places with this port, but those of sockets that `keep` names.
+    pub(crate) fn retain_at(&mut self, port: u16, keep: impl Fn(u64) -> bool) {
+        self.by_token.retain(|_, one| one.place.address.port() != port || one.retain(&keep));
     }
 }
 

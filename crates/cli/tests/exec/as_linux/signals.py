@@ -189,13 +189,14 @@ def before_a_call_is_received():
             finally:
                 if under: os.kill(command, signal.SIGCONT)
                 os._exit(0)
-        if under: os.kill(command, signal.SIGSTOP); until(lambda: state_of(command), 'T')
+        if under: os.kill(command, signal.SIGSTOP); until(lambda: states_of(command), {'T'})
         got = raw(libc.socket, AF_INET, SOCK_STREAM, 0); os.waitpid(pid, 0); said.append('made' if isinstance(got, int) else got)
     return said
 
 SOCKET_CALL = {'x86_64': '41', 'aarch64': '198'}.get(os.uname().machine)
 def parent_of(pid): return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
-def state_of(pid): return open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0]
+# All of its threads: each stops at a time of its own.
+def states_of(pid): return {open(f'/proc/{pid}/task/{thread}/stat').read().rpartition(')')[2].split()[0] for thread in os.listdir(f'/proc/{pid}/task')}
 def pending(pid): return next(int(line.split()[1], 16) for line in open(f'/proc/{pid}/status') if line.startswith('SigPnd')) & 1 << signal.SIGUSR1 - 1
 
 run()
