@@ -88,7 +88,7 @@ impl Ack {
             sacked: ack.sacked,
             lost: ack.lost,
             rtt: ack.rtt.map(seconds),
-            srtt: ack.srtt.map(seconds),
+            srtt: ack.srtt().map(seconds),
             min_rtt: ack.min_rtt.map(seconds),
             round_start: ack.round_start,
             delivered: ack.delivered,

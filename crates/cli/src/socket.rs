@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 use transom_device::serving::{AfterAccept, Timeouts, after_accept};
-use transom_net::{Info, Stack};
+use transom_net::{ConnectionState, Stack};
 
 use transom_tcp::extension::Departure;
 
@@ -218,7 +218,7 @@ impl Socket {
     }
 
     /// The connection's inner state; the kernel's is not shown.
-    pub(crate) fn info(&self) -> Option<Info> {
+    pub(crate) fn info(&self) -> Option<ConnectionState> {
         match self {
             Socket::Transom(stream) => stream.info().ok(),
             Socket::Kernel(_) => None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
-use transom_net::{Info, KeepAlive, Profile, TcpStream};
+use transom_net::{ConnectionState, KeepAlive, Profile, TcpStream};
 use transom_sockets::info::TcpInfo;
 use transom_sockets::options::in_room;
 
@@ -246,13 +246,13 @@ impl Supervisor {
 }
 
 /// An option of a connection of Transom's.
-fn value_of(target: &Target, info: &Info, name: c_int) -> Result<Vec<u8>, Refusal> {
+fn value_of(target: &Target, info: &ConnectionState, name: c_int) -> Result<Vec<u8>, Refusal> {
     match name {
         libc::TCP_INFO => {
             let state = state_of(target)?;
             Ok(TcpInfo { tcpi_state: state, ..TcpInfo::of(info) }.bytes())
         }
-        libc::TCP_CONGESTION => Ok(padded(info.congestion)),
+        libc::TCP_CONGESTION => Ok(padded(&info.congestion)),
         libc::TCP_MAXSEG => {
             let mss = c_int::try_from(info.mss).unwrap_or(c_int::MAX);
             Ok(mss.to_ne_bytes().to_vec())

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use transom_device::diag::Outcome;
 use transom_device::intercept::Notifier;
 use transom_device::kernel_tcp::KernelTcpState;
-use transom_net::{Driver, Info, Profile, SocketReadiness, Stack, TcpStream};
+use transom_net::{ConnectionState, Driver, Profile, SocketReadiness, Stack, TcpStream};
 
 use crate::calls::Calls;
 use crate::destinations::Destinations;
@@ -68,7 +68,13 @@ pub trait Opened: std::fmt::Debug {
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
 pub trait Watcher: std::fmt::Debug {
     /// Takes the state of a connection. Each connection has its own number. The `last` call comes when the program has closed it, or it has failed.
-    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
+    fn sample(
+        &mut self,
+        connection: u64,
+        ends: [SocketAddr; 2],
+        info: &ConnectionState,
+        last: bool,
+    );
 }
 
 /// How long after each other a [`Watcher`] is told.

@@ -25,7 +25,7 @@ pub(crate) struct Request {
     /// Bytes per second; 0 is no request.
     pub(crate) rate: u64,
     /// Segments, as those that follow.
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) cwnd_cnt: u32,
     pub(crate) ssthresh: u32,
     /// Events that are reported, in the bits of `Wake`.
@@ -44,7 +44,7 @@ impl Request {
         Request {
             cookie,
             rate: 0,
-            cwnd: ANY,
+            segments: ANY,
             cwnd_cnt: ANY,
             ssthresh: ANY,
             reported: 0,
@@ -58,7 +58,7 @@ impl Request {
         let mut out = [0; REQUEST];
         out[0..8].copy_from_slice(&self.cookie.to_ne_bytes());
         out[8..16].copy_from_slice(&self.rate.to_ne_bytes());
-        let words = [self.cwnd, self.cwnd_cnt, self.ssthresh];
+        let words = [self.segments, self.cwnd_cnt, self.ssthresh];
         for (place, word) in out[16..28].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
@@ -193,7 +193,7 @@ pub(crate) struct RawEvent {
     pub(crate) undone: u8,
     pub(crate) flags: u8,
     pub(crate) acks: u32,
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) cwnd_cnt: u32,
     pub(crate) ssthresh: u32,
     pub(crate) mss: u32,
@@ -233,7 +233,7 @@ impl RawEvent {
         let words = [
             NO_SLOT,
             self.acks,
-            self.cwnd,
+            self.segments,
             self.cwnd_cnt,
             self.ssthresh,
             self.mss,
@@ -278,7 +278,7 @@ pub(crate) struct Opening {
     /// The algorithm that it had.
     pub(crate) had: [u8; NAME],
     pub(crate) mss: u32,
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) snd_una: u32,
     /// The number of its network namespace.
     pub(crate) place: u32,
@@ -359,7 +359,7 @@ fn event(bytes: &[u8; RECORD]) -> RawEvent {
         undone,
         flags,
         acks: from.word(),
-        cwnd: from.word(),
+        segments: from.word(),
         cwnd_cnt: from.word(),
         ssthresh: from.word(),
         mss: from.word(),
@@ -404,7 +404,7 @@ fn opening(bytes: &[u8; RECORD]) -> Opening {
         remote: SocketAddr::new(address(family, remote), remote_port),
         had,
         mss: from.word(),
-        cwnd: from.word(),
+        segments: from.word(),
         snd_una: from.word(),
         place: from.word(),
         ssthresh: from.word(),
@@ -447,14 +447,14 @@ mod tests {
         bytes[16..24].copy_from_slice(&[0, 5, 1, 0x13, 2, 3, 4, 32]);
         let Some(Record::Event(event)) = Record::read(&bytes) else { panic!("an event") };
         assert_eq!((event.what, event.ca_state, event.tcp_state, event.flags), (5, 3, 1, 32));
-        assert_eq!((event.acks, event.cwnd, event.snd_una, event.rtt_us), (7, 8, 12, 18));
+        assert_eq!((event.acks, event.segments, event.snd_una, event.rtt_us), (7, 8, 12, 18));
         assert_eq!((event.rate_delivered, event.rate_interval_us), (30, 31));
         bytes[16..20].copy_from_slice(&[1, 2, 4, 0]);
         let Some(Record::Open(opening)) = Record::read(&bytes) else { panic!("an opening") };
         assert_eq!((opening.slot, opening.mss, opening.place, opening.srtt_us), (6, 20, 23, 27));
         bytes[16] = 3;
         let Some(Record::Decided(event, decision)) = Record::read(&bytes) else { panic!("one") };
-        assert_eq!((event.cwnd, event.acked), (8, 0));
+        assert_eq!((event.segments, event.acked), (8, 0));
         assert_eq!(decision, Decision { window: 28, pause_us: 29 });
         bytes[16] = 9;
         assert!(Record::read(&bytes).is_none());
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_bytes_of_the_header() {
-        let request = Request { cwnd: 7, leaves: true, changes: 9, ..Request::none(5) };
+        let request = Request { segments: 7, leaves: true, changes: 9, ..Request::none(5) };
         let bytes = request.bytes();
         assert_eq!((bytes[0], bytes[16], bytes[34], bytes[36]), (5, 7, 1, 9));
         assert_eq!(bytes[20..28], [255; 8]);

@@ -91,7 +91,9 @@ pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
 pub use transom_stack::incoming::{Refusal, Unreachable};
 pub use transom_stack::listener::ListenConfig;
-pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};
+pub use transom_tcp::connection::{
+    Adu, ConnectionState, IcmpError, Piece, Received, Report, WriteOptions,
+};
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::path_mtu::PathMtuDiscovery;

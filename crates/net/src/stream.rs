@@ -44,7 +44,7 @@ use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{
-    Connection, IcmpError, Info, ReadError, Received, State, WriteError,
+    Connection, ConnectionState, IcmpError, ReadError, Received, State, WriteError,
 };
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
@@ -500,7 +500,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.inspect(|connection, now| connection.info(now))
     }
 

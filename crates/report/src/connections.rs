@@ -9,9 +9,9 @@
 //! assert!(render(&page.data()).contains("10.9.0.1:80"));
 //! ```
 
-use transom_tcp::connection::Info;
+use transom_tcp::state::{ConnectionState, Counters};
 
-use crate::transfer::{Sample, Trace};
+use crate::transfer::Trace;
 use crate::{Block, Chart, Hue, Points, ReportData, Row, Section, Style, Table};
 
 /// So many connections have charts: those that carried most.
@@ -39,9 +39,9 @@ impl Seen {
     }
 
     /// Adds what the connection tells of itself `at` this many seconds.
-    pub fn add(&mut self, at: f64, info: &Info) {
-        self.trace.add(at, Sample::from(info));
-        self.congestion = info.congestion.to_owned();
+    pub fn add(&mut self, at: f64, info: &ConnectionState) {
+        self.trace.add(at, info);
+        self.congestion = info.congestion.to_string();
         self.ended = at;
         // The end of the stream takes a place too.
         let acked = info.snd_una.stream_offset().min(info.counters.bytes_sent);
@@ -70,21 +70,6 @@ impl Seen {
             .series("received", Style::Step, Hue::Green, down);
         let [windows, rtt] = self.trace.charts();
         Section { title: self.title(), charts: vec![carried, windows, rtt], ..Section::default() }
-    }
-}
-
-impl From<&Info> for Sample {
-    fn from(info: &Info) -> Sample {
-        Sample {
-            cwnd: info.cwnd,
-            ssthresh: Some(info.ssthresh).filter(|&threshold| threshold != u64::MAX),
-            in_flight: info.in_flight,
-            srtt: info.srtt,
-            last_rtt: info.last_rtt,
-            min_rtt: info.min_rtt,
-            retransmitted: info.counters.retransmitted_segments,
-            timeouts: Some(info.counters.timeouts),
-        }
     }
 }
 
@@ -130,8 +115,8 @@ impl Connections {
 
     fn summary(&self) -> Vec<Row> {
         let sum = |part: &dyn Fn(&Seen) -> u64| self.seen.iter().map(part).sum::<u64>().to_string();
-        let last = |part: &dyn Fn(&Sample) -> u64| {
-            sum(&|seen: &Seen| seen.trace.last().as_ref().map_or(0, part))
+        let last = |part: &dyn Fn(&Counters) -> u64| {
+            sum(&|seen: &Seen| seen.trace.last().map_or(0, |last| part(&last.counters)))
         };
         vec![
             Row::new(
@@ -141,8 +126,8 @@ impl Connections {
             Row::new("Connections by the kernel", [self.by_kernel.to_string()]),
             Row::new("Bytes sent", [sum(&|seen| seen.bytes[0])]),
             Row::new("Bytes received", [sum(&|seen| seen.bytes[1])]),
-            Row::new("Segments sent again", [last(&|sample| sample.retransmitted)]),
-            Row::new("Retransmission timeouts", [last(&|sample| sample.timeouts.unwrap_or(0))]),
+            Row::new("Segments sent again", [last(&|counters| counters.retransmitted_segments)]),
+            Row::new("Retransmission timeouts", [last(&|counters| counters.timeouts)]),
         ]
     }
 
@@ -162,9 +147,10 @@ impl Connections {
             .seen
             .iter()
             .map(|seen| {
-                let last = seen.trace.last().unwrap_or_default();
-                let rtt =
-                    last.srtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
+                let last = seen.trace.last();
+                let rtt = last.and_then(|last| last.srtt);
+                let rtt = rtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
+                let again = last.map_or(0, |last| last.counters.retransmitted_segments);
                 vec![
                     seen.local.clone().into(),
                     seen.remote.clone().into(),
@@ -172,7 +158,7 @@ impl Connections {
                     format!("{:.3}", seen.seconds()).into(),
                     seen.bytes[0].to_string().into(),
                     seen.bytes[1].to_string().into(),
-                    last.retransmitted.to_string().into(),
+                    again.to_string().into(),
                     rtt.into(),
                 ]
             })

@@ -10,7 +10,7 @@ use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError, WindowReport};
 use crate::traffic::{Flow, SendCounters, Sent};
 use transom_router::window;
-use transom_tcp::connection::Info;
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 pub use delay::QueueDelay;
@@ -102,8 +102,8 @@ pub struct SenderSample {
     pub rto: Duration,
 }
 
-impl From<Info> for SenderSample {
-    fn from(info: Info) -> Self {
+impl From<ConnectionState> for SenderSample {
+    fn from(info: ConnectionState) -> Self {
         SenderSample {
             cwnd: info.cwnd,
             ssthresh: (info.ssthresh != u64::MAX).then_some(info.ssthresh),

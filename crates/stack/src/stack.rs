@@ -317,9 +317,8 @@ impl Stack {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
         connection.set_memory_state(self.memory.state());
-        let before = self.log.checkpoint(connection);
         let result = call(connection);
-        self.log.changes(subject, connection, before);
+        connection.publish(&mut self.log.recorder(subject));
         Some(result)
     }
 

@@ -119,6 +119,13 @@ pub struct Window {
     pub mss: u32,
 }
 
+impl Default for Window {
+    /// None yet.
+    fn default() -> Self {
+        Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 }
+    }
+}
+
 impl Window {
     /// As wide as a window ever gets, in bytes: wider than any path needs, and sums and products of windows fit.
     pub const WIDEST: u64 = 1 << 40;

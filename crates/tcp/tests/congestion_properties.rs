@@ -215,7 +215,7 @@ fn ack() -> impl Strategy<Value = AckContext> {
                 has_sack: sacked > 0,
                 included_retransmission: flags[1],
                 rtt,
-                srtt,
+                estimate: srtt.map(transom_tcp::rto::Estimate::first),
                 min_rtt,
                 timestamps: stamps.map(|(value, echo)| Timestamps { value, echo }),
                 round_start: flags[2],

@@ -166,7 +166,7 @@ impl Story {
                 said = (read > 0).then(|| format!("read {read}"));
             }
             800..803 if self.seed % 2 == 1 => {
-                let nxt = connection.snapshot().snd_una.stream_offset() as u32;
+                let nxt = connection.info(now).snd_una.stream_offset() as u32;
                 let iss = if end == 0 { ISS } else { IRS };
                 let seq = Seq::new(iss.wrapping_add(1).wrapping_add(nxt));
                 let mtu = 700 + 100 * random.below(8) as u32;

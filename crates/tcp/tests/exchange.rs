@@ -13,7 +13,8 @@ use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
-use transom_tcp::time::Instant;
+use transom_tcp::rto::Estimate;
+use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
@@ -63,14 +64,14 @@ impl CongestionControl for Greedy {
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
-        // Ten segments left at 100 ms, and the first two are acknowledged.
+        // Ten segments left at 100 ms, and the first two are acknowledged: after that of the SYN a second sample of 100 ms.
         assert_eq!(
             *takeover,
             Takeover {
                 now: Instant::from_millis(200),
                 in_flight: 12_000,
                 delivered: 2000,
-                srtt: Some(ms(100)),
+                estimate: Some(Estimate { srtt: ms(100), rttvar: Duration::from_micros(37_500) }),
                 min_rtt: Some(ms(100)),
             }
         );
@@ -95,7 +96,7 @@ fn the_window_is_handed_over() {
     peer.pump();
     peer.silent();
     let after = peer.info();
-    assert_eq!((after.congestion, after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
+    assert_eq!((after.congestion.as_str(), after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
     assert_eq!(peer.connection.profile().congestion.name(), "greedy");
     assert_eq!((after.srtt, after.rttvar, after.rto), (before.srtt, before.rttvar, before.rto));
     assert_eq!((after.min_rtt, after.delivered), (before.min_rtt, before.delivered));
@@ -248,7 +249,7 @@ fn in_the_handshake_the_last_one_starts() {
         .unwrap();
     setup.accept(&mut peer);
     // LEDBAT begins with two segments (RFC 6817 section 2.4.2).
-    assert_eq!((peer.info().congestion, peer.info().cwnd), ("ledbat", 2000));
+    assert_eq!((peer.info().congestion.as_str(), peer.info().cwnd), ("ledbat", 2000));
     // On a live connection it goes on with what is there.
     let mut peer = ten_out(Setup::default());
     exchange(&mut peer, "ledbat");

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use transom_net::{Bytes, ConnectOptions, Info, Stack};
+use transom_net::{Bytes, ConnectOptions, ConnectionState, Stack};
 
 /// A TCP connection on a [`Stack`].
 ///
@@ -221,7 +221,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.stream.info()
     }
 }

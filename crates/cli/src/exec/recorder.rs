@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use transom_exec::{Counts, Watcher};
-use transom_net::Info;
+use transom_net::ConnectionState;
 use transom_report::ReportData;
 use transom_report::connections::{Connections, Seen};
 
@@ -70,7 +70,13 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool) {
+    fn sample(
+        &mut self,
+        connection: u64,
+        ends: [SocketAddr; 2],
+        info: &ConnectionState,
+        last: bool,
+    ) {
         let at = self.began.elapsed().as_secs_f64();
         let recorded = &mut *self.recorded();
         let place = match recorded.places.get(&connection) {

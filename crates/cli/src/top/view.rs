@@ -322,7 +322,7 @@ fn charts_of(course: &Course) -> [Chart; 2] {
                 curve(|point| point.receive_rate as f64 / 1e6),
             ),
         Chart::new("Window", "window", "KiB")
-            .series("cwnd", Curve::Step, Hue::Blue, curve(|point| point.cwnd as f64 / 1024.0))
+            .series("cwnd", Curve::Step, Hue::Blue, curve(|point| point.window as f64 / 1024.0))
             .series(
                 "in flight",
                 Curve::Step,

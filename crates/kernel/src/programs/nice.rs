@@ -53,7 +53,7 @@ impl InUserSpace {
             remote: ([127, 0, 0, 1], 2).into(),
             had: [0; NAME],
             mss: first.mss,
-            cwnd: first.cwnd,
+            segments: first.segments,
             snd_una: first.snd_una,
             place: 0,
             ssthresh: first.ssthresh,
@@ -113,7 +113,7 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         at,
         tcp_state: 1,
         mss,
-        cwnd: 10,
+        segments: 10,
         ssthresh: 0x7fff_ffff,
         snd_una: begin,
         snd_nxt: begin.wrapping_add(10 * mss),
@@ -134,7 +134,7 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         if random.once_in(150) {
             now.what = 0x10;
             (now.ca_state, now.retransmits) = (4, now.retransmits.saturating_add(1).min(5));
-            (now.ssthresh, now.cwnd) = ((now.cwnd / 2).max(2), 1);
+            (now.ssthresh, now.segments) = ((now.segments / 2).max(2), 1);
         } else if outstanding > 0 {
             let segments = 1 + random.below(3);
             now.acked = (segments * mss).min(outstanding);
@@ -159,21 +159,22 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
             if random.once_in(200) {
                 now.what |= 0x08;
                 now.ca_state = 3;
-                now.ssthresh = (now.cwnd / 2).max(2);
-                now.cwnd = now.ssthresh + random.below(3);
+                now.ssthresh = (now.segments / 2).max(2);
+                now.segments = now.ssthresh + random.below(3);
             } else if random.once_in(20) {
                 now.ca_state = 0;
             }
             if random.once_in(300) {
                 now.undone = now.undone.wrapping_add(1);
-                (now.cwnd, now.ca_state) = (now.cwnd * 2, 0);
+                (now.segments, now.ca_state) = (now.segments * 2, 0);
             }
             if random.once_in(400) {
                 // Marked.
-                (now.ssthresh, now.cwnd, now.ca_state) = (now.cwnd / 2 + 1, now.cwnd / 2 + 1, 2);
+                (now.ssthresh, now.segments, now.ca_state) =
+                    (now.segments / 2 + 1, now.segments / 2 + 1, 2);
             }
-            if now.cwnd < now.ssthresh || random.once_in(10) {
-                now.cwnd = (now.cwnd + 1).min(4000);
+            if now.segments < now.ssthresh || random.once_in(10) {
+                now.segments = (now.segments + 1).min(4000);
             }
         } else {
             // What was sent when nothing was outstanding.
@@ -188,7 +189,8 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         now.write_seq = now.snd_nxt.wrapping_add(random.below(2) * 10_000);
         all.push(now);
         // More leaves behind the event.
-        let room = (now.cwnd.min(60) * mss).saturating_sub(now.snd_nxt.wrapping_sub(now.snd_una));
+        let room =
+            (now.segments.min(60) * mss).saturating_sub(now.snd_nxt.wrapping_sub(now.snd_una));
         now.snd_nxt = now.snd_nxt.wrapping_add(room.min(random.below(6) * mss));
     }
     all

@@ -10,7 +10,7 @@ use transom_sim::pair::Pair;
 use transom_sim::random::{Rng, Streams};
 use transom_tcp::compose::{Unit, WORDS};
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::connection::{Connection, Info};
+use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::time::Instant;
 
 /// The words whose units can be exchanged, by unit.
@@ -38,7 +38,7 @@ fn text(words: &[(Unit, &'static str)], rng: &mut Rng) -> String {
 }
 
 /// What no exchange may change.
-fn kept(info: &Info) -> impl PartialEq + std::fmt::Debug {
+fn kept(info: &ConnectionState) -> impl PartialEq + std::fmt::Debug {
     let path = (info.srtt, info.rttvar, info.min_rtt, info.rto, info.delivered);
     let data = (info.snd_una, info.snd_nxt, info.rcv_nxt, info.in_flight, info.sacked, info.lost);
     (path, data, info.phase, info.recovery, info.retransmits, info.counters)

@@ -65,9 +65,8 @@ impl Stack {
             ecn: peek_ecn(head),
         };
         slot.connection.set_memory_state(self.memory.state());
-        let before = self.log.checkpoint(&slot.connection);
         slot.connection.on_segment(now, &segment);
-        self.log.changes(subject, &mut slot.connection, before);
+        slot.connection.publish(&mut self.log.recorder(subject));
         let claimed = claimed.get();
         if claimed > 0 {
             slot.connection.consumed_in_place(now, claimed);

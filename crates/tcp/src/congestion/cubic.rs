@@ -248,7 +248,7 @@ impl CongestionControl for Controller {
 
         // Section 4.2.
         let elapsed = ack.now.since(epoch.start);
-        let rtt = ack.srtt.or(ack.rtt).unwrap_or(Duration::ZERO);
+        let rtt = ack.srtt().or(ack.rtt).unwrap_or(Duration::ZERO);
         let at = |span: Duration| w_cubic(span.as_micros(), epoch.k, epoch.origin, c, segment);
         let friendly = at(elapsed) < epoch.w_est;
         // Sections 4.4 and 4.5.

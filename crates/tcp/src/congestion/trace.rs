@@ -95,7 +95,7 @@ impl Trace {
             newly_delivered: bytes,
             sack_agreed: true,
             rtt: Some(rtt),
-            srtt: Some(rtt),
+            estimate: Some(crate::rto::Estimate::first(rtt)),
             min_rtt: self.min_rtt,
             timestamps: self.timestamps,
             round_start,

@@ -183,7 +183,7 @@ impl Connection {
     /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
-        if self.handshake.active || !extended || !flags.contains(Flags::ECE) {
+        if self.owner.active || !extended || !flags.contains(Flags::ECE) {
             return;
         }
         let nxt = self.nxt();

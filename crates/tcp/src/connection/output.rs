@@ -1,14 +1,15 @@
 //! Output: one function combines recovery (what to retransmit), congestion control (how much), pacing (when), and the limits on new data: the
 //! peer's window, Nagle's algorithm and silly-window avoidance.
 
-use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
 use super::{Connection, State};
 use crate::control::Clamp;
+use crate::event::{Event, Probe, Sent};
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::recovery::Retransmission;
 use crate::segment::Transmit;
+use crate::state::LimitedBy;
 use crate::time::Instant;
 use core::ops::Range;
 use transom_wire::{Ecn, Flags, TcpHeader};
@@ -20,6 +21,8 @@ pub struct Prepared {
     range: Range<Pos>,
     segment_size: Option<u16>,
     ecn: Ecn,
+    again: bool,
+    probe: Option<Probe>,
 }
 
 impl Connection {
@@ -116,6 +119,30 @@ impl Prepared {
     pub fn ecn(&self) -> Ecn {
         self.ecn
     }
+
+    /// The event that it is, for a [publisher](crate::event::Publisher).
+    #[inline]
+    pub fn event(&self) -> Event<'static> {
+        let flags = self.header.flags;
+        let range = match flags.contains(Flags::SYN) {
+            true => Pos::INITIAL..self.range.end.max(Pos::FIRST_DATA),
+            false => self.range(),
+        };
+        Event::Sent(Sent { range, flags, again: self.again, probe: self.probe })
+    }
+}
+
+impl Plan {
+    /// What the segment finds out, if it is a probe.
+    fn probe(&self) -> Option<Probe> {
+        match self {
+            Plan::TailProbe(..) => Some(Probe::Loss),
+            Plan::PathProbe(..) => Some(Probe::PathMtu),
+            Plan::Probe => Some(Probe::Window),
+            Plan::KeepAlive => Some(Probe::KeepAlive),
+            _ => None,
+        }
+    }
 }
 
 impl Connection {
@@ -140,6 +167,7 @@ impl Connection {
             }
         };
         let ecn = self.codepoint(&plan);
+        let (probe, sent_again) = (plan.probe(), self.counters.retransmitted_segments);
         let (header, range) = self.commit(plan, now, &clamp);
         let end = range.end.min(self.snd.buffer.end());
         let len = end.since(range.start);
@@ -153,12 +181,13 @@ impl Connection {
         if len > 0 && !syn {
             self.notify_data(now, range.clone());
         }
-        Some(Prepared { header, range, segment_size, ecn })
+        let again = self.counters.retransmitted_segments > sent_again;
+        Some(Prepared { header, range, segment_size, ecn, again, probe })
     }
 
     /// The segment of [`Connection::prepare`], with its payload.
     pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
-        let Prepared { header, range, segment_size, ecn } = prepared;
+        let Prepared { header, range, segment_size, ecn, again: _, probe: _ } = prepared;
         let payload = self.snd.buffer.slices(range.clone());
         Transmit { header: *header, payload, segment_size: *segment_size, ecn: *ecn }
     }

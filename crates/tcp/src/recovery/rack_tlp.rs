@@ -69,7 +69,7 @@ pub struct RackTlp {
     /// RACK.dsack_round.
     dsack_round: Option<Pos>,
     min_rtt: Option<Duration>,
-    srtt: Option<Duration>,
+    round_trip: Option<Duration>,
     dup_thresh: u32,
     mss: u32,
     waiting: Waiting,
@@ -89,7 +89,7 @@ impl Default for RackTlp {
             persist: 0,
             dsack_round: None,
             min_rtt: None,
-            srtt: None,
+            round_trip: None,
             dup_thresh: 3,
             mss: 1,
             waiting: Waiting::Nothing,
@@ -103,7 +103,7 @@ impl RackTlp {
     /// Section 6.2 steps 1 to 3.
     fn take_note(&mut self, ack: &AckContext) {
         self.min_rtt = ack.min_rtt;
-        self.srtt = ack.srtt;
+        self.round_trip = ack.srtt();
         self.mss = ack.mss;
         // An answer that comes sooner than any round trip is one to the original.
         let again = ack
@@ -130,7 +130,7 @@ impl RackTlp {
         }
         let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
         let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
-        quarter.times(u64::from(self.patience)).min(self.srtt.unwrap_or(min_rtt))
+        quarter.times(u64::from(self.patience)).min(self.round_trip.unwrap_or(min_rtt))
     }
 
     fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
@@ -244,7 +244,7 @@ impl Recovery for RackTlp {
             return None;
         }
         // Section 7.2.
-        let wait = match self.srtt.or(times.srtt) {
+        let wait = match self.round_trip.or(times.estimate.map(|known| known.srtt)) {
             Some(srtt) if sent.outstanding() <= u64::from(times.mss) => {
                 srtt.times(2) + MAX_ACK_DELAY
             }

@@ -74,7 +74,7 @@ impl Path {
             let ack = AckContext {
                 now: Instant::from_secs(1) + Duration::from_micros(now),
                 rtt,
-                srtt: rtt,
+                estimate: rtt.map(crate::rto::Estimate::first),
                 round_start: delivered > round_end,
                 nxt: Pos::FIRST_DATA + sent,
                 delivered,

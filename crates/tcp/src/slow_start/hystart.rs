@@ -62,7 +62,7 @@ impl HyStart {
 
     /// How long a train is that shows a full path.
     fn full_train(&self, least: Duration, window: &Window, ack: &AckContext) -> Duration {
-        let rate_known = ack.srtt.filter(|srtt| !srtt.is_zero());
+        let rate_known = ack.srtt().filter(|srtt| !srtt.is_zero());
         let allowance = rate_known.map_or(Duration::ZERO, |srtt| {
             let rate_in_srtt = window.cwnd.saturating_mul(2).max(1);
             let nanos = u128::from(BURSTS) * u128::from(srtt.as_nanos()) / u128::from(rate_in_srtt);

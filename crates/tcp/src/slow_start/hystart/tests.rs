@@ -23,7 +23,7 @@ fn round(
         let ack = AckContext {
             now: Instant::ZERO + Duration::from_micros(start * 1000 + i * gap),
             rtt: Some(rtt),
-            srtt: Some(rtt),
+            estimate: Some(crate::rto::Estimate::first(rtt)),
             round_start: i == 0,
             ..AckContext::default()
         };

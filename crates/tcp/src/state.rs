@@ -1,17 +1,45 @@
-//! Observable state of a connection.
+//! The state of a connection: one type for whoever watches one.
+//!
+//! [`Connection::info`](crate::connection::Connection::info) fills it for Transom's own. Other sources fill it too, such as the kernel's sockets; what a
+//! source [cannot tell](Untold) stays as it is in [`ConnectionState::unknown`].
 
-use super::{AccurateInfo, Connection, FastOpenInfo, PartialInfo, State};
-use crate::extension::Variable;
-use crate::flow::FlowControl as _;
-use crate::ordering::Ordering as _;
+mod linux;
+mod name;
+
+pub use name::Name;
+
+use crate::connection::{AccurateInfo, FastOpenFailure, FastOpenInfo, PartialInfo, State};
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
 use crate::recovery::Phase;
-use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
+use bitflags::bitflags;
+use core::net::IpAddr;
+
+bitflags! {
+    /// Values that a source cannot tell.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    pub struct Untold: u8 {
+        /// The phase of recovery.
+        const PHASE = 1 << 0;
+        /// The peer's window.
+        const SND_WND = 1 << 1;
+        /// The advertised window.
+        const RCV_WND = 1 << 2;
+        /// The limit of the sender.
+        const LIMIT = 1 << 3;
+        /// Retransmission timeouts.
+        const TIMEOUTS = 1 << 4;
+        /// The bytes sent.
+        const BYTES_SENT = 1 << 5;
+        /// The state of RFC 9293: it is none that is known.
+        const STATE = 1 << 6;
+    }
+}
 
 /// The limit of the sender, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum LimitedBy {
     /// The application had nothing (more) to send.
     #[default]
@@ -24,9 +52,26 @@ pub enum LimitedBy {
     Pacing,
     /// An extension that keeps the congestion window lower than TCP would.
     VirtualWindow,
+    /// The send buffer, of a TCP that counts that.
+    SendBuffer,
 }
 
 impl LimitedBy {
+    /// All of them.
+    pub const ALL: [LimitedBy; 6] = [
+        LimitedBy::Application,
+        LimitedBy::PeerWindow,
+        LimitedBy::CongestionWindow,
+        LimitedBy::Pacing,
+        LimitedBy::VirtualWindow,
+        LimitedBy::SendBuffer,
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<LimitedBy> {
+        LimitedBy::ALL.into_iter().find(|limit| limit.name() == name)
+    }
+
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,73 +80,14 @@ impl LimitedBy {
             LimitedBy::CongestionWindow => "cwnd",
             LimitedBy::Pacing => "pacing",
             LimitedBy::VirtualWindow => "virtual-cwnd",
+            LimitedBy::SendBuffer => "send-buffer",
         }
-    }
-}
-
-/// Time spent under each limit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LimitedAccount {
-    current: LimitedBy,
-    since: Instant,
-    spent: [Duration; 5],
-    /// Since when data has been waiting to be acknowledged, sent or not; [`Instant::FAR_FUTURE`] if none has.
-    busy_since: Instant,
-    busy: Duration,
-}
-
-impl LimitedAccount {
-    pub(super) fn new(now: Instant) -> Self {
-        LimitedAccount {
-            current: LimitedBy::Application,
-            since: now,
-            spent: [Duration::ZERO; 5],
-            busy_since: Instant::FAR_FUTURE,
-            busy: Duration::ZERO,
-        }
-    }
-
-    /// There is data that is not acknowledged.
-    pub(super) fn begin_busy(&mut self, now: Instant) {
-        self.busy_since = self.busy_since.min(now);
-    }
-
-    /// The time until now was the handshake's, not that of data.
-    pub(super) fn forget_busy(&mut self) {
-        self.busy_since = Instant::FAR_FUTURE;
-    }
-
-    /// All of it is acknowledged.
-    pub(super) fn end_busy(&mut self, now: Instant) {
-        self.busy = self.busy(now);
-        self.busy_since = Instant::FAR_FUTURE;
-    }
-
-    fn busy(&self, now: Instant) -> Duration {
-        let running = match self.busy_since {
-            Instant::FAR_FUTURE => Duration::ZERO,
-            since => now.since(since),
-        };
-        self.busy + running
-    }
-
-    pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
-        if limit != self.current {
-            let slot = &mut self.spent[self.current as usize];
-            *slot = *slot + now.since(self.since);
-            self.current = limit;
-            self.since = now;
-        }
-    }
-
-    fn spent(&self, now: Instant, limit: LimitedBy) -> Duration {
-        let running = if limit == self.current { now.since(self.since) } else { Duration::ZERO };
-        self.spent[limit as usize] + running
     }
 }
 
 /// Running totals of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     /// Segments sent (a super-segment counts once).
     pub segments_sent: u64,
@@ -147,17 +133,21 @@ pub struct Counters {
     pub icmp_rejected: u64,
 }
 
-/// A snapshot of a connection, shaped after Linux' `TCP_INFO`.
+/// The state of a connection at one moment. It grows: make one with [`ConnectionState::unknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Info {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ConnectionState {
+    /// The peer's address, where the host has said it ([`Setting::Remote`](crate::connection::Setting::Remote)).
+    pub remote: Option<IpAddr>,
     /// The state of RFC 9293.
     pub state: State,
     /// The congestion phase.
     pub phase: Phase,
     /// The congestion controller's name.
-    pub congestion: &'static str,
+    pub congestion: Name,
     /// The recovery unit's name.
-    pub recovery: &'static str,
+    pub recovery: Name,
     /// The window was reduced for a mark, and data sent before that is not acknowledged yet (CWR of Linux).
     pub reduced_for_mark: bool,
     /// Payload bytes of a full segment.
@@ -184,6 +174,10 @@ pub struct Info {
     pub lost: u64,
     /// Bytes in flight that were sent again.
     pub retransmitted: u64,
+    /// Bytes sent and not acknowledged cumulatively (FlightSize of RFC 5681).
+    pub outstanding: u64,
+    /// Bytes written by the application and not sent yet.
+    pub unsent: u64,
     /// SND.UNA.
     pub snd_una: Pos,
     /// SND.NXT.
@@ -194,12 +188,14 @@ pub struct Info {
     pub rcv_nxt: Pos,
     /// RCV.WND, bytes: the rest of the advertised window.
     pub rcv_wnd: u64,
+    /// The window that TCP by itself would advertise, bytes.
+    pub own_rcv_wnd: u64,
     /// The receive buffer's present size, bytes.
     pub rcv_buffer: usize,
     /// The ordering unit's name.
-    pub ordering: &'static str,
+    pub ordering: Name,
     /// The flow-control unit's name.
-    pub flow: &'static str,
+    pub flow: Name,
     /// Bytes that arrived within the window and were dropped for lack of memory, which no window announces.
     pub rcv_dropped: u64,
     /// Data units that were none.
@@ -228,6 +224,14 @@ pub struct Info {
     pub retransmits: u32,
     /// Consecutive duplicate acknowledgements.
     pub duplicate_acks: u32,
+    /// How many of them mean a loss now.
+    pub dupthresh: u32,
+    /// Whether the first of them bring new data out (RFC 3042).
+    pub limited_transmit: bool,
+    /// After how many timeouts in a row the connection is given up, if it ever is.
+    pub give_up_after: Option<u32>,
+    /// The rate TCP paces at, if it does, bytes per second.
+    pub pacing_rate: Option<u64>,
     /// Over how many segments the path was seen to reorder, at most, and not less than the number of duplicates that mean a loss.
     pub reordering: u32,
     /// Times that reordering was detected: a segment arrived that a later one had overtaken.
@@ -247,8 +251,11 @@ pub struct Info {
     pub delivery_rate: Option<u64>,
     /// Whether the application had too little to send when that was measured, so that the path may be faster.
     pub delivery_rate_app_limited: bool,
-    /// The round-trip time as a receiver sees it ([`View::rcv_rtt`](crate::extension::View::rcv_rtt)).
+    /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that echoes its
+    /// timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while makes it longer.
     pub rcv_rtt: Option<Duration>,
+    /// The last sample of it, and when it was taken.
+    pub last_rcv_rtt: Option<(Instant, Duration)>,
     /// The present limit of the sender.
     pub limited_by: LimitedBy,
     /// Time spent limited by the application.
@@ -261,6 +268,8 @@ pub struct Info {
     pub limited_pacing: Duration,
     /// Time spent limited by an extension that keeps the congestion window lower than TCP would.
     pub limited_virtual_window: Duration,
+    /// Time spent limited by the send buffer, of a TCP that counts that.
+    pub limited_send_buffer: Duration,
     /// Time during which data was waiting to be acknowledged, sent or not.
     pub busy: Duration,
     /// How long ago data (or a FIN) was last sent; nothing before there was any.
@@ -275,10 +284,13 @@ pub struct Info {
     pub partial: Option<PartialInfo>,
     /// Running totals.
     pub counters: Counters,
+    /// The values that the source cannot tell: they are zero or absent.
+    pub untold: Untold,
 }
 
 /// Explicit congestion notification on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EcnInfo {
     /// Segments that arrived with the congestion-experienced mark (RFC 3168).
     pub marked_segments: u64,
@@ -290,123 +302,129 @@ pub struct EcnInfo {
     pub accurate: Option<AccurateInfo>,
 }
 
-impl Connection {
-    /// A snapshot at `now`.
-    pub fn info(&self, now: Instant) -> Info {
-        let (snd, rcv, control) = (&self.snd, &self.rcv, &self.control);
-        let (window, board, timer) = (control.window(), control.board(), control.timer());
-        let rate = board.delivery().latest();
-        let (congestion, recovery) = control.names();
-        let (reordered_over, reordering_seen) = control.reordering();
-        Info {
-            state: self.state,
-            phase: control.phase(),
-            congestion,
-            recovery,
-            reduced_for_mark: self.is_reduced_for_mark(),
-            mss: self.mss(),
-            advertised_mss: u32::from(self.path.announced_mss())
-                .saturating_sub(self.agreed.data_option_len()),
-            path_mtu: self.path.mtu,
-            path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
-            black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
-            cwnd: window.cwnd,
-            cwnd_cnt: window.cwnd_cnt,
-            ssthresh: window.ssthresh,
-            in_flight: self.in_flight(),
-            sacked: board.sacked_bytes(),
-            lost: board.lost_bytes(),
-            retransmitted: board.retransmitted_bytes(),
-            snd_una: self.una(),
-            snd_nxt: self.nxt(),
-            snd_wnd: snd.peer.edge.since(self.una()),
-            rcv_nxt: rcv.next(),
-            rcv_wnd: rcv.edge.since(rcv.next()),
-            rcv_buffer: rcv.flow.buffer_limit(),
-            ordering: rcv.ordering.name(),
-            flow: rcv.flow.name(),
-            rcv_dropped: rcv.flow.dropped(),
-            unit_faults: rcv.ordering.unit_faults(),
-            snd_buffer: snd.buffer.limit(),
-            unacknowledged: snd.buffer.len(),
-            readable: rcv.ordering.readable(),
-            srtt: timer.srtt(),
-            rttvar: timer.rttvar(),
-            last_rtt: control.last_rtt(),
-            min_rtt: control.min_rtt(),
-            rto: timer.rto(),
-            effective_rto: Duration::from_nanos(self.ruling(Variable::Rto).effective),
-            backoffs: timer.backoffs(),
-            retransmits: snd.retransmits,
-            duplicate_acks: control.duplicate_acks(),
-            reordering: reordered_over.max(self.profile.dup_thresh),
-            reordering_seen,
-            timestamps: self.agreed.timestamps,
-            sack: self.agreed.sack,
-            fast_open: self.fast_open_info(),
-            window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
-            delivered: board.delivery().delivered(),
-            delivery_rate: rate.map(|(rate, _)| rate),
-            delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
-            rcv_rtt: rcv.rtt(),
-            limited_by: self.limited.current(),
-            limited_application: self.limited.spent(now, LimitedBy::Application),
-            limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),
-            limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
-            limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
-            limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
-            busy: self.limited.busy(now),
-            since_data_sent: self.control.sent_since(now),
-            since_data_received: Some(rcv.heard.data)
-                .filter(|&at| at < Instant::FAR_FUTURE)
-                .map(|at| now.since(at)),
-            since_heard: now.since(rcv.heard.last),
-            ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
-                marked_segments: ecn.marked_segments,
-                reductions: ecn.reductions,
-                disabled: ecn.silent,
-                accurate: ecn.accurate().map(super::accurate::Accurate::info),
-            }),
-            partial: self.partial_info(),
-            counters: self.counters,
+impl ConnectionState {
+    /// A connection of which nothing is known yet.
+    pub const fn unknown() -> Self {
+        ConnectionState {
+            remote: None,
+            state: State::Closed,
+            phase: Phase::Open,
+            congestion: Name::new(""),
+            recovery: Name::new(""),
+            reduced_for_mark: false,
+            mss: 0,
+            advertised_mss: 0,
+            path_mtu: 0,
+            path_mtu_probes: 0,
+            black_holes: 0,
+            cwnd: 0,
+            cwnd_cnt: 0,
+            ssthresh: u64::MAX,
+            in_flight: 0,
+            sacked: 0,
+            lost: 0,
+            retransmitted: 0,
+            outstanding: 0,
+            unsent: 0,
+            snd_una: Pos::FIRST_DATA,
+            snd_nxt: Pos::FIRST_DATA,
+            snd_wnd: 0,
+            rcv_nxt: Pos::FIRST_DATA,
+            rcv_wnd: 0,
+            own_rcv_wnd: 0,
+            rcv_buffer: 0,
+            ordering: Name::new(""),
+            flow: Name::new(""),
+            rcv_dropped: 0,
+            unit_faults: UnitFaults { malformed: 0, oversized: 0, truncated: 0, incomplete: 0 },
+            snd_buffer: 0,
+            unacknowledged: 0,
+            readable: 0,
+            srtt: None,
+            rttvar: None,
+            last_rtt: None,
+            min_rtt: None,
+            rto: Duration::ZERO,
+            effective_rto: Duration::ZERO,
+            backoffs: 0,
+            retransmits: 0,
+            duplicate_acks: 0,
+            dupthresh: 0,
+            limited_transmit: false,
+            give_up_after: None,
+            pacing_rate: None,
+            reordering: 0,
+            reordering_seen: 0,
+            timestamps: false,
+            sack: false,
+            fast_open: FastOpenInfo { syn_data_acked: false, failure: FastOpenFailure::None },
+            window_scale: None,
+            delivered: 0,
+            delivery_rate: None,
+            delivery_rate_app_limited: false,
+            rcv_rtt: None,
+            last_rcv_rtt: None,
+            limited_by: LimitedBy::Application,
+            limited_application: Duration::ZERO,
+            limited_peer_window: Duration::ZERO,
+            limited_congestion_window: Duration::ZERO,
+            limited_pacing: Duration::ZERO,
+            limited_virtual_window: Duration::ZERO,
+            limited_send_buffer: Duration::ZERO,
+            busy: Duration::ZERO,
+            since_data_sent: None,
+            since_data_received: None,
+            since_heard: Duration::ZERO,
+            ecn: None,
+            partial: None,
+            counters: Counters::NONE,
+            untold: Untold::all(),
         }
     }
 
-    /// Running totals.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Bytes of memory the connection owns or pins, itself included (units are counted by their state's size).
-    pub fn memory(&self) -> usize {
-        size_of::<Self>()
-            + self.snd.buffer.memory()
-            + self.control.board().memory()
-            + self.rcv.ordering.memory()
-            + self.partial.as_ref().map_or(0, |partial| partial.memory())
-            + self.controls_memory()
-    }
-
-    /// Checks what must hold at all times, for tests: the scoreboard's counters, and that new data was only sent
-    /// within the windows. `Err` says what does not hold.
-    pub fn check(&self) -> Result<(), &'static str> {
-        self.control.board().check()?;
-        let end = self.snd.buffer.end();
-        if self.control.board().end() > end + u64::from(self.snd.fin_queued) {
-            return Err("sent more than was written");
-        }
-        if self.control.has_begun() && self.control.board().start() > self.snd.buffer.start() + 1 {
-            return Err("acknowledged data is still buffered");
-        }
-        if self.rcv.next() > self.rcv.edge {
-            return Err("received beyond the window offered");
-        }
-        Ok(())
+    /// Whether cwnd is below ssthresh.
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
     }
 }
 
-impl LimitedAccount {
-    pub(super) fn current(&self) -> LimitedBy {
-        self.current
+impl Counters {
+    /// Nothing has happened.
+    pub const NONE: Counters = Counters {
+        segments_sent: 0,
+        segments_received: 0,
+        bytes_sent: 0,
+        bytes_received: 0,
+        bytes_accepted: 0,
+        retransmitted_segments: 0,
+        retransmitted_bytes: 0,
+        lost_bytes: 0,
+        timeouts: 0,
+        fast_recoveries: 0,
+        duplicate_bytes_received: 0,
+        duplicate_bytes_reported: 0,
+        out_of_order_segments: 0,
+        pure_acks_sent: 0,
+        challenge_acks: 0,
+        paws_rejected: 0,
+        window_probes: 0,
+        keep_alives: 0,
+        tail_probes: 0,
+        spurious_reductions: 0,
+        icmp_rejected: 0,
+    };
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Untold {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.bits())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Untold {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <u8 as serde::Deserialize>::deserialize(deserializer).map(Untold::from_bits_truncate)
     }
 }
