@@ -14,6 +14,7 @@ mod classroom;
 mod consent;
 mod demo;
 mod devices;
+mod documents;
 mod emulate;
 mod engines;
 mod exec;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{self, SocketAddr};
+use std::time::{Duration, Instant};
 
 use transom_net::{
     AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable,
@@ -13,6 +14,9 @@ use transom_net::{
 
 use crate::end::{End, KernelEnd};
 use crate::options::Settings;
+
+/// How long a destination may be silent until somebody is told. A SYN is repeated after this time (RFC 6298, section 2).
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Who asks for a connection, and waits for an answer.
 #[derive(Debug)]
@@ -54,6 +58,10 @@ enum Stage {
 pub(crate) struct Opening {
     stage: Option<Stage>,
     pub(crate) direction: Direction,
+    /// When the connection was asked for.
+    began: Instant,
+    /// Whether somebody was told that nobody answers.
+    told: bool,
     /// What the connection has from its listener.
     pub(crate) inherited: Option<Settings>,
 }
@@ -132,7 +140,20 @@ impl Opening {
         if let Far::Held(stream) = &far {
             driver.watch(stream.stream(), token);
         }
-        Opening { stage: Some(Stage::Asked(asker, far)), direction, inherited: None }
+        let stage = Some(Stage::Asked(asker, far));
+        Opening { stage, direction, began: Instant::now(), told: false, inherited: None }
+    }
+
+    /// When it is time to say that nobody answers: once, of a connection that Transom opens for a program.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        let by_transom = matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))));
+        (by_transom && self.direction == Direction::Out && !self.told)
+            .then(|| self.began + SILENCE)
+    }
+
+    /// Somebody was told.
+    pub(crate) fn told(&mut self) {
+        self.told = true;
     }
 
     /// Goes on as far as possible now.

@@ -21,6 +21,9 @@ pub struct Manifest {
     pub id: RunId,
     /// Which program: see [`VERSION`](crate::VERSION).
     pub version: String,
+    /// Units of a program's own that took part, with digests of their sources.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub units: Option<String>,
     /// The scenario's name.
     pub name: String,
     /// The point of the sweep, from one.
