@@ -14,11 +14,15 @@ mod snippets;
 const CONTEXTS: [(&str, &str, &str); 11] = [
     (
         "docs/howto/transparent-proxy.md",
-        "use std::time::Duration; use transom_device::tun::Tun; use transom_net::{Incoming, ListenConfig, Stack, TcpStream};\
+        "use std::time::Duration; use transom_device::tun::Tun; use transom_net::{IncomingConnection, ListenConfig, Stack, TcpStream};\
          const PATIENCE: Duration = Duration::from_secs(10);",
-        "tun: Tun, inside: Stack, outside: Stack, incoming: Incoming",
+        "tun: Tun, inside: Stack, outside: Stack, incoming: IncomingConnection",
     ),
-    ("docs/sockets.md", "use transom_net::{Manipulation, Stack, TcpSocket, TcpStream};", "stack: Stack, mut stream: TcpStream, data: Vec<u8>"),
+    (
+        "docs/sockets.md",
+        "use transom_net::{Manipulation, Stack, TcpSocket, TcpStream};",
+        "stack: Stack, mut stream: TcpStream, data: Vec<u8>",
+    ),
     ("docs/sharing.md", "use transom_device::tun::Tun; use transom_net::Stack;", ""),
     ("docs/live.md", "use transom_net::Stack;", ""),
     ("docs/devices.md", "use transom_net::Stack;", ""),
@@ -37,8 +41,16 @@ const CONTEXTS: [(&str, &str, &str); 11] = [
         "use std::time::Duration;",
         "destination: std::net::IpAddr, socket: std::net::UdpSocket, datagram: Vec<u8>",
     ),
-    ("docs/extensions/writing.md", "", "stream: transom_net::TcpStream, shy: transom_extensions::Vegas"),
-    ("docs/async.md", "use transom_net::{Stack, TcpListener}; const LISTENER: usize = 0;", "index: usize, listener: TcpListener"),
+    (
+        "docs/extensions/writing.md",
+        "",
+        "stream: transom_net::TcpStream, shy: impl transom_tcp::extension::Extension + 'static",
+    ),
+    (
+        "docs/async.md",
+        "use transom_net::{Stack, TcpListener}; const LISTENER: u64 = 0;",
+        "index: usize, listener: TcpListener",
+    ),
     ("docs/howto/program.md", "", ""),
 ];
 
@@ -59,14 +71,16 @@ fn main() {
         let name = page.to_str().expect("a path in UTF-8");
         for fence in snippets::fences(&text) {
             let body = fence.lines.join("\n");
-            let elsewhere =
-                ELSEWHERE.iter().any(|(path, part, _)| name.starts_with(path) && body.contains(part));
+            let elsewhere = ELSEWHERE
+                .iter()
+                .any(|(path, part, _)| name.starts_with(path) && body.contains(part));
             if fence.language != "rust" || fence.reason().is_some() || elsewhere {
                 continue;
             }
             count += 1;
             let context = CONTEXTS.iter().find(|(path, ..)| *path == name);
-            let (items, parameters) = context.map_or(("", ""), |(_, items, parameters)| (*items, *parameters));
+            let (items, parameters) =
+                context.map_or(("", ""), |(_, items, parameters)| (*items, *parameters));
             add(&mut code, name, fence.line, &body, items, parameters);
         }
     }
@@ -85,7 +99,7 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         body.to_owned()
     } else if page.starts_with("docs/extensions/variables/") {
         format!(
-            "use std::time::Duration;\nuse transom_tcp::extension::{{Event, Extension, Limits, View, Wake, variable}};\nstruct Ours;\n\
+            "use transom_tcp::time::Duration;\nuse transom_tcp::extension::{{Event, Extension, Limits, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
              impl Extension for Ours {{\nfn name(&self) -> &str {{ \"ours\" }}\nfn wake_on(&self) -> Wake {{ Wake::ROUND }}\n{}\n{body}\n}}",
             if body.contains("fn on_wake") {
                 ""
@@ -95,6 +109,11 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         )
     } else {
         let keyword = if body.contains(".await") { "async fn" } else { "fn" };
+        // What stands in a loop of the reader's.
+        let body = match body.contains("break") && !body.contains("loop") {
+            true => format!("loop {{ {body} }}"),
+            false => body.to_owned(),
+        };
         format!(
             "{items}\n{keyword} piece({parameters}) -> Result<(), Box<dyn std::error::Error>> {{\n{body}\n;\n#[allow(unreachable_code)]\nOk(())\n}}"
         )

@@ -41,7 +41,7 @@ fn root() -> PathBuf {
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote, mut skip) = (None::<String>, None::<char>, false);
-    let mut end = |word: &mut Option<String>, commands: &mut Vec<Vec<String>>, skip: &mut bool| {
+    let end = |word: &mut Option<String>, commands: &mut Vec<Vec<String>>, skip: &mut bool| {
         if let Some(word) = word.take()
             && !std::mem::take(skip)
         {
@@ -76,7 +76,9 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 /// The words behind `transom` of a simple command that is one of ours, with values in the place of names for them.
 fn ours(words: &[String]) -> Option<Vec<String>> {
     let is_setting = |word: &&String| {
-        word.split_once('=').is_some_and(|(name, _)| name.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_'))
+        word.split_once('=').is_some_and(|(name, _)| {
+            name.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_')
+        })
     };
     let mut words: Vec<String> =
         words.iter().skip_while(|word| is_setting(word) || *word == "sudo").cloned().collect();
@@ -129,10 +131,17 @@ fn the_command_lines_of_the_documents_have_words_that_exist() {
                 wrong.push(format!("{}:{number}: {line}\n{error}", page.display()));
             }
         };
-        for fence in fences(&text).iter().filter(|fence| ["sh", "console"].contains(&fence.language.as_str())) {
+        for fence in fences(&text)
+            .iter()
+            .filter(|fence| ["sh", "console"].contains(&fence.language.as_str()))
+        {
             for (number, line) in fence.commands() {
                 // What is shown below a command of the tutorial is no command.
-                let command = if fence.language == "console" { line.strip_prefix("$ ") } else { Some(&*line) };
+                let command = if fence.language == "console" {
+                    line.strip_prefix("$ ")
+                } else {
+                    Some(&*line)
+                };
                 if let Some(command) = command {
                     lines += 1;
                     check(number, command, false);
@@ -164,7 +173,10 @@ fn the_examples_of_the_help_have_words_that_exist() {
         }
         // A line that is too long is broken, and its end is taken for a command.
         for line in help.lines().filter(|line| line.chars().count() > 100) {
-            wrong.push(format!("transom {} --help: longer than 100 signs: {line}", command.get_name()));
+            wrong.push(format!(
+                "transom {} --help: longer than 100 signs: {line}",
+                command.get_name()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -138,7 +138,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
-        let page = recorder.page(&network.description, counts);
+        let program: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
+        let extensions = args.network.extensions();
+        let extensions = extensions.map(|words| format!(", with the extensions {words}"));
+        let place = format!("{}{}", network.description, extensions.unwrap_or_default());
+        let page = recorder.page(&program.join(" "), &place, counts);
         own_file::write_output(path, transom_report::render(&page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

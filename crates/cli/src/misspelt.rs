@@ -11,7 +11,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 const FARTHEST: usize = 2;
 
 /// Adds the name that was probably meant to an error about a subcommand, if clap has found none.
-pub(crate) fn explained(mut error: clap::Error, command: &Command, words: &[OsString]) -> clap::Error {
+pub(crate) fn explained(
+    mut error: clap::Error,
+    command: &Command,
+    words: &[OsString],
+) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
@@ -54,9 +58,12 @@ mod tests {
 
     #[test]
     fn letters_in_another_order_are_found() {
-        for (line, meant) in
-            [("transom lab rnu x", "run"), ("transom labb run x", "lab"), ("transom router rnu", "run"), ("transom dmeo", "demo")]
-        {
+        for (line, meant) in [
+            ("transom lab rnu x", "run"),
+            ("transom labb run x", "lab"),
+            ("transom router rnu", "run"),
+            ("transom dmeo", "demo"),
+        ] {
             let said = said(line);
             assert!(said.contains(&format!("'{meant}'")), "{line}: {said}");
         }

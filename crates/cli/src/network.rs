@@ -247,6 +247,11 @@ impl NetworkArgs {
         self.profile.has_extensions()
     }
 
+    /// The extensions of its connections, in words.
+    pub(crate) fn extensions(&self) -> Option<String> {
+        self.profile.extensions()
+    }
+
     /// Catches what could not work before the kernel answers it with a number.
     fn check_addresses(&self, word: &DeviceWord) -> anyhow::Result<()> {
         if !matches!(word, DeviceWord::Tun { .. }) {

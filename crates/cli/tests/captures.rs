@@ -139,12 +139,26 @@ fn wireshark_shows_decisions_as_fields() {
     let [seen, log, converted] = ["seen.pcapng", "seen.tlog", "converted.pcapng"].map(path);
     let served = directory.path().to_str().unwrap();
     run([
-        "serve", served, "--pcap", &seen, "--pcap-comments", "--log", &log, "--extension", "rate-cap(rate=100MB)", "--run",
-        "curl", "-s", "-o", "/dev/null", "http://10.9.0.2/big",
+        "serve",
+        served,
+        "--pcap",
+        &seen,
+        "--pcap-comments",
+        "--log",
+        &log,
+        "--extension",
+        "rate-cap(rate=100MB)",
+        "--run",
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "http://10.9.0.2/big",
     ])
     .success();
     run(["log", "convert", &log, &converted]).success();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/wireshark/transom.lua");
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/wireshark/transom.lua");
     let fields = |file: &str, filter: &str, names: &[&str]| {
         let mut tshark = Command::new("tshark");
         tshark.arg("-X").arg(format!("lua_script:{}", script.display()));
@@ -157,12 +171,19 @@ fn wireshark_shows_decisions_as_fields() {
         assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let sent = fields(&seen, "transom.cwnd > 0 && transom.phase == \"open\"", &["transom.cwnd", "transom.rto_us"]);
+    let sent = fields(
+        &seen,
+        "transom.cwnd > 0 && transom.phase == \"open\"",
+        &["transom.cwnd", "transom.rto_us"],
+    );
     let windows: Vec<Vec<u64>> = sent
         .lines()
         .map(|line| line.split('\t').map(|number| number.parse().unwrap()).collect())
         .collect();
-    assert!(windows.len() > 10 && windows.iter().all(|line| line[0] >= 1448 && line[1] > 1000), "{sent}");
+    assert!(
+        windows.len() > 10 && windows.iter().all(|line| line[0] >= 1448 && line[1] > 1000),
+        "{sent}"
+    );
     let limited = fields(&seen, "transom.limited contains \"rate-cap\"", &["transom.limited"]);
     assert!(limited.contains("pacing_rate:="), "{limited}");
     let acks = fields(&converted, "transom.event == \"ack\"", &["transom.event", "transom.cwnd"]);

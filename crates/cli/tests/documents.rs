@@ -56,13 +56,14 @@ fn here(command: &str) -> String {
 
 fn goes_on(command: &str) -> bool {
     let command = command.trim_start_matches("TRANSOM_STATUS=1 ");
-    let ends = command.contains("--run") || command.contains("--once") || command.contains("--help");
+    let ends =
+        command.contains("--run") || command.contains("--once") || command.contains("--help");
     !ends && GO_ON.iter().any(|beginning| command.starts_with(beginning))
 }
 
 /// The files that pages speak of.
 fn furnish(directory: &Path, fences: &[Fence], makes_scenario: bool) {
-    for name in ["scenarios", "papers", "examples", "crates", "docs"] {
+    for name in ["scenarios", "papers", "examples", "crates", "docs", "packaging"] {
         symlink(root().join(name), directory.join(name)).unwrap();
     }
     let www = directory.join("www");
@@ -164,7 +165,8 @@ fn steps_of(page: &Path, fences: &[Fence]) -> Vec<Step> {
         .collect();
     prepare(&mut steps);
     // Files that a page shows are checked by the command that reads such files.
-    for fence in fences.iter().filter(|fence| fence.language == "toml" && fence.reason().is_none()) {
+    for fence in fences.iter().filter(|fence| fence.language == "toml" && fence.reason().is_none())
+    {
         let command = match fence.note.as_str() {
             "policy.toml" => "transom router check policy.toml",
             "broker.toml" => "transom broker check broker.toml",
@@ -184,8 +186,7 @@ fn prepare(steps: &mut Vec<Step>) {
         first.is_some_and(|step| !step.command.contains("--log"))
     };
     if ["get.tlog", "seen.pcap"].into_iter().any(reads) {
-        let command =
-            "transom get http://10.9.0.1/file -o got --log get.tlog --pcap seen.pcapng && cp seen.pcapng seen.pcap";
+        let command = "transom get http://10.9.0.1/file -o got --log get.tlog --pcap seen.pcapng && cp seen.pcapng seen.pcap";
         let place = "files that the commands read".to_owned();
         steps.insert(0, Step { place, command: command.to_owned(), block: 0 });
     }
@@ -193,7 +194,13 @@ fn prepare(steps: &mut Vec<Step>) {
 
 /// Whether this system can give a stage; says so if not.
 fn can_stage() -> bool {
-    if !["unshare", "python3", "ip", "tc", "curl", "bash", "rsync", "nginx", "busybox", "iptables", "socat", "tar"].iter().all(|name| installed(name)) {
+    if ![
+        "unshare", "python3", "ip", "tc", "curl", "bash", "rsync", "nginx", "busybox", "iptables",
+        "socat", "tar", "tshark",
+    ]
+    .iter()
+    .all(|name| installed(name))
+    {
         return false;
     }
     let mut unshare = Command::new("unshare");
@@ -244,7 +251,10 @@ fn the_commands_of_every_page_run() {
 
 /// The beginnings of examples in the help that do not run here, and why.
 const NOT_RUN: [(&str, &str); 20] = [
-    ("transom demo", "it sends for ten seconds and more; the tutorial has a short one, and tests of its own have each option"),
+    (
+        "transom demo",
+        "it sends for ten seconds and more; the tutorial has a short one, and tests of its own have each option",
+    ),
     ("transom bench", "it measures for ten seconds and more; tests of its own have each option"),
     ("transom serve . --run wrk", "it runs for five seconds, and wrk is no part of a system"),
     ("transom get --device udp", "another machine listens there; docs/devices.md has both ends"),
@@ -327,11 +337,14 @@ fn every_fence_says_what_it_is() {
                 wrong.push(format!("{place}: {:?} says too little", fence.note));
             }
             let command = |line: &&String| {
-                ["transom ", "sudo ", "cargo ", "make ", "pip "].iter().any(|word| line.starts_with(word))
+                ["transom ", "sudo ", "cargo ", "make ", "pip "]
+                    .iter()
+                    .any(|word| line.starts_with(word))
             };
             // Records of a protocol begin with the name of their speaker.
             if fence.language == "text"
-                && let Some(line) = fence.lines.iter().find(|line| command(line) && !line.contains("  {"))
+                && let Some(line) =
+                    fence.lines.iter().find(|line| command(line) && !line.contains("  {"))
             {
                 wrong.push(format!("{place}: a command in a fence of text: {line}"));
             }

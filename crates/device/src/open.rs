@@ -175,7 +175,9 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
         Some(_) => Tun::builder().existing(name),
         None => {
             let builder = Tun::builder().name(name).mtu(options.mtu.unwrap_or(1500));
-            kernel_ends(options)?.into_iter().fold(builder, |builder, prefix| builder.address(prefix))
+            kernel_ends(options)?
+                .into_iter()
+                .fold(builder, |builder, prefix| builder.address(prefix))
         }
     };
     let tun = builder.offload(tun_offload(options)).queues(options.queues).open()?;

@@ -147,8 +147,7 @@ impl Opening {
     /// When it is time to say that nobody answers: once, of a connection that Transom opens for a program.
     pub(crate) fn silent_at(&self) -> Option<Instant> {
         let by_transom = matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))));
-        (by_transom && self.direction == Direction::Out && !self.told)
-            .then(|| self.began + SILENCE)
+        (by_transom && self.direction == Direction::Out && !self.told).then(|| self.began + SILENCE)
     }
 
     /// Somebody was told.

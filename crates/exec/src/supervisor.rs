@@ -315,11 +315,14 @@ impl Supervisor {
 
     /// Says that a destination does not answer, or looks again when it is time to say so.
     fn note_silence(&mut self, token: u64) {
-        let Some((Connection::Opening(opening), (_, destination))) = self.connections.get_mut(&token)
+        let Some((Connection::Opening(opening), (_, destination))) =
+            self.connections.get_mut(&token)
         else {
             return;
         };
-        let (Some(at), Some(unanswered)) = (opening.silent_at(), &mut self.unanswered) else { return };
+        let (Some(at), Some(unanswered)) = (opening.silent_at(), &mut self.unanswered) else {
+            return;
+        };
         if Instant::now() < at {
             self.deadlines.insert((at, token));
         } else {

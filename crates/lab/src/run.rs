@@ -7,6 +7,7 @@ pub(crate) mod build;
 pub(crate) mod capture;
 pub(crate) mod event_log;
 pub(crate) mod judge;
+mod numbers;
 mod observations;
 mod unfinished;
 
@@ -21,6 +22,7 @@ use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, course, judge};
+pub use numbers::{Number, numbers};
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
 /// The number of progress reports of a run.

@@ -37,7 +37,9 @@ impl FromStr for Target {
         let with_port = text.parse::<SocketAddr>();
         let alone = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 80));
         let target = with_port.or_else(|_| alone());
-        target.map(Target).map_err(|_| "write an address, such as 192.0.2.9 or 192.0.2.9:443".into())
+        target
+            .map(Target)
+            .map_err(|_| "write an address, such as 192.0.2.9 or 192.0.2.9:443".into())
     }
 }
 
@@ -108,7 +110,10 @@ fn verdict(target: SocketAddr, own: IpPrefix, facts: Facts) -> String {
     if answered {
         format!("{target} answers connections over a TUN interface.")
     } else if !routed {
-        format!("This machine has no route to {target}.\n  `ip route get {}` says what the kernel knows.", target.ip())
+        format!(
+            "This machine has no route to {target}.\n  `ip route get {}` says what the kernel knows.",
+            target.ip()
+        )
     } else if !kernel_answered {
         format!(
             "{target} does not answer this machine's own TCP either.\n  Is it up, is the port right, does a firewall drop the packets?"

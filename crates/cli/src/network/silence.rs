@@ -41,7 +41,9 @@ impl Silence {
                 own = own.address()
             ),
             Some(own) => format!("no answer from {destination} to {} yet", own.address()),
-            None => format!("no answer from {destination} yet: this host has no address of its kind"),
+            None => {
+                format!("no answer from {destination} yet: this host has no address of its kind")
+            }
         }
     }
 

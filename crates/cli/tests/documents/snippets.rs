@@ -92,7 +92,8 @@ pub fn pages(root: &Path) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(root.join(&directory)).unwrap() {
             let path = directory.join(entry.unwrap().file_name());
-            let generated = ["papers", "conformance", "reference"].map(|name| Path::new("docs").join(name));
+            let generated =
+                ["papers", "conformance", "reference"].map(|name| Path::new("docs").join(name));
             if root.join(&path).is_dir() {
                 if !generated.contains(&path) {
                     directories.push(path);

@@ -90,6 +90,7 @@ fn the_kernels_end_follows_from_the_stacks_addresses() {
     }
     assert_eq!(ends(&["10.77.0.2/24"], &["10.77.0.9/16"]).unwrap(), prefixes(&["10.77.0.9/16"]));
     let reason = ends(&["10.77.0.2/24"], &["10.9.0.1/24"]).unwrap_err();
-    let expected = "the kernel at 10.9.0.1/24 does not find 10.77.0.2/24, which is in another network";
+    let expected =
+        "the kernel at 10.9.0.1/24 does not find 10.77.0.2/24, which is in another network";
     assert_eq!(reason.to_string(), expected);
 }

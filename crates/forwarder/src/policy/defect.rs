@@ -1,4 +1,4 @@
-//! What is wrong with a policy file, shown at its place, as the laboratory shows what is wrong with a scenario.
+//! Defects of a policy file, shown at their places, as the laboratory shows those of a scenario.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -31,7 +31,8 @@ impl Defect {
     /// A text that is no TOML, or has keys or kinds of values that a policy file does not have.
     pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message();
-        let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+        let unknown =
+            message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
         let Some(key) = unknown else {
             return Defect { span: error.span(), message: message.to_owned(), hint: None };
         };

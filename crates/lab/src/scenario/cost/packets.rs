@@ -191,6 +191,11 @@ fn demand(flow: &Flow, active: f64, path: &Path) -> Demand {
             // Packets that the first queue drops were sent all the same.
             Demand { packets, size, also: phases + packets }
         }
+        Traffic::Ping(ping) => {
+            let pings = active / ping.interval.0.as_secs_f64().max(1e-3);
+            let size = ping.size.0 as f64 + 40.0;
+            Demand { packets: 2.0 * pings, size, also: 2.0 * pings }
+        }
         Traffic::AppLimited(stream) => {
             let bytes = stream.rate.bits_per_sec() as f64 / 8.0 * active;
             Demand { also: bytes / stream.write.0.max(1) as f64, ..full(bytes / SEGMENT) }
