@@ -14,6 +14,7 @@ mod choices;
 mod cm;
 mod dash;
 mod demo;
+mod demux;
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -114,6 +115,7 @@ enum Command {
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
+    Demux(demux::Args),
     Kernel(kernel::Args),
     #[command(hide = true)]
     KernelGuard(kernel::GuardArgs),
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),
+        Command::Demux(args) => demux::run(args),
         Command::Kernel(args) => kernel::run(args),
         Command::KernelGuard(args) => kernel::run_guard(&args),
         Command::Cm(args) => cm::run(args),

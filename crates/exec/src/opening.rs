@@ -13,7 +13,9 @@ use transom_net::{
 };
 
 use crate::end::{End, KernelEnd};
+use crate::joint::Side;
 use crate::options::Settings;
+use crate::supervisor::name_of;
 
 /// How long a destination may be silent until somebody is told. A SYN is repeated after this time (RFC 6298, section 2).
 const SILENCE: Duration = Duration::from_secs(1);
@@ -43,6 +45,16 @@ pub(crate) enum Direction {
     Out,
     /// A peer.
     In,
+}
+
+impl Direction {
+    /// The sides of who asks and who is asked.
+    fn sides(self) -> (Side, Side) {
+        match self {
+            Direction::Out => (Side::Inner, Side::Outer),
+            Direction::In => (Side::Outer, Side::Inner),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -126,7 +138,7 @@ impl Far {
 }
 
 impl Opening {
-    /// Begins. What happens to either side is reported under `token`.
+    /// Begins. What happens to either side is reported under its [name](name_of).
     pub(crate) fn new(
         direction: Direction,
         asker: Asker,
@@ -135,10 +147,10 @@ impl Opening {
         token: u64,
     ) -> Self {
         if let Asker::Held(incoming) = &asker {
-            driver.watch_incoming(incoming, token);
+            driver.watch_incoming(incoming, name_of(token, direction.sides().0));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), token);
+            driver.watch(stream.stream(), name_of(token, direction.sides().1));
         }
         let stage = Some(Stage::Asked(asker, far));
         Opening { stage, direction, began: Instant::now(), told: false, inherited: None }
@@ -187,7 +199,7 @@ impl Opening {
                 },
                 Stage::Admitted(mut admitted, far) => match admitted.try_accept() {
                     Ok(stream) => {
-                        driver.watch(&stream, token);
+                        driver.watch(&stream, name_of(token, self.direction.sides().0));
                         let near = stream.set_nonblocking(true).map(|()| End::Transom(stream));
                         return self.join(near, far);
                     }
