@@ -330,6 +330,7 @@ fn add(
             };
             let pattern = Pattern::Sequence(None);
             both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+        }
         Traffic::Companion(companion) => {
             // One whose flow is missing was refused when the scenario was read: it has no rate.
             let path = companions.get(&companion.beside).cloned().unwrap_or_default();

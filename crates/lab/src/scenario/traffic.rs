@@ -38,7 +38,7 @@ pub enum Traffic {
 
 impl Traffic {
     /// The words for `kind`.
-    pub(crate) const KINDS: [&'static str; 9] = [
+    pub(crate) const KINDS: [&'static str; 10] = [
         "bulk",
         "transfer",
         "request-response",
