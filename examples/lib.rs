@@ -11,7 +11,7 @@
 //! - `cargo run -p transom-examples --example tokio_server`: axum over Transom, and a client of the kernel's.
 //! - `cargo run -p transom-examples --example tokio_client`: an HTTP client with a pool of connections over Transom, and a server of the kernel's.
 //!
-//! The directory `classroom` has exercises for students: `docs/classroom/README.md`.
+//! The directory `classroom` is a crate of its own, with exercises for students: `docs/classroom/README.md`.
 //!
 //! Those with sockets make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
 //! namespaces they say so and end.

@@ -126,6 +126,7 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
         background: false,
         watcher: None,
         opened: None,
+        unanswered: None,
     };
     supervise(notifier, Ledger::new()?, setup)?;
     let status = child.wait()?;

@@ -4,6 +4,7 @@
 //! before, and a thread that holds a stack's lock, as the one that wakes an extension does, may take Python's. Nothing that Python does ends in
 //! a panic here: an exception in an extension or a controller is caught where it was called.
 
+mod checked;
 mod congestion;
 mod error;
 mod extension;

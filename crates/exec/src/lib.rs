@@ -50,4 +50,4 @@ pub use destinations::{Destinations, Network};
 pub use guard::{charge_guard, guard};
 pub use inner::{Inner, InnerError, Reason};
 pub use ledger::Ledger;
-pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};
+pub use supervisor::{Counts, Opened, Setup, Unanswered, Watcher, supervise};

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{self, SocketAddr};
+use std::time::{Duration, Instant};
 
 use transom_net::{
     AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable,
@@ -15,6 +16,9 @@ use crate::end::{End, KernelEnd};
 use crate::joint::Side;
 use crate::options::Settings;
 use crate::supervisor::name_of;
+
+/// How long a destination may be silent until somebody is told. A SYN is repeated after this time (RFC 6298, section 2).
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Who asks for a connection, and waits for an answer.
 #[derive(Debug)]
@@ -66,6 +70,10 @@ enum Stage {
 pub(crate) struct Opening {
     stage: Option<Stage>,
     pub(crate) direction: Direction,
+    /// When the connection was asked for.
+    began: Instant,
+    /// Whether somebody was told that nobody answers.
+    told: bool,
     /// What the connection has from its listener.
     pub(crate) inherited: Option<Settings>,
 }
@@ -144,7 +152,19 @@ impl Opening {
         if let Far::Held(stream) = &far {
             driver.watch(stream.stream(), name_of(token, direction.sides().1));
         }
-        Opening { stage: Some(Stage::Asked(asker, far)), direction, inherited: None }
+        let stage = Some(Stage::Asked(asker, far));
+        Opening { stage, direction, began: Instant::now(), told: false, inherited: None }
+    }
+
+    /// When it is time to say that nobody answers: once, of a connection that Transom opens for a program.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        let by_transom = matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))));
+        (by_transom && self.direction == Direction::Out && !self.told).then(|| self.began + SILENCE)
+    }
+
+    /// Somebody was told.
+    pub(crate) fn told(&mut self) {
+        self.told = true;
     }
 
     /// Goes on as far as possible now.

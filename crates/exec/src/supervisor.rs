@@ -57,6 +57,14 @@ pub struct Setup {
     pub watcher: Option<Box<dyn Watcher>>,
     /// Is shown each of Transom's connections.
     pub opened: Option<Box<dyn Opened>>,
+    /// Is told of destinations that do not answer.
+    pub unanswered: Option<Box<dyn Unanswered>>,
+}
+
+/// Is told of destinations that do not answer.
+pub trait Unanswered: std::fmt::Debug {
+    /// Takes the destination of a connection that Transom has asked for a second ago. It must not wait.
+    fn unanswered(&mut self, destination: SocketAddr);
 }
 
 /// Is shown each of Transom's connections when it is established.
@@ -112,6 +120,7 @@ pub(crate) struct Supervisor {
     pub(crate) destinations: Destinations,
     watcher: Option<Box<dyn Watcher>>,
     opened: Option<Box<dyn Opened>>,
+    unanswered: Option<Box<dyn Unanswered>>,
     pub(crate) counts: Counts,
     /// The work of both stacks is done here too.
     pub(crate) driver: Driver,
@@ -158,6 +167,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         destinations: setup.destinations,
         watcher: setup.watcher,
         opened: setup.opened,
+        unanswered: setup.unanswered,
         counts: Counts::default(),
         driver,
         epoll,
@@ -297,7 +307,7 @@ impl Supervisor {
         match connection {
             Connection::Opening(opening) => {
                 match opening.advance(&self.driver, token) {
-                    Progress::OnItsWay => {}
+                    Progress::OnItsWay => self.note_silence(token),
                     Progress::Open(inner, outer) => self.joined(token, inner, outer),
                     Progress::Failed => self.forget(token),
                 }
@@ -316,6 +326,24 @@ impl Supervisor {
                 }
                 false
             }
+        }
+    }
+
+    /// Says that a destination does not answer, or looks again when it is time to say so.
+    fn note_silence(&mut self, token: u64) {
+        let Some((Connection::Opening(opening), (_, destination))) =
+            self.connections.get_mut(&token)
+        else {
+            return;
+        };
+        let (Some(at), Some(unanswered)) = (opening.silent_at(), &mut self.unanswered) else {
+            return;
+        };
+        if Instant::now() < at {
+            self.deadlines.insert((at, token));
+        } else {
+            opening.told();
+            unanswered.unanswered(*destination);
         }
     }
 

@@ -59,6 +59,15 @@ impl Seen {
         self.ended - self.began
     }
 
+    /// The mean rate of one direction, in Mbit/s.
+    fn rate(&self, direction: usize) -> String {
+        let bytes = self.bytes.get(direction).copied().unwrap_or_default();
+        match self.seconds() {
+            seconds if seconds > 0.0 => crate::short(bytes as f64 * 8.0 / 1e6 / seconds),
+            _ => "–".to_owned(),
+        }
+    }
+
     fn title(&self) -> String {
         format!("{} – {}", self.local, self.remote)
     }
@@ -68,9 +77,31 @@ impl Seen {
         let carried = Chart::new("Bytes carried", "stream", "MiB")
             .series("sent", Style::Step, Hue::Blue, up)
             .series("received", Style::Step, Hue::Green, down);
+        let [sent, received] = [&self.carried[0], &self.carried[1]].map(|points| rates(points));
+        let rate = Chart::new("Rate", "rate", "Mbit/s")
+            .series("sent", Style::Step, Hue::Blue, sent)
+            .series("received", Style::Step, Hue::Green, received);
         let [windows, rtt] = self.trace.charts();
-        Section { title: self.title(), charts: vec![carried, windows, rtt], ..Section::default() }
+        let charts = vec![carried, rate, windows, rtt];
+        Section { title: self.title(), charts, ..Section::default() }
     }
+}
+
+/// The rate over time of what was carried: MiB over seconds become Mbit/s, in at most fifty steps.
+fn rates(carried: &Points) -> Points {
+    let (Some(&(began, _)), Some(&(ended, _))) = (carried.first(), carried.last()) else {
+        return Points::new();
+    };
+    let step = ((ended - began) / 50.0).max(0.01);
+    let mut points = Points::new();
+    let mut from = (began, carried.first().map_or(0.0, |(_, bytes)| *bytes));
+    for &(at, bytes) in carried {
+        if at - from.0 >= step {
+            points.push((at, (bytes - from.1) * 1024.0 * 1024.0 * 8.0 / 1e6 / (at - from.0)));
+            from = (at, bytes);
+        }
+    }
+    points
 }
 
 /// All connections of a program.
@@ -139,6 +170,8 @@ impl Connections {
             "seconds#",
             "sent, bytes#",
             "received, bytes#",
+            "sent, Mbit/s#",
+            "received, Mbit/s#",
             "sent again#",
             "round-trip time, ms#",
         ];
@@ -158,6 +191,8 @@ impl Connections {
                     format!("{:.3}", seen.seconds()).into(),
                     seen.bytes[0].to_string().into(),
                     seen.bytes[1].to_string().into(),
+                    seen.rate(0).into(),
+                    seen.rate(1).into(),
                     again.to_string().into(),
                     rtt.into(),
                 ]

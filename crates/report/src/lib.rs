@@ -47,6 +47,7 @@ mod drawing;
 mod emulation;
 mod encode;
 pub mod event_log;
+pub mod flent;
 mod html;
 pub mod labels;
 mod live;

@@ -55,11 +55,13 @@ impl Recorder {
     }
 
     /// The page.
-    pub(super) fn page(&self, network: &str, counts: Counts) -> ReportData {
+    pub(super) fn page(&self, program: &str, network: &str, counts: Counts) -> ReportData {
         let seen: Vec<Seen> = self.recorded().seen.drain(..).map(|one| one.seen).collect();
         let command: Vec<String> = std::env::args().collect();
         let connections = Connections {
-            lead: format!("The connections of a program that knows nothing of Transom. {network}."),
+            lead: format!(
+                "The connections of `{program}`, which knows nothing of Transom. {network}."
+            ),
             unseen: counts.by_transom.saturating_sub(seen.len() as u64),
             by_kernel: counts.by_kernel,
             seen,

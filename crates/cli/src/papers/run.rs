@@ -182,7 +182,7 @@ fn job<'a>(
     Job {
         scenario,
         beside: Path::new(""),
-        plan: Plan::new(scenario, Choice { file, seeds, shard: None, emulated }),
+        plan: Plan::new(scenario, Choice { file, seeds, shard: None, emulated, units: None }),
         directory: args.output.join(experiment.id).join(form(args.full)),
         points: args.point.clone(),
         jobs: if emulated { 1 } else { args.jobs.unwrap_or(0) },

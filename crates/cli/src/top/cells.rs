@@ -43,6 +43,8 @@ pub(super) fn cell(row: &Row, column: Column) -> String {
         Column::State => row.state().to_owned(),
         Column::Send => or_dash(row.send_rate.map(|rate| Bytes(rate).to_string())),
         Column::Receive => or_dash(row.receive_rate.map(|rate| Bytes(rate).to_string())),
+        // A listener has no congestion window, whatever its kernel says.
+        Column::Cwnd if row.state() == "listen" => "-".to_owned(),
         Column::Cwnd => {
             let window = row.window();
             or_dash((window > 0).then(|| Bytes(window).to_string()))

@@ -141,13 +141,14 @@ impl<'a> Stage<'a> {
 fn check(scenario: &Resolved) -> Result<(), EmulateError> {
     for flow in &scenario.flows {
         let Some(host) = scenario.hosts.get(&flow.from) else { continue };
-        if let Traffic::OnOffUdp(udp) = &flow.traffic
-            && host.kind == HostKind::Kernel
-            && udp.payload.0 + DATAGRAM_HEADERS > host.mtu.into()
-        {
+        let payload = match &flow.traffic {
+            Traffic::OnOffUdp(udp) => udp.payload.0,
+            _ => continue,
+        };
+        if host.kind == HostKind::Kernel && payload + DATAGRAM_HEADERS > host.mtu.into() {
             return Err(EmulateError::Datagrams {
                 flow: flow.name.clone(),
-                payload: udp.payload.0,
+                payload,
                 host: flow.from.clone(),
                 mtu: host.mtu,
             });

@@ -99,7 +99,8 @@ impl Span {
     }
 }
 
-fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
+/// The values of a quantity; none where nothing was measured.
+pub(super) fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
     let span = Span::of(quantity);
     if let Some(level) = Level::of(quantity) {
         let times = course::of(quantity, seen, span).into_iter();

@@ -1,5 +1,6 @@
 mod changes;
 mod control;
+mod pings;
 
 use super::*;
 use crate::scenario::Scenario;

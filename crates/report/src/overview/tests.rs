@@ -70,6 +70,7 @@ fn overview(points: Vec<Point>, runs: Vec<RunOfSweep>) -> Overview {
         runs,
         command: "transom lab run test.toml".into(),
         version: "1".into(),
+        over: None,
     }
 }
 
@@ -154,7 +155,7 @@ fn names_are_an_axis_too() {
     let names = vec!["200 packets".into(), "codel".into()];
     assert_eq!(data.sections[0].across, HorizontalAxis::Names { label: "queue".into(), names });
     assert_eq!(data.sections[0].charts[0].series[0].points, [(0.0, 6.0), (1.0, 8.0)]);
-    assert!(data.verdict.unwrap().text.ends_with("4 are not finished."));
+    assert!(data.verdict.unwrap().text.ends_with("4 are missing or waiting."));
 }
 
 #[test]
