@@ -72,7 +72,7 @@ const TEXTS: &[&str] = &[
     "dctcp(g=1, alpha=0)",
     "dctcp(g=0.000001)",
     "prague",
-    "prague(g=1, alpha=0, rtt=0, fallback=off)",
+    "prague(g=1, alpha=0, rtt=1ms, fallback=off)",
     "prague(rtt=100ms)",
     "bbr",
     "bbr(phase=6)",

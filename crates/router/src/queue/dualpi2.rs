@@ -130,6 +130,14 @@ pub struct DualPi2<P> {
     owed: i64,
 }
 
+/// All bytes, where C's share is a part of them.
+const ALL: i64 = 1 << 16;
+
+/// The length of a packet, of which none is free.
+fn length_of(len: usize) -> i64 {
+    i64::try_from(len.max(1)).unwrap_or(i64::MAX)
+}
+
 /// One of the two queues.
 #[derive(Clone, Debug)]
 struct Side<P> {
@@ -216,26 +224,31 @@ impl<P> DualPi2<P> {
         }
     }
 
-    /// Whether it is L's turn.
+    /// C's share of the bytes, in parts of [`ALL`].
+    fn share(&self) -> i64 {
+        // At most 2^63 parts: the result is at most 2^16.
+        i64::try_from(self.config.classic.parts() >> 47).unwrap_or(ALL).max(1)
+    }
+
+    /// Whether it is L's turn: unless C has saved up what its next packet takes.
     fn is_low_next(&self) -> bool {
-        !self.low.fifo.is_empty() && (self.classic.fifo.is_empty() || self.owed <= 0)
+        let Some(first) = self.classic.fifo.front() else { return true };
+        let cost = (ALL - self.share()).saturating_mul(length_of(first.len));
+        !self.low.fifo.is_empty() && self.owed < cost
     }
 
     /// Notes what was sent, for the next turns. C saves up nothing while it has nothing.
     fn account(&mut self, low: bool, len: usize) {
-        let other_waits =
-            if low { !self.classic.fifo.is_empty() } else { !self.low.fifo.is_empty() };
-        if !other_waits {
+        let other = if low { &self.classic } else { &self.low };
+        if other.fifo.is_empty() {
             self.owed = self.owed.min(0);
             return;
         }
-        const ALL: i64 = 1 << 16;
-        let share = (self.config.classic.parts() >> 47).max(1) as i64;
-        let len = i64::try_from(len.max(1)).unwrap_or(i64::MAX);
-        let change = if low { share } else { share - ALL };
-        // A debt or a credit of a few large packets is as much as a turn needs.
+        let change = if low { self.share() } else { self.share() - ALL };
+        // As much as a turn of large packets needs.
         let most = ALL.saturating_mul(1 << 20);
-        self.owed = self.owed.saturating_add(change.saturating_mul(len)).clamp(-most, most);
+        let change = change.saturating_mul(length_of(len));
+        self.owed = self.owed.saturating_add(change).clamp(-most, most);
     }
 
     /// What becomes of an L packet that has left its queue; `None` if it is dropped.

@@ -100,7 +100,7 @@ fn run(
     let mut log = Vec::new();
 
     // At the end, take out what is left.
-    let drain = core::iter::repeat_n(Call::Dequeue { after: 3_000_000 }, calls.len());
+    let drain = core::iter::repeat_n(Call::Dequeue { after: 30_000_000 }, calls.len());
     for call in calls.iter().cloned().chain(drain) {
         let before = queue.length();
         let mut events: Vec<(Instant, Item<Packet>, Fate)> = Vec::new();

@@ -241,15 +241,18 @@ impl CongestionControl for Controller {
         self.acked = self.acked.saturating_add(ack.acked);
         self.marked = self.marked.saturating_add(marked);
         self.round.on_sample(ack);
-        if ack.round_start {
-            if self.phase == Phase::Averaging {
-                self.suspicion.on_round(&self.round, window);
+        if ack.round_start && self.phase == Phase::Averaging {
+            self.suspicion.on_round(&self.round, window);
+        }
+        let due = match self.phase {
+            // What had left when the first mark came has been acknowledged.
+            Phase::Counting => ack.now.since(self.reduced) >= self.srtt.unwrap_or_default(),
+            Phase::Unmarked | Phase::Averaging => {
+                ack.round_start && ack.now.since(self.alpha_moved) >= self.virtual_rtt()
             }
-            let due = ack.now.since(self.alpha_moved) >= self.virtual_rtt();
-            // The first share is that of one round trip, however short it is.
-            if self.acked > 0 && (due || self.phase == Phase::Counting) {
-                self.move_alpha(window, ack.now);
-            }
+        };
+        if due && self.acked > 0 {
+            self.move_alpha(window, ack.now);
         }
         let nearly_full = ack.prior_in_flight.saturating_mul(8) >= window.cwnd.saturating_mul(7);
         if !window.in_slow_start() && !ack.recovering && (ack.cwnd_limited || nearly_full) {

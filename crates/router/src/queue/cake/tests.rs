@@ -42,10 +42,10 @@ fn a_shaped_queue_says_when_it_is_ready() {
 #[test]
 fn hosts_get_equal_shares() {
     let shares = |isolation: &str| {
-        let mut bench = Bench::new(&std::format!("cake(isolation={isolation}, 300kB)"));
+        let mut bench = Bench::new(&std::format!("cake(unlimited, isolation={isolation})"));
         let flows = [101, 102, 103, 201].map(|flow| (flow, 100, Ecn::NotEct));
-        bench.run(2000, 100, &flows);
-        [101, 102, 103, 201].map(|flow| bench.count(flow) as f64 / 20_000.0)
+        bench.run(1000, 100, &flows);
+        [101, 102, 103, 201].map(|flow| bench.count(flow) as f64 / 10_000.0)
     };
     let by_host = shares("source");
     assert!((by_host[3] - 0.5).abs() < 0.03, "{by_host:?}");
@@ -68,7 +68,8 @@ fn flows_of_a_set_do_not_share() {
     }
     let first: Vec<u64> = bench.flows(8);
     assert_eq!(first, flows);
-    assert_eq!(bench.statistics("bulk").flows, 8);
+    let flows = ["sparse", "bulk"].map(|name| bench.statistics(name).flows);
+    assert_eq!(flows, [1, 7]);
 }
 
 /// BLUE: each overflow makes drops a 256th more likely, each empty queue a 4096th less, once a target.
@@ -100,7 +101,7 @@ fn signals_come_at_a_growing_rate() {
         })
         .collect();
     // 100, then 100/√2 = 70.7, 57.7, 50, 44.7 later.
-    assert_eq!(signals, [100, 171, 229, 279, 324, 365]);
+    assert_eq!(signals, [100, 171, 229, 279, 324, 364]);
 }
 
 #[test]

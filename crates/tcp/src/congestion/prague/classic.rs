@@ -25,6 +25,7 @@ const MOST: i64 = 17 << 32;
 /// The round-trip times of the connection: their averages, as of now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
+    /// The mean, an eighth of which each sample replaces.
     srtt: Duration,
     /// The mean deviation, in 1/8 ns.
     deviation: u64,
@@ -33,10 +34,16 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn on_sample(&mut self, ack: &AckContext) {
-        let (Some(rtt), Some(srtt), Some(least)) = (ack.rtt, ack.srtt, ack.min_rtt) else { return };
-        let off = rtt.abs_diff(srtt).as_nanos();
-        self.deviation = self.deviation - self.deviation / 8 + off;
-        (self.srtt, self.least) = (srtt, least);
+        let (Some(rtt), Some(least)) = (ack.rtt, ack.min_rtt) else { return };
+        self.least = least;
+        if self.srtt.is_zero() {
+            self.srtt = rtt;
+            return;
+        }
+        let off = rtt.abs_diff(self.srtt);
+        self.deviation = self.deviation - self.deviation / 8 + off.as_nanos();
+        let step = off.over(8);
+        self.srtt = if rtt > self.srtt { self.srtt + step } else { self.srtt - step };
     }
 
     fn deviation(&self) -> Duration {
