@@ -123,7 +123,7 @@ pub struct Item<P> {
     pub marked: bool,
     /// When it entered the queue: set by [`Discipline::enqueue`].
     pub enqueued: Instant,
-    /// Whose it is, for disciplines that keep flows apart. All packets with the default are one flow.
+    /// The flow that it belongs to, for disciplines that keep flows apart. All packets with the default are one flow.
     pub flow: Flow,
     /// Whether it came through the low-latency queue of a dual queue (RFC 9332): set by [`Discipline::dequeue`].
     pub low_latency: bool,

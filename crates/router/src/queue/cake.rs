@@ -41,7 +41,7 @@ const MOST_FLOWS: u32 = 65_536;
 /// A full packet with its Ethernet header.
 const QUANTUM: u32 = 1514;
 
-/// Who gets equal shares.
+/// The parties that get equal shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Isolation {
     /// Source hosts and destination hosts, and the flows of each.
@@ -80,7 +80,7 @@ pub struct CakeConfig {
     pub mpu: u32,
     /// The round-trip time that is usual on the path: COBALT's interval.
     pub rtt: Duration,
-    /// Who gets equal shares.
+    /// The parties that get equal shares.
     pub isolation: Isolation,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
     pub ecn: bool,

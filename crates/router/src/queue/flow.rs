@@ -1,4 +1,4 @@
-//! Whose a packet is, for queues that keep flows apart.
+//! The flow of a packet, for queues that keep flows apart.
 //!
 //! A queue knows numbers only. [`FlowHasher`] makes them of a packet's addresses, protocol and ports with a keyed hash: an attacker chooses the
 //! addresses, and must not choose whose queue they share (RFC 8290, section 5.3). Packets without readable ports are a flow for each pair of
@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher13;
 use core::hash::Hasher;
 use transom_wire::Protocol;
 
-/// Whose a packet is: keyed hashes of what its header says.
+/// The flow of a packet: keyed hashes of what its header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Of addresses, protocol and ports.

@@ -1,4 +1,4 @@
-//! Whose turn it is among flows: two lists in rounds, by bytes (deficit round robin).
+//! Turns among flows: two lists in rounds, by bytes (deficit round robin).
 //!
 //! RFC 8290, section 4.2, in words: a flow that begins to wait is in the list of *new* flows, which have their turn before the *old* ones. A flow
 //! that has used up its credit goes to the end of the old ones and gets another quantum. A flow that has nothing left goes from the new to the old

@@ -1,4 +1,4 @@
-//! What a queue inside a discipline has done so far.
+//! The statistics of a queue inside a discipline.
 
 use transom_base::time::{Duration, Instant};
 
