@@ -44,6 +44,13 @@ def label(scenario):
     return place, queue
 
 
+def order(queue):
+    """Where a queue stands in the table."""
+    queues = ["drop-tail", "codel", "pie", "fq-codel", "cake", "dualpi2", "dualpi2, Prague"]
+    queues += ["fq-codel with threshold, Prague", "drop-tail, windows", "dualpi2, windows"]
+    return queues.index(queue) if queue in queues else len(queues)
+
+
 def values(run):
     """What a household feels: times in milliseconds, rates in Mbit/s."""
     took = defaultdict(list)
@@ -107,6 +114,7 @@ def main():
                 with open(scenario, "rb") as file:
                     place, queue = label(tomllib.load(file))
                 rows.append((place, queue, values(scenario.parent)))
+    rows.sort(key=lambda row: (row[0] == "wireless", len(row[0]), row[0] != "20/5 Mbit/s", order(row[1])))
     names = list(rows[0][2]) if rows else []
     lines = ["| link | queue | " + " | ".join(names) + " |", "|---|---|" + "--:|" * len(names)]
     for place, queue, found in rows:
