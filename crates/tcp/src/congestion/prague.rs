@@ -221,9 +221,11 @@ impl Controller {
     /// Adds a segment for each window of unmarked bytes.
     fn grow(&mut self, window: &mut Window, bytes: u64) {
         const WHOLE: u64 = 1 << 16;
-        // A window is at most 2^40 bytes, and so is what an acknowledgement adds.
-        self.growth += bytes.min(window.cwnd).saturating_mul(self.weight());
+        // A window is at most 2^40 bytes, and so is what an acknowledgement adds: 2^57 in all.
         let per_segment = window.cwnd.max(1).saturating_mul(WHOLE);
+        // What was counted towards a segment of a wider window is worth less than one of this window.
+        let counted = self.growth.min(per_segment - 1);
+        self.growth = counted + bytes.min(window.cwnd).saturating_mul(self.weight());
         let segments = self.growth / per_segment;
         self.growth %= per_segment;
         window.resize(window.cwnd.saturating_add(segments * window.segment()));

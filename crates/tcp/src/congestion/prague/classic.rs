@@ -41,7 +41,7 @@ impl Round {
             return;
         }
         let off = rtt.abs_diff(self.srtt);
-        self.deviation = self.deviation - self.deviation / 8 + off.as_nanos();
+        self.deviation = (self.deviation - self.deviation / 8).saturating_add(off.as_nanos());
         let step = off.over(8);
         self.srtt = if rtt > self.srtt { self.srtt + step } else { self.srtt - step };
     }
