@@ -29,7 +29,9 @@ fn the_shaper_keeps_its_rate() {
 fn a_shaped_queue_says_when_it_is_ready() {
     let mut bench = Bench::new("cake(bandwidth=12Mbit/s)");
     assert_eq!(bench.queue.ready_at(), None);
-    (0..2).for_each(|_| drop(bench.arrive(1, 1500, Ecn::NotEct)));
+    (0..2).for_each(|_| {
+        let _ = bench.arrive(1, 1500, Ecn::NotEct);
+    });
     let start = bench.now;
     assert!(bench.leave().is_some() && bench.leave().is_none());
     assert_eq!(bench.queue.ready_at(), Some(start + Duration::from_millis(1)));
@@ -64,7 +66,9 @@ fn flows_of_a_set_do_not_share() {
     // All eight meet at the same place: 5.
     let flows: Vec<u64> = (0..8).map(|number| 5 + 64 * number).collect();
     for _ in 0..2 {
-        flows.iter().for_each(|flow| drop(bench.arrive(*flow, 1514, Ecn::NotEct)));
+        flows.iter().for_each(|flow| {
+            let _ = bench.arrive(*flow, 1514, Ecn::NotEct);
+        });
     }
     let first: Vec<u64> = bench.flows(8);
     assert_eq!(first, flows);

@@ -71,7 +71,9 @@ fn the_ramp_by_hand() {
     assert_eq!(step.ramp(Duration::from_micros(801)), Probability::ONE);
 
     let mut bench = Bench::new("dualpi2");
-    (0..4).for_each(|_| drop(bench.arrive(1, 1500, Ecn::Ect1)));
+    (0..4).for_each(|_| {
+        let _ = bench.arrive(1, 1500, Ecn::Ect1);
+    });
     bench.now += Duration::from_millis(2);
     let marks: Vec<bool> = (0..4).filter_map(|_| bench.leave()).map(|item| item.marked).collect();
     // The sum has to come above one: the first certain packet makes it one. Behind the third there is one packet.

@@ -11,8 +11,12 @@ fn each_flow_is_paced() {
     // 1500 bytes at 12 Mbit/s are a millisecond.
     let mut bench = Bench::new("fq(maxrate=12Mbit/s)");
     let start = bench.now;
-    (0..5).for_each(|_| drop(bench.arrive(1, 1500, Ecn::NotEct)));
-    (0..2).for_each(|_| drop(bench.arrive(2, 1500, Ecn::NotEct)));
+    (0..5).for_each(|_| {
+        let _ = bench.arrive(1, 1500, Ecn::NotEct);
+    });
+    (0..2).for_each(|_| {
+        let _ = bench.arrive(2, 1500, Ecn::NotEct);
+    });
     while !bench.queue.is_empty() {
         while bench.leave().is_some() {}
         if let Some(at) = bench.queue.ready_at() {

@@ -33,7 +33,9 @@ fn a_turn_is_a_quantum_of_bytes() {
 #[test]
 fn a_flow_that_comes_and_goes_does_not_starve_others() {
     let mut bench = Bench::new("fq-codel");
-    (0..20).for_each(|_| drop(bench.arrive(1, 1514, Ecn::NotEct)));
+    (0..20).for_each(|_| {
+        let _ = bench.arrive(1, 1514, Ecn::NotEct);
+    });
     let mut order = Vec::new();
     for _ in 0..8 {
         bench.arrive(2, 1514, Ecn::NotEct);
@@ -47,15 +49,21 @@ fn a_flow_that_comes_and_goes_does_not_starve_others() {
 #[test]
 fn the_longest_queue_makes_room() {
     let mut bench = Bench::new("fq-codel(100 packets)");
-    (0..60).for_each(|_| drop(bench.arrive(1, 1000, Ecn::NotEct)));
-    (0..40).for_each(|_| drop(bench.arrive(2, 500, Ecn::NotEct)));
+    (0..60).for_each(|_| {
+        let _ = bench.arrive(1, 1000, Ecn::NotEct);
+    });
+    (0..40).for_each(|_| {
+        let _ = bench.arrive(2, 500, Ecn::NotEct);
+    });
     assert_eq!(bench.arrive(3, 100, Ecn::NotEct), Admission::Queued);
     let dropped: Vec<_> =
         bench.dropped.iter().map(|(_, packet, cause)| (*packet, *cause)).collect();
     let expected: Vec<_> = (0..30).map(|number| ((1, number), Cause::Head)).collect();
     assert_eq!(dropped, expected);
     let mut bench = Bench::new("fq-codel(200 packets)");
-    (0..201).for_each(|_| drop(bench.arrive(1, 1000, Ecn::NotEct)));
+    (0..201).for_each(|_| {
+        let _ = bench.arrive(1, 1000, Ecn::NotEct);
+    });
     assert_eq!(bench.dropped.len(), 64);
 }
 
