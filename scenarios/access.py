@@ -120,6 +120,7 @@ def main():
     for place, queue, found in rows:
         shown = ["–" if found[name] is None else f"{found[name]:.{2 if name == 'fairness' else 1}f}" for name in names]
         lines.append(f"| {place} | {queue} | " + " | ".join(shown) + " |")
+    lines.append("\n![How long the answer to a move takes, for 99 of 100 moves, with each queue on each link.](queues.svg)")
     page = pathlib.Path(__file__).parent.parent / "docs" / "queues.md"
     text = page.read_text()
     before, rest = text.split(MARKS[0])
