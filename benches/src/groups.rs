@@ -171,6 +171,18 @@ pub const ALL: &[Entry] = &[
         build: messages::build_server_nodelay,
     },
     Entry {
+        name: "messages-client-16kb",
+        about: "Throughput by message size in the paper's set-up: buffers of 16 KB, and a crossing for each packet; to the kernel's TCP.",
+        single_threaded: false,
+        build: messages::build_client_old,
+    },
+    Entry {
+        name: "messages-server-16kb",
+        about: "The same from the kernel's TCP.",
+        single_threaded: false,
+        build: messages::build_server_old,
+    },
+    Entry {
         name: "several-send",
         about: "Bulk transfer to the kernel's TCP on 1, 16 and 256 connections at once.",
         single_threaded: false,

@@ -157,8 +157,10 @@ def test_an_extension_of_a_live_connection(connected):
     stream, other = connected
     layer = stream.attach(Four())
     transfer(stream, other, 1 << 20)
-    assert stream.departures() == []
-    assert stream.detach(layer) is True
+    # On a busy machine its calls may take longer than the guard allows. Then it is gone, and nothing else is a reason.
+    late = stream.departures()
+    assert all("are allowed" in why or "used up their time" in why for why in late), late
+    assert stream.detach(layer) is (not late)
     assert stream.detach(layer) is False
 
 

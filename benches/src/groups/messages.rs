@@ -6,6 +6,8 @@
 //! Nagle's algorithm is on, or off at the sender (`nodelay`). The paths are those of bulk transfer. gVisor's netstack and *no offload* have a TUN device
 //! without offloads; the kernel, Transom and smoltcp have checksums and super-segments. smoltcp has no thread of its own: it fills its send buffer with
 //! messages before it sends, so small messages cost it least.
+//!
+//! Two groups have the paper's own set-up instead: all buffers of 16 KB, at both ends, and one packet of 1500 bytes for each crossing into the kernel.
 
 use super::Settings;
 use super::bulk::{self, LEAST_READ, SMOLTCP_BUFFER, into_kernel, smoltcp_receives, smoltcp_sends};
@@ -48,8 +50,13 @@ enum Role {
 struct Measurement {
     role: Role,
     nodelay: bool,
+    /// The size of all buffers; each TCP's own without it.
+    buffers: Option<usize>,
     settings: Settings,
 }
+
+/// The buffers of the paper.
+const OLD_BUFFERS: usize = 16 << 10;
 
 /// Takes one sample with messages of so many bytes.
 type Sample = Box<dyn FnMut(Duration, Settings) -> anyhow::Result<f64>>;
@@ -71,37 +78,37 @@ impl Measurement {
 
     fn kernel(self) -> anyhow::Result<Sample> {
         let veth = Veth::new()?;
-        let Measurement { role, nodelay, .. } = self;
+        let Measurement { role, nodelay, buffers, .. } = self;
         let (from, to) = match role {
             Role::Client => (veth.other, veth.kernel),
             Role::Server => (veth.kernel, veth.other),
         };
         let listener = to.listen(PORT)?;
         Ok(Box::new(move |span, settings| {
-            let sender = from.connect(to.at(PORT))?;
+            let sender = sized(from.connect(to.at(PORT))?, buffers)?;
             sender.set_nodelay(nodelay)?;
-            let receiver = accept(&listener)?;
+            let receiver = sized(accept(&listener)?, buffers)?;
             bulk::transfer_in(sender, receiver, reads(settings), span, settings)
         }))
     }
 
     fn transom(self, offload: TunOffload) -> anyhow::Result<Sample> {
-        let path = TransomPath::new(offload, Profile::classic(), Duration::ZERO)?;
-        let nodelay = self.nodelay;
+        let path = TransomPath::new(offload, self.profile()?, Duration::ZERO)?;
+        let Measurement { nodelay, buffers, .. } = self;
         Ok(match self.role {
             Role::Client => {
                 let listener = path.kernel.listen(PORT)?;
                 Box::new(move |span, settings| {
                     let sender = path.connect(path.kernel.at(PORT))?;
                     sender.set_nodelay(nodelay)?;
-                    let receiver = accept(&listener)?;
+                    let receiver = sized(accept(&listener)?, buffers)?;
                     bulk::transfer_in(sender, receiver, reads(settings), span, settings)
                 })
             }
             Role::Server => {
                 let listener = path.stack.listen(path.at(PORT))?;
                 Box::new(move |span, settings| {
-                    let sender = path.kernel.connect(path.at(PORT))?;
+                    let sender = sized(path.kernel.connect(path.at(PORT))?, buffers)?;
                     sender.set_nodelay(nodelay)?;
                     let (receiver, _) = listener.accept()?;
                     receiver.set_read_timeout(Some(PATIENCE))?;
@@ -109,6 +116,13 @@ impl Measurement {
                 })
             }
         })
+    }
+
+    fn profile(self) -> anyhow::Result<Profile> {
+        let Some(size) = self.buffers else { return Ok(Profile::classic()) };
+        let classic =
+            transom_tcp::compose::compose_classic(&format!("fixed-window(size={size}B)"))?;
+        Ok(Profile { send_buffer: size, max_send_buffer: size, ..classic })
     }
 
     fn smoltcp(self) -> anyhow::Result<Sample> {
@@ -175,6 +189,13 @@ impl Measurement {
         })
     }
 
+    /// The paper's set-up.
+    fn build_old(self) -> anyhow::Result<Group> {
+        let mut cases = self.cases(KERNEL, self.kernel()?);
+        cases.extend(self.cases("Transom, no offload", self.transom(TunOffload::None)?));
+        Ok(Group::new(Unit::GigabitsPerSecond, cases))
+    }
+
     fn build(self) -> anyhow::Result<Group> {
         let mut cases = self.cases(KERNEL, self.kernel()?);
         cases.extend(self.cases("Transom", self.transom(TunOffload::Segmentation)?));
@@ -197,6 +218,15 @@ fn reads(settings: Settings) -> usize {
     settings.chunk.max(LEAST_READ)
 }
 
+/// A socket whose buffers hold so much. The kernel takes twice that for its own bookkeeping.
+fn sized(stream: TcpStream, buffers: Option<usize>) -> anyhow::Result<TcpStream> {
+    if let Some(size) = buffers {
+        rustix::net::sockopt::set_socket_send_buffer_size(&stream, size)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, size)?;
+    }
+    Ok(stream)
+}
+
 fn accept(listener: &TcpListener) -> anyhow::Result<TcpStream> {
     let (stream, _) = listener.accept()?;
     patient(&stream)?;
@@ -208,7 +238,7 @@ fn accept(listener: &TcpListener) -> anyhow::Result<TcpStream> {
 /// # Errors
 /// When one of the paths cannot be made.
 pub fn build_client(settings: Settings) -> anyhow::Result<Group> {
-    Measurement { role: Role::Client, nodelay: false, settings }.build()
+    Measurement { role: Role::Client, nodelay: false, buffers: None, settings }.build()
 }
 
 /// The same without Nagle's algorithm.
@@ -216,7 +246,7 @@ pub fn build_client(settings: Settings) -> anyhow::Result<Group> {
 /// # Errors
 /// As there.
 pub fn build_client_nodelay(settings: Settings) -> anyhow::Result<Group> {
-    Measurement { role: Role::Client, nodelay: true, settings }.build()
+    Measurement { role: Role::Client, nodelay: true, buffers: None, settings }.build()
 }
 
 /// Builds the group in which the measured end accepts and receives, with Nagle's algorithm at the sender.
@@ -224,7 +254,7 @@ pub fn build_client_nodelay(settings: Settings) -> anyhow::Result<Group> {
 /// # Errors
 /// When one of the paths cannot be made.
 pub fn build_server(settings: Settings) -> anyhow::Result<Group> {
-    Measurement { role: Role::Server, nodelay: false, settings }.build()
+    Measurement { role: Role::Server, nodelay: false, buffers: None, settings }.build()
 }
 
 /// The same without Nagle's algorithm.
@@ -232,5 +262,23 @@ pub fn build_server(settings: Settings) -> anyhow::Result<Group> {
 /// # Errors
 /// As there.
 pub fn build_server_nodelay(settings: Settings) -> anyhow::Result<Group> {
-    Measurement { role: Role::Server, nodelay: true, settings }.build()
+    Measurement { role: Role::Server, nodelay: true, buffers: None, settings }.build()
+}
+
+/// Builds the group of the paper's set-up in which the measured end connects and sends.
+///
+/// # Errors
+/// As there.
+pub fn build_client_old(settings: Settings) -> anyhow::Result<Group> {
+    let buffers = Some(OLD_BUFFERS);
+    Measurement { role: Role::Client, nodelay: false, buffers, settings }.build_old()
+}
+
+/// Builds the group of the paper's set-up in which the measured end accepts and receives.
+///
+/// # Errors
+/// As there.
+pub fn build_server_old(settings: Settings) -> anyhow::Result<Group> {
+    let buffers = Some(OLD_BUFFERS);
+    Measurement { role: Role::Server, nodelay: false, buffers, settings }.build_old()
 }

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
+use transom_broker::client;
 use transom_device::intercept::{self, Notifier};
 use transom_device::own_file;
 use transom_device::passing;
 use transom_device::private::maker;
 use transom_exec::{
-    Destinations, Inner, Ledger, Network as Destination, Opened, Setup, Watcher, charge_guard,
-    guard, supervise,
+    Destinations, Inner, Ledger, Network as Destination, Opened, Reason, Setup, Watcher,
+    charge_guard, guard, supervise,
 };
 
 use crate::interrupt::PassedOn;
@@ -97,7 +98,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
     let destinations = Destinations { only: args.only, not: args.not };
-    let inner = Inner::open(&network.prefixes, &destinations, MAKER)
+    let lender = || client::network(client::default_path()).map_err(Reason::from);
+    let inner = Inner::open(&network.prefixes, &destinations, MAKER, lender)
         .context("cannot make a network for the program's sockets")?;
     let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,

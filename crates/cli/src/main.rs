@@ -14,6 +14,7 @@ mod choices;
 mod cm;
 mod dash;
 mod demo;
+mod demux;
 mod doctor;
 mod exec;
 mod ext;
@@ -110,6 +111,7 @@ enum Command {
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
+    Demux(demux::Args),
     Kernel(kernel::Args),
     #[command(hide = true)]
     KernelGuard(kernel::GuardArgs),
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),
+        Command::Demux(args) => demux::run(args),
         Command::Kernel(args) => kernel::run(args),
         Command::KernelGuard(args) => kernel::run_guard(&args),
         Command::Cm(args) => cm::run(args),

@@ -55,6 +55,7 @@
 
 mod af_packet;
 pub mod capture;
+pub mod demux;
 mod device;
 pub mod diag;
 pub mod doctor;

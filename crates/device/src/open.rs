@@ -15,9 +15,11 @@ mod error;
 use std::any::Any;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::Device;
+use crate::demux::DemuxDevice;
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, named};
 use crate::packet::{PacketBuilder, PacketDevice};
@@ -107,6 +109,7 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
         DeviceWord::Xdp { interface } => open_xdp(interface, options),
         DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
         DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
+        DeviceWord::Demux { socket, ports } => join(socket, ports, options),
         DeviceWord::Fd { number } => inherit(*number, options),
         DeviceWord::Memory { name } => open_memory(name, options),
     };
@@ -233,6 +236,21 @@ fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
     let tunnel = UdpTunnel::listen(local, &addresses, options.mtu.map(usize::from))?;
     let place = format!("tunnels to UDP port {} of {}", local.port(), local.ip());
     Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
+}
+
+fn join(
+    socket: &Path,
+    ports: &[RangeInclusive<u16>],
+    options: &OpenOptions,
+) -> Result<Opened, Reason> {
+    if options.mtu.is_some() {
+        return Err(Reason::MtuIsFixed);
+    }
+    let absent = |source| Reason::Demux { socket: socket.to_owned(), source };
+    let device = DemuxDevice::connect(socket, ports).map_err(absent)?;
+    let addresses = device.addresses().to_vec();
+    let place = format!("the device of the process at {}", socket.display());
+    Ok(Opened { device: Box::new(device), addresses, place, lease: None })
 }
 
 fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {

@@ -7,6 +7,7 @@
 //! | `packet:INTERFACE` | the [frames](crate::packet) of an Ethernet interface, beside the kernel's network |
 //! | `xdp:INTERFACE` | the same by AF_XDP |
 //! | `udp:ADDRESS:PORT` | [UDP datagrams](crate::udp) to another Transom, which has `udp:listen:ADDRESS:PORT` |
+//! | `demux:SOCKET` | the device of [another process](crate::demux), which hands packets over by their ports |
 //! | `fd:NUMBER` | a TUN interface whose descriptor this process was started with |
 //! | `mem:NAME` | memory: two stacks of one process that use the same name |
 //!
@@ -26,9 +27,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::demux::ports_between;
 use crate::interface::checked_name;
 
 #[cfg(test)]
@@ -60,6 +63,13 @@ pub enum DeviceWord {
     },
     /// UDP datagrams to and from another Transom.
     Udp(UdpEnd),
+    /// The device of another process.
+    Demux {
+        /// The socket at which that process listens.
+        socket: PathBuf,
+        /// The ports to listen at.
+        ports: Vec<RangeInclusive<u16>>,
+    },
     /// An inherited descriptor of a TUN interface.
     Fd {
         /// Its number.
@@ -91,19 +101,19 @@ pub struct HostPort {
 }
 
 /// The kinds of device: the part of the word before the colon, and a word as an example.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 8] = [
     ("shared", "shared"),
     ("tun", "tun:transom0"),
     ("packet", "packet:eth0"),
     ("xdp", "xdp:eth0"),
     ("udp", "udp:192.0.2.1:4000"),
+    ("demux", "demux:/run/user/1000/demux.sock,80,8000-8999"),
     ("fd", "fd:3"),
     ("mem", "mem:"),
 ];
 
 /// All words there are, for messages.
-pub const WORDS: &str =
-    "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, fd:NUMBER and mem:NAME";
+pub const WORDS: &str = "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME";
 
 /// Why a text names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -187,6 +197,12 @@ impl FromStr for DeviceWord {
                 let rest = rest.filter(|rest| !rest.is_empty()).ok_or_else(|| missing(ENDS))?;
                 DeviceWord::Udp(udp_end(rest)?)
             }
+            "demux" => {
+                let rest = rest.filter(|rest| !rest.is_empty());
+                let rest = rest.ok_or_else(|| missing("the path of a socket"))?;
+                let what = "the path of a socket, and ports after commas";
+                demux(rest).ok_or_else(|| WordError::Wrong { text: rest.into(), what, example })?
+            }
             "fd" => {
                 let rest = rest.filter(|rest| !rest.is_empty());
                 let rest = rest.ok_or_else(|| missing("the number of a descriptor"))?;
@@ -198,6 +214,17 @@ impl FromStr for DeviceWord {
             _ => DeviceWord::Memory { name: rest.unwrap_or_default().into() },
         })
     }
+}
+
+/// `SOCKET`, or `SOCKET,PORT,FIRST-LAST`.
+fn demux(text: &str) -> Option<DeviceWord> {
+    let mut parts = text.split(',');
+    let socket = parts.next().filter(|path| !path.is_empty())?.into();
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        ports_between(first, last)
+    };
+    Some(DeviceWord::Demux { socket, ports: parts.map(range).collect::<Option<Vec<_>>>()? })
 }
 
 /// The message about a kind that does not exist.
@@ -272,6 +299,13 @@ impl fmt::Display for DeviceWord {
             DeviceWord::Xdp { interface } => write!(f, "xdp:{interface}"),
             DeviceWord::Udp(UdpEnd::To(end)) => write!(f, "udp:{end}"),
             DeviceWord::Udp(UdpEnd::Listen(end)) => write!(f, "udp:listen:{end}"),
+            DeviceWord::Demux { socket, ports } => {
+                write!(f, "demux:{}", socket.display())?;
+                ports.iter().try_for_each(|range| match (range.start(), range.end()) {
+                    (first, last) if first == last => write!(f, ",{first}"),
+                    (first, last) => write!(f, ",{first}-{last}"),
+                })
+            }
             DeviceWord::Fd { number } => write!(f, "fd:{number}"),
             DeviceWord::Memory { name } => write!(f, "mem:{name}"),
         }

@@ -12,7 +12,9 @@ use transom_net::{
 };
 
 use crate::end::{End, KernelEnd};
+use crate::joint::Side;
 use crate::options::Settings;
+use crate::supervisor::name_of;
 
 /// Who asks for a connection, and waits for an answer.
 #[derive(Debug)]
@@ -39,6 +41,16 @@ pub(crate) enum Direction {
     Out,
     /// A peer.
     In,
+}
+
+impl Direction {
+    /// The sides of who asks and who is asked.
+    fn sides(self) -> (Side, Side) {
+        match self {
+            Direction::Out => (Side::Inner, Side::Outer),
+            Direction::In => (Side::Outer, Side::Inner),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -118,7 +130,7 @@ impl Far {
 }
 
 impl Opening {
-    /// Begins. What happens to either side is reported under `token`.
+    /// Begins. What happens to either side is reported under its [name](name_of).
     pub(crate) fn new(
         direction: Direction,
         asker: Asker,
@@ -127,10 +139,10 @@ impl Opening {
         token: u64,
     ) -> Self {
         if let Asker::Held(incoming) = &asker {
-            driver.watch_incoming(incoming, token);
+            driver.watch_incoming(incoming, name_of(token, direction.sides().0));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), token);
+            driver.watch(stream.stream(), name_of(token, direction.sides().1));
         }
         Opening { stage: Some(Stage::Asked(asker, far)), direction, inherited: None }
     }
@@ -167,7 +179,7 @@ impl Opening {
                 },
                 Stage::Admitted(mut admitted, far) => match admitted.try_accept() {
                     Ok(stream) => {
-                        driver.watch(&stream, token);
+                        driver.watch(&stream, name_of(token, self.direction.sides().0));
                         let near = stream.set_nonblocking(true).map(|()| End::Transom(stream));
                         return self.join(near, far);
                     }

@@ -186,20 +186,14 @@ impl Supervisor {
         Ok(name.to_owned())
     }
 
-    /// The profile of a listener's connections, if its program has set what packets are to have: their first one is the answer to a SYN.
-    pub(crate) fn profile_of_listener(
-        &self,
-        listener: &Target,
-    ) -> io::Result<Option<Arc<Profile>>> {
+    /// The profile of a listener's connections, with what its program has set for packets: their first one is the answer to a SYN.
+    pub(crate) fn profile_of_listener(&self, listener: &Target) -> io::Result<Arc<Profile>> {
         let settings = Settings::of(listener)?;
-        if settings.ttl.is_none() && settings.tos.is_none() {
-            return Ok(None);
-        }
         let byte = |number: Option<u32>| number.and_then(|number| u8::try_from(number).ok());
         let mut profile = self.profile.clone();
         profile.hop_limit = byte(settings.ttl).unwrap_or(profile.hop_limit).max(1);
         profile.dscp = byte(settings.tos).map_or(profile.dscp, |tos| tos >> 2);
-        Ok(Some(Arc::new(profile)))
+        Ok(Arc::new(profile))
     }
 
     pub(crate) fn get_option(&mut self, call: &Call) -> Outcome {

@@ -18,15 +18,16 @@ use crate::calls::Calls;
 use crate::destinations::Destinations;
 use crate::end::{End, Returned};
 use crate::inner::{Inner, Running};
-use crate::joint::{Joint, SCRATCH_LEN, Turn};
+use crate::joint::{Joint, SCRATCH_LEN, Side, Turn};
 use crate::ledger::Ledger;
 use crate::opening::{Asker, Direction, Ends, Opening, Progress};
 use crate::options::Settings;
+use crate::owners::Owners;
 use crate::reserve::{Reserve, Source};
 
 /// Events that are taken at once.
 const EVENTS: usize = 256;
-/// The events that are no connection's. Connections and places have numbers from 1.
+/// The events that are no connection's. Connections and places have even numbers from 2.
 const NOTIFIER_TOKEN: u64 = u64::MAX;
 /// A device of one of the stacks, or another thread.
 const STACK_TOKEN: u64 = u64::MAX - 1;
@@ -114,6 +115,7 @@ pub(crate) struct Supervisor {
     pub(crate) reserve: Reserve,
     /// What programs have set before they were connected, by the numbers of their sockets.
     pub(crate) settings: HashMap<u64, Settings>,
+    pub(crate) owners: Owners,
     serial: u64,
     changes: Vec<SocketReadiness>,
     /// Connections whose turn ended before their work.
@@ -145,7 +147,8 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         inner,
         stack: setup.stack,
         own: setup.addresses,
-        profile: setup.profile,
+        // What came before a reset is the program's, as on Linux.
+        profile: Profile { read_after_error: true, ..setup.profile },
         destinations: setup.destinations,
         watcher: setup.watcher,
         opened: setup.opened,
@@ -156,6 +159,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         by_ends: HashMap::new(),
         reserve: Reserve::default(),
         settings: HashMap::new(),
+        owners: Owners::default(),
         serial: 0,
         changes: Vec::new(),
         runnable: HashSet::new(),
@@ -207,8 +211,7 @@ impl Supervisor {
             }
             self.driver.work(look, &mut self.changes);
             for _ in 0..ROUNDS {
-                let changes = std::mem::take(&mut self.changes);
-                ready.extend(changes.into_iter().map(|change| change.token));
+                self.note_changes(&mut ready);
                 if ready.is_empty() {
                     break;
                 }
@@ -247,22 +250,29 @@ impl Supervisor {
         all.into_iter().flatten().min().and_then(|timeout| timeout.try_into().ok())
     }
 
-    /// The number of a new connection or place.
+    /// The number of a new connection or place. The odd number behind it names the outer side of a connection.
     pub(crate) fn next_serial(&mut self) -> u64 {
-        self.serial += 1;
+        self.serial += 2;
         self.serial
     }
 
     /// Notes an event of a socket of the host's kernel.
     fn note_kernel(&mut self, token: u64, flags: epoll::EventFlags, ready: &mut HashSet<u64>) {
         if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
-            for end in [&mut joint.inner, &mut joint.outer] {
-                if let End::Kernel(kernel) = end {
-                    kernel.note(flags);
-                }
-            }
+            joint.note_kernel(flags);
         }
         ready.insert(token);
+    }
+
+    /// Notes what has happened to streams and listeners of the stacks.
+    fn note_changes(&mut self, ready: &mut HashSet<u64>) {
+        for change in self.changes.drain(..) {
+            let (token, side) = named(change.token);
+            if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
+                joint.note(side, change.readable, change.writable);
+            }
+            ready.insert(token);
+        }
     }
 
     /// Adds a connection that is on its way, and goes as far as it can: what happened before it was watched is not reported.
@@ -368,8 +378,12 @@ impl Supervisor {
                         askers.push((Asker::Held(incoming), ends));
                     }
                 }
-                Source::Kernel(listener) => {
-                    while let Ok((stream, peer)) = listener.accept() {
+                Source::Kernel(listener, owner) => {
+                    let accept = || match owner {
+                        Some(owner) => owner.as_owner(|| listener.accept()),
+                        None => listener.accept(),
+                    };
+                    while let Ok((stream, peer)) = accept() {
                         let Ok(local) = stream.local_addr() else { continue };
                         if stream.set_nonblocking(true).is_ok() {
                             askers.push((Asker::Kernel(stream), (local, peer)));
@@ -389,6 +403,7 @@ impl Supervisor {
         let outcome = self.inner.ended(|socket| ended.push(socket))?;
         for socket in ended {
             self.settings.remove(&socket.cookie);
+            self.owners.forget(socket.cookie);
             if socket.remote.port() == 0 {
                 self.reserve.give_up(socket.cookie);
             }
@@ -417,7 +432,7 @@ impl Supervisor {
                 self.forget(token);
             }
             Some((Connection::Joined(joint), _)) => {
-                joint.program_gone = true;
+                joint.lose_program();
                 ready.insert(token);
             }
             _ => {}
@@ -473,6 +488,16 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// The name under which a stack reports what happens to one side of a connection.
+pub(crate) fn name_of(token: u64, side: Side) -> u64 {
+    token | u64::from(side == Side::Outer)
+}
+
+/// The connection, and its side.
+fn named(name: u64) -> (u64, Side) {
+    (name & !1, if name & 1 == 1 { Side::Outer } else { Side::Inner })
 }
 
 /// The events of a connection of the host's kernel.

@@ -7,6 +7,7 @@
 //! rate = "10Mbit/s"                                  # of the link; mode user needs it, and some policies
 //! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
 //! returns-only = false                               # data goes another way, and only what returns comes by; not in mode tc
+//! searched = false                                   # flows are searched for one by one, as in the paper; not in mode tc
 //! mss = 1460                                         # the least window of policies that remember no flows, in bytes
 //! ```
 //!
@@ -44,6 +45,8 @@ struct Raw {
     mss: Option<u16>,
     #[serde(default)]
     returns_only: bool,
+    #[serde(default)]
+    searched: bool,
     rate: Option<String>,
     queue: Option<String>,
 }
@@ -101,6 +104,7 @@ impl PolicyFile {
         }
         control.mss = raw.mss.unwrap_or(control.mss);
         control.returns_only = raw.returns_only;
+        control.searched = raw.searched;
         control.validate().map_err(|error| wrong(&error))?;
         // A rate that is missing is found only when the policy is made.
         control.policy.build().map_err(|error| wrong(&error))?;
@@ -124,10 +128,11 @@ mod tests {
     fn a_policy_file_is_read() {
         let file = PolicyFile::parse(
             "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'\n\
-             returns-only = true\nmss = 1000",
+             returns-only = true\nsearched = true\nmss = 1000",
         )
         .unwrap();
-        assert_eq!((file.control.returns_only, file.control.mss), (true, 1000));
+        let control = &file.control;
+        assert_eq!((control.returns_only, control.searched, control.mss), (true, true, 1000));
         let PolicyConfig::TargetWindow(target) = file.control.policy else { panic!("{file:?}") };
         assert_eq!(
             (target.upper, target.lower),

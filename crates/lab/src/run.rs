@@ -5,6 +5,7 @@
 
 pub(crate) mod build;
 pub(crate) mod capture;
+mod companion;
 pub(crate) mod event_log;
 pub(crate) mod judge;
 mod observations;

@@ -126,7 +126,7 @@ pub use sweep::Setting;
 pub use template::Template;
 pub use trace::{TraceEntry, TraceError, read_trace};
 pub use traffic::{
-    AppLimited, Bulk, OnOffUdp, Program, RequestResponse, Trace, Traffic, Transfer, Web,
+    AppLimited, Bulk, Companion, OnOffUdp, Program, RequestResponse, Trace, Traffic, Transfer, Web,
 };
 
 /// A scenario that has been checked: every point of its sweep can be run.

@@ -40,6 +40,7 @@ mod background;
 mod broker;
 mod census;
 pub mod clock;
+mod connect_options;
 mod driver;
 mod driving;
 mod eagerness;
@@ -74,6 +75,7 @@ mod wake_event;
 
 pub use bytes::Bytes;
 pub use census::{ConnectionStatus, Request};
+pub use connect_options::ConnectOptions;
 pub use driver::{Driver, SocketReadiness};
 pub use incoming::{AdmittedConnection, IncomingConnection};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};

@@ -6,6 +6,7 @@ mod support;
 
 mod applications;
 mod delivery;
+mod demux;
 mod extensions;
 mod fast_open;
 mod incoming;

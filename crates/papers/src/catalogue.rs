@@ -39,10 +39,13 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "ictcp/fig11",
     "ictcp/fig11-adaptive",
     "ictcp/fig12",
+    "ictcp/companion",
     "compose/goodput",
     "compose/efficiency",
+    "compose/buffers",
     "compose/units",
     "ltcp/fig2",
+    "ltcp/double",
     "ltcp/throughput",
     "ltcp/fig5",
     "ltcp/fig6",
@@ -50,6 +53,8 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "ltcp/fig7",
     "ltcp/fig8",
     "ltcp/fig9",
+    "ltcp/fig9-slow-start",
+    "ltcp/fig9-candidates",
     "ltcp/fig10",
     "ltcp/fig11",
     "ltcp/peers",
@@ -211,8 +216,11 @@ mod tests {
             find(&words).unwrap().iter().map(|one| one.id).collect()
         };
         assert_eq!(ids(&["ltcp/fig5"]), ["ltcp/fig5"]);
-        assert_eq!(ids(&["compose"]), ["compose/goodput", "compose/efficiency", "compose/units"]);
-        assert_eq!(ids(&["compose/units", "compose"]).len(), 3);
+        assert_eq!(
+            ids(&["compose"]),
+            ["compose/goodput", "compose/efficiency", "compose/buffers", "compose/units"]
+        );
+        assert_eq!(ids(&["compose/units", "compose"]).len(), 4);
         assert_eq!(ids(&[]).len(), EXPERIMENTS.len());
         let refusal = |id: &str| find(&[id.into()]).unwrap_err().to_string();
         assert!(refusal("ltcp/fig99").contains("there is no experiment"));

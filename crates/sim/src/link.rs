@@ -3,9 +3,10 @@
 //! A packet offered to [`LinkModel::send`] meets the effects in the order in which a real path has them:
 //!
 //! 1. **MTU**: a packet that is too big is dropped.
-//! 2. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
-//! 3. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
-//! 4. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
+//! 2. **Policer**: a packet beyond the rate that it lets pass is dropped.
+//! 3. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
+//! 4. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
+//! 5. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
 //!    reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
 //!    taken its place in the queue and its time on the serialiser, as on a real link.
 //!
@@ -23,6 +24,7 @@ mod deliveries;
 mod jitter;
 mod loss;
 mod managed;
+mod policer;
 mod queue;
 mod queue_config;
 mod rate_trace;
@@ -41,6 +43,7 @@ use crate::units::{QueueLimit, Rate};
 use delays::Waits;
 use deliveries::Deliveries;
 use managed::{Managed, Waiting};
+use policer::Bucket;
 use transmitter::Transmitter;
 use transom_router::queue::{Flow, FlowHasher, Item, QueueStatistics};
 use transom_wire::ip::{Ecn, set_ecn};
@@ -52,6 +55,7 @@ pub use delays::Delays;
 pub use jitter::{Jitter, JitterOrder};
 pub use loss::{GilbertElliott, Loss, LossProcess};
 pub use managed::Fate;
+pub use policer::Policer;
 pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
 pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
@@ -79,7 +83,7 @@ pub enum Admission {
 pub enum DropCause {
     /// It was larger than the link's MTU.
     TooBig,
-    /// The queue had no room for it, or its discipline did not want it.
+    /// The queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
     QueueFull,
     /// The wire lost it, by the loss model.
     Loss,
@@ -139,6 +143,7 @@ impl<P> Delivered<P> {
 /// One direction of a path, carrying packets of type `P`. See the [module](self).
 pub struct LinkModel<P> {
     config: LinkConfig,
+    policer: Option<Bucket>,
     transmitter: Transmitter,
     queue: Queue<P>,
     wire: Wire,
@@ -261,6 +266,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         });
         LinkModel {
             hasher,
+            policer: config.policer.map(Bucket::new),
             transmitter: Transmitter::new(config),
             queue,
             wire: Wire::new(config, streams, entity, Instant::ZERO),
@@ -310,6 +316,10 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         if self.config.mtu.is_some_and(|mtu| len as u64 > u64::from(mtu.get())) {
             self.counters.too_big.count(len);
             return Admission::Dropped(DropCause::TooBig);
+        }
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len)) {
+            self.counters.queue_full.count(len);
+            return Admission::Dropped(DropCause::QueueFull);
         }
         let busy = self.transmitter.must_wait(now);
         match &mut self.queue {

@@ -12,6 +12,7 @@ pub mod rack_tlp;
 pub mod reno;
 pub mod sack;
 mod unit;
+pub mod whole_window;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;

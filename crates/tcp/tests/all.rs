@@ -62,6 +62,7 @@ mod units_apart;
 mod urgent;
 mod user_timeout;
 mod validation;
+mod whole_window;
 mod windows;
 
 /// A file that is not named above would be a file of tests that nobody runs.

@@ -32,7 +32,7 @@ const TEXTS: &[&str] = &[
     "reno",
     "cubic",
     "cubic(c=0.000001)",
-    "cubic(c=100, beta=0.000001, fast-convergence=off, beyond-prior=off)",
+    "cubic(c=100, beta=0.000001, fast-convergence=off, beyond-prior=off, before-loss=1)",
     "cubic(beta=0.999999)",
     "ltcp",
     "ltcp(rule=double, layers=12)",

@@ -21,8 +21,9 @@ fn setup(recovery: RecoveryChoice, persistence: Option<Persistence>, holes: Hole
     setup.receive_buffers(60_000, 65_535)
 }
 
-const ALL: [RecoveryChoice; 5] = [
+const ALL: [RecoveryChoice; 6] = [
     RecoveryChoice::GoBackN,
+    RecoveryChoice::WholeWindow,
     RecoveryChoice::Reno,
     RecoveryChoice::NewReno,
     RecoveryChoice::Sack,

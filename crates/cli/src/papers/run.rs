@@ -130,14 +130,14 @@ fn compare(
         ))?;
         return Ok(true);
     };
-    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
-    let Compared { same, not_stored, different } = own.compared(&stored);
     if in_real_time {
         output::line(
             "Runs in real time are never the same twice: `transom papers results` has the stored values.",
         )?;
         return Ok(true);
     }
+    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
+    let Compared { same, not_stored, different } = own.compared(&stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),

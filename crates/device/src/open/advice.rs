@@ -21,6 +21,10 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
              `udp:ADDRESS:PORT` for everybody"
                 .into()
         }
+        Reason::Demux { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            "choose other ports after the socket's path".into()
+        }
+        Reason::Demux { .. } => "`transom demux SOCKET --device tun:NAME` is such a process".into(),
         Reason::NoTun => match word {
             DeviceWord::Tun { name } => format!("`packet:{name}` is for Ethernet interfaces"),
             _ => return None,

@@ -63,6 +63,14 @@ pub enum Reason {
         /// The cause.
         source: io::Error,
     },
+    /// The process that hands packets over gave no device.
+    #[error("the process at {} gives no device", socket.display())]
+    Demux {
+        /// The path that was tried.
+        socket: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// A TUN interface.
     #[error(transparent)]
     Tun(#[from] TunError),
@@ -109,6 +117,7 @@ impl Reason {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Reason::Broker { source, .. }
+            | Reason::Demux { source, .. }
             | Reason::Resolve { source, .. }
             | Reason::Memory(source)
             | Reason::Netlink(source) => source.kind(),

@@ -30,6 +30,11 @@ fn every_word_means_its_device() {
         ("udp:[::]:4000", listen("::", 4000)),
         ("udp:listen:4000", listen("0.0.0.0", 4000)),
         ("udp:listen:127.0.0.1:4000", listen("127.0.0.1", 4000)),
+        ("demux:/run/x", DeviceWord::Demux { socket: "/run/x".into(), ports: vec![] }),
+        (
+            "demux:x.sock,80,8000-8999",
+            DeviceWord::Demux { socket: "x.sock".into(), ports: vec![80..=80, 8000..=8999] },
+        ),
         ("fd:3", DeviceWord::Fd { number: 3 }),
         ("mem:", DeviceWord::Memory { name: String::new() }),
         ("mem", DeviceWord::Memory { name: String::new() }),
@@ -45,7 +50,7 @@ fn every_error_says_what_would_work() {
     for (text, message) in [
         (
             "",
-            "no device is named; there are shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, fd:NUMBER and mem:NAME",
+            "no device is named; there are shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME",
         ),
         ("tunn:x", "there is no device called `tunn`; did you mean `tun:x`?"),
         ("TUN:x", "there is no device called `TUN`; did you mean `tun:x`?"),
@@ -58,7 +63,7 @@ fn every_error_says_what_would_work() {
         ),
         (
             "wireguard:x",
-            "there is no device called `wireguard`; there are shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, fd:NUMBER and mem:NAME",
+            "there is no device called `wireguard`; there are shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME",
         ),
         ("tun", "`tun` needs the name of an interface, as in `tun:transom0`"),
         ("packet:", "`packet` needs the name of an interface, as in `packet:eth0`"),
@@ -82,6 +87,14 @@ fn every_error_says_what_would_work() {
         (
             "udp:listen:70000",
             "`70000` is not an address or name and a UDP port, as in `udp:listen:0.0.0.0:4000`",
+        ),
+        (
+            "demux:",
+            "`demux` needs the path of a socket, as in `demux:/run/user/1000/demux.sock,80,8000-8999`",
+        ),
+        (
+            "demux:x,9-5",
+            "`x,9-5` is not the path of a socket, and ports after commas, as in `demux:/run/user/1000/demux.sock,80,8000-8999`",
         ),
         ("fd:", "`fd` needs the number of a descriptor, as in `fd:3`"),
         ("fd:-1", "`-1` is not the number of a descriptor, as in `fd:3`"),

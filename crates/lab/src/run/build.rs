@@ -1,6 +1,7 @@
 //! From a scenario to a network.
 
 use super::RunError;
+use super::companion::{self, Datagrams};
 use crate::scenario::{
     Count, Distribution, Flow, HostKind, Name, Program, RateTraces, Resolved, SizeDistribution,
     TimeDistribution, TraceError, Traffic, read_trace,
@@ -10,6 +11,7 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 use transom_extensions::cm::Manager;
+use transom_extensions::companion::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::random::{Draw, Streams};
 use transom_sim::traffic::{
@@ -156,11 +158,13 @@ pub(crate) fn build_with(
             ways.push(topology.join(from, to, traces.read(&link.there)?, traces.read(&link.back)?));
         }
     }
+    let companions = companion::companions(scenario);
     for (number, flow) in (0u32..).map(FlowId).zip(&scenario.flows) {
         let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
         let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
         let numbered = (number, start);
-        add(&mut topology, &mut applications, &mut places, flow, numbered, (directory, change))?;
+        let with = (directory, change);
+        add(&mut topology, &mut applications, &mut places, flow, numbered, with, &companions)?;
     }
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
@@ -238,6 +242,7 @@ fn add(
     flow: &Flow,
     (number, start): (FlowId, Instant),
     (directory, change): (&Path, &Change<'_>),
+    companions: &BTreeMap<Name, Companion>,
 ) -> Result<(), RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
     let to = places.get_mut(&flow.to).ok_or_else(|| unknown(&flow.to))?;
@@ -251,6 +256,9 @@ fn add(
     let mut at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
     let answers = matches!(flow.traffic, Traffic::RequestResponse(_) | Traffic::Web(_));
     let sends_data = if answers { &mut at_receiver } else { &mut at_sender };
+    if let Some(companion) = companions.get(&flow.name) {
+        Arc::make_mut(sends_data).extensions.push(companion::publisher(companion));
+    }
     change(&flow.name, Arc::make_mut(sends_data));
     // What a change makes of a profile is the caller's, and may not work together.
     sends_data.validate().map_err(|error| RunError::Profile(flow.name.clone(), error))?;
@@ -299,6 +307,13 @@ fn add(
             // The scenario bounds a payload by what a datagram can have.
             let payload = u16::try_from(udp.payload.0).unwrap_or(u16::MAX);
             let source = OnOff::new(number, DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
+            (Box::new(source), Box::new(DatagramSink::new(number, port)))
+        }
+        Traffic::Companion(companion) => {
+            // One whose flow is missing was refused when the scenario was read: it has no rate.
+            let path = companions.get(&companion.beside).cloned().unwrap_or_default();
+            let payload = u16::try_from(companion.payload.0).unwrap_or(u16::MAX);
+            let source = Datagrams::new(number, &path, DATAGRAM_PORT, remote, payload, end);
             (Box::new(source), Box::new(DatagramSink::new(number, port)))
         }
         Traffic::RequestResponse(asked) => {

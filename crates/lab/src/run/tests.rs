@@ -493,3 +493,50 @@ fn an_extension_that_is_missing_is_told_of() {
     assert_eq!(flow("bulk").departures, [reason]);
     assert!(flow("file").departures.is_empty());
 }
+
+/// A companion has the rate of the connection beside it, and nothing when that has gone.
+#[test]
+fn a_companion_has_the_rate_of_its_connection() {
+    let text = r#"
+[scenario]
+name = "companion"
+duration = "20s"
+[hosts.a]
+[hosts.b]
+[[links]]
+from = "a"
+to = "b"
+rate = "4Mbit/s"
+delay = "10ms"
+queue = "20 packets"
+[[flows]]
+name = "tcp"
+from = "a"
+to = "b"
+kind = "transfer"
+size = "2MB"
+[[flows]]
+name = "datagrams"
+from = "a"
+to = "b"
+kind = "companion"
+beside = "tcp"
+[[expect]]
+measure = "goodput"
+flow = "datagrams"
+from = "2s"
+until = "7s"
+relative-to = { flow = "tcp" }
+min = 0.7
+max = 1.4
+[[expect]]
+measure = "goodput"
+flow = "datagrams"
+from = "14s"
+max = "1kbit/s"
+"#;
+    let scenario = resolved(text);
+    for judgement in judge(&scenario, &run(&scenario, 1)) {
+        assert!(judgement.passed, "{judgement:?}");
+    }
+}

@@ -81,6 +81,8 @@ pub(super) struct Flows {
     pub(super) flows: Vec<Flow>,
     pub(super) groups: BTreeMap<Name, Vec<Name>>,
     pub(super) places: Vec<Span>,
+    /// Where the companions among them, by the name of each or of their group, say beside which flow they are.
+    companions: BTreeMap<Name, Span>,
     pub(super) incomplete: bool,
 }
 
@@ -113,6 +115,10 @@ impl Flows {
         check_traffic(&traffic, &place, problems);
         if let Traffic::Program(program) = &traffic {
             check_program(program, &options, nodes, &place, problems);
+        }
+        if let Traffic::Companion(_) = &traffic {
+            check_companion_host(&options, nodes, &place, problems);
+            self.companions.insert(options.name.clone(), place("beside"));
         }
         let FlowOptions { name, from, to, start, stop, stagger, count, profile } = options;
         let pairs = nodes.pairs("flow", (&from, place("from")), (&to, place("to")), problems);
@@ -172,8 +178,38 @@ impl Flows {
                 problems.add(place.clone(), problem);
             }
         }
+        self.check_companions(problems);
         for flow in &self.flows {
             self.groups.entry(flow.name.clone()).or_insert_with(|| vec![flow.name.clone()]);
+        }
+    }
+}
+
+impl Flows {
+    /// Each companion is beside a flow of TCP whose data leaves the same host.
+    fn check_companions(&self, problems: &mut Problems) {
+        for (name, place) in &self.companions {
+            let members = self.groups.get(name).into_iter().flatten();
+            let each = members.filter_map(|own| self.flows.iter().find(|flow| flow.name == *own));
+            for flow in each {
+                let Traffic::Companion(companion) = &flow.traffic else { continue };
+                let Some(other) = self.flows.iter().find(|one| one.name == companion.beside) else {
+                    let known = self.flows.iter().filter(|one| one.is_beside(flow));
+                    let known = known.map(|one| one.name.to_string()).collect();
+                    let name = companion.beside.to_string();
+                    let problem = Problem::UnknownName { what: "flow", name, known };
+                    problems.add(place.clone(), problem);
+                    break;
+                };
+                if !other.is_beside(flow) {
+                    let text = format!(
+                        "`{}` is no flow of TCP that sends data from `{}`, so nothing is known of a path for datagrams",
+                        other.name, flow.from
+                    );
+                    problems.add(place.clone(), Problem::Conflict(text));
+                    break;
+                }
+            }
         }
     }
 }
@@ -188,6 +224,7 @@ fn read_traffic(special: &mut Table, span: &Span, problems: &mut Problems) -> Op
         "request-response" => decode(special, span, &also, problems).map(Traffic::RequestResponse),
         "web" => decode(special, span, &also, problems).map(Traffic::Web),
         "on-off-udp" => decode(special, span, &also, problems).map(Traffic::OnOffUdp),
+        "companion" => decode(special, span, &also, problems).map(Traffic::Companion),
         "app-limited" => decode(special, span, &also, problems).map(Traffic::AppLimited),
         "trace" => decode(special, span, &also, problems).map(Traffic::Trace),
         "program" => decode(special, span, &also, problems).map(Traffic::Program),
@@ -209,6 +246,15 @@ fn latest(start: &TimeDistribution) -> Time {
 }
 
 impl Flow {
+    /// Whether a companion can have its rate from it: data of TCP's leaves the same host.
+    fn is_beside(&self, companion: &Flow) -> bool {
+        let sends = matches!(
+            self.traffic,
+            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::AppLimited(_) | Traffic::Trace(_)
+        );
+        sends && self.from == companion.from
+    }
+
     /// When it starts in the mean, in seconds.
     pub(super) fn mean_start(&self) -> f64 {
         let earliest = match self.start {
@@ -302,14 +348,40 @@ fn check_traffic(traffic: &Traffic, place: &impl Fn(&str) -> Span, problems: &mu
         Traffic::OnOffUdp(udp) => {
             above_zero("payload", &[udp.payload], &[]);
             above_zero("on", &[], &udp.on.parameters());
-            if udp.payload.0 > LARGEST_DATAGRAM {
-                let bound = format!("at most {LARGEST_DATAGRAM} bytes");
-                let value = udp.payload.to_string();
-                problems
-                    .add(place("payload"), Problem::OutOfBounds { key: "payload", value, bound });
-            }
+            check_datagram(udp.payload, place, problems);
+        }
+        Traffic::Companion(companion) => {
+            above_zero("payload", &[companion.payload], &[]);
+            check_datagram(companion.payload, place, problems);
         }
         Traffic::AppLimited(stream) => above_zero("write", &[stream.write], &[]),
+    }
+}
+
+/// A payload that no datagram has room for is refused.
+fn check_datagram(payload: Size, place: &impl Fn(&str) -> Span, problems: &mut Problems) {
+    if payload.0 > LARGEST_DATAGRAM {
+        let bound = format!("at most {LARGEST_DATAGRAM} bytes");
+        let value = payload.to_string();
+        problems.add(place("payload"), Problem::OutOfBounds { key: "payload", value, bound });
+    }
+}
+
+/// A companion needs Transom's TCP where it sends: the kernel's tells nobody its window.
+fn check_companion_host(
+    options: &FlowOptions,
+    nodes: &Nodes,
+    place: &impl Fn(&str) -> Span,
+    problems: &mut Problems,
+) {
+    let members = nodes.groups.get(&options.from).into_iter().flatten();
+    let kernel = members
+        .into_iter()
+        .find(|member| nodes.hosts.get(member).is_some_and(|host| host.kind == HostKind::Kernel));
+    if let Some(host) = kernel {
+        let text =
+            format!("a companion needs Transom's TCP at `from`, and `{host}` has the kernel's");
+        problems.add(place("from"), Problem::Conflict(text));
     }
 }
 

@@ -4,6 +4,7 @@
 //! sender whose window, retransmissions and throughput are measured.
 
 use super::distribution::{SizeDistribution, TimeDistribution};
+use super::name::Name;
 use super::quantity::{Count, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub enum Traffic {
     Web(Web),
     /// UDP datagrams at a constant rate, on and off.
     OnOffUdp(OnOffUdp),
+    /// UDP datagrams at the rate that TCP allows itself on a connection beside them.
+    Companion(Companion),
     /// A stream whose application gives TCP a limited rate.
     AppLimited(AppLimited),
     /// A file of times and sizes.
@@ -33,12 +36,13 @@ pub enum Traffic {
 
 impl Traffic {
     /// The words for `kind`.
-    pub(crate) const KINDS: [&'static str; 8] = [
+    pub(crate) const KINDS: [&'static str; 9] = [
         "bulk",
         "transfer",
         "request-response",
         "web",
         "on-off-udp",
+        "companion",
         "app-limited",
         "trace",
         "program",
@@ -52,6 +56,7 @@ impl Traffic {
             Traffic::RequestResponse(_) => "request-response",
             Traffic::Web(_) => "web",
             Traffic::OnOffUdp(_) => "on-off-udp",
+            Traffic::Companion(_) => "companion",
             Traffic::AppLimited(_) => "app-limited",
             Traffic::Trace(_) => "trace",
             Traffic::Program(_) => "program",
@@ -60,7 +65,7 @@ impl Traffic {
 
     /// Whether it uses TCP.
     pub fn is_tcp(&self) -> bool {
-        !matches!(self, Traffic::OnOffUdp(_))
+        !matches!(self, Traffic::OnOffUdp(_) | Traffic::Companion(_))
     }
 }
 
@@ -129,6 +134,19 @@ pub struct OnOffUdp {
     /// How long it stays off.
     #[serde(default = "no_pause")]
     pub off: TimeDistribution,
+}
+
+/// UDP datagrams at the rate that TCP allows itself on a connection beside them: its window over its round-trip time (icTCP section 5.4.7, in place of
+/// DCCP). Both are of the same host. What ends the connection ends the datagrams.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Companion {
+    /// The flow of TCP whose rate it has.
+    #[schemars(with = "super::schema::NameText")]
+    pub beside: Name,
+    /// The size of a datagram's payload.
+    #[serde(default = "datagram")]
+    pub payload: Size,
 }
 
 /// A stream whose application gives TCP a limited rate.

@@ -54,6 +54,8 @@ pub struct ControlConfig {
     /// Only returning packets pass here; data takes another path. So the answer to a SYN is accepted without the SYN. A host behind the
     /// queue can then fill the table.
     pub returns_only: bool,
+    /// Flows are searched for one by one, as in the paper, instead of by a hash ([`FlowTable::searched`](super::FlowTable::searched)).
+    pub searched: bool,
     /// The least window for policies that remember no flows, in bytes.
     pub mss: u16,
 }
@@ -66,6 +68,7 @@ impl ControlConfig {
             flows: 1 << 16,
             idle: Duration::from_secs(300),
             returns_only: false,
+            searched: false,
             mss: 1460,
         }
     }

@@ -111,7 +111,8 @@ impl WindowControl {
     /// A control with a custom policy; that of `config` is ignored.
     pub fn with_policy(policy: Box<dyn Policy>, config: &ControlConfig, secret: [u8; 16]) -> Self {
         let per_flow = policy.per_flow();
-        let table = FlowTable::new(if per_flow { config.flows } else { 0 }, secret);
+        let new = if config.searched { FlowTable::searched } else { FlowTable::new };
+        let table = new(if per_flow { config.flows } else { 0 }, secret);
         let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX / 2);
         let ages = Ages {
             idle: millis(config.idle),

@@ -6,6 +6,9 @@
 //!
 //! Old flows are removed bucket by bucket over time ([`sweep`](FlowTable::sweep)). When both buckets are full, old flows there make room, then the
 //! oldest half-open flow. An active flow is never dropped for another; then the new one gets no record.
+//!
+//! The paper's router searched its table from the beginning, so a packet's cost grew with the flows. [`FlowTable::searched`] does the same, for
+//! measurements: it finds a flow by going through the list of all, instead of by its hash. All else is the same.
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -83,6 +86,8 @@ pub struct FlowTable {
     /// The bucket that is swept next.
     hand: usize,
     stats: TableStats,
+    /// All flows, oldest first, if they are searched for.
+    list: Option<Vec<(FlowKey, Place)>>,
 }
 
 impl core::fmt::Debug for FlowTable {
@@ -136,7 +141,12 @@ impl FlowTable {
         tags.resize(buckets, [EMPTY; WAYS]);
         slots.resize(buckets, [Slot::default(); WAYS]);
         let stats = TableStats { capacity: buckets * WAYS, ..TableStats::default() };
-        FlowTable { tags, slots, secret, hand: 0, stats }
+        FlowTable { tags, slots, secret, hand: 0, stats, list: None }
+    }
+
+    /// The same, but flows are searched for from the first to the last, as in the paper. Work per packet grows with the flows.
+    pub fn searched(flows: u32, secret: [u8; 16]) -> Self {
+        FlowTable { list: Some(Vec::new()), ..FlowTable::new(flows, secret) }
     }
 
     /// Its counters.
@@ -217,6 +227,9 @@ impl FlowTable {
     }
 
     pub(super) fn find(&self, hash: FlowHash, key: &FlowKey) -> Option<Place> {
+        if let Some(list) = &self.list {
+            return list.iter().find(|(other, _)| other == key).map(|(_, place)| *place);
+        }
         self.likely(hash).find(|place| self.slot(*place).is_some_and(|slot| slot.key == *key))
     }
 
@@ -252,6 +265,7 @@ impl FlowTable {
             return None;
         };
         *slot = Slot { key, record };
+        self.list.iter_mut().for_each(|list| list.push((key, place)));
         self.stats.flows += 1;
         self.stats.open += usize::from(record.is_open());
         Some(place)
@@ -296,6 +310,7 @@ impl FlowTable {
         let tag = self.tags.get_mut(place.bucket).and_then(|tags| tags.get_mut(place.way));
         let Some(tag) = tag.filter(|tag| **tag != EMPTY) else { return };
         *tag = EMPTY;
+        self.list.iter_mut().for_each(|list| list.retain(|(_, other)| *other != place));
         self.stats.flows -= 1;
         let open = self.record(place).is_some_and(|record| record.is_open());
         self.stats.open -= usize::from(open);

@@ -36,7 +36,7 @@ pub struct Counters {
     pub delivered: Traffic,
     /// Dropped: larger than the MTU.
     pub too_big: Traffic,
-    /// Dropped: refused by the queue.
+    /// Dropped: refused by the queue, or by the policer before it.
     pub queue_full: Traffic,
     /// Dropped after they had waited.
     pub queue_dropped: Traffic,

@@ -22,6 +22,7 @@ use crate::slow_start::standard::Standard;
 use crate::time::Duration;
 use crate::undo::UndoConfig;
 use core::fmt;
+use core::num::NonZeroU32;
 
 /// The unit that a word chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,12 +297,25 @@ pub const WORDS: &[Word] = &[
         "RFC 5681's other way: each new acknowledgement counts for a segment",
         counting = Counting::Acks
     ),
-    word("slow-start", Unit::SlowStart, "RFC 5681; limit=L as in RFC 3465", |profile, given| {
-        let limit = given.number("limit")?;
-        let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-        profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
-        Ok(())
-    }),
+    word(
+        "slow-start",
+        Unit::SlowStart,
+        "RFC 5681; limit=L as in RFC 3465; ssthresh=N segments, as known of the route",
+        |profile, given| {
+            let limit = given.number("limit")?;
+            let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+            let mut unit = Standard::new(limit);
+            if let Some(known) = given.number("ssthresh")? {
+                let Some(known) = u32::try_from(known).ok().and_then(NonZeroU32::new) else {
+                    return Err(given
+                        .impossible("ssthresh is a number of segments, from one to 4294967295"));
+                };
+                unit = unit.beginning_at(known);
+            }
+            profile.slow_start = SlowStartChoice::Standard(unit);
+            Ok(())
+        },
+    ),
     word(
         "abc",
         Unit::SlowStart,
@@ -343,6 +357,12 @@ pub const WORDS: &[Word] = &[
         Recovery,
         "resends everything from the loss on",
         recovery = RecoveryChoice::GoBackN
+    ),
+    plain!(
+        "whole-window",
+        Recovery,
+        "FreeBSD 4.7: resends everything, again with each partial acknowledgement",
+        recovery = RecoveryChoice::WholeWindow
     ),
     plain!(
         "reno-recovery",

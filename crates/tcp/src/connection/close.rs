@@ -126,7 +126,8 @@ impl Connection {
         self.rcv.ack_now = false;
         // Data received in order may still be read, except after an error or if nobody is there to read it. An error takes nothing away from a
         // stream whose end has arrived: the reader takes no part for the whole.
-        let cut_short = self.error.is_some() && !self.peer_has_closed();
+        let keeps = self.peer_has_closed() || self.profile.read_after_error;
+        let cut_short = self.error.is_some() && !keeps;
         if cut_short || self.error == Some(ConnectionError::Aborted) || self.owner.gone {
             self.drop_received();
         }

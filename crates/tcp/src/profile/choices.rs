@@ -40,6 +40,8 @@ pub enum RecoveryChoice {
     RackTlp,
     /// Everything from the loss on again.
     GoBackN,
+    /// Everything from the loss on again, and once more with each partial acknowledgement: FreeBSD 4.7 without a congestion window.
+    WholeWindow,
 }
 
 /// The retransmission timer.

@@ -6,7 +6,7 @@
 //!
 //! Differences from the text: after a timeout everything counts as lost, not only data that left long enough ago (section 6.3), as in the
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
-//! uses the least round-trip time, not the timestamp.
+//! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see `SLACK`.
 
 use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
@@ -18,6 +18,10 @@ use core::ops::Range;
 
 /// How long the peer may delay an acknowledgement (TLP.max_ack_delay): the value of Linux.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// How much later than the RFC says the reordering timer expires. An acknowledgement that comes meanwhile finds the same loss, and its repair takes the
+/// place of what that one says has left. A repair by the timer comes on top of what fills the bottleneck's queue, and a queue that is full, which is why
+/// something was lost, drops it again. Linux adds two ticks of its clock: 2 to 8 ms, by its configuration.
+const SLACK: Duration = Duration::from_millis(4);
 /// The timeout of a probe before there is a round-trip time.
 const FIRST_PROBE: Duration = Duration::from_secs(1);
 /// Recoveries without a duplicate report after which the patience is what it was (RACK.reo_wnd_persist).
@@ -150,7 +154,7 @@ impl RackTlp {
         let Some(rack) = self.rack else { return 0 };
         let wait = rack.rtt + self.window(sent);
         let (lost, later) = sent.mark_lost_sent_before(rack.newest, wait, now);
-        self.waiting = later.map_or(Waiting::Nothing, Waiting::Reordering);
+        self.waiting = later.map_or(Waiting::Nothing, |at| Waiting::Reordering(at + SLACK));
         lost
     }
 

@@ -6,6 +6,7 @@ use super::newreno::NewReno;
 use super::rack_tlp::RackTlp;
 use super::reno::Reno;
 use super::sack::SackRecovery;
+use super::whole_window::WholeWindow;
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::persistence::Persistence;
@@ -21,6 +22,8 @@ use core::ops::Range;
 pub enum RecoveryUnit {
     /// Everything from the loss on.
     GoBackN(GoBackN),
+    /// Everything from the loss on, again with each partial acknowledgement.
+    WholeWindow(WholeWindow),
     /// RFC 2581.
     Reno(Reno),
     /// RFC 6582.
@@ -38,6 +41,7 @@ macro_rules! each {
     ($self:expr, $unit:ident => $call:expr) => {
         match $self {
             RecoveryUnit::GoBackN($unit) => $call,
+            RecoveryUnit::WholeWindow($unit) => $call,
             RecoveryUnit::Reno($unit) => $call,
             RecoveryUnit::NewReno($unit) => $call,
             RecoveryUnit::Sack($unit) => $call,
@@ -58,6 +62,7 @@ impl RecoveryUnit {
             }
             RecoveryChoice::Reno => RecoveryUnit::Reno(Reno::default()),
             RecoveryChoice::GoBackN => RecoveryUnit::GoBackN(GoBackN::default()),
+            RecoveryChoice::WholeWindow => RecoveryUnit::WholeWindow(WholeWindow::default()),
         };
         match persistence {
             Some(one) => RecoveryUnit::GivingUp(Box::new(GivingUp::new(ordinary, one))),

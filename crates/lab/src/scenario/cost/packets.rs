@@ -191,6 +191,12 @@ fn demand(flow: &Flow, active: f64, path: &Path) -> Demand {
             // Packets that the first queue drops were sent all the same.
             Demand { packets, size, also: phases + packets }
         }
+        // No more than a connection would send, and a hundred timers in a second.
+        Traffic::Companion(companion) => {
+            let size = companion.payload.0 as f64 + 28.0;
+            let packets = most * PACKET / size;
+            Demand { packets, size, also: packets + active * 100.0 }
+        }
         Traffic::AppLimited(stream) => {
             let bytes = stream.rate.bits_per_sec() as f64 / 8.0 * active;
             Demand { also: bytes / stream.write.0.max(1) as f64, ..full(bytes / SEGMENT) }

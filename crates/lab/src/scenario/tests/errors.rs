@@ -384,3 +384,35 @@ fn what_is_wrong_everywhere_is_not_said_everywhere() {
     assert!(said.ends_with("300 problems in test.toml, of which 100 are shown; nothing was run"));
     assert_eq!(said.matches("error: ").count(), 100);
 }
+
+/// A companion needs a flow of Transom's TCP whose data leaves the same host.
+#[test]
+fn companions_are_beside_a_connection() {
+    let with = |flow: &str| {
+        minimal(&format!(
+            "[[flows]]\nname = \"udp\"\nfrom = \"a\"\nto = \"b\"\nkind = \"on-off-udp\"\nrate = \"1Mbit/s\"\n\
+             [[flows]]\nname = \"beside\"\nkind = \"companion\"\n{flow}"
+        ))
+    };
+    let fits = with("from = \"a\"\nto = \"b\"\nbeside = \"bulk\"");
+    assert_eq!(resolved(&fits).flows.len(), 3);
+    for (flow, message) in [
+        ("from = \"a\"\nto = \"b\"\nbeside = \"bulky\"", "there is no flow called `bulky`"),
+        (
+            "from = \"a\"\nto = \"b\"\nbeside = \"udp\"",
+            "`udp` is no flow of TCP that sends data from `a`",
+        ),
+        (
+            "from = \"b\"\nto = \"a\"\nbeside = \"bulk\"",
+            "`bulk` is no flow of TCP that sends data from `b`",
+        ),
+        ("from = \"a\"\nto = \"b\"", "`beside` is missing"),
+        ("from = \"a\"\nto = \"b\"\nbeside = \"bulk\"\npayload = \"70kB\"", "at most 65507 bytes"),
+    ] {
+        let said = refused(&with(flow));
+        assert!(said.contains(message), "{flow}: {said}");
+    }
+    let kernel = fits.replace("[hosts.a]", "[hosts.a]\nkind = \"kernel\"");
+    let said = refused(&kernel);
+    assert!(said.contains("a companion needs Transom's TCP at `from`"), "{said}");
+}

@@ -103,6 +103,27 @@ fn a_flood_of_handshakes_harms_no_flow_that_is_under_way() {
     assert_eq!(table.stats().open, 501);
 }
 
+/// Both kinds of table hold the same flows after the same calls, in whatever order these come and go.
+#[test]
+fn a_searched_table_holds_the_same_flows() {
+    let mut tables = [FlowTable::new(200, [7; 16]), FlowTable::searched(200, [7; 16])];
+    for round in 0..2_000u32 {
+        let number = round.wrapping_mul(2_654_435_761) % 500;
+        let record = if round % 3 == 0 { opening(round * 10) } else { open(round * 10) };
+        let known = tables.each_ref().map(|table| holds(table, number));
+        assert_eq!(known[0], known[1], "{round}");
+        if !known[0] {
+            let taken = tables.each_mut().map(|table| insert(table, number, record));
+            assert_eq!(taken[0], taken[1], "{round}");
+        }
+        tables.iter_mut().for_each(|table| table.sweep(round * 10, &AGES));
+    }
+    let [hashed, searched] = &tables;
+    assert_eq!(hashed.stats(), searched.stats());
+    assert!(hashed.stats().expired + hashed.stats().evicted > 0, "{hashed:?}");
+    assert!((0..500).all(|number| holds(hashed, number) == holds(searched, number)));
+}
+
 #[test]
 fn what_is_silent_is_forgotten_after_its_time() {
     let mut table = FlowTable::new(50, [7; 16]);
