@@ -1,6 +1,7 @@
 //! What a policy sees: a vector of 14 numbers of 16 bits, since its last decision.
 //!
-//! Unless [`NAMES`] says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767 and 32,767.
+//! Unless [`NAMES`] says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767 and 32,767. All arithmetic has 64 bits, so a place that has no
+//! more, such as a program in the kernel, can do the same.
 
 use transom_tcp::congestion::Window;
 use transom_tcp::time::{Duration, Instant};
@@ -59,7 +60,7 @@ pub struct Observer {
     before: Option<Seen>,
     least: Option<Duration>,
     /// The sum of round-trip times in nanoseconds, and how many there were.
-    sum: (u128, u64),
+    sum: (u64, u64),
     max: Duration,
     /// Bytes with a round-trip time, those that were late, all that were acknowledged, and those with marks.
     timed: u64,
@@ -77,7 +78,7 @@ pub struct Observer {
 
 /// `part` of `whole` in 1024ths, cut to 16 bits.
 fn ratio(part: u64, whole: u64) -> i16 {
-    let value = u128::from(part) * 1024 / u128::from(whole.max(1));
+    let value = part.min(1 << 53) * 1024 / whole.max(1);
     value.min(32_767) as i16
 }
 
@@ -96,7 +97,7 @@ impl Observer {
         let Some(rtt) = rtt else { return };
         self.max = self.max.max(rtt);
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        self.sum = (self.sum.0 + u128::from(rtt.as_nanos()), self.sum.1 + 1);
+        self.sum = (self.sum.0.saturating_add(rtt.as_nanos()), self.sum.1 + 1);
         let base = self.base.map_or(rtt, |base| base.min(rtt));
         self.base = Some(base);
         let bytes = bytes.max(1);
@@ -119,7 +120,7 @@ impl Observer {
         let nanos = base.as_nanos().max(1);
         let mean = match self.sum {
             (_, 0) => self.mean.unwrap_or(nanos),
-            (sum, count) => u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX),
+            (sum, count) => sum / count,
         };
         let least = self.least.map_or(mean, |least| least.as_nanos());
         let (above, above_least) = (mean.saturating_sub(nanos), least.saturating_sub(nanos));
@@ -134,10 +135,12 @@ impl Observer {
             Some(last) => ratio(mean - last, nanos),
             None => 0,
         };
-        let product = u64::try_from(u128::from(self.rate) * u128::from(nanos) / 1_000_000_000);
+        // Microseconds, and a minute at most, so that the products fit.
+        let micros = |nanos: u64| (nanos / 1000).min(1 << 26);
+        let product = self.rate.min(1 << 37) * micros(nanos) / 1_000_000;
         let window = seen.window.clamp(1, Window::WIDEST);
-        let queued = u128::from(window) * u128::from(above_least) * 256
-            / (u128::from(least.max(1)) * u128::from(seen.mss.max(1)));
+        let segments = window.min(1 << 29) * 256 / seen.mss.max(1);
+        let queued = segments.min(1 << 37) * micros(above_least) / micros(least).max(1);
         let observation = [
             1024,
             ratio(above_least, nanos),
@@ -150,7 +153,7 @@ impl Observer {
             logarithm(window, seen.mss.max(1)),
             ratio(rate, self.rate),
             ratio(seen.in_flight.saturating_add(delivered), window),
-            ratio(window, product.unwrap_or(u64::MAX)),
+            ratio(window, product),
             (self.calm.min(64) * 16) as i16,
             queued.min(32_767) as i16,
         ];
@@ -164,13 +167,15 @@ impl Observer {
 }
 
 fn per_second(bytes: u64, nanos: u64) -> u64 {
-    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1));
-    if nanos == 0 { 0 } else { u64::try_from(rate).unwrap_or(u64::MAX) }
+    match nanos / 1000 {
+        0 => 0,
+        micros => bytes.min(1 << 43) * 1_000_000 / micros,
+    }
 }
 
 /// The binary logarithm of a quotient, at least zero; linear between powers of two.
 fn logarithm(part: u64, whole: u64) -> i16 {
-    let value = (u128::from(part) * 1024 / u128::from(whole)).clamp(1024, 1 << 60) as u64;
+    let value = (part.min(1 << 53) * 1024 / whole).max(1024);
     let power = value.ilog2() - 10;
     let fraction = (value >> power) - 1024;
     (u64::from(power) * 1024 + fraction).min(32_767) as i16
