@@ -15,8 +15,8 @@ mod network;
 mod observation;
 
 pub use controller::Steered;
-pub use file::{PolicyError, pinned, read};
-pub use network::{MOST_BYTES, Network, NetworkError};
+pub use file::{PolicyError, chosen, pinned, read};
+pub use network::{LayerView, MOST_BYTES, Network, NetworkError};
 pub use observation::{INPUTS, NAMES, OBSERVATION, Observation, Observer, Seen};
 
 use crate::catalogue::Entry;

@@ -54,8 +54,11 @@ fn sum(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The policy that parameters name.
-pub(super) fn chosen(arguments: &mut Arguments<'_>) -> Result<Network, ArgumentError> {
+/// The policy that the parameters of `policy(...)` name.
+///
+/// # Errors
+/// [`ArgumentError`]: there is no such policy, or the file is none.
+pub fn chosen(arguments: &mut Arguments<'_>) -> Result<Network, ArgumentError> {
     let (file, wanted) = (arguments.text("file"), arguments.text("sha256"));
     let name = arguments.word("name", &OWN)?;
     let Some(file) = file else {

@@ -62,6 +62,19 @@ struct Layer {
     biases: Vec<i32>,
 }
 
+/// A layer, for places that do the arithmetic themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerView<'a> {
+    /// The number of inputs.
+    pub inputs: usize,
+    /// How far sums are shifted to the right.
+    pub shift: u8,
+    /// The weights, output by output.
+    pub weights: &'a [i16],
+    /// A number that is added to each sum; as many as there are outputs.
+    pub biases: &'a [i32],
+}
+
 /// A policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -140,6 +153,14 @@ impl Network {
     /// When it decides.
     pub fn period(&self) -> Period {
         self.period
+    }
+
+    /// Its layers, from the observation to the outputs.
+    pub fn layers(&self) -> impl Iterator<Item = LayerView<'_>> {
+        self.layers.iter().map(|layer| {
+            let Layer { inputs, shift, weights, biases } = layer;
+            LayerView { inputs: *inputs, shift: *shift, weights, biases }
+        })
     }
 
     /// Its two outputs for an observation.
