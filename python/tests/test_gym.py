@@ -189,6 +189,15 @@ def test_the_file_runs_in_the_simulator_by_its_name(tmp_path):
     assert run.packets == alone["packets"]
 
 
+def test_the_emulator_has_the_same_environment_in_real_time():
+    text = SCENARIO.split("[training]")[0].replace('duration = "2s"', 'duration = "1s"')
+    env = gym.FlowEnv(text, ["own"], real_time=True)
+    _, _, info = episode(env, lambda _: np.zeros(2, np.float32), seed=1)
+    # So many segments that it was no failure; how many there are is up to the machine.
+    assert info["result"]["flows"]["own"]["delivered"] > 10_000
+    env.close()
+
+
 @pytest.mark.skipif(os.environ.get("TRANSOM_LEARN") is None, reason="takes minutes: TRANSOM_LEARN=1")
 def test_the_command_trains_and_evaluates(tmp_path):
     path = str(tmp_path / "b.policy")

@@ -112,7 +112,7 @@ const transomControls = (() => {
   };
 
   const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-  const QUIET = ["expect", "paper", "forms", "sweep", "measure", "name", "title", "description", "seeds", "from", "to"];
+  const QUIET = ["expect", "paper", "forms", "sweep", "measure", "name", "title", "description", "seeds"];
 
   const table = (path, value, part, base, set, open) => {
     const known = propertiesOf(part, value);
