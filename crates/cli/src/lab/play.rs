@@ -13,8 +13,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::parse_address;
-
 /// Play with a scenario in the browser: move a slider, and see real TCP answer
 ///
 /// The page draws the network and has a control for each value of the scenario. Each change runs the simulation anew. Two settings can be
@@ -70,6 +68,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 #[cfg(not(feature = "web"))]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
-    let _ = (args.scenario, args.address, parse_address);
+    let _ = (args.scenario, args.address);
     Err(crate::features::Feature::Web.missing())
 }

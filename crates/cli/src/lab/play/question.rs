@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use transom_lab::play::{Change, apply};
+use transom_lab::play::{Change, ChangeError, apply};
 use transom_lab::scenario::{Resolved, Scenario, Variant};
 
 use super::bases::Bases;
@@ -39,9 +39,10 @@ impl Question {
     pub(super) fn read(bases: &Bases, pairs: &Pairs) -> Result<Question, String> {
         let id = value(pairs, "base").unwrap_or_default();
         let base = bases.find(id).ok_or_else(|| format!("there is no scenario `{id}` here"))?;
-        let changes = pairs.iter().filter(|(key, _)| key == "set").map(|(_, text)| text.parse());
-        let changes: Vec<Change> =
-            changes.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let changes = pairs.iter().filter(|(key, _)| key == "set");
+        let changes: Result<Vec<Change>, ChangeError> =
+            changes.map(|(_, text)| text.parse()).collect();
+        let changes = changes.map_err(|error| error.to_string())?;
         let text = apply(&base.text, &changes).map_err(|error| error.to_string())?;
         let form = value(pairs, "form").filter(|form| !form.is_empty());
         let scenario = match &base.directory {
