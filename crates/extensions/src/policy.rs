@@ -57,7 +57,7 @@ pub enum Period {
     Ack,
 }
 
-/// What a decider wants: the window times 1 + `factor`/1024, and `sum`/1024 segments more.
+/// The wish of a decider: the window times 1 + `factor`/1024, and `sum`/1024 segments more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// In 1024ths of the window: from -768, a quarter of it, to 1024, twice as much.

@@ -1,4 +1,4 @@
-//! What a policy sees: a vector of 14 numbers of 16 bits, since its last decision.
+//! The observation of a policy: a vector of 14 numbers of 16 bits, since its last decision.
 //!
 //! Unless [`NAMES`] says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767 and 32,767. All arithmetic has 64 bits, so a place that has no
 //! more, such as a program in the kernel, can do the same.
@@ -15,7 +15,7 @@ pub const INPUTS: usize = 14;
 /// The vector.
 pub type Observation = [i16; INPUTS];
 
-/// What each value is.
+/// The name and the meaning of each value.
 pub const NAMES: [(&str, &str); INPUTS] = [
     ("one", "always 1"),
     ("least-delay", "the least round-trip time since the last decision, above the least of all, in least ones"),

@@ -1,4 +1,4 @@
-//! What a record of the event log means: the unit that decided, the rule, and the extension if one had a say.
+//! The meaning of a record of the event log: the unit that decided, the rule, and the extension if one had a say.
 
 use crate::scenario::{Name, Resolved};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct Decision {
     pub flow: Option<Name>,
     /// The connection, by its number in the host's log.
     pub connection: u64,
-    /// What was decided, in words.
+    /// The decision, in words.
     pub what: String,
     /// The unit that decided, by the word that chooses it.
     pub unit: String,

@@ -1,4 +1,4 @@
-//! What an address asks for: a base, changes of it, and which point, form and seed.
+//! The question in an address: a base, changes of it, and which point, form and seed.
 
 use std::path::{Path, PathBuf};
 
