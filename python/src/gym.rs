@@ -180,7 +180,8 @@ fn steer(
     if trusted {
         profile.congestion = CongestionChoice::new(Trusted { period, make });
     } else {
-        let made = move || -> Box<dyn Extension> { Box::new(Policy::new("policy", period, make())) };
+        let made =
+            move || -> Box<dyn Extension> { Box::new(Policy::new("policy", period, make())) };
         profile.extensions.push(ExtensionChoice::new("policy", made));
     }
 }
@@ -318,7 +319,10 @@ fn run(
         let output = std::env::temp_dir();
         let options = EmulateOptions { directory: &plan.directory, output: &output };
         let seen = emulate_with(&plan.resolved, plan.seed, options, &change, goes_on);
-        return seen.map_err(|error| error.to_string())?.ok_or_else(gone).map(|done| Box::new(done.observations));
+        return seen
+            .map_err(|error| error.to_string())?
+            .ok_or_else(gone)
+            .map(|done| Box::new(done.observations));
     }
     let options = SimulateOptions { directory: &plan.directory, captures: None };
     let seen = simulate_with(&plan.resolved, plan.seed, options, &change, goes_on);
@@ -383,8 +387,12 @@ impl Fleet {
         py: Python<'py>,
         places: Vec<usize>,
         actions: &[u8],
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>
-    {
+    ) -> PyResult<(
+        Bound<'py, PyBytes>,
+        Bound<'py, PyBytes>,
+        Bound<'py, PyBytes>,
+        Vec<Bound<'py, PyBytes>>,
+    )> {
         let actions: Vec<Action> = actions
             .chunks_exact(8)
             .filter_map(|eight| {
@@ -561,6 +569,7 @@ fn summary<'py>(
 
 /// The mean; None of nothing.
 fn mean(values: impl Iterator<Item = u64>) -> Option<f64> {
-    let (sum, count) = values.fold((0_u128, 0_u64), |(sum, count), one| (sum + u128::from(one), count + 1));
+    let (sum, count) =
+        values.fold((0_u128, 0_u64), |(sum, count), one| (sum + u128::from(one), count + 1));
     (count > 0).then(|| sum as f64 / count as f64)
 }

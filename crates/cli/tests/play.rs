@@ -52,8 +52,11 @@ mod page {
             let address = self.1.trim_start_matches("http://").trim_end_matches('/');
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-            write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close\r\n\r\n")
-                .unwrap();
+            write!(
+                stream,
+                "GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close\r\n\r\n"
+            )
+            .unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).unwrap();
             let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -71,9 +74,14 @@ mod page {
         let last = body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
         let message: Value = serde_json::from_str(last).unwrap();
         assert_eq!(message["done"], true, "{message}");
-        assert!(!message["sections"][0]["charts"][0]["curves"][0]["y"].as_array().unwrap().is_empty());
+        assert!(
+            !message["sections"][0]["charts"][0]["curves"][0]["y"].as_array().unwrap().is_empty()
+        );
         let (_, text) = play.ask(&format!("/scenario?base=sawtooth&{change}"), "");
-        assert!(text.contains("duration = \"3s\"") && text.contains("extensions = \"nice\""), "{text}");
+        assert!(
+            text.contains("duration = \"3s\"") && text.contains("extensions = \"nice\""),
+            "{text}"
+        );
         let (_, page) = play.ask(&format!("/page?base=sawtooth&{change}"), "");
         assert!(page.contains("<!DOCTYPE html>") && page.contains("The sawtooth"));
         let (_, moment) = play.ask(&format!("/moment?base=sawtooth&{change}&at=1.5"), "");
@@ -99,7 +107,8 @@ mod page {
         let end = bases.rfind(']').unwrap();
         let bases: Value = serde_json::from_str(&bases[start..=end]).unwrap();
         let course = bases.as_array().unwrap().iter();
-        let course: Vec<&Value> = course.filter(|base| !base["questions"].as_array().unwrap().is_empty()).collect();
+        let course: Vec<&Value> =
+            course.filter(|base| !base["questions"].as_array().unwrap().is_empty()).collect();
         assert_eq!(course.len(), 7);
         for base in course {
             let id = base["id"].as_str().unwrap();
@@ -122,7 +131,8 @@ mod page {
         // Every number of the bottleneck has a slider.
         let sliders = "document.querySelectorAll('#controls input[type=range]').length";
         assert!(browser.evaluate(sliders).as_u64().unwrap() >= 5);
-        let slider = "document.querySelector('input[type=range][data-path=\"topology.bottleneck.queue\"]')";
+        let slider =
+            "document.querySelector('input[type=range][data-path=\"topology.bottleneck.queue\"]')";
         let most = |browser: &mut Browser| {
             let values = "Math.max(...[...document.querySelectorAll('#pane-a .chart')].find(({ ariaLabel }) => \
                           ariaLabel.startsWith('Queue')).plot.data[1].filter((y) => y !== null))";
@@ -138,7 +148,10 @@ mod page {
                 browser.call("Input.dispatchKeyEvent", key);
             }
         }
-        browser.wait_for(&format!("location.hash.includes('topology.bottleneck.queue') && {}", runs("a", 2)));
+        browser.wait_for(&format!(
+            "location.hash.includes('topology.bottleneck.queue') && {}",
+            runs("a", 2)
+        ));
         browser.wait_for("!document.getElementById('pane-a').classList.contains('stale')");
         let after = most(&mut browser);
         assert!(after < before * 0.7, "{before} packets became {after}");
@@ -148,13 +161,16 @@ mod page {
         // A beside B.
         browser.evaluate("void document.getElementById('compare').click()");
         browser.wait_for(&runs("b", 1));
-        let scales = "[...document.querySelectorAll('#panes .chart')].map(({ plot }) => plot?.scales.y.max)";
+        let scales =
+            "[...document.querySelectorAll('#panes .chart')].map(({ plot }) => plot?.scales.y.max)";
         let scales = browser.evaluate(scales);
         let scales = scales.as_array().unwrap();
         assert_eq!(scales[..scales.len() / 2], scales[scales.len() / 2..], "the same scales");
         // A click on a curve lists decisions.
-        let place = browser.evaluate("(() => { const { x, y, width, height } = document.querySelector('#pane-a .u-over')\
-            .getBoundingClientRect(); return [x + width / 2, y + height / 2]; })()");
+        let place = browser.evaluate(
+            "(() => { const { x, y, width, height } = document.querySelector('#pane-a .u-over')\
+            .getBoundingClientRect(); return [x + width / 2, y + height / 2]; })()",
+        );
         let at = (place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
         for kind in ["mousePressed", "mouseReleased"] {
             let event = serde_json::json!({ "type": kind, "x": at.0, "y": at.1, "button": "left", "buttons": 1, "clickCount": 1 });

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use transom_bpf::BpfError;
 use transom_bpf::libbpf_rs::{RingBuffer, RingBufferBuilder};
-use transom_tcp::arguments::Arguments;
 use transom_extensions::policy;
+use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
@@ -19,7 +19,8 @@ use transom_tcp::time::Instant;
 use crate::connection::Connection;
 use crate::forms::refusal;
 use crate::layout::{
-    COUNTS, Control, InKernel, NO_SLOT, POLICY_LAYERS, POLICY_UNITS, RECORD, Record, WALK_ENTER, WALK_KICK, WALK_LEAVE, policy_bytes,
+    COUNTS, Control, InKernel, NO_SLOT, POLICY_LAYERS, POLICY_UNITS, RECORD, Record, WALK_ENTER,
+    WALK_KICK, WALK_LEAVE, policy_bytes,
 };
 use crate::log::{Log, LogEvent, LogPart};
 use crate::places::Places;
@@ -132,7 +133,9 @@ impl Host {
         }
         let mut choices = extensions.to_vec();
         let in_kernel = if options.in_kernel { Some(taken_out(&mut choices)?) } else { None };
-        let place = in_kernel.as_ref().map_or_else(String::new, |one| format!(" ({} in the kernel)", one.name()));
+        let place = in_kernel
+            .as_ref()
+            .map_or_else(String::new, |one| format!(" ({} in the kernel)", one.name()));
         let settings = Settings { connections: options.connections, in_kernel };
         let named: Vec<String> = extensions.iter().map(ToString::to_string).collect();
         let state = State {
@@ -205,7 +208,8 @@ fn taken_out(choices: &mut Vec<ExtensionChoice>) -> Result<InKernel, KernelError
     let text = choices.remove(found).to_string();
     let mut arguments =
         Arguments::read(&text).map_err(|error| KernelError::Refused(error.to_string()))?;
-    let refused = |error: transom_tcp::arguments::ArgumentError| KernelError::Refused(error.to_string());
+    let refused =
+        |error: transom_tcp::arguments::ArgumentError| KernelError::Refused(error.to_string());
     if arguments.choice() == "nice" {
         return Nice::read(&mut arguments).map(InKernel::Nice).map_err(refused);
     }

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use transom_tcp::arguments::Fraction;
 use transom_extensions::policy::{Network, Period};
+use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::congestion::vegas::Vegas;
 

@@ -42,7 +42,9 @@ pub enum NetworkError {
     #[error("it has version {0} of the format, and this program reads version {VERSION}")]
     Version(u16),
     /// It was learned with another observation.
-    #[error("it was learned with version {0} of the observation, and this program has version {OBSERVATION}")]
+    #[error(
+        "it was learned with version {0} of the observation, and this program has version {OBSERVATION}"
+    )]
     Observation(u16),
     /// It ends too early, goes on too long or is larger than [`MOST_BYTES`].
     #[error("its length is not that of its layers")]

@@ -18,9 +18,15 @@ pub type Observation = [i16; INPUTS];
 /// The name and the meaning of each value.
 pub const NAMES: [(&str, &str); INPUTS] = [
     ("one", "always 1"),
-    ("least-delay", "the least round-trip time since the last decision, above the least of all, in least ones"),
+    (
+        "least-delay",
+        "the least round-trip time since the last decision, above the least of all, in least ones",
+    ),
     ("mean-delay", "the mean one, in the same way"),
-    ("place", "where the mean one is between the least and the largest of all, which is at least twice the least"),
+    (
+        "place",
+        "where the mean one is between the least and the largest of all, which is at least twice the least",
+    ),
     ("late", "the share of bytes whose round-trip time was in the upper nine tenths of that range"),
     ("trend", "the mean round-trip time less the one before, in least ones"),
     ("lost", "the share of bytes that were newly believed lost"),
@@ -129,7 +135,8 @@ impl Observer {
         let elapsed = seen.now.as_nanos().saturating_sub(before.now.as_nanos());
         let rate = per_second(delivered, elapsed);
         self.rate = (self.rate - self.rate / 64).max(rate);
-        self.calm = if seen.reductions > before.reductions { 0 } else { self.calm.saturating_add(1) };
+        self.calm =
+            if seen.reductions > before.reductions { 0 } else { self.calm.saturating_add(1) };
         let trend = match self.mean {
             Some(last) if mean < last => -ratio(last - mean, nanos),
             Some(last) => ratio(mean - last, nanos),

@@ -228,7 +228,9 @@ pub(super) fn programs(test: &str, decides: InKernel) -> Option<(Cgroup, Program
 
 #[test]
 fn the_kernel_program_decides_as_the_extension_does() {
-    let Some((cgroup, programs)) = programs("transom-nice", InKernel::Nice(Nice::default())) else { return };
+    let Some((cgroup, programs)) = programs("transom-nice", InKernel::Nice(Nice::default())) else {
+        return;
+    };
     let mut different = 0;
     for seed in 0..40 {
         let trace = life(seed, 600);
@@ -253,7 +255,11 @@ fn the_kernel_program_decides_as_the_extension_does() {
 #[test]
 fn on_events_of_a_transfer_too() {
     let Some(trace) = super::tests::reported() else { return };
-    let Some((cgroup, programs)) = programs("transom-nice-transfer", InKernel::Nice(Nice::default())) else { return };
+    let Some((cgroup, programs)) =
+        programs("transom-nice-transfer", InKernel::Nice(Nice::default()))
+    else {
+        return;
+    };
     let losses = trace.iter().filter(|event| event.what & 0x18 != 0).count();
     println!("{} events, {losses} losses", trace.len());
     assert!(trace.len() > 300 && losses > 0);

@@ -50,7 +50,8 @@ impl Decision {
     pub(super) fn takes_in(&mut self, next: &Decision) -> bool {
         let same = self.sent > 0
             && next.sent > 0
-            && (self.connection, &self.host, &self.unit) == (next.connection, &next.host, &next.unit);
+            && (self.connection, &self.host, &self.unit)
+                == (next.connection, &next.host, &next.unit);
         if same {
             self.sent += next.sent;
             self.what = sent_words(self.sent);
@@ -115,9 +116,11 @@ impl<'a> Owners<'a> {
         let known = self.scenario.flows.get(flow)?;
         let options = &self.scenario.hosts.get(host)?.profile;
         let key = (flow, known.from == *host);
-        Some(self.profiles.entry(key).or_insert_with(|| {
-            known.profile.or(options).profile().unwrap_or_default()
-        }))
+        Some(
+            self.profiles
+                .entry(key)
+                .or_insert_with(|| known.profile.or(options).profile().unwrap_or_default()),
+        )
     }
 
     /// The decision that a record stands for, if it does.
@@ -151,7 +154,12 @@ impl<'a> Owners<'a> {
                 }
                 extension = Some(name.clone());
                 let rule = "docs/extensions/safety.md".into();
-                (format!("the extension is {fate:?}").to_lowercase(), name.clone(), rule, String::new())
+                (
+                    format!("the extension is {fate:?}").to_lowercase(),
+                    name.clone(),
+                    rule,
+                    String::new(),
+                )
             }
             What::Request { variable, ruling } => {
                 let by = match ruling.decided_by {
@@ -166,7 +174,8 @@ impl<'a> Owners<'a> {
                 if matches!(ruling.decided_by, Decider::Layer(_)) {
                     extension = Some(by.clone());
                 }
-                let conflict = if ruling.conflict { ", as layers contradict each other" } else { "" };
+                let conflict =
+                    if ruling.conflict { ", as layers contradict each other" } else { "" };
                 let what = format!(
                     "{variable} in use is {} instead of {} {}{conflict}",
                     ruling.effective,

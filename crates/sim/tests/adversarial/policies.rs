@@ -57,6 +57,8 @@ fn no_policy_is_more_aggressive_than_tcp_and_everything_ends() {
     };
     let Some(seeds) = every_seed("TRANSOM_POLICY_SEED", 200, "policies", one) else { return };
     let [looked, timed] = [looked, timed].map(|count| count.load(Ordering::Relaxed));
-    println!("{looked} transmissions and {timed} timeouts looked at in {seeds} runs, {attached} policies");
+    println!(
+        "{looked} transmissions and {timed} timeouts looked at in {seeds} runs, {attached} policies"
+    );
     assert!(looked > 20 * seeds && attached > seeds, "{looked} {attached}");
 }

@@ -196,7 +196,8 @@ async fn moment(State(server): State<Arc<Server>>, Query(pairs): Query<Pairs>) -
         let at = Instant::from_nanos((seconds * 1e9) as u64);
         let moment = Moment { at, around: AROUND, most: DECISIONS };
         let (resolved, seed) = (question.resolved(), question.seed);
-        let found = play::decisions(resolved, seed, question.directory(), moment, || wanted.holds());
+        let found =
+            play::decisions(resolved, seed, question.directory(), moment, || wanted.holds());
         match found {
             Ok(found) => json(&json!({ "at": seconds, "decisions": found.unwrap_or_default() })),
             Err(error) => refused(error.to_string()),
