@@ -210,7 +210,7 @@ fn resolved(text: &str, directory: &Path) -> PyResult<Resolved> {
     Ok(first.ok_or_else(|| value("a file that the scenario names has gone"))?.resolved)
 }
 
-fn period(word: &str) -> PyResult<Period> {
+fn period_of(word: &str) -> PyResult<Period> {
     match word {
         "round" => Ok(Period::Round),
         "ack" => Ok(Period::Ack),
@@ -353,11 +353,12 @@ impl Fleet {
         scenario: &str,
         seed: u64,
         agents: Vec<String>,
-        #[pyo3(from_py_with = word)] period: Period,
+        period: &str,
         trusted: bool,
         real_time: bool,
         directory: Option<PathBuf>,
     ) -> PyResult<Vec<String>> {
+        let period = period_of(period)?;
         let directory = directory.unwrap_or_default();
         let resolved = resolved(scenario, &directory)?;
         let is_agents = |flow: &Name| agents.iter().any(|name| is_meant(flow, name));
@@ -446,10 +447,6 @@ impl Fleet {
     fn close(&self) {
         locked(&self.0).iter_mut().for_each(|episode| *episode = None);
     }
-}
-
-fn word(text: &Bound<'_, PyAny>) -> PyResult<Period> {
-    period(&text.extract::<String>()?)
 }
 
 /// A question as numbers; zeros where there is none.
