@@ -17,9 +17,9 @@ from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from .evolution import Evolution
+from .evolution import Evolution, size
 from .gym import Scenarios, draw, rollout
-from .policy import Policy
+from .policy import INPUTS, Policy
 
 #: The flow that is learned for, beside a download and clicks.
 BACKGROUND = """
@@ -281,15 +281,29 @@ class LowLatency(Task):
 TASKS = {"background": Background, "low-latency": LowLatency}
 
 
-def train(name: str, seconds: float, *, workers: int = 1, paths: int = 2, seed: int = 1, pairs: int = 8) -> Evolution:
-    """Trains for so long."""
+def train(
+    name: str,
+    seconds: float,
+    *,
+    hidden: Sequence[int] = (),
+    workers: int = 1,
+    paths: int = 2,
+    seed: int = 1,
+    pairs: int = 8,
+) -> Evolution:
+    """Trains for so long. Without hidden layers it begins as Reno, and otherwise with small random weights."""
     task = TASKS[name]()
 
     def score(policy: Policy, number: int) -> float:
         outcomes = [task.judge(path, policy, None) for path in task.trained_on(number, paths)]
         return float(np.mean([task.score(outcome) for outcome in outcomes]))
 
-    search = Evolution(score, seed=seed, workers=workers, pairs=pairs)
+    begin = None
+    if not hidden:
+        # One segment more each round trip, whatever is seen: the second row, and its first input is always one.
+        begin = np.zeros(size(hidden))
+        begin[INPUTS] = 1.0
+    search = Evolution(score, tuple(hidden), seed=seed, workers=workers, pairs=pairs, weights=begin)
     search.run(seconds)
     return search
 

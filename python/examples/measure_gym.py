@@ -10,7 +10,7 @@ from transom.learn import LOW_LATENCY
 
 
 def main():
-    wall = 5.0
+    wall = 3.0
     env = gym.FlowEnv(LOW_LATENCY, ["one"])
     env.reset(seed=1)
     steps, began = 0, time.monotonic()

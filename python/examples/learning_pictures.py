@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the pictures of docs/learning.md from what `python -m transom.learn evaluate --json` wrote.
 
-    python python/learning_pictures.py background.json low-latency.json docs
+    python python/examples/learning_pictures.py background.json low-latency.json docs
 """
 
 import json
