@@ -30,6 +30,7 @@ mod outputs;
 mod packaging;
 mod pages;
 mod papers;
+mod play;
 mod reports;
 mod results;
 mod router;
