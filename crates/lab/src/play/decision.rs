@@ -315,6 +315,9 @@ fn recovery_words(choice: RecoveryChoice) -> (String, String) {
         RecoveryChoice::Sack => ("sack", "RFC 6675 sections 4 and 5"),
         RecoveryChoice::RackTlp => ("rack-tlp", "RFC 8985 sections 6.2 and 7"),
         RecoveryChoice::GoBackN => ("go-back-n", "everything from the loss on again"),
+        RecoveryChoice::WholeWindow => {
+            ("whole-window", "everything from the loss on, again with each partial acknowledgement")
+        }
     };
     (unit.into(), rule.into())
 }
