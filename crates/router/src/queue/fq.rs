@@ -227,10 +227,10 @@ impl<P: Send> Discipline<P> for Fq<P> {
     }
 
     fn ready_at(&self) -> Option<Instant> {
-        // Those in the rounds need not wait.
+        // Those in the rounds need not wait. A flow keeps its time also when it has nothing.
         match self.rounds.first() {
-            Some(_) => None,
-            None => self.paced.first().map(|(at, _)| *at),
+            None if self.length.packets > 0 => self.paced.first().map(|(at, _)| *at),
+            _ => None,
         }
     }
 
