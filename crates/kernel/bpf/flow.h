@@ -177,12 +177,12 @@ static __noinline u64 ask_policy(struct flow *flow, const struct event *event)
 // Nice decides, or the policy. User space is told of that now and then, for its reports; and at once of a pause, as it makes the kernel look at its end.
 static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca_state)
 {
-	struct event event;
-	fill(&event, sk, flow, what, ca_state);
+	struct event *event = &flow->event;
+	fill(event, sk, flow, what, ca_state);
 	if (constants.policy) {
-		u64 asked = ask_policy(flow, &event);
-		if (event.at - flow->told >= TELLING)
-			tell(flow, &event, asked, 0, BPF_RB_NO_WAKEUP);
+		u64 asked = ask_policy(flow, event);
+		if (event->at - flow->told >= TELLING)
+			tell(flow, event, asked, 0, BPF_RB_NO_WAKEUP);
 		return;
 	}
 	struct nice_parameters parameters = {
@@ -194,12 +194,12 @@ static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca
 		.noise = constants.nice.noise,
 	};
 	u64 before = flow->nice.closed_until;
-	u64 asked = nice_take(&flow->nice, &parameters, &event);
+	u64 asked = nice_take(&flow->nice, &parameters, event);
 	u64 until = flow->nice.closed_until;
 	int pauses = until && until != before;
-	if (!pauses && event.at - flow->told < TELLING)
+	if (!pauses && event->at - flow->told < TELLING)
 		return;
-	tell(flow, &event, asked, until > event.at ? (until - event.at) / 1000 : 0, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	tell(flow, event, asked, until > event->at ? (until - event->at) / 1000 : 0, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 // Whether a decision is made in the kernel.

@@ -120,6 +120,8 @@ struct flow {
 	u64 told;
 	struct nice nice;
 	struct policy policy;
+	// What is decided now. It is too large for the stack, which all calls share.
+	struct event event;
 	// What the program itself asks of its socket, by options (OPTION_*). Bits of those that are set.
 	u32 asked;
 	u64 options[OPTIONS];
