@@ -85,7 +85,7 @@ mod page {
         let (_, page) = play.ask(&format!("/page?base=sawtooth&{change}"), "");
         assert!(page.contains("<!DOCTYPE html>") && page.contains("The sawtooth"));
         let (_, moment) = play.ask(&format!("/moment?base=sawtooth&{change}&at=1.5"), "");
-        for part in ["decisions", "RFC 5681", "\"flow\":\"bulk\"", "\"extension\":\"nice\""] {
+        for part in ["decisions", "RFC 5681", "\"flow\":\"bulk1\"", "\"extension\":\"nice\""] {
             assert!(moment.contains(part), "{part}: {moment}");
         }
         // What cannot be is said in words, and files of this machine stay its own.

@@ -269,18 +269,19 @@ fn a_policy_is_decided_in_the_kernel() {
     let options = Options { in_kernel: true, ..Options::default() };
     let host = net.attach_with(&named("policy(name=low-latency)"), options);
     let _sender = net.sender(&sink, true);
-    let mut narrowed = 0;
+    let (mut decided, mut narrowed) = (0, 0);
     until("it has sent for a while", || {
         let report = host.report();
         for window in report.connections.iter().flat_map(|connection| &connection.limits) {
-            assert!(window.used <= window.own && window.by.contains("in the kernel"), "{window:?}");
+            assert!(window.used <= window.own, "{window:?}");
+            decided += u64::from(window.by.contains("in the kernel"));
             narrowed += u64::from(window.used < window.own);
         }
         sink.taken() > 6_000_000
     });
     let report = host.report();
     println!("{:?}", report.connections[0]);
-    assert!(report.connections[0].layers.is_empty() && narrowed > 0);
+    assert!(report.connections[0].layers.is_empty() && decided > 0 && narrowed > 0);
 }
 
 /// There is room for one connection: the next is plain TCP, and counted.
