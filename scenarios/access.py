@@ -34,8 +34,7 @@ def label(scenario):
         queue = "drop-tail"
     if "ce-threshold" in there["queue"]:
         queue += " with threshold"
-    tcp = str(scenario["scenario"].get("tcp", ""))
-    if "prague" in tcp or tcp == "l4s":
+    if scenario["hosts"]["box"]["profile"]["tcp"] == "l4s":
         queue += ", Prague"
     if there.get("window", "none") != "none":
         queue += ", windows"
