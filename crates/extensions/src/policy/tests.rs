@@ -4,8 +4,11 @@ use super::*;
 use crate::stack;
 use proptest::prelude::*;
 
+/// The shift, the weights of each output, and the biases.
+type Layer = (u8, Vec<Vec<i16>>, Vec<i32>);
+
 /// A policy with these layers: the shift, the weights output by output, the biases.
-fn file(period: u8, layers: &[(u8, Vec<Vec<i16>>, Vec<i32>)]) -> Vec<u8> {
+fn file(period: u8, layers: &[Layer]) -> Vec<u8> {
     let mut bytes = b"TRPOLICY\x01\0\x01\0".to_vec();
     bytes.extend([layers.len() as u8, period, 0, 0]);
     for (shift, weights, biases) in layers {
