@@ -79,8 +79,8 @@ const PRESETS: [Preset; 7] = [
     ),
     preset!(
         "l4s",
-        "Take `ecn` out of the queue in B. What do drops at ten packets do to the link?",
-        "Give both flows `reno + ecn` in B with the same queue. Who needs the longer queue, and why?"
+        "Put `300 packets` in the place of the queue in B. Who gives way, and how long do both wait?",
+        "Write `dualpi2(target=50ms)` as the queue of B. Whose round-trip time changes, and whose does not?"
     ),
 ];
 
