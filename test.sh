@@ -138,7 +138,7 @@ make_venv() {
     [ -x "$venv/bin/mypy" ] || echo "Installing with pip into $venv: packages that the tests of Python and of the engines need" >&2
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
     timeout 600 "$venv/bin/pip" install --quiet --disable-pip-version-check \
-        hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel mypy 'maturin>=1.7,<2'
+        hyperqueue ray pytest pyarrow polars pandas numpy gymnasium nbclient nbformat ipykernel mypy 'maturin>=1.7,<2'
 }
 can_python=
 if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then

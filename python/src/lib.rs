@@ -8,6 +8,7 @@ mod checked;
 mod congestion;
 mod error;
 mod extension;
+mod gym;
 mod lab;
 mod sockets;
 mod table;
@@ -24,6 +25,8 @@ mod _transom {
     use congestion::{Ack, Window};
     #[pymodule_export]
     use extension::{Event, View};
+    #[pymodule_export]
+    use gym::{Fleet, decide, rollout, text, tree};
     #[pymodule_export]
     use lab::{Plot, Results, Run, Scenario};
     #[pymodule_export]

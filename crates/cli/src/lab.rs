@@ -12,6 +12,7 @@ mod list;
 mod live;
 mod merge;
 mod new;
+mod play;
 mod programs;
 mod prune;
 mod report;
@@ -56,6 +57,8 @@ Examples:
       run it in real time, with the kernel's TCP on hosts of kind \"kernel\"
   transom lab run scenario.toml --watch
       and look at it in a browser while it runs
+  transom lab play
+      move a slider, and see the answer in a browser
   transom lab list
       list the results")]
 pub(crate) struct Args {
@@ -72,6 +75,7 @@ enum Command {
     List(list::Args),
     Merge(merge::Args),
     New(new::Args),
+    Play(play::Args),
     Prune(prune::Args),
     Report(report::Args),
     Run(run::Args),
@@ -89,6 +93,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::List(args) => list::run(args),
         Command::Merge(args) => merge::run(args),
         Command::New(args) => new::run(args),
+        Command::Play(args) => play::run(args),
         Command::Prune(args) => prune::run(args),
         Command::Report(args) => report::run(args),
         Command::Run(args) => run::run(args),

@@ -31,6 +31,7 @@ mod outputs;
 mod packaging;
 mod pages;
 mod papers;
+mod play;
 mod reach;
 mod reports;
 mod results;

@@ -15,7 +15,7 @@ use crate::report::{ConnectionReport, LayerReport, Limit};
 use crate::state::Known;
 
 /// Who decides where the program in the kernel does.
-const IN_KERNEL: &str = "nice, in the kernel";
+const IN_KERNEL: &str = "the program in the kernel";
 
 #[derive(Debug)]
 pub(crate) struct Connection {

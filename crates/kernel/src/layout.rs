@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use transom_extensions::policy::{Network, Period};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::congestion::vegas::Vegas;
@@ -100,7 +101,26 @@ pub(crate) const COUNTS: [&str; 7] =
     ["no_slot", "lost_records", "garbage", "refused", "sockets", "kicks", "events"];
 
 /// Bytes of the constants.
-const CONSTANTS: usize = 32 + NICE_PARAMETERS;
+const CONSTANTS: usize = 32 + NICE_PARAMETERS + 8;
+
+/// What the program in the kernel decides by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InKernel {
+    /// The extension `nice`.
+    Nice(Nice),
+    /// The extension `policy`, by this network as `struct policy_network` has it.
+    Policy(Vec<u8>),
+}
+
+impl InKernel {
+    /// The name of the extension.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            InKernel::Nice(_) => "nice",
+            InKernel::Policy(_) => "policy",
+        }
+    }
+}
 
 /// The constants of the program, that are set before it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,8 +132,8 @@ pub(crate) struct Constants {
     pub(crate) level: u32,
     /// Ticks of the kernel's clock in a second.
     pub(crate) ticks: u32,
-    /// The parameters of Nice, if the program in the kernel decides it.
-    pub(crate) nice: Option<Nice>,
+    /// What the program in the kernel decides, if anything.
+    pub(crate) in_kernel: Option<InKernel>,
 }
 
 impl Constants {
@@ -125,8 +145,11 @@ impl Constants {
         out[16..24].copy_from_slice(&self.cgroup.to_ne_bytes());
         out[24..28].copy_from_slice(&self.level.to_ne_bytes());
         out[28..32].copy_from_slice(&self.ticks.to_ne_bytes());
-        if let Some(nice) = &self.nice {
-            out[32..].copy_from_slice(&nice_bytes(nice));
+        let (nice, policy) = out[32..].split_at_mut(NICE_PARAMETERS);
+        match &self.in_kernel {
+            Some(InKernel::Nice(parameters)) => nice.copy_from_slice(&nice_bytes(parameters)),
+            Some(InKernel::Policy(_)) => policy.copy_from_slice(&1_u64.to_ne_bytes()),
+            None => {}
         }
         out
     }
@@ -145,6 +168,42 @@ pub(crate) fn nice_bytes(nice: &Nice) -> [u8; NICE_PARAMETERS] {
         place.copy_from_slice(&word.to_ne_bytes());
     }
     out
+}
+
+/// The layers of a policy that the program has room for, and the inputs and outputs of a layer.
+pub(crate) const POLICY_LAYERS: usize = 3;
+pub(crate) const POLICY_UNITS: usize = 16;
+const POLICY_LAYER: usize = 4 + 4 * POLICY_UNITS + 2 * POLICY_UNITS * POLICY_UNITS;
+/// Bytes of `struct policy_network`.
+const POLICY_NETWORK: usize = 8 + POLICY_LAYERS * POLICY_LAYER;
+
+/// A policy's network (`struct policy_network`); nothing if the program has no room for it.
+pub(crate) fn policy_bytes(network: &Network) -> Option<Vec<u8>> {
+    let mut out = vec![0; POLICY_NETWORK];
+    let (head, layers) = out.split_at_mut(8);
+    let (mut count, mut places) = (0_u32, layers.chunks_exact_mut(POLICY_LAYER));
+    for layer in network.layers() {
+        let place = places.next()?;
+        if layer.inputs > POLICY_UNITS || layer.biases.len() > POLICY_UNITS {
+            return None;
+        }
+        let (shift, rest) = place.split_at_mut(4);
+        shift.copy_from_slice(&u32::from(layer.shift).to_ne_bytes());
+        let (biases, weights) = rest.split_at_mut(4 * POLICY_UNITS);
+        for (place, bias) in biases.chunks_exact_mut(4).zip(layer.biases) {
+            place.copy_from_slice(&bias.to_ne_bytes());
+        }
+        let rows = weights.chunks_exact_mut(2 * POLICY_UNITS);
+        for (row, numbers) in rows.zip(layer.weights.chunks_exact(layer.inputs)) {
+            for (place, weight) in row.chunks_exact_mut(2).zip(numbers) {
+                place.copy_from_slice(&weight.to_ne_bytes());
+            }
+        }
+        count += 1;
+    }
+    head[..4].copy_from_slice(&count.to_ne_bytes());
+    head[4..].copy_from_slice(&u32::from(network.period() == Period::Ack).to_ne_bytes());
+    Some(out)
 }
 
 /// Bits of a record's flags.

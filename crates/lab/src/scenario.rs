@@ -195,6 +195,19 @@ impl Scenario {
         Self::read(name, text, None, form)
     }
 
+    /// Reads a scenario from a text as if it were a file of this directory, in one of its forms if one is named.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it, in any of its forms.
+    pub fn parse_beside(
+        name: &str,
+        text: &str,
+        directory: &Path,
+        form: Option<&str>,
+    ) -> Result<Scenario, Errors> {
+        Self::read(name, text, Some(directory.to_path_buf()), form)
+    }
+
     fn read(
         name: &str,
         text: &str,

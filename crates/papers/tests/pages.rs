@@ -10,8 +10,8 @@ const BLESS: &str = "TRANSOM_BLESS=1 cargo test -p transom-papers --test pages";
 /// As large is a picture at most, so that a review shows it.
 const LARGEST: usize = 40_000;
 
-/// Every experiment that is owed: those of the five papers, and the comparison with other congestion controllers.
-const OWED: [&str; 39] = [
+/// Every experiment that is owed: those of the five papers, the comparison with other congestion controllers, and L4S.
+const OWED: [&str; 42] = [
     "ictcp/table2",
     "ictcp/table3",
     "ictcp/fig3",
@@ -51,6 +51,9 @@ const OWED: [&str; 39] = [
     "router/table2",
     "router/shrink",
     "router/rules",
+    "l4s/balance",
+    "l4s/paths",
+    "l4s/mixed",
 ];
 
 /// Everything that the repository's values give.

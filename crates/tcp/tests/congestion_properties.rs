@@ -71,6 +71,9 @@ const TEXTS: &[&str] = &[
     "dctcp",
     "dctcp(g=1, alpha=0)",
     "dctcp(g=0.000001)",
+    "prague",
+    "prague(g=1, alpha=0, rtt=1ms, fallback=off)",
+    "prague(rtt=100ms)",
     "bbr",
     "bbr(phase=6)",
     "bbr3",
@@ -152,6 +155,8 @@ fn refusals() {
         ("fast(alpha=0)", "fast: alpha is between 1 and 1000000, not 0"),
         ("fast(gamma=0)", "fast: gamma is above 0 and at most 1, not 0"),
         ("dctcp(g=0)", "dctcp: g is above 0 and, as alpha, at most 1, not 0 and 1"),
+        ("prague(g=0)", "prague: g is above 0 and, as alpha, at most 1, not 0 and 1"),
+        ("prague(rtt=101ms)", "prague: rtt is at most 100ms, not 101ms"),
         ("bbr(phase=7)", "bbr: phase is between 0 and 6, not 7"),
         ("ltcp(thresholds=50/200, wt=9)", "ltcp has no parameter `wt`; it has beta, thresholds"),
     ] {

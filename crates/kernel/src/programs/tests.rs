@@ -59,7 +59,7 @@ fn transfer_over(
             return None;
         }
     }
-    let settings = Settings { connections: 16, nice: None };
+    let settings = Settings { connections: 16, in_kernel: None };
     let mut programs = namespace.run(|| Programs::attach(&cgroup, &settings)).unwrap().unwrap();
     let until = if alive { u64::MAX } else { 0 };
     programs.control(&Control { alive_until: until, leave_at: u64::MAX, walk: 0 }).unwrap();

@@ -20,7 +20,7 @@ use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
 use super::{EmulateError, EmulateOptions, Emulation};
-use crate::run::build::{Built, KernelHosts, build};
+use crate::run::build::{Built, Change, KernelHosts, build_with};
 use crate::run::capture::Captures;
 use crate::run::event_log::EventLogs;
 use crate::run::{Observations, Progress};
@@ -48,9 +48,11 @@ impl<'a> Stage<'a> {
         scenario: &'a Resolved,
         seed: u64,
         options: EmulateOptions<'_>,
+        change: &Change<'_>,
     ) -> Result<Self, EmulateError> {
         check(scenario)?;
-        let mut built = build(scenario, seed, options.directory, KernelHosts::Outside)?;
+        let outside = KernelHosts::Outside;
+        let mut built = build_with(scenario, seed, options.directory, outside, change)?;
         let captures = Captures::begin(scenario, &mut built, options.output)?;
         let logs = EventLogs::begin(&mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;

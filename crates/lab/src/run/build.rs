@@ -22,7 +22,7 @@ use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.
-const FIRST_PORT: u16 = 1024;
+pub(crate) const FIRST_PORT: u16 = 1024;
 /// The entities of the flows' random starts.
 const START_STREAMS: u64 = 1 << 49;
 /// From here datagrams are sent.
