@@ -77,7 +77,7 @@ impl Seen {
         let carried = Chart::new("Bytes carried", "stream", "MiB")
             .series("sent", Style::Step, Hue::Blue, up)
             .series("received", Style::Step, Hue::Green, down);
-        let [sent, received] = [&self.carried[0], &self.carried[1]].map(|points| rates(points));
+        let [sent, received] = [&self.carried[0], &self.carried[1]].map(rates);
         let rate = Chart::new("Rate", "rate", "Mbit/s")
             .series("sent", Style::Step, Hue::Blue, sent)
             .series("received", Style::Step, Hue::Green, received);

@@ -23,6 +23,7 @@ mod ecn;
 pub mod exchange;
 pub mod extensions;
 mod fast_open;
+pub(crate) mod glance;
 mod halves;
 mod headers;
 mod held_open;

@@ -6,6 +6,7 @@
 mod linux;
 mod name;
 
+pub use crate::connection::glance::Glance;
 pub use name::Name;
 
 use crate::connection::{AccurateInfo, FastOpenFailure, FastOpenInfo, PartialInfo, State};

@@ -8,7 +8,7 @@ use super::{FlowEvent, Log, Record, What};
 use core::net::SocketAddr;
 use transom_tcp::connection::Connection;
 use transom_tcp::event::{Event, Publisher, Sent};
-use transom_tcp::state::ConnectionState;
+use transom_tcp::state::Glance;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 
@@ -64,7 +64,7 @@ impl Log {
     ) {
         if self.is_on() {
             let what = What::Opened { local, remote };
-            self.recorder(subject).write(&connection.observe(subject.now), what);
+            self.recorder(subject).write(Glance::at(connection), what);
         }
     }
 
@@ -87,29 +87,29 @@ impl Publisher for Recorder<'_> {
 
     #[inline]
     fn publish(&mut self, connection: &Connection, event: Event<'_>) {
-        let state = connection.observe(self.subject.now);
+        let state = Glance::at(connection);
         match event {
-            Event::Sent(sent) => self.sent(&state, &sent),
+            Event::Sent(sent) => self.sent(state, &sent),
             Event::Acknowledged { bytes } => {
-                let rtt = Values::last_rtt(&state);
-                self.flow(&state, FlowEvent::Acknowledged, bytes, rtt, false);
+                let rtt = Values::last_rtt(state);
+                self.flow(state, FlowEvent::Acknowledged, bytes, rtt, false);
             }
-            Event::Arrived { bytes } => self.arrived(&state, bytes),
+            Event::Arrived { bytes } => self.arrived(state, bytes),
             Event::TimedOut => {
-                self.flow(&state, FlowEvent::TimedOut, 0, state.backoffs, true);
+                self.flow(state, FlowEvent::TimedOut, 0, state.backoffs(), true);
             }
-            Event::Lost { bytes } => self.flow(&state, FlowEvent::Lost, bytes, 0, true),
-            Event::Recovery => self.flow(&state, FlowEvent::Recovery, 0, 0, true),
-            Event::Undone => self.flow(&state, FlowEvent::Undone, 0, 0, false),
+            Event::Lost { bytes } => self.flow(state, FlowEvent::Lost, bytes, 0, true),
+            Event::Recovery => self.flow(state, FlowEvent::Recovery, 0, 0, true),
+            Event::Undone => self.flow(state, FlowEvent::Undone, 0, 0, false),
             Event::State { from, error } => {
-                self.write(&state, What::State { from, error: error.map(EndedBy::from) });
+                self.write(state, What::State { from, error: error.map(EndedBy::from) });
             }
             Event::Layer { layer, name, change } => {
                 let (layer, fate) = (layer.map(|layer| layer.get()), change.into());
-                self.write(&state, What::Layer { layer, fate, name: name.into() });
+                self.write(state, What::Layer { layer, fate, name: name.into() });
             }
             Event::Request { variable, ruling } => {
-                self.write(&state, What::Request { variable, ruling });
+                self.write(state, What::Request { variable, ruling });
             }
             _ => {}
         }
@@ -119,16 +119,16 @@ impl Publisher for Recorder<'_> {
 impl Recorder<'_> {
     /// What leaves, unless it is an acknowledgement and nothing else.
     #[inline]
-    fn sent(&mut self, state: &ConnectionState, sent: &Sent) {
+    fn sent(&mut self, state: Glance<'_>, sent: &Sent) {
         let control = sent.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST);
         if sent.range.is_empty() && !control {
             return;
         }
         let bytes = sent.range.end.since(sent.range.start);
         let extra = u32::from(sent.flags.bits());
-        let values = Values::of(state, sent.range.start.get(), bytes, state.snd_wnd, extra);
+        let values = Values::of(state, sent.range.start.get(), bytes, state.snd_wnd(), extra);
         if sent.again {
-            self.push(state, FlowEvent::Retransmitted, values.with_rto(state.rto));
+            self.push(state, FlowEvent::Retransmitted, values.with_rto(state.rto()));
         } else {
             self.push(state, FlowEvent::Sent, values);
         }
@@ -136,31 +136,24 @@ impl Recorder<'_> {
 
     /// Something at SND.UNA.
     #[inline]
-    fn flow(
-        &mut self,
-        state: &ConnectionState,
-        event: FlowEvent,
-        bytes: u64,
-        extra: u32,
-        timed: bool,
-    ) {
-        let values = Values::of(state, state.snd_una.get(), bytes, state.snd_wnd, extra);
-        self.push(state, event, if timed { values.with_rto(state.rto) } else { values });
+    fn flow(&mut self, state: Glance<'_>, event: FlowEvent, bytes: u64, extra: u32, timed: bool) {
+        let values = Values::of(state, state.snd_una().get(), bytes, state.snd_wnd(), extra);
+        self.push(state, event, if timed { values.with_rto(state.rto()) } else { values });
     }
 
     /// New data: part of the run there is, or the beginning of another.
     #[inline]
-    fn arrived(&mut self, state: &ConnectionState, bytes: u64) {
+    fn arrived(&mut self, state: Glance<'_>, bytes: u64) {
         let Subject { now: at, connection } = self.subject;
         match &mut self.log.run {
             Some(run) if run.connection == connection && at.since(run.at) < RUN => {
                 run.bytes += bytes;
-                run.values.position = state.rcv_nxt.get();
-                run.values.window = u32::try_from(state.rcv_wnd).unwrap_or(u32::MAX);
+                run.values.position = state.rcv_nxt().get();
+                run.values.window = u32::try_from(state.rcv_wnd()).unwrap_or(u32::MAX);
             }
             _ => {
                 self.log.end_run();
-                let values = Values::of(state, state.rcv_nxt.get(), 0, state.rcv_wnd, 0);
+                let values = Values::of(state, state.rcv_nxt().get(), 0, state.rcv_wnd(), 0);
                 self.log.run = Some(Run { at, connection, head: head(state), values, bytes });
             }
         }
@@ -168,14 +161,14 @@ impl Recorder<'_> {
 
     /// The frequent records.
     #[inline]
-    fn push(&mut self, state: &ConnectionState, event: FlowEvent, values: Values) {
+    fn push(&mut self, state: Glance<'_>, event: FlowEvent, values: Values) {
         self.log.end_run();
         let Subject { now, connection } = self.subject;
         self.log.push(event.words(now, connection, head(state), values));
     }
 
     /// Writes the other kinds of records.
-    fn write(&mut self, told: &ConnectionState, what: What) {
+    fn write(&mut self, told: Glance<'_>, what: What) {
         self.log.end_run();
         let Subject { now: at, connection } = self.subject;
         let (state, phase, limited_by) = head(told);
@@ -184,6 +177,6 @@ impl Recorder<'_> {
 }
 
 #[inline]
-fn head(state: &ConnectionState) -> Head {
-    (state.state, state.phase, state.limited_by)
+fn head(state: Glance<'_>) -> Head {
+    (state.state(), state.phase(), state.limited_by())
 }

@@ -12,12 +12,6 @@ use crate::time::{Duration, Instant};
 impl Connection {
     /// The state at `now`.
     pub fn info(&self, now: Instant) -> ConnectionState {
-        self.observe(now)
-    }
-
-    /// The same, for a caller that reads a few of the values: inlined there, it costs no more than they do.
-    #[inline(always)]
-    pub fn observe(&self, now: Instant) -> ConnectionState {
         self.fill(now, self.extensions.shared())
     }
 

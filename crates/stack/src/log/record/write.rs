@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::ConnectionState;
+use transom_tcp::state::Glance;
 use transom_tcp::time::{Duration, Instant};
 
 /// A record in words of eight bytes, without its number.
@@ -63,7 +63,7 @@ impl Values {
     /// The values of `state`, for `bytes` at `position`.
     #[inline]
     pub(in super::super) fn of(
-        state: &ConnectionState,
+        state: Glance<'_>,
         position: u64,
         bytes: u64,
         window: u64,
@@ -73,10 +73,10 @@ impl Values {
             position,
             bytes: cut(bytes),
             window: cut(window),
-            cwnd: cut(state.cwnd),
-            ssthresh: cut(state.ssthresh),
-            in_flight: cut(state.in_flight),
-            srtt: micros(state.srtt),
+            cwnd: cut(state.cwnd()),
+            ssthresh: cut(state.ssthresh()),
+            in_flight: cut(state.in_flight()),
+            srtt: micros(state.srtt()),
             rto: 0,
             extra,
         }
@@ -88,8 +88,8 @@ impl Values {
     }
 
     /// `extra` for an acknowledgement.
-    pub(in super::super) fn last_rtt(state: &ConnectionState) -> u32 {
-        micros(state.last_rtt)
+    pub(in super::super) fn last_rtt(state: Glance<'_>) -> u32 {
+        micros(state.last_rtt())
     }
 
     /// The words of a record.
