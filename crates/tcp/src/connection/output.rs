@@ -25,14 +25,6 @@ pub struct Prepared {
     probe: Option<Probe>,
 }
 
-impl Connection {
-    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
-    #[inline]
-    pub fn probes_path_with(&self, prepared: &Prepared) -> bool {
-        self.is_path_probe(&prepared.range)
-    }
-}
-
 /// The next transmission.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
@@ -113,6 +105,12 @@ impl Prepared {
     /// The sequence space that it carries, with the FIN and without the SYN; empty for a segment without data.
     pub fn range(&self) -> Range<Pos> {
         self.range.clone()
+    }
+
+    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
+    #[inline]
+    pub fn probes_path(&self) -> bool {
+        self.probe == Some(Probe::PathMtu)
     }
 
     /// The ECN codepoint for the packet.
