@@ -257,7 +257,7 @@ fn look(connection: &mut Connection, now: Instant, into: &mut [u8]) -> Look {
     match connection.read(now, into) {
         Ok(0) => Look::End,
         Ok(1) if urgent == Some(1) => Look::Urgent(into.first().copied().unwrap_or(0)),
-        Ok(len) => Look::Bytes { len, is_all: !connection.is_readable() },
+        Ok(len) => Look::Bytes { len, is_all: !connection.has_enough(usize::MAX) },
         Err(ReadError::WouldBlock | ReadError::Soft(_)) => Look::Nothing,
         Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)) => Look::Failed,
     }

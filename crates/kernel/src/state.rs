@@ -212,7 +212,7 @@ fn blank() -> ConnectionState {
     (state.dupthresh, state.reordering) = (DUPTHRESH, DUPTHRESH);
     state.limited_transmit = true;
     state.give_up_after = Some(RETRIES);
-    state.untold = Untold::RCV_WND;
+    state.untold = Untold::RCV_WND | Untold::REASON;
     state
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use transom_tcp::connection::State;
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
+use transom_tcp::state::{ConnectionState, LimitReason, LimitedBy, Name, Untold};
 use transom_tcp::time::Duration;
 
 /// The content of a value.
@@ -171,6 +171,7 @@ pub static VALUES: &[Value] = &[
     maybe!("receive_rate", receive_rate),
     maybe!("delivery_rate", tcp.delivery_rate),
     word!("limited_by", limited_by, LimitedBy, LIMIT, ""),
+    word!("limited_because", limited_because, LimitReason, REASON, ""),
 ];
 
 impl Hash for Row {

@@ -176,7 +176,7 @@ pub enum ConnectionError {
 /// An event for the owner of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`](crate::connection::Setting::HoldAnswer)).
     Answered,
     /// The handshake is complete.
     Connected,
@@ -335,6 +335,7 @@ impl Connection {
 
     /// The next event, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
     /// want reports of errors ignores them [SHLD-20].
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         const ALL: [Event; 8] = [
             Event::Answered,
@@ -349,12 +350,6 @@ impl Connection {
         let event = *ALL.get(self.notices.events.trailing_zeros() as usize)?;
         self.notices.events &= self.notices.events - 1;
         Some(event)
-    }
-
-    /// Whether [`Connection::poll_event`] has something to give.
-    #[inline]
-    pub fn has_events(&self) -> bool {
-        self.notices.events != 0
     }
 
     fn raise(&mut self, event: Event) {

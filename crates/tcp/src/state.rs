@@ -35,6 +35,8 @@ bitflags! {
         const BYTES_SENT = 1 << 5;
         /// The state of RFC 9293: it is none that is known.
         const STATE = 1 << 6;
+        /// The reason of the limit.
+        const REASON = 1 << 7;
     }
 }
 
@@ -82,6 +84,74 @@ impl LimitedBy {
             LimitedBy::Pacing => "pacing",
             LimitedBy::VirtualWindow => "virtual-cwnd",
             LimitedBy::SendBuffer => "send-buffer",
+        }
+    }
+}
+
+/// The reason why the sender is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum LimitReason {
+    /// There is nothing to send.
+    #[default]
+    NoData,
+    /// A small segment waits for an acknowledgement (Nagle's algorithm, RFC 9293 section 3.7.4).
+    Nagle,
+    /// The application has said that more follows.
+    Cork,
+    /// The peer's window is closed or too small for a segment (RFC 9293 section 3.8.6).
+    PeerWindow,
+    /// A segment would be silly (RFC 9293 section 3.8.6.2.1).
+    SillyWindow,
+    /// The congestion window is full.
+    CongestionWindow,
+    /// The congestion window is full only because extensions keep it lower.
+    VirtualWindow,
+    /// Pacing has not released the next segment.
+    Pacing,
+}
+
+impl LimitReason {
+    /// All of them.
+    pub const ALL: [LimitReason; 8] = [
+        LimitReason::NoData,
+        LimitReason::Nagle,
+        LimitReason::Cork,
+        LimitReason::PeerWindow,
+        LimitReason::SillyWindow,
+        LimitReason::CongestionWindow,
+        LimitReason::VirtualWindow,
+        LimitReason::Pacing,
+    ];
+
+    /// Its name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LimitReason::NoData => "no-data",
+            LimitReason::Nagle => "nagle",
+            LimitReason::Cork => "cork",
+            LimitReason::PeerWindow => "peer-window",
+            LimitReason::SillyWindow => "silly-window",
+            LimitReason::CongestionWindow => "cwnd",
+            LimitReason::VirtualWindow => "virtual-cwnd",
+            LimitReason::Pacing => "pacing",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<LimitReason> {
+        LimitReason::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// The limit that it is a case of.
+    pub const fn limit(self) -> LimitedBy {
+        match self {
+            LimitReason::NoData | LimitReason::Nagle | LimitReason::Cork => LimitedBy::Application,
+            LimitReason::PeerWindow | LimitReason::SillyWindow => LimitedBy::PeerWindow,
+            LimitReason::CongestionWindow => LimitedBy::CongestionWindow,
+            LimitReason::VirtualWindow => LimitedBy::VirtualWindow,
+            LimitReason::Pacing => LimitedBy::Pacing,
         }
     }
 }
@@ -259,6 +329,8 @@ pub struct ConnectionState {
     pub last_rcv_rtt: Option<(Instant, Duration)>,
     /// The present limit of the sender.
     pub limited_by: LimitedBy,
+    /// Why, more exactly.
+    pub limited_because: LimitReason,
     /// Time spent limited by the application.
     pub limited_application: Duration,
     /// Time spent limited by the peer's window.
@@ -366,6 +438,7 @@ impl ConnectionState {
             rcv_rtt: None,
             last_rcv_rtt: None,
             limited_by: LimitedBy::Application,
+            limited_because: LimitReason::NoData,
             limited_application: Duration::ZERO,
             limited_peer_window: Duration::ZERO,
             limited_congestion_window: Duration::ZERO,

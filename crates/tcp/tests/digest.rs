@@ -11,7 +11,7 @@ use crate::common;
 use common::world::{Path, Random, World};
 use common::{IRS, ISS, Peer, Setup, ms, secs};
 use std::fmt::Write;
-use transom_tcp::compose::{PRESETS, Unit, compose};
+use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
 use transom_tcp::connection::{IcmpError, MemoryState, State};
 use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
 use transom_tcp::time::Instant;
@@ -178,7 +178,10 @@ impl Story {
                 let more = ["limited-slow-start", "immediate-ack", "ledbat", "nodelay", "htcp"];
                 let all = [&words[..], &more[..]].concat();
                 let word = all[random.below(all.len() as u64) as usize];
-                said = Some(format!("{word} {:?}", connection.recompose(now, word)));
+                said = Some(format!(
+                    "{word} {:?}",
+                    Composer::default().exchange(connection, now, word)
+                ));
             }
             806..809 if self.seed % 3 == 1 => {
                 let state = [MemoryState::Normal, MemoryState::Pressure, MemoryState::Full];

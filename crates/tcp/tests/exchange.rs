@@ -337,7 +337,7 @@ fn pacing_starts_and_ends() {
     // To exchange it for itself again and again lets nothing out.
     for _ in 0..10 {
         peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
-        peer.connection.recompose(peer.now, "pacing").unwrap();
+        Composer::default().exchange(&mut peer.connection, peer.now, "pacing").unwrap();
         peer.pump();
     }
     peer.silent();
@@ -346,21 +346,28 @@ fn pacing_starts_and_ends() {
 #[test]
 fn by_name() {
     let mut peer = ten_out(Setup::default());
-    peer.connection.recompose(peer.now, "vegas + pacing + nodelay + prr + undo").unwrap();
+    Composer::default()
+        .exchange(&mut peer.connection, peer.now, "vegas + pacing + nodelay + prr + undo")
+        .unwrap();
     let profile = peer.connection.profile();
     assert_eq!((profile.congestion.name(), profile.pacing), ("vegas", PacingChoice::Rate));
     assert_eq!((profile.reduction, profile.undo), (ReductionChoice::Prr, UndoConfig::ALL));
     assert!(peer.connection.settings().nodelay);
     // A text does not undo settings of a call that it does not mention.
     peer.connection.set(Setting::NoDelay(false));
-    peer.connection.recompose(peer.now, "cubic").unwrap();
+    Composer::default().exchange(&mut peer.connection, peer.now, "cubic").unwrap();
     assert!(!peer.connection.settings().nodelay);
     assert_eq!(peer.info().congestion, "cubic");
     // Nothing of a text that is refused takes effect.
-    let error = peer.connection.recompose(peer.now, "bbr + newreno").unwrap_err();
+    let error =
+        Composer::default().exchange(&mut peer.connection, peer.now, "bbr + newreno").unwrap_err();
     let RecomposeError::Fixed { word, unit, reason: _ } = &error else { panic!("{error}") };
     assert_eq!((word.as_str(), *unit), ("newreno", Unit::Recovery));
-    assert!(peer.connection.recompose(peer.now, "bbr + delayed-ack(delay=1s)").is_err());
+    assert!(
+        Composer::default()
+            .exchange(&mut peer.connection, peer.now, "bbr + delayed-ack(delay=1s)")
+            .is_err()
+    );
     assert_eq!(peer.info().congestion, "cubic");
     // A program's own algorithms go by name too.
     const MINE: transom_tcp::congestion::Entry = transom_tcp::congestion::Entry {
@@ -370,8 +377,8 @@ fn by_name() {
         read: |_| Ok(CongestionChoice::reno()),
     };
     let composer = Composer::default().with(MINE);
-    assert!(peer.connection.recompose(peer.now, "mine").is_err());
-    peer.connection.recompose_with(peer.now, &composer, "mine").unwrap();
+    assert!(Composer::default().exchange(&mut peer.connection, peer.now, "mine").is_err());
+    composer.exchange(&mut peer.connection, peer.now, "mine").unwrap();
     assert_eq!(peer.info().congestion, "reno");
 }
 
@@ -385,7 +392,7 @@ fn who_counts_on_pacing_is_paced() {
     assert_eq!(peer.connection.profile().pacing, PacingChoice::Rate);
     let refused = peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None));
     assert_eq!(refused, Err(ProfileError::NeedsPacing("bbr")));
-    peer.connection.recompose(peer.now, "reno + no-pacing").unwrap();
+    Composer::default().exchange(&mut peer.connection, peer.now, "reno + no-pacing").unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::None);
     assert_eq!(peer.connection.profile().validate(), Ok(()));
 }

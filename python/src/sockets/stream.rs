@@ -257,6 +257,7 @@ impl Stream {
         dict.set_item("cwnd", info.cwnd)?;
         dict.set_item("ssthresh", info.ssthresh)?;
         dict.set_item("in_flight", info.in_flight)?;
+        dict.set_item("limited_because", info.limited_because.name())?;
         dict.set_item("snd_wnd", info.snd_wnd)?;
         dict.set_item("rcv_wnd", info.rcv_wnd)?;
         dict.set_item("srtt", seconds(info.srtt))?;

@@ -107,7 +107,7 @@ pub(super) fn details(row: &Row) -> Vec<String> {
             Bytes(tcp.counters.bytes_sent),
             Bytes(tcp.counters.bytes_accepted)
         ),
-        format!("limited by {}", cell(row, Column::Limit)),
+        format!("limited by {} ({})", cell(row, Column::Limit), tcp.limited_because.name()),
     ];
     if !row.layers.is_empty() {
         lines.push(format!("extensions: {}", row.layers.join(" + ")));

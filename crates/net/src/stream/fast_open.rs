@@ -54,7 +54,7 @@ impl TcpStream {
             let Some(data) = data else { return Ok((id, 0)) };
             let written = inner.host.write(id, now, data).unwrap_or(0);
             // Also without any data.
-            let _ = inner.host.with_connection(id, now, |connection| connection.release_syn());
+            let _ = inner.host.with_connection(id, now, |connection| connection.release(now));
             Ok((id, written))
         })?;
         Ok((TcpStream::new(shared, id, is_mapped(remote.ip())), written))

@@ -8,7 +8,7 @@ use super::seeds::profile;
 use std::cell::Cell;
 use transom_sim::pair::Pair;
 use transom_sim::random::{Rng, Streams};
-use transom_tcp::compose::{Unit, WORDS};
+use transom_tcp::compose::{Composer, Unit, WORDS};
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::time::Instant;
@@ -47,7 +47,7 @@ fn kept(info: &ConnectionState) -> impl PartialEq + std::fmt::Debug {
 fn exchange(connection: &mut Connection, now: Instant, text: &str) {
     let before = connection.info(now);
     // A unit that does not fit the rest of the connection is refused, and nothing changes.
-    let exchanged = connection.recompose(now, text).is_ok();
+    let exchanged = Composer::default().exchange(connection, now, text).is_ok();
     let after = connection.info(now);
     assert!(after.cwnd <= before.cwnd, "{text}: {} after {}", after.cwnd, before.cwnd);
     assert!(after.cwnd >= u64::from(after.mss), "{text}: {}", after.cwnd);

@@ -20,7 +20,11 @@ impl Stack {
     pub fn expected_headers(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.slots.get(self.slot_index(id)?)?;
         let connection = &slot.connection;
-        if connection.has_unread() || !connection.state().can_receive() || slot.to_self {
+        if connection.readable() > 0
+            || connection.hole().is_some()
+            || !connection.state().can_receive()
+            || slot.to_self
+        {
             return None;
         }
         let ip = if slot.key.local.is_ipv4() { 20 } else { 40 };

@@ -68,7 +68,7 @@ pub struct OpeningState {
     pub is_past_syn: bool,
     /// The SYN waits for data to go with.
     pub holds_syn: bool,
-    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`](crate::connection::Setting::HoldAnswer)).
     pub is_answered: bool,
 }
 
@@ -173,7 +173,7 @@ impl Connection {
     }
 
     /// Releases a SYN that [waits for data](OpeningState::holds_syn), with the present data.
-    pub fn release_syn(&mut self) {
+    pub(super) fn release_syn(&mut self) {
         if let Some(state) = &mut self.handshake.fast {
             state.held = false;
         }

@@ -1,12 +1,12 @@
 //! How long each limit held the sender back.
 
-use crate::state::LimitedBy;
+use crate::state::{LimitReason, LimitedBy};
 use crate::time::{Duration, Instant};
 
 /// Time spent under each limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LimitedAccount {
-    current: LimitedBy,
+    reason: LimitReason,
     since: Instant,
     /// Of all but the send buffer, which is never the limit here.
     spent: [Duration; 5],
@@ -18,7 +18,7 @@ pub(super) struct LimitedAccount {
 impl LimitedAccount {
     pub(super) fn new(now: Instant) -> Self {
         LimitedAccount {
-            current: LimitedBy::Application,
+            reason: LimitReason::NoData,
             since: now,
             spent: [Duration::ZERO; 5],
             busy_since: Instant::FAR_FUTURE,
@@ -50,22 +50,27 @@ impl LimitedAccount {
         self.busy + running
     }
 
-    pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
-        if limit != self.current {
-            if let Some(slot) = self.spent.get_mut(self.current as usize) {
+    pub(super) fn note(&mut self, now: Instant, reason: LimitReason) {
+        let before = self.current();
+        if reason.limit() != before {
+            if let Some(slot) = self.spent.get_mut(before as usize) {
                 *slot = *slot + now.since(self.since);
             }
-            self.current = limit;
             self.since = now;
         }
+        self.reason = reason;
     }
 
     pub(super) fn spent(&self, now: Instant, limit: LimitedBy) -> Duration {
-        let running = if limit == self.current { now.since(self.since) } else { Duration::ZERO };
+        let running = if limit == self.current() { now.since(self.since) } else { Duration::ZERO };
         self.spent.get(limit as usize).copied().unwrap_or_default() + running
     }
 
     pub(super) fn current(&self) -> LimitedBy {
-        self.current
+        self.reason.limit()
+    }
+
+    pub(super) fn reason(&self) -> LimitReason {
+        self.reason
     }
 }

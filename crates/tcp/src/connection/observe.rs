@@ -86,6 +86,7 @@ impl Connection {
             rcv_rtt: rcv.rtt(),
             last_rcv_rtt: rcv.last_rtt(),
             limited_by: self.limited.current(),
+            limited_because: self.limited.reason(),
             limited_application: self.limited.spent(now, LimitedBy::Application),
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),
             limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),

@@ -9,7 +9,7 @@ use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::recovery::Retransmission;
 use crate::segment::Transmit;
-use crate::state::LimitedBy;
+use crate::state::LimitReason;
 use crate::time::Instant;
 use core::ops::Range;
 use transom_wire::{Ecn, Flags, TcpHeader};
@@ -23,14 +23,6 @@ pub struct Prepared {
     ecn: Ecn,
     again: bool,
     probe: Option<Probe>,
-}
-
-impl Connection {
-    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
-    #[inline]
-    pub fn probes_path_with(&self, prepared: &Prepared) -> bool {
-        self.is_path_probe(&prepared.range)
-    }
 }
 
 /// The next transmission.
@@ -113,6 +105,12 @@ impl Prepared {
     /// The sequence space that it carries, with the FIN and without the SYN; empty for a segment without data.
     pub fn range(&self) -> Range<Pos> {
         self.range.clone()
+    }
+
+    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
+    #[inline]
+    pub fn probes_path(&self) -> bool {
+        self.probe == Some(Probe::PathMtu)
     }
 
     /// The ECN codepoint for the packet.
@@ -264,7 +262,7 @@ impl Connection {
             Some(Wait::Hold(hold)) => self.note_hold(now, hold, clamp),
             Some(Wait::Paced(release)) => {
                 self.control.wait_for_pacing(release);
-                self.limited.note(now, LimitedBy::Pacing);
+                self.limited.note(now, LimitReason::Pacing);
             }
             None => {}
         }
@@ -441,30 +439,30 @@ impl Connection {
         match hold {
             Hold::NoData => {
                 self.control.on_app_limited();
-                self.limited.note(now, LimitedBy::Application);
+                self.limited.note(now, LimitReason::NoData);
             }
-            Hold::Nagle => self.limited.note(now, LimitedBy::Application),
+            Hold::Nagle => self.limited.note(now, LimitReason::Nagle),
             Hold::Cork => {
-                self.limited.note(now, LimitedBy::Application);
+                self.limited.note(now, LimitReason::Cork);
                 self.hold_tail(now);
             }
             Hold::CongestionWindow if self.control.would_fit_without(clamp) => {
                 // TCP's own window was not what held it back, and is not to grow for it.
-                self.limited.note(now, LimitedBy::VirtualWindow);
+                self.limited.note(now, LimitReason::VirtualWindow);
             }
             Hold::CongestionWindow => {
                 self.control.on_limited();
-                self.limited.note(now, LimitedBy::CongestionWindow);
+                self.limited.note(now, LimitReason::CongestionWindow);
             }
             Hold::PeerWindow => {
-                self.limited.note(now, LimitedBy::PeerWindow);
+                self.limited.note(now, LimitReason::PeerWindow);
                 // [MUST-35] [MUST-36]
                 if idle {
                     self.arm_persist(now);
                 }
             }
             Hold::SillyWindow => {
-                self.limited.note(now, LimitedBy::PeerWindow);
+                self.limited.note(now, LimitReason::SillyWindow);
                 if idle {
                     self.arm_override(now);
                 }

@@ -63,7 +63,7 @@ impl ConnectionState {
     pub fn of_tcp_info(bytes: &[u8]) -> Option<ConnectionState> {
         let from = Bytes(bytes);
         let mut state = ConnectionState::unknown();
-        state.untold = Untold::PHASE | Untold::LIMIT;
+        state.untold = Untold::PHASE | Untold::LIMIT | Untold::REASON;
         let mut told = |flag, value: Option<u64>| {
             state.untold.set(flag, value.is_none());
             value.unwrap_or(0)
@@ -155,7 +155,7 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(spent, (seconds(9), seconds(2), seconds(1)));
         assert_eq!((state.snd_wnd, state.rcv_wnd), (65_000, 32_000));
-        assert_eq!(state.untold, Untold::PHASE | Untold::LIMIT);
+        assert_eq!(state.untold, Untold::PHASE | Untold::LIMIT | Untold::REASON);
         // An older kernel, a state of a newer one, and bytes that are none.
         let older = ConnectionState::of_tcp_info(&bytes[..104]).unwrap();
         assert_eq!((older.counters.retransmitted_segments, older.min_rtt), (4, None));
