@@ -113,7 +113,7 @@ fn refused(line: &str, mention: bool) -> Option<String> {
                 | ErrorKind::TooFewValues
         );
         let fine = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if !fine && !(mention && only_incomplete) {
+        if !(fine || mention && only_incomplete) {
             return Some(error.to_string());
         }
     }

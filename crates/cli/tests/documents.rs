@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::{content, installed, run, transom};
 use snippets::{Fence, examples, fences, pages};
 
-#[allow(unreachable_pub, reason = "the examples' build has it as its own")]
+#[allow(dead_code, unreachable_pub, reason = "other programs have it too, and need more of it")]
 mod snippets;
 
 /// How many stages there are at once.

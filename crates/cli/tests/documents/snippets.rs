@@ -70,6 +70,20 @@ pub fn fences(page: &str) -> Vec<Fence> {
     fences
 }
 
+/// The spans of inline code, with the numbers of their lines.
+pub fn spans(page: &str) -> Vec<(usize, String)> {
+    let (mut spans, mut inside) = (Vec::new(), false);
+    for (number, line) in page.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+        } else if !inside {
+            let code = line.split('`').skip(1).step_by(2);
+            spans.extend(code.map(|code| (number + 1, code.to_owned())));
+        }
+    }
+    spans
+}
+
 /// The documents for readers, by their paths below the repository. What a command writes is made of what is tested elsewhere.
 pub fn pages(root: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> =

@@ -63,7 +63,7 @@ impl<'a> Glance<'a> {
         self.0.una()
     }
 
-    /// What the peer offers from SND.UNA on, in bytes.
+    /// The peer's window from SND.UNA on, in bytes.
     #[inline]
     pub fn snd_wnd(self) -> u64 {
         self.0.snd.peer.edge.since(self.0.una())
@@ -75,7 +75,7 @@ impl<'a> Glance<'a> {
         self.0.rcv.next()
     }
 
-    /// What this end offers from RCV.NXT on, in bytes.
+    /// The advertised window from RCV.NXT on, in bytes.
     #[inline]
     pub fn rcv_wnd(self) -> u64 {
         self.0.rcv.edge.since(self.0.rcv.next())
