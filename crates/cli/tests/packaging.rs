@@ -156,9 +156,9 @@ fn the_examples_of_scenario_keys_are_right() {
             } else {
                 "[hosts.sender]\n[hosts.receiver]\n"
             };
-            scenario += "[[links]]\nfrom = \"sender\"\nto = \"receiver\"\n";
+            scenario += "[[links]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"10Mbit/s\"\ndelay = \"10ms\"\n";
         }
-        if !block.contains("[[flows]]") {
+        if !block.contains("[[flows]]") || block.contains("beside = \"bulk\"") {
             let kinds = [("\"star\"", "leaf1", "leaf2"), ("\"chain\"", "source", "sink")];
             let found = kinds.iter().find(|(kind, ..)| block.contains(kind));
             let (from, to) = found.map_or(("sender", "receiver"), |(_, from, to)| (*from, *to));
@@ -297,6 +297,7 @@ fn example_of(key: &str, value: &Value) -> String {
         "access" => "{ delay = \"1ms\" }".into(),
         "hop" | "link" => "{ rate = \"10Mbit/s\", delay = \"5ms\" }".into(),
         "rate" => "\"1Mbit/s\"".into(),
+        "beside" => "\"bulk\"".into(),
         _ => match (value["examples"].get(0), value["type"].as_str()) {
             (Some(example), _) => example.to_string(),
             (None, Some("integer")) => "2".into(),
