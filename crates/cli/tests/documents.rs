@@ -22,11 +22,12 @@ mod snippets;
 /// How many stages there are at once.
 const AT_ONCE: usize = 3;
 /// The beginnings of commands that go on until they are interrupted.
-const GO_ON: [&str; 12] = [
+const GO_ON: [&str; 13] = [
     "transom serve . --device",
     "transom serve /srv/www",
     "transom serve --",
     "transom exec -- nginx",
+    "transom lab play",
     "transom top",
     "transom dash",
     "transom router run",
