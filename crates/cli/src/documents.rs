@@ -100,8 +100,19 @@ fn ours(words: &[String]) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The reason why the command does not take a line. A mention may leave out what it needs.
-fn refused(line: &str, mention: bool) -> Option<String> {
+/// How a page has a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// As a reader would type it.
+    Whole,
+    /// In a block that does not run here: values may be names of what the page has the reader make.
+    NotRun,
+    /// In a sentence: it may leave out what it needs.
+    Mention,
+}
+
+/// The reason why the command does not take a line.
+fn refused(line: &str, kind: Kind) -> Option<String> {
     for words in commands(line).iter().filter_map(|words| ours(words)) {
         let Err(error) = super::Cli::command().try_get_matches_from(&words) else { continue };
         let only_incomplete = matches!(
@@ -113,7 +124,11 @@ fn refused(line: &str, mention: bool) -> Option<String> {
                 | ErrorKind::TooFewValues
         );
         let fine = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if !(fine || mention && only_incomplete) {
+        let only_a_value = error.kind() == ErrorKind::ValueValidation;
+        if !(fine
+            || kind == Kind::Mention && only_incomplete
+            || kind == Kind::NotRun && only_a_value)
+        {
             return Some(error.to_string());
         }
     }
@@ -126,8 +141,8 @@ fn the_command_lines_of_the_documents_have_words_that_exist() {
     let (mut lines, mut mentions) = (0, 0);
     for page in pages(&root()) {
         let text = fs::read_to_string(root().join(&page)).unwrap();
-        let mut check = |number: usize, line: &str, mention: bool| {
-            if let Some(error) = refused(line, mention) {
+        let mut check = |number: usize, line: &str, kind: Kind| {
+            if let Some(error) = refused(line, kind) {
                 wrong.push(format!("{}:{number}: {line}\n{error}", page.display()));
             }
         };
@@ -135,6 +150,7 @@ fn the_command_lines_of_the_documents_have_words_that_exist() {
             .iter()
             .filter(|fence| ["sh", "console"].contains(&fence.language.as_str()))
         {
+            let kind = if fence.reason().is_some() { Kind::NotRun } else { Kind::Whole };
             for (number, line) in fence.commands() {
                 // What is shown below a command of the tutorial is no command.
                 let command = if fence.language == "console" {
@@ -144,13 +160,13 @@ fn the_command_lines_of_the_documents_have_words_that_exist() {
                 };
                 if let Some(command) = command {
                     lines += 1;
-                    check(number, command, false);
+                    check(number, command, kind);
                 }
             }
         }
         for (number, span) in spans(&text) {
             mentions += usize::from(span.starts_with("transom "));
-            check(number, &span, true);
+            check(number, &span, Kind::Mention);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -167,7 +183,7 @@ fn the_examples_of_the_help_have_words_that_exist() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         for line in examples(&help) {
             seen += 1;
-            if let Some(error) = refused(&line, false) {
+            if let Some(error) = refused(&line, Kind::Whole) {
                 wrong.push(format!("transom {} --help: {line}\n{error}", command.get_name()));
             }
         }
@@ -185,10 +201,16 @@ fn the_examples_of_the_help_have_words_that_exist() {
 
 #[test]
 fn a_word_that_does_not_exist_is_seen() {
-    assert_eq!(refused("TRANSOM_STATUS=1 sudo transom lab run x.toml -o 'a b' > out", false), None);
-    assert!(refused("transom lab rnu x.toml", true).is_some(), "a command");
-    assert!(refused("true && transom lab run x.toml --sedes 2", true).is_some(), "an option");
-    assert!(refused("transom lab run", false).is_some(), "something is missing");
-    assert_eq!(refused("transom lab run", true), None, "a mention");
+    assert_eq!(
+        refused("TRANSOM_STATUS=1 sudo transom lab run x.toml -o 'a b' > out", Kind::Whole),
+        None
+    );
+    assert!(refused("transom lab rnu x.toml", Kind::Mention).is_some(), "a command");
+    assert!(
+        refused("true && transom lab run x.toml --sedes 2", Kind::Mention).is_some(),
+        "an option"
+    );
+    assert!(refused("transom lab run", Kind::Whole).is_some(), "something is missing");
+    assert_eq!(refused("transom lab run", Kind::Mention), None, "a mention");
     assert_eq!(commands("a 'b c' | d >e; f # g"), [vec!["a", "b c"], vec!["d"], vec!["f"]]);
 }

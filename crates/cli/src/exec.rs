@@ -48,11 +48,11 @@ const NOT_RUN: u8 = 126;
   transom exec --extension nice -- rsync -a src/ 10.9.0.1::copy
   transom exec --only 10.9.0.1:8000 -- curl http://10.9.0.1:8000/
   transom exec -- nginx -g 'daemon off;'               served at 10.9.0.2
-  transom exec --lab -- sh -c 'busybox httpd -f -p 10.9.0.1:80 & sleep 1; curl http://10.9.0.1/; kill $!'
+  transom exec --lab -- sh -c 'busybox httpd -fp 10.9.0.1:80 & sleep 1; curl 10.9.0.1; kill $!'
 
 What works and what cannot is in docs/exec.md. The command ends when the last program has ended.
-Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program, 126 if it cannot
-be run.")]
+Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program,
+126 if it cannot be run.")]
 pub(crate) struct Args {
     /// Only these destinations by Transom, the others by the kernel: ADDRESS, ADDRESS/LENGTH or ADDRESS:PORT; repeat it for more.
     #[arg(long, value_name = "DESTINATION")]

@@ -22,11 +22,15 @@ mod snippets;
 /// How many stages there are at once.
 const AT_ONCE: usize = 3;
 /// The beginnings of commands that go on until they are interrupted.
-const GO_ON: [&str; 12] = [
+const GO_ON: [&str; 16] = [
     "transom serve . --device",
     "transom serve /srv/www",
     "transom serve --",
     "transom exec -- nginx",
+    "transom demux",
+    "transom kernel log --follow",
+    "transom lab play",
+    "transom router status --device eth1 --watch",
     "transom top",
     "transom dash",
     "transom router run",
@@ -251,7 +255,7 @@ fn the_commands_of_every_page_run() {
 }
 
 /// The beginnings of examples in the help that do not run here, and why.
-const NOT_RUN: [(&str, &str); 20] = [
+const NOT_RUN: [(&str, &str); 22] = [
     (
         "transom demo",
         "it sends for ten seconds and more; the tutorial has a short one, and tests of its own have each option",
@@ -272,6 +276,14 @@ const NOT_RUN: [(&str, &str); 20] = [
     ("transom lab task", "the names of runs are different for each scenario"),
     ("transom papers run", "it takes minutes; the tests of papers run quick forms"),
     ("transom broker", "it needs a user named alice; the tests of the broker run these commands"),
+    (
+        "transom kernel run --extension nice -- rsync -a src host:dst",
+        "the host is the reader's own; docs/nice-rsync.md has a whole path",
+    ),
+    (
+        "transom send disk.img 10.9.0.1:9000 --extension-socket",
+        "the directory is one of a user who is logged in",
+    ),
     ("transom kernel attach", "it needs a service with this control group"),
     ("transom kernel show", "the number is that of a connection"),
     ("transom completions", "it writes where completions of a system are"),

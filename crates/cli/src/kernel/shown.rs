@@ -56,7 +56,7 @@ fn window(connection: &ConnectionReport) -> Option<&Limit> {
     connection.limits.iter().find(|limit| limit.variable == "cwnd")
 }
 
-/// The programs in a control group, or the process that attached the extensions where it has none.
+/// The process that attached the extensions, and the programs in its control group.
 fn of_whom(process: u32, group: &str) -> String {
     let listed = std::fs::read_to_string(Path::new(group).join("cgroup.procs"));
     let listed = listed.unwrap_or_default();
@@ -69,7 +69,10 @@ fn of_whom(process: u32, group: &str) -> String {
         }
     }
     names.truncate(3);
-    if names.is_empty() { format!("process {process}") } else { names.join(" and ") }
+    if names.is_empty() {
+        return format!("process {process}");
+    }
+    format!("process {process}, {}", names.join(" and "))
 }
 
 fn table(reports: &[HostReport]) -> String {

@@ -1,6 +1,7 @@
 //! The texts of a table of connections.
 
 use transom_live::{Column, Row};
+#[cfg(feature = "tui")]
 use transom_tcp::state::Untold;
 use transom_tcp::time::Duration;
 
