@@ -45,7 +45,8 @@ fn run(text: &str) -> (Resolved, Observations) {
     (scenario, seen)
 }
 
-/// 20 ms of path, and no more than a tenth of a millisecond for each way of a packet of 155 bytes at 10 Mbit/s. One each 200 ms, from the beginning.
+/// 20 ms of path, and an eighth of a millisecond each way for a packet of 155 bytes at 10 Mbit/s. On each way it may wait for a packet of another flow. One each
+/// 200 ms, from the beginning.
 #[test]
 fn a_ping_takes_the_round_trip() {
     let (scenario, seen) = run(PINGS);
@@ -53,7 +54,7 @@ fn a_ping_takes_the_round_trip() {
         assert_eq!(flow.completions.len(), 20, "{}", flow.name);
         for (at, took) in &flow.completions {
             let took = took.as_nanos();
-            assert!((20_000_000..=20_250_000).contains(&took), "{at:?}: {took}");
+            assert!((20_000_000..=20_500_000).contains(&took), "{at:?}: {took}");
         }
     }
     let tcp = &seen.flows[2].completions;
@@ -71,7 +72,8 @@ fn lost_pings_have_no_answers_of_others() {
     let completions: Vec<_> = pings.flat_map(|flow| &flow.completions).collect();
     // 160 questions, of which 0.7 · 0.7 are answered.
     assert!((50..=110).contains(&completions.len()), "{}", completions.len());
-    assert!(completions.iter().all(|(_, took)| took.as_nanos() <= 20_250_000));
+    // Eight questions begin at once, so the last one waits for the others. The next ones come after 200 ms.
+    assert!(completions.iter().all(|(_, took)| took.as_millis() < 25));
 }
 
 #[test]
