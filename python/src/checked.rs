@@ -60,7 +60,12 @@ pub(crate) fn methods(object: &Bound<'_, PyAny>, known: &[Method]) -> PyResult<(
         };
         let arguments = PyTuple::new(py, method.parameters)?;
         if let Err(error) = signature.call_method1("bind", arguments) {
-            let why = format!("{kind}.{} is called as {}: {}", method.name, method.shown(), error.value(py));
+            let why = format!(
+                "{kind}.{} is called as {}: {}",
+                method.name,
+                method.shown(),
+                error.value(py)
+            );
             return Err(PyTypeError::new_err(why));
         }
     }

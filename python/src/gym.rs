@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Patience;
 use transom_extensions::policy::{
@@ -136,10 +136,7 @@ impl Decider for Asking {
             // An answer to an earlier question came too late.
             while answers.try_recv().is_ok() {}
             self.ask.try_send(Message::Question(question)).ok()?;
-            return match answers.recv_timeout(PROMPT) {
-                Ok(action) => Some(action),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            };
+            return answers.recv_timeout(PROMPT).ok();
         }
         self.ask.send(Message::Question(question)).ok()?;
         answers.recv().ok()
@@ -333,6 +330,10 @@ fn run(
 #[pyclass(frozen, module = "transom.gym")]
 pub(crate) struct Fleet(Mutex<Vec<Option<Episode>>>);
 
+/// The four buffers of a step: ends, observations, states, and for each place the counts of its flows.
+type Stepped<'py> =
+    (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
+
 #[pymethods]
 impl Fleet {
     /// Room for so many episodes.
@@ -388,12 +389,7 @@ impl Fleet {
         py: Python<'py>,
         places: Vec<usize>,
         actions: &[u8],
-    ) -> PyResult<(
-        Bound<'py, PyBytes>,
-        Bound<'py, PyBytes>,
-        Bound<'py, PyBytes>,
-        Vec<Bound<'py, PyBytes>>,
-    )> {
+    ) -> PyResult<Stepped<'py>> {
         let actions: Vec<Action> = actions
             .chunks_exact(8)
             .filter_map(|eight| {

@@ -590,8 +590,7 @@ impl Results {
             for run in self.store.runs().map_err(value)? {
                 let (scenario, seen) =
                     (run.scenario().map_err(value)?, run.observations().map_err(value)?);
-                let data =
-                    transom_report::run::stored(Some(&self.plan), &run, &scenario, &seen)?;
+                let data = transom_report::run::stored(Some(&self.plan), &run, &scenario, &seen)?;
                 transom_report::write(&run.directory().join(transom_report::REPORT), &data)?;
             }
             let index = self.store.directory().join(transom_report::INDEX);

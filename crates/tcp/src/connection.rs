@@ -176,7 +176,7 @@ pub enum ConnectionError {
 /// An event for the owner of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`](crate::connection::Setting::HoldAnswer)).
+    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`]).
     Answered,
     /// The handshake is complete.
     Connected,
