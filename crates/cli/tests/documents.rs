@@ -255,7 +255,7 @@ fn the_commands_of_every_page_run() {
 }
 
 /// The beginnings of examples in the help that do not run here, and why.
-const NOT_RUN: [(&str, &str); 22] = [
+const NOT_RUN: [(&str, &str); 39] = [
     (
         "transom demo",
         "it sends for ten seconds and more; the tutorial has a short one, and tests of its own have each option",
@@ -283,6 +283,50 @@ const NOT_RUN: [(&str, &str); 22] = [
     (
         "transom send disk.img 10.9.0.1:9000 --extension-socket",
         "the directory is one of a user who is logged in",
+    ),
+    (
+        "transom router run --mode nfqueue",
+        "the example before it is at the same interface; tests of the router have each mode",
+    ),
+    (
+        "transom router run --mode user",
+        "the example before it is at the same interface; tests of the router have each mode",
+    ),
+    ("transom doctor --reach", "it fails where something is missing; docs/howto/reach.md has it"),
+    ("transom papers results --from", "`papers run --keep` makes the directory, in minutes"),
+    ("transom papers pages --from", "`papers run --keep` makes the directory, in minutes"),
+    ("transom papers keep", "`papers run` makes the runs, in minutes"),
+    ("tcpdump", "it goes on until it is interrupted"),
+    ("TRANSOM_STATUS=1 transom exec curl", "the host is in the Internet"),
+    (
+        "transom lab check fairness.toml --resolved --point",
+        "the scenario is a sweep of the reader's",
+    ),
+    ("transom lab run fairness.toml --point", "the scenario is a sweep of the reader's"),
+    ("transom lab run fairness.toml --tui", "it needs a terminal"),
+    (
+        "transom lab report results/",
+        "the sweep that it reads takes a minute; tests of results have each command",
+    ),
+    (
+        "transom lab prune results/",
+        "the sweep that it reads takes a minute; tests of results have each command",
+    ),
+    (
+        "transom lab list",
+        "the sweep that it reads takes a minute; tests of results have each command",
+    ),
+    (
+        "transom lab flent",
+        "the sweep that it reads takes a minute; tests of results have each command",
+    ),
+    (
+        "transom lab compare",
+        "the sweep that it reads takes a minute; tests of results have each command",
+    ),
+    (
+        "transom log plot seen.pcap -o seen.svg --connection",
+        "the capture that is made here has one connection",
     ),
     ("transom kernel attach", "it needs a service with this control group"),
     ("transom kernel show", "the number is that of a connection"),
