@@ -9,6 +9,7 @@ from typing import Any, Optional, Union, final
 __all__ = [
     "Ack",
     "Event",
+    "Fleet",
     "Listener",
     "MemoryDevice",
     "Plot",
@@ -22,7 +23,11 @@ __all__ = [
     "View",
     "Window",
     "__version__",
+    "decide",
     "memory_devices",
+    "rollout",
+    "text",
+    "tree",
 ]
 
 __version__: str
