@@ -27,7 +27,7 @@ import time
 NAMES = "127.0.0.1 localhost server.example\n192.0.2.9 example.org\n"
 # A host on the Ethernet of eth0, with a web server.
 FAR = "192.0.2.9"
-PATIENCE = 60
+PATIENCE = 180
 
 
 def network():
