@@ -3,6 +3,7 @@
 //! Changes come from a page's address, so from anybody who can ask the server. They are few, and they name no files: the error about a file's
 //! contents could tell a stranger what is in it.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use toml::{Table, Value};
 
@@ -66,9 +67,14 @@ pub fn apply(text: &str, changes: &[Change]) -> Result<String, ChangeError> {
         return Err(ChangeError::TooMany);
     }
     let mut root = Value::Table(parse(text)?);
+    // However a change is written, what it makes of the scenario names no other files.
+    let known = files(&root);
     for change in changes {
-        change.check_files(text)?;
+        change.check_key()?;
         change.make(&mut root)?;
+        if !files(&root).is_subset(&known) {
+            return Err(ChangeError::File(change.place()));
+        }
     }
     toml::to_string(&root).map_err(|error| ChangeError::Syntax(error.to_string()))
 }
@@ -85,26 +91,40 @@ fn parse(text: &str) -> Result<Table, ChangeError> {
     text.parse().map_err(|error: toml::de::Error| ChangeError::Syntax(error.message().to_owned()))
 }
 
+/// The files that a scenario names: values of keys, and parameters of units such as policy(file=FILE).
+fn files(value: &Value) -> BTreeSet<String> {
+    let is_file = |key: &str| FILES.contains(&key.trim());
+    let mut found = BTreeSet::new();
+    match value {
+        Value::Table(table) => {
+            for (key, value) in table {
+                if is_file(key) {
+                    found.insert(value.to_string());
+                }
+                found.extend(files(value));
+            }
+        }
+        Value::Array(list) => found.extend(list.iter().flat_map(files)),
+        Value::String(text) => {
+            let parameters = text.split(['(', ',', ')']).filter_map(|part| part.split_once('='));
+            let names = parameters.filter(|(key, _)| is_file(key));
+            found.extend(names.map(|(_, file)| file.trim().to_owned()));
+        }
+        _ => {}
+    }
+    found
+}
+
 impl Change {
     fn place(&self) -> String {
         self.path.join(".")
     }
 
-    /// Refuses a file that the scenario does not name by itself.
-    fn check_files(&self, text: &str) -> Result<(), ChangeError> {
-        let refused = || Err(ChangeError::File(self.place()));
-        if self.value.is_empty() {
-            return Ok(());
-        }
-        if self.path.last().is_some_and(|key| FILES.contains(&key.as_str())) {
-            return refused();
-        }
-        // A parameter of a unit, such as policy(file=FILE).
-        let named = self.value.split(['(', ',', ')']).map(str::trim);
-        let named = named.filter_map(|part| part.split_once('='));
-        let mut files = named.filter(|(key, _)| FILES.contains(&key.trim()));
-        if files.any(|(key, file)| !text.contains(&format!("{}={}", key.trim(), file.trim()))) {
-            return refused();
+    /// Refuses another value for a key that names a file.
+    fn check_key(&self) -> Result<(), ChangeError> {
+        let names_file = self.path.last().is_some_and(|key| FILES.contains(&key.as_str()));
+        if names_file && !self.value.is_empty() {
+            return Err(ChangeError::File(self.place()));
         }
         Ok(())
     }
@@ -239,6 +259,10 @@ mod tests {
         assert!(refused("topology.bottleneck.rate-trace=/etc/passwd"));
         assert!(refused("flows.0.file=/etc/passwd"));
         assert!(refused("flows.0.profile.extensions=nice + policy( file = /etc/passwd)"));
+        assert!(refused("topology.bottleneck={rate-trace = \"/etc/passwd\"}"));
+        assert!(refused("topology.bottleneck={\"rate-\\u0074race\" = \"/etc/passwd\"}"));
+        assert!(refused("flows=[{name = \"x\", kind = \"trace\", file = \"/etc/passwd\"}]"));
+        assert!(refused("flows.0.profile={extensions = \"policy(file=/etc/passwd)\"}"));
         assert!(changed(&["flows.0.profile.extensions=nice + policy(file=mine.policy)"]).is_ok());
         assert!(changed(&["flows.0.profile.extensions=nice(fraction=0.3)"]).is_ok());
     }
