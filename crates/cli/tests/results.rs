@@ -356,6 +356,12 @@ fn orphans_are_named_and_removed() {
     place.run("lab run scenario.toml --seed 7").success();
     let none = place.run("lab prune results/sweep").success().text();
     assert!(none.contains("Every run is one of the scenario's."), "{none}");
+    // Other seeds, and other shards, are of the same scenario.
+    place.run("lab run scenario.toml --seed 8 --shard 1/3").success();
+    let none = place.run("lab prune results/sweep").success().text();
+    assert!(none.contains("Every run is one of the scenario's."), "{none}");
+    fs::remove_dir_all(place.path("results/sweep")).unwrap();
+    place.run("lab run scenario.toml --seed 7").success();
     place.write(&SWEEP.replace("\"20 packets\"", "\"30 packets\""));
     let ran = place.run("lab run scenario.toml --seed 7").success();
     assert!(ran.stderr.contains("3 runs in results/sweep are of another form"), "{}", ran.stderr);

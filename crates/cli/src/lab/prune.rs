@@ -33,8 +33,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     own_file::check_output_directory(&args.directory)?;
     // Removing takes the right to write: nobody makes runs meanwhile.
-    let store =
-        if args.yes { Store::create(&args.directory)? } else { Store::open(&args.directory)? };
+    let mut store = Store::open(&args.directory)?;
+    if args.yes {
+        store = Store::create(&args.directory)?;
+    }
     let orphans = store.orphans()?;
     let mut bytes = 0;
     for orphan in &orphans {

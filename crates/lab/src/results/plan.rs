@@ -96,6 +96,14 @@ pub struct Choice {
     pub units: Option<String>,
 }
 
+/// What makes runs: a version of this program, and what is added to it.
+fn program(version: &str, units: Option<&str>) -> String {
+    match units {
+        None => version.to_owned(),
+        Some(units) => format!("{version} with {units}"),
+    }
+}
+
 impl Plan {
     /// The plan of a scenario's runs. A file that a scenario names may have gone since the scenario was read; its points are left out.
     pub fn new(scenario: &Scenario, choice: Choice) -> Plan {
@@ -106,11 +114,7 @@ impl Plan {
         if emulated {
             digest.update("emulated");
         }
-        // What makes the runs: this program, and what is added to it.
-        let program = match &units {
-            None => crate::VERSION.to_owned(),
-            Some(units) => format!("{} with {units}", crate::VERSION),
-        };
+        let program = program(crate::VERSION, units.as_deref());
         if units.is_some() {
             digest.update(&program);
         }
@@ -143,6 +147,11 @@ impl Plan {
         let format = super::FORMAT;
         let form = form.map(str::to_owned);
         Plan { format, version, name, file, form, units, scenario, points, seeds, shard, runs }
+    }
+
+    /// What makes the runs.
+    pub(super) fn program(&self) -> String {
+        program(&self.version, self.units.as_deref())
     }
 
     /// How the scenario's file is named to a command: with its form.

@@ -7,7 +7,7 @@ use super::pending::{Pending, Run};
 use super::plan::{self, Plan, PlannedRun};
 use super::stored::StoredRun;
 use crate::run::{Observations, compare};
-use crate::scenario::Comparison;
+use crate::scenario::{Comparison, RunId};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -241,17 +241,30 @@ impl Store {
         Ok(entries)
     }
 
-    /// The runs that are not of the plan, such as those of the scenario before it was changed.
+    /// The runs that are not of the plan's scenario, such as those from before it was changed. Those with other seeds, and those of other shards, are of it.
     ///
     /// # Errors
     /// [`StoreError`] if the directory or the plan cannot be read.
     pub fn orphans(&self) -> Result<Vec<PathBuf>, StoreError> {
         let Some(plan) = self.plan()? else { return Ok(Vec::new()) };
         let mut others = self.run_directories()?;
-        for run in plan.own() {
+        for run in &plan.runs {
             others.remove(&run.directory);
         }
-        Ok(others.iter().map(|name| self.directory.join(name)).collect())
+        // With the plan's first seed, a run of the same scenario would be one of these.
+        let first = plan.seeds.first().copied().unwrap_or_default();
+        let planned: BTreeSet<&RunId> =
+            plan.runs.iter().filter(|run| run.seed == first).map(|run| &run.id).collect();
+        let program = plan.program();
+        let is_of_the_scenario = |directory: &PathBuf| {
+            let resolved = StoredRun::open(directory).and_then(|run| run.scenario());
+            resolved.is_ok_and(|resolved| {
+                planned.contains(&resolved.id(first, &program))
+                    || planned.contains(&resolved.emulated_id(first, &program))
+            })
+        };
+        let directories = others.iter().map(|name| self.directory.join(name));
+        Ok(directories.filter(|directory| !is_of_the_scenario(directory)).collect())
     }
 
     /// Removes a run that is not of the plan.
