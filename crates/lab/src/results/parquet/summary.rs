@@ -1,13 +1,13 @@
 //! Writing the table with a line for each run.
 
 use super::super::summary::{Line, Summary};
+use super::write::add;
 use ::parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
-use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
-use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::{Type, TypePtr};
-use std::io::Write;
 use std::sync::Arc;
 
 fn text(name: &str) -> Result<TypePtr, ParquetError> {
@@ -76,16 +76,4 @@ pub(in super::super) fn summary(summary: &Summary) -> Result<Vec<u8>, ParquetErr
     group.close()?;
     file.close()?;
     Ok(bytes)
-}
-
-fn add<D: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[D::T],
-    levels: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General("the schema has fewer columns".into()));
-    };
-    column.typed::<D>().write_batch(values, levels, None)?;
-    column.close()
 }

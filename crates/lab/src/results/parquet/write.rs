@@ -75,7 +75,7 @@ pub(in super::super) fn write<T: Table>(
 }
 
 /// The next column of a row group.
-fn add<D: DataType, W: Write + Send>(
+pub(super) fn add<D: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[D::T],
     levels: Option<&[i16]>,
