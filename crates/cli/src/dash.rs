@@ -43,29 +43,10 @@ pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(feature = "web")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    use anyhow::Context as _;
-    use tokio::sync::oneshot;
-    use transom_device::serving::front::Front;
-
-    let listening = || format!("cannot listen on {}", args.address);
-    let front = Front::bind(args.address).with_context(listening)?;
-    let address = front.address();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the server")?;
-    let (stop, stopped) = oneshot::channel();
-    let stopped_by = crate::interrupt::StoppedBy::signal(move || {
-        // It may have ended by itself.
-        let _ = stop.send(());
-    })?;
-    let looks = server::looks(args.looks.collector(), args.looks.interval)?;
-    crate::output::note(format_args!("The connections are at http://{address}/"));
-    let served = runtime.block_on(server::serve(front, looks, stopped));
-    // A browser that has not taken the last event by now does not get it.
-    runtime.shutdown_background();
-    served.context("the server has failed")?;
-    Ok(stopped_by.status())
+    crate::web::until_interrupted(args.address, "The connections are at", |front, stopped| {
+        let looks = server::looks(args.looks.collector(), args.looks.interval)?;
+        Ok(server::serve(front, looks, stopped))
+    })
 }
 
 #[cfg(not(feature = "web"))]

@@ -1,13 +1,17 @@
-//! The frame of the command's web servers, `transom dash` and `--watch`: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
+//! The frame of the command's web servers, `transom dash`, `transom lab play` and `--watch`: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
 //! requests, says who may ask, and decides who has to go when there are too many.
 //!
 //! Each connection carries one request. So the front has a say before every one.
 
+use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 
+use anyhow::Context as _;
 use axum::Router;
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -16,11 +20,44 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use transom_device::serving::front::{Front, Guest};
 
 /// Complete requests that wait for axum; it takes them at once.
 const WAITING: usize = 64;
+
+/// Listens at an address, and gives what a server there runs on.
+pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<(Front, Runtime)> {
+    let front = Front::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the server")?;
+    Ok((front, runtime))
+}
+
+/// Serves a page at an address until a signal ends it. `said` comes before the address in what the user reads.
+pub(crate) fn until_interrupted<F: Future<Output = io::Result<()>>>(
+    address: SocketAddr,
+    said: &str,
+    serve: impl FnOnce(Front, oneshot::Receiver<()>) -> anyhow::Result<F>,
+) -> anyhow::Result<ExitCode> {
+    let (front, runtime) = listen(address)?;
+    let address = front.address();
+    let (stop, stopped) = oneshot::channel();
+    let stopped_by = crate::interrupt::StoppedBy::signal(move || {
+        // It may have ended by itself.
+        let _ = stop.send(());
+    })?;
+    let serving = serve(front, stopped)?;
+    crate::output::note(format_args!("{said} http://{address}/"));
+    let served = runtime.block_on(serving);
+    // A browser that has not taken the last event by now does not get it.
+    runtime.shutdown_background();
+    served.context("the server has failed")?;
+    Ok(stopped_by.status())
+}
 
 /// Serves behind `front` until it is stopped. Browsers keep no answer.
 pub(crate) async fn serve(
@@ -112,7 +149,7 @@ pub(crate) struct Conversation {
 impl AsyncRead for Conversation {
     fn poll_read(
         mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
+        context: &mut task::Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let received = self.guest.received().get(self.read..).unwrap_or_default();
@@ -129,7 +166,7 @@ impl AsyncRead for Conversation {
 impl AsyncWrite for Conversation {
     fn poll_write(
         mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
+        context: &mut task::Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(context, bytes);
@@ -140,11 +177,17 @@ impl AsyncWrite for Conversation {
         written
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }

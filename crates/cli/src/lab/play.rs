@@ -38,31 +38,16 @@ pub(crate) struct Args {
 
 #[cfg(feature = "web")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    use anyhow::Context as _;
-    use tokio::sync::oneshot;
-    use transom_device::serving::front::Front;
-
     let bases = bases::Bases::new(args.scenario.as_deref())?;
-    let listening = || format!("cannot listen on {}", args.address);
-    let front = Front::bind(args.address).with_context(listening)?;
-    let address = front.address();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the server")?;
-    let (stop, stopped) = oneshot::channel();
-    let stopped_by = crate::interrupt::StoppedBy::signal(move || {
-        // It may have ended by itself.
-        let _ = stop.send(());
-    })?;
-    crate::output::note(format_args!("Play at http://{address}/"));
-    let works = work::Works::new();
-    let served = runtime.block_on(server::serve(front, bases, works.clone(), stopped));
-    // Runs in progress end at their next look.
-    works.end();
-    runtime.shutdown_background();
-    served.context("the server has failed")?;
-    Ok(stopped_by.status())
+    crate::web::until_interrupted(args.address, "Play at", |front, stopped| {
+        let works = work::Works::new();
+        Ok(async move {
+            let served = server::serve(front, bases, works.clone(), stopped).await;
+            // Runs in progress end at their next look.
+            works.end();
+            served
+        })
+    })
 }
 
 #[cfg(not(feature = "web"))]

@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use tokio::sync::oneshot;
-use transom_device::serving::front::Front;
 
 use super::live::Live;
 pub(crate) use address::parse as parse_address;
@@ -40,13 +39,8 @@ impl Watch {
     /// # Errors
     /// If it cannot be listened there.
     pub(super) fn start(address: SocketAddr, live: Arc<Live>) -> anyhow::Result<Watch> {
-        let listening = || format!("cannot listen on {address}");
-        let front = Front::bind(address).with_context(listening)?;
+        let (front, runtime) = crate::web::listen(address)?;
         let address = front.address();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the server")?;
         let (stop, stopped) = oneshot::channel();
         let shown = live.clone();
         let thread = std::thread::Builder::new()
