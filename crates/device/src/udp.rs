@@ -38,6 +38,7 @@ use transom_wire::{Ecn, ip};
 
 use crate::interface::IpPrefix;
 use crate::link::destination;
+use crate::open::with_causes;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 use datagram::{Addresses, CHECKSUM_COVERED, HEADER_LEN, Header, Refusal, kind};
 use joined::{Joined, Step};
@@ -413,19 +414,8 @@ impl UdpTunnel {
         let Side::Joined { joined, .. } = &self.side else { return None };
         let source: Refusal = joined.refused()?;
         let error = UdpError::Refused { remote: joined.remote, source: Box::new(source) };
-        Some(io::Error::new(io::ErrorKind::NetworkDown, chain(&error)))
+        Some(io::Error::new(io::ErrorKind::NetworkDown, with_causes(&error)))
     }
-}
-
-/// An error with its reasons, in a line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(reason) = source {
-        text = format!("{text}: {reason}");
-        source = reason.source();
-    }
-    text
 }
 
 /// Judges a datagram and sends what it asks for. Says whether its packet may be delivered.

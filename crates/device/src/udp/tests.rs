@@ -123,7 +123,7 @@ fn an_address_that_is_taken_is_refused_with_the_reason() {
     let mut listener = listener();
     let _first = connected(&mut listener, &[]).unwrap();
     let error = connected(&mut listener, &["10.9.0.2".parse().unwrap()]).unwrap_err();
-    assert!(chain(&error).contains("is taken"), "{}", chain(&error));
+    assert!(with_causes(&error).contains("is taken"), "{}", with_causes(&error));
     let wanted = "10.9.0.200".parse().unwrap();
     let other = connected(&mut listener, &[wanted]).unwrap();
     assert_eq!(other.given()[0].address(), wanted);
