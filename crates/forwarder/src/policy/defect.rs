@@ -3,9 +3,6 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// The keys of a policy file.
-const KEYS: [&str; 7] = ["policy", "flows", "idle", "mss", "returns-only", "rate", "queue"];
-
 /// A defect of a policy file.
 #[derive(Debug)]
 pub(super) struct Defect {
@@ -31,8 +28,10 @@ impl Defect {
     /// A text that is no TOML, or has keys or kinds of values that a policy file does not have.
     pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message();
-        let unknown =
-            message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+        // The message names the key, and then those that there are.
+        let mut words = message.split('`').skip(1).step_by(2);
+        let unknown = message.starts_with("unknown field").then(|| words.next()).flatten();
+        let keys: Vec<&str> = words.collect();
         let Some(key) = unknown else {
             return Defect { span: error.span(), message: message.to_owned(), hint: None };
         };
@@ -40,10 +39,10 @@ impl Defect {
         let hint = if table || key == "scenario" {
             "a policy file has no tables; `transom lab check` checks scenarios".to_owned()
         } else {
-            let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(known, key));
+            let nearest = keys.iter().min_by_key(|known| strsim::damerau_levenshtein(known, key));
             match nearest.filter(|known| strsim::damerau_levenshtein(known, key) <= 2) {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => format!("there is {}", KEYS.join(", ")),
+                None => format!("there is {}", keys.join(", ")),
             }
         };
         let message = format!("a policy file has no key `{key}`");
