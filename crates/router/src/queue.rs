@@ -11,7 +11,7 @@
 //!
 //! Disciplines are deterministic: the same calls at the same times with the same [`RandomSource`] give the same results on
 //! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets. A discipline that keeps flows apart
-//! looks at each of its queues when it is full, and drops several packets then.
+//! looks at each of its queues when it is full. FQ-CoDel then drops several packets, CAKE one at a time.
 //!
 //! Some disciplines keep flows apart. The owner of a packet says whose it is ([`Flow`]); [`FlowHasher`] finds it in the packet. Two of them wait
 //! although the link is free ([`Discipline::ready_at`]): [`Cake`] with a shaper, and [`Fq`] with a rate for each flow.

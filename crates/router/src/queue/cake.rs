@@ -330,11 +330,8 @@ impl<P: Send> Discipline<P> for Cake<P> {
     fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
         let (mut sparse, mut bulk) = (self.sparse, self.bulk);
         for queue in self.rounds.iter().filter_map(|number| self.queues.get(number as usize)) {
-            let waits = queue.fifo.length();
             let one = if queue.turn.list == List::New { &mut sparse } else { &mut bulk };
-            one.flows += u64::from(waits.packets > 0);
-            one.waiting.packets += waits.packets;
-            one.waiting.bytes = one.waiting.bytes.saturating_add(waits.bytes);
+            one.count_waiting(queue.fifo.length());
             one.probability = one.probability.max(queue.cobalt.probability());
         }
         each("sparse", &sparse);

@@ -106,7 +106,7 @@ enum Signalled {
 }
 
 /// When the next drop is due: `t` + interval / √count.
-fn control_law(t: Instant, interval: Duration, count: u64) -> Instant {
+pub(super) fn control_law(t: Instant, interval: Duration, count: u64) -> Instant {
     let square = u128::from(interval.as_nanos()) * u128::from(interval.as_nanos());
     // The root of at most 2^128 fits.
     t + Duration::from_nanos((square / u128::from(count.max(1))).isqrt() as u64)

@@ -27,6 +27,13 @@ pub struct QueueStatistics {
 }
 
 impl QueueStatistics {
+    /// Counts what waits in one of its flows.
+    pub(super) fn count_waiting(&mut self, waits: Length) {
+        self.flows += u64::from(waits.packets > 0);
+        self.waiting.packets += waits.packets;
+        self.waiting.bytes = self.waiting.bytes.saturating_add(waits.bytes);
+    }
+
     /// Counts a decision.
     pub(super) fn count<P>(&mut self, event: &Event<'_, P>) {
         match event {

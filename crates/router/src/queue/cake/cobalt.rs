@@ -8,6 +8,7 @@ use transom_base::time::{Duration, Instant};
 
 use crate::probability::Probability;
 use crate::queue::RandomSource;
+use crate::queue::codel::control_law;
 
 /// BLUE's steps: 1/256 up and 1/4096 down, as Linux has them.
 const UP: u64 = Probability::PARTS / 256;
@@ -39,13 +40,6 @@ pub(super) struct Cobalt {
     drop_next: Instant,
     blue: u64,
     blue_moved: Instant,
-}
-
-/// When the next signal is due: `t` + interval / √count.
-fn control_law(t: Instant, interval: Duration, count: u64) -> Instant {
-    let square = u128::from(interval.as_nanos()) * u128::from(interval.as_nanos());
-    // The root of at most 2^128 fits.
-    t + Duration::from_nanos((square / u128::from(count.max(1))).isqrt() as u64)
 }
 
 impl Cobalt {
