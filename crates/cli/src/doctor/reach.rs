@@ -59,10 +59,14 @@ struct Facts {
 /// Finds out, and says it.
 pub(super) fn run(Target(target): Target) -> anyhow::Result<ExitCode> {
     let own: IpPrefix = OWN[usize::from(target.is_ipv6())].parse()?;
+    let answered = over_tun(target, own)?;
+    // Nobody else is asked once there is an answer, or where there is no way.
+    let routed = !answered && routed(target);
     let facts = Facts {
-        answered: over_tun(target, own)?,
-        routed: routed(target),
-        kernel_answered: is_answer(KernelStream::connect_timeout(&target, PATIENCE).map(drop)),
+        answered,
+        routed,
+        kernel_answered: routed
+            && is_answer(KernelStream::connect_timeout(&target, PATIENCE).map(drop)),
         forwards: forwards(target.ip()),
     };
     output::line(verdict(target, own, facts))?;
