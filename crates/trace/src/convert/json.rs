@@ -9,19 +9,6 @@ use transom_tcp::time::Instant;
 
 use super::{ConvertError, Log};
 
-const STATES: [State; 10] = [
-    State::Closed,
-    State::SynSent,
-    State::SynReceived,
-    State::Established,
-    State::FinWait1,
-    State::FinWait2,
-    State::CloseWait,
-    State::Closing,
-    State::LastAck,
-    State::TimeWait,
-];
-const PHASES: [Phase; 4] = [Phase::Open, Phase::Disorder, Phase::Recovery, Phase::Loss];
 const LIMITS: [LimitedBy; 5] = [
     LimitedBy::Application,
     LimitedBy::PeerWindow,
@@ -79,8 +66,8 @@ pub(super) fn record(object: &Object) -> Result<(u64, Record), String> {
     let record = Record {
         at: Instant::from_nanos(fields.number("ns")?),
         connection: fields.number("connection")?,
-        state: fields.one_of("state", &STATES, |state| state.name())?,
-        phase: fields.one_of("phase", &PHASES, |phase| phase.name())?,
+        state: fields.one_of("state", &State::ALL, |state| state.name())?,
+        phase: fields.one_of("phase", &Phase::ALL, |phase| phase.name())?,
         limited_by: fields.one_of("limited_by", &LIMITS, |limit| limit.name())?,
         what,
     };
@@ -135,7 +122,7 @@ fn what(fields: &Fields<'_>) -> Result<What, String> {
             What::Opened { local: fields.address("local")?, remote: fields.address("remote")? }
         }
         "state" => What::State {
-            from: fields.one_of("from", &STATES, |state| state.name())?,
+            from: fields.one_of("from", &State::ALL, |state| state.name())?,
             error: match fields.get("error") {
                 None => None,
                 Some(_) => Some(fields.one_of("error", &EndedBy::ALL, EndedBy::name)?),
