@@ -225,16 +225,18 @@ fn a_window_opens_again_in_another_namespace() {
     until("it was made to look", || host.report().kicks > 10);
 }
 
+/// A path with a queue, and the options with which the program in the kernel decides. None without rights, or if the kernel cannot shape.
+fn decided_in_the_kernel() -> Option<(Net, Options)> {
+    let net = Net::new().filter(|net| net.shape(20_000))?;
+    Some((net, Options { in_kernel: true, ..Options::default() }))
+}
+
 /// Nice decided by the program in the kernel: the queue stays short, where plain TCP fills it. User space hears of it now and then.
 /// Without a queue the path takes microseconds. A busy scheduler delays packets by more, and Nice must not take that for a queue.
 #[test]
 fn nice_is_decided_in_the_kernel() {
-    let Some(net) = Net::new() else { return };
-    if !net.shape(20_000) {
-        return;
-    }
+    let Some((net, options)) = decided_in_the_kernel() else { return };
     let sink = net.sink();
-    let options = Options { in_kernel: true, ..Options::default() };
     let host = net.attach_with(&named("nice(noise=2ms)"), options);
     let _sender = net.sender(&sink, true);
     until("it has sent for a while", || sink.taken() > 6_000_000);
@@ -261,12 +263,8 @@ fn nice_is_decided_in_the_kernel() {
 /// A learned policy decided by the program in the kernel: everything arrives, and no window is above TCP's own.
 #[test]
 fn a_policy_is_decided_in_the_kernel() {
-    let Some(net) = Net::new() else { return };
-    if !net.shape(20_000) {
-        return;
-    }
+    let Some((net, options)) = decided_in_the_kernel() else { return };
     let sink = net.sink();
-    let options = Options { in_kernel: true, ..Options::default() };
     let host = net.attach_with(&named("policy(name=low-latency)"), options);
     let _sender = net.sender(&sink, true);
     let (mut decided, mut narrowed) = (0, 0);
