@@ -156,6 +156,25 @@ fn staged(steps: &[Step], fences: &[Fence]) -> Vec<String> {
     failures
 }
 
+/// Runs groups of commands, each on a stage of its own: the last group first, some at once.
+fn all_staged(groups: Vec<(Vec<Step>, Vec<Fence>)>) {
+    let (waiting, failures) = (Mutex::new(groups), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().unwrap().pop();
+                    let Some((steps, fences)) = next else { return };
+                    let failed = staged(&steps, &fences);
+                    failures.lock().unwrap().extend(failed);
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// The commands of a page that run.
 fn steps_of(page: &Path, fences: &[Fence]) -> Vec<Step> {
     let shell = fences.iter().filter(|fence| fence.language == "sh" && fence.reason().is_none());
@@ -226,32 +245,18 @@ fn the_commands_of_every_page_run() {
         return;
     }
     let only = std::env::var("TRANSOM_PAGE").unwrap_or_default();
-    let mut waiting: Vec<(PathBuf, Vec<Fence>)> = pages(&root())
+    let mut waiting: Vec<(Vec<Step>, Vec<Fence>)> = pages(&root())
         .into_iter()
         .filter(|page| page.to_string_lossy().contains(&only))
         .map(|page| {
             let fences = fences(&fs::read_to_string(root().join(&page)).unwrap());
-            (page, fences)
+            (steps_of(&page, &fences), fences)
         })
-        .filter(|(page, fences)| !steps_of(page, fences).is_empty())
+        .filter(|(steps, _)| !steps.is_empty())
         .collect();
     assert!(!only.is_empty() || waiting.len() > 8, "{} pages have commands", waiting.len());
     waiting.reverse();
-    let (waiting, failures) = (Mutex::new(waiting), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().unwrap().pop();
-                    let Some((page, fences)) = next else { return };
-                    let failed = staged(&steps_of(&page, &fences), &fences);
-                    failures.lock().unwrap().extend(failed);
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    all_staged(waiting);
 }
 
 /// The beginnings of examples in the help that do not run here, and why.
@@ -355,25 +360,11 @@ fn the_examples_of_the_help_run() {
             .collect();
         prepare(&mut steps);
         if !steps.is_empty() && name.contains(&only) {
-            groups.push(steps);
+            groups.push((steps, Vec::new()));
         }
     }
     assert!(!only.is_empty() || groups.len() > 30, "{} commands have examples", groups.len());
-    let (waiting, failures) = (Mutex::new(groups), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().unwrap().pop();
-                    let Some(steps) = next else { return };
-                    let failed = staged(&steps, &[]);
-                    failures.lock().unwrap().extend(failed);
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    all_staged(groups);
 }
 
 /// A fence says what it is, and a command that is not run says why.
