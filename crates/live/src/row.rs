@@ -141,9 +141,13 @@ impl Row {
         }
     }
 
-    /// The name of its state: that of RFC 9293, in small letters.
+    /// The name of its state: that of RFC 9293, in small letters. A listener has no connection, and so no remote port.
     pub fn state(&self) -> &'static str {
-        if self.tcp.untold.contains(Untold::STATE) { "unknown" } else { self.tcp.state.name() }
+        match self.tcp.untold.contains(Untold::STATE) {
+            true if self.remote.port() == 0 => "listen",
+            true => "unknown",
+            false => self.tcp.state.name(),
+        }
     }
 
     /// The name of the limit of its sender; empty if it is not known.

@@ -113,13 +113,15 @@ macro_rules! micros {
 /// A word of an enumeration, which a source may be unable to tell.
 macro_rules! word {
     ($name:literal, $place:ident, $type:ident, $untold:ident, $without:literal) => {
+        word!($name, $place, $type, $untold, |row: &Row| {
+            let known = !row.tcp.untold.contains(Untold::$untold);
+            if known { row.tcp.$place.name() } else { $without }
+        })
+    };
+    ($name:literal, $place:ident, $type:ident, $untold:ident, $word:expr) => {
         Value {
             name: $name,
-            get: |row| {
-                let known = !row.tcp.untold.contains(Untold::$untold);
-                let word = if known { row.tcp.$place.name() } else { $without };
-                Told::Word(word.into())
-            },
+            get: |row| Told::Word($word(row).into()),
             set: |row, told| {
                 let known = match &told {
                     Told::Word(word) => $type::named(word),
@@ -134,7 +136,7 @@ macro_rules! word {
 
 /// All of them.
 pub static VALUES: &[Value] = &[
-    word!("state", state, State, STATE, "unknown"),
+    word!("state", state, State, STATE, Row::state),
     Value {
         name: "congestion",
         get: |row| Told::Word(row.tcp.congestion.as_str().into()),
