@@ -33,6 +33,7 @@ use super::{
 };
 use crate::ack_context::AckContext;
 use crate::arguments::{ChoiceText, Fraction};
+use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use classic::{Round, Suspicion};
@@ -106,7 +107,7 @@ impl Algorithm for Prague {
             marked: 0,
             alpha_moved: Instant::ZERO,
             reduced: Instant::ZERO,
-            srtt: None,
+            estimate: None,
             is_classic_feedback: false,
             growth: 0,
             round: Round::default(),
@@ -151,7 +152,8 @@ pub(super) struct Controller {
     alpha_moved: Instant,
     /// When the window was last reduced for marks.
     reduced: Instant,
-    srtt: Option<Duration>,
+    /// The last estimate of the round-trip time.
+    estimate: Option<Estimate>,
     /// Marks come as RFC 3168's echo.
     is_classic_feedback: bool,
     /// Bytes acknowledged towards the next increase, each times its weight: of 2^16.
@@ -161,15 +163,19 @@ pub(super) struct Controller {
 }
 
 impl Controller {
+    fn srtt(&self) -> Option<Duration> {
+        self.estimate.map(|estimate| estimate.srtt)
+    }
+
     /// The round-trip time that the flow behaves as if it had.
     fn virtual_rtt(&self) -> Duration {
-        self.srtt.unwrap_or_default().max(self.choice.rtt)
+        self.srtt().unwrap_or_default().max(self.choice.rtt)
     }
 
     /// How much an acknowledged byte counts for, of 2^16: (RTT / virtual RTT)².
     fn weight(&self) -> u64 {
         const WHOLE: u64 = 1 << 16;
-        let Some(srtt) = self.srtt.filter(|srtt| *srtt < self.choice.rtt) else { return WHOLE };
+        let Some(srtt) = self.srtt().filter(|srtt| *srtt < self.choice.rtt) else { return WHOLE };
         let ratio = mul_div(WHOLE, srtt.as_nanos(), self.choice.rtt.as_nanos());
         (ratio * ratio / WHOLE).max(1)
     }
@@ -238,7 +244,7 @@ impl CongestionControl for Controller {
     }
 
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
-        self.srtt = ack.srtt().or(self.srtt);
+        self.estimate = ack.estimate.or(self.estimate);
         let marked = self.count_marks(ack);
         self.acked = self.acked.saturating_add(ack.acked);
         self.marked = self.marked.saturating_add(marked);
@@ -248,7 +254,7 @@ impl CongestionControl for Controller {
         }
         let due = match self.phase {
             // What had left when the first mark came has been acknowledged.
-            Phase::Counting => ack.now.since(self.reduced) >= self.srtt.unwrap_or_default(),
+            Phase::Counting => ack.now.since(self.reduced) >= self.srtt().unwrap_or_default(),
             Phase::Unmarked | Phase::Averaging => {
                 ack.round_start && ack.now.since(self.alpha_moved) >= self.virtual_rtt()
             }
@@ -302,7 +308,7 @@ impl CongestionControl for Controller {
     }
 
     fn pacing_rate(&self, window: &Window) -> Option<u64> {
-        let srtt = self.srtt.filter(|srtt| !srtt.is_zero())?;
+        let srtt = self.srtt().filter(|srtt| !srtt.is_zero())?;
         // Twice as fast while the window doubles.
         let doubling = window.cwnd < window.ssthresh / 2;
         let bytes = if doubling { window.cwnd.saturating_mul(2) } else { window.cwnd };

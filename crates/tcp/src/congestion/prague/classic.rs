@@ -26,7 +26,7 @@ const MOST: i64 = 17 << 32;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     /// The mean, an eighth of which each sample replaces.
-    srtt: Duration,
+    mean: Duration,
     /// The mean deviation, in 1/8 ns.
     deviation: u64,
     least: Duration,
@@ -36,14 +36,14 @@ impl Round {
     pub(super) fn on_sample(&mut self, ack: &AckContext) {
         let (Some(rtt), Some(least)) = (ack.rtt, ack.min_rtt) else { return };
         self.least = least;
-        if self.srtt.is_zero() {
-            self.srtt = rtt;
+        if self.mean.is_zero() {
+            self.mean = rtt;
             return;
         }
-        let off = rtt.abs_diff(self.srtt);
+        let off = rtt.abs_diff(self.mean);
         self.deviation = (self.deviation - self.deviation / 8).saturating_add(off.as_nanos());
         let step = off.over(8);
-        self.srtt = if rtt > self.srtt { self.srtt + step } else { self.srtt - step };
+        self.mean = if rtt > self.mean { self.mean + step } else { self.mean - step };
     }
 
     fn deviation(&self) -> Duration {
@@ -67,13 +67,13 @@ fn half_log(value: Duration, reference: Duration) -> i64 {
 impl Suspicion {
     /// A round trip has ended.
     pub(super) fn on_round(&mut self, round: &Round, window: &Window) {
-        if round.srtt.is_zero() {
+        if round.mean.is_zero() {
             return;
         }
         let packets = (window.cwnd / window.segment()).max(1);
-        let two_packets = round.srtt.times(2).over(packets);
+        let two_packets = round.mean.times(2).over(packets);
         let varies = half_log(round.deviation(), VARIES.max(two_packets));
-        let deep = half_log(round.srtt - round.least, DEEP.max(two_packets)).max(0);
+        let deep = half_log(round.mean - round.least, DEEP.max(two_packets)).max(0);
         self.score = (self.score + varies + deep).clamp(0, MOST);
     }
 
