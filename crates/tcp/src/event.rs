@@ -1,6 +1,6 @@
 //! The events of a connection, as one type for whoever listens.
 //!
-//! A connection notes what a call does, in a few bytes and only while somebody listens. After the call its owner has that
+//! A connection notes what a call does, in a few bytes. After the call its owner has that
 //! [published](crate::connection::Connection::publish): each [`Event`] goes to one [`Publisher`], with the connection as it is then. A log, the comments of a
 //! capture and others are publishers; two of them in a pair are one. Nobody is the publisher `()`, which costs a comparison.
 //!
@@ -116,7 +116,7 @@ impl Probe {
 
 /// Takes events. It knows which connection it is about, and when.
 pub trait Publisher {
-    /// Whether anybody listens. If not, connections note nothing.
+    /// Whether anybody listens. If not, the notes are dropped.
     fn is_on(&self) -> bool {
         true
     }

@@ -2,6 +2,7 @@
 
 use super::Connection;
 use super::extensions::{Own, Shared};
+use super::glance::Glance;
 use crate::extension::Variable;
 use crate::flow::FlowControl as _;
 use crate::ordering::Ordering as _;
@@ -18,15 +19,15 @@ impl Connection {
     /// The one function that fills a state. While layers are woken, the connection by itself knows nothing of them.
     #[inline(always)]
     pub(super) fn fill(&self, now: Instant, layers: Option<&Shared>) -> ConnectionState {
-        let (snd, rcv, control) = (&self.snd, &self.rcv, &self.control);
-        let (window, board, timer) = (control.window(), control.board(), control.timer());
+        let (seen, snd, rcv, control) = (Glance::at(self), &self.snd, &self.rcv, &self.control);
+        let (board, timer) = (control.board(), control.timer());
         let rate = board.delivery().latest();
         let (congestion, recovery) = control.names();
         let (reordered_over, reordering_seen) = control.reordering();
         ConnectionState {
             remote: self.remote(),
-            state: self.state,
-            phase: control.phase(),
+            state: seen.state(),
+            phase: seen.phase(),
             congestion: Name::new(congestion),
             recovery: Name::new(recovery),
             reduced_for_mark: self.is_reduced_for_mark(),
@@ -36,20 +37,20 @@ impl Connection {
             path_mtu: self.path.mtu,
             path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
             black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
-            cwnd: window.cwnd,
-            cwnd_cnt: window.cwnd_cnt,
-            ssthresh: window.ssthresh,
-            in_flight: self.in_flight(),
+            cwnd: seen.cwnd(),
+            cwnd_cnt: seen.cwnd_cnt(),
+            ssthresh: seen.ssthresh(),
+            in_flight: seen.in_flight(),
             sacked: board.sacked_bytes(),
             lost: board.lost_bytes(),
             retransmitted: board.retransmitted_bytes(),
-            outstanding: board.outstanding(),
-            unsent: snd.buffer.end().since(self.nxt()),
-            snd_una: self.una(),
-            snd_nxt: self.nxt(),
-            snd_wnd: snd.peer.edge.since(self.una()),
-            rcv_nxt: rcv.next(),
-            rcv_wnd: rcv.edge.since(rcv.next()),
+            outstanding: seen.outstanding(),
+            unsent: seen.unsent(),
+            snd_una: seen.snd_una(),
+            snd_nxt: seen.snd_nxt(),
+            snd_wnd: seen.snd_wnd(),
+            rcv_nxt: seen.rcv_nxt(),
+            rcv_wnd: seen.rcv_wnd(),
             own_rcv_wnd: self.own(Variable::RcvWnd),
             rcv_buffer: rcv.flow.buffer_limit(),
             ordering: Name::new(rcv.ordering.name()),
@@ -59,16 +60,16 @@ impl Connection {
             snd_buffer: snd.buffer.limit(),
             unacknowledged: snd.buffer.len(),
             readable: rcv.ordering.readable(),
-            srtt: timer.srtt(),
-            rttvar: timer.rttvar(),
-            last_rtt: control.last_rtt(),
-            min_rtt: control.min_rtt(),
-            rto: timer.rto(),
+            srtt: seen.srtt(),
+            rttvar: seen.rttvar(),
+            last_rtt: seen.last_rtt(),
+            min_rtt: seen.min_rtt(),
+            rto: seen.rto(),
             effective_rto: layers.map_or(timer.rto(), |layers| {
                 Duration::from_nanos(self.rule(layers, Variable::Rto).effective)
             }),
-            backoffs: timer.backoffs(),
-            retransmits: snd.retransmits,
+            backoffs: seen.backoffs(),
+            retransmits: seen.retransmits(),
             duplicate_acks: control.duplicate_acks(),
             dupthresh: self.own_loss_threshold(),
             limited_transmit: self.profile.limited_transmit,
@@ -80,12 +81,12 @@ impl Connection {
             sack: self.agreed.sack,
             fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
-            delivered: board.delivery().delivered(),
+            delivered: seen.delivered(),
             delivery_rate: rate.map(|(rate, _)| rate),
             delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
             rcv_rtt: rcv.rtt(),
             last_rcv_rtt: rcv.last_rtt(),
-            limited_by: self.limited.current(),
+            limited_by: seen.limited_by(),
             limited_because: self.limited.reason(),
             limited_application: self.limited.spent(now, LimitedBy::Application),
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),

@@ -1,5 +1,6 @@
 //! The view of an extension.
 
+use super::super::glance::Glance;
 use super::super::{Connection, State};
 use super::effective::{Own as _, rule};
 use super::{Observed, RequestCounters, Shared};
@@ -24,7 +25,17 @@ pub struct View<'a> {
     now: Instant,
 }
 
-/// A value of the state. Of a connection of Transom's no more is filled than is read.
+/// A value that a [`Glance`] at a connection of Transom's has: extensions read these for each acknowledgement.
+macro_rules! glance {
+    ($view:ident.$value:ident) => {
+        match $view.source {
+            Source::Connection(tcp) => Glance::at(tcp).$value(),
+            Source::Observed(from) => from.state.$value,
+        }
+    };
+}
+
+/// Another value of the state. Of a connection of Transom's the whole state is filled for it, as far as the compiler cannot leave it out.
 macro_rules! read {
     ($view:ident.$($value:ident).+) => {
         match $view.source {
@@ -58,12 +69,12 @@ impl<'a> View<'a> {
 
     /// The state of RFC 9293.
     pub fn state(&self) -> State {
-        read!(self.state)
+        glance!(self.state)
     }
 
     /// Open, disorder, recovery or loss.
     pub fn phase(&self) -> Phase {
-        read!(self.phase)
+        glance!(self.phase)
     }
 
     /// Payload of a full segment, in bytes.
@@ -76,7 +87,7 @@ impl<'a> View<'a> {
 
     /// The congestion window, in bytes.
     pub fn cwnd(&self) -> u64 {
-        read!(self.cwnd)
+        glance!(self.cwnd)
     }
 
     /// Its variables: TCP's own.
@@ -87,12 +98,12 @@ impl<'a> View<'a> {
 
     /// Bytes acknowledged towards the next increase of cwnd.
     pub fn cwnd_cnt(&self) -> u64 {
-        read!(self.cwnd_cnt)
+        glance!(self.cwnd_cnt)
     }
 
     /// The slow-start threshold, in bytes; `u64::MAX` before the first reduction.
     pub fn ssthresh(&self) -> u64 {
-        read!(self.ssthresh)
+        glance!(self.ssthresh)
     }
 
     /// Whether cwnd is below ssthresh.
@@ -102,52 +113,52 @@ impl<'a> View<'a> {
 
     /// The oldest position not acknowledged.
     pub fn snd_una(&self) -> Pos {
-        read!(self.snd_una)
+        glance!(self.snd_una)
     }
 
     /// The next position to be sent.
     pub fn snd_nxt(&self) -> Pos {
-        read!(self.snd_nxt)
+        glance!(self.snd_nxt)
     }
 
     /// The peer's window beyond snd_una, in bytes.
     pub fn snd_wnd(&self) -> u64 {
-        read!(self.snd_wnd)
+        glance!(self.snd_wnd)
     }
 
     /// The next position expected of the peer.
     pub fn rcv_nxt(&self) -> Pos {
-        read!(self.rcv_nxt)
+        glance!(self.rcv_nxt)
     }
 
     /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
-        read!(self.rcv_wnd)
+        glance!(self.rcv_wnd)
     }
 
     /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
     pub fn outstanding(&self) -> u64 {
-        read!(self.outstanding)
+        glance!(self.outstanding)
     }
 
     /// Believed to be in the network, in bytes (the pipe of RFC 6675).
     pub fn in_flight(&self) -> u64 {
-        read!(self.in_flight)
+        glance!(self.in_flight)
     }
 
     /// Written by the application and not sent yet, in bytes.
     pub fn unsent(&self) -> u64 {
-        read!(self.unsent)
+        glance!(self.unsent)
     }
 
     /// The smoothed round-trip time, once there is a sample.
     pub fn srtt(&self) -> Option<Duration> {
-        read!(self.srtt)
+        glance!(self.srtt)
     }
 
     /// The round-trip time variation, once there is a sample.
     pub fn rttvar(&self) -> Option<Duration> {
-        read!(self.rttvar)
+        glance!(self.rttvar)
     }
 
     /// Both, once there is a sample.
@@ -157,12 +168,12 @@ impl<'a> View<'a> {
 
     /// The least round-trip time seen.
     pub fn min_rtt(&self) -> Option<Duration> {
-        read!(self.min_rtt)
+        glance!(self.min_rtt)
     }
 
     /// The last round-trip time.
     pub fn last_rtt(&self) -> Option<Duration> {
-        read!(self.last_rtt)
+        glance!(self.last_rtt)
     }
 
     /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
@@ -179,17 +190,17 @@ impl<'a> View<'a> {
 
     /// The retransmission timeout with its back-off.
     pub fn rto(&self) -> Duration {
-        read!(self.rto)
+        glance!(self.rto)
     }
 
     /// How often the timer has backed off since the last sample.
     pub fn backoffs(&self) -> u32 {
-        read!(self.backoffs)
+        glance!(self.backoffs)
     }
 
     /// Timeouts in a row.
     pub fn retransmits(&self) -> u32 {
-        read!(self.retransmits)
+        glance!(self.retransmits)
     }
 
     /// Duplicate acknowledgements in a row.
@@ -204,7 +215,7 @@ impl<'a> View<'a> {
 
     /// Bytes delivered to the peer so far, cumulatively or selectively acknowledged.
     pub fn delivered(&self) -> u64 {
-        read!(self.delivered)
+        glance!(self.delivered)
     }
 
     /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
@@ -215,12 +226,12 @@ impl<'a> View<'a> {
 
     /// Bytes marked lost so far.
     pub fn lost(&self) -> u64 {
-        read!(self.counters.lost_bytes)
+        self.counters().lost_bytes
     }
 
     /// The limit of the sender.
     pub fn limited_by(&self) -> LimitedBy {
-        read!(self.limited_by)
+        glance!(self.limited_by)
     }
 
     /// Whether the first duplicates bring new data out (RFC 3042).
