@@ -436,16 +436,13 @@ impl Stack {
     /// A connection has ended: later ones to the same host use its path MTU.
     fn learn_path_mtu(&mut self, index: u32) {
         let (Some(slot), Some(id)) = (self.slots.get(index), self.id_of(index)) else { return };
-        let Some(mtu) = slot.connection.path_state().proven.filter(|_| !slot.detached) else {
-            return;
-        };
-        let (remote, heard) = (slot.key.remote, slot.connection.path_state().heard);
-        let connection = &slot.connection;
-        self.path_mtus.prove(remote, PathMtu { mtu, whole: connection.dont_fragment() });
-        if connection.path_state().is_narrow {
-            let whole = connection.dont_fragment() || !connection.path_state().fragments;
-            let found = PathMtu { mtu, whole };
-            self.path_mtus.note(id, remote, found, heard);
+        let path = slot.connection.path_state();
+        let Some(mtu) = path.proven.filter(|_| !slot.detached) else { return };
+        let (remote, whole) = (slot.key.remote, slot.connection.dont_fragment());
+        self.path_mtus.prove(remote, PathMtu { mtu, whole });
+        if path.is_narrow {
+            let found = PathMtu { mtu, whole: whole || !path.fragments };
+            self.path_mtus.note(id, remote, found, path.heard);
         }
     }
 

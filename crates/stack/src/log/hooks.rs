@@ -3,7 +3,7 @@
 //! Where much data is received, arrivals are by far the most frequent events, and the least informative. So consecutive arrivals make one record, which is
 //! written at their end.
 
-use super::record::{EndedBy, Values};
+use super::record::{EndedBy, Values, cut};
 use super::{FlowEvent, Log, Record, What};
 use core::net::SocketAddr;
 use transom_tcp::connection::Connection;
@@ -73,7 +73,7 @@ impl Log {
     pub(crate) fn end_run(&mut self) {
         if let Some(run) = self.run.take() {
             let Run { at, connection, head, mut values, bytes } = run;
-            values.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            values.bytes = cut(bytes);
             self.push(FlowEvent::Arrived.words(at, connection, head, values));
         }
     }
@@ -149,7 +149,7 @@ impl Recorder<'_> {
             Some(run) if run.connection == connection && at.since(run.at) < RUN => {
                 run.bytes += bytes;
                 run.values.position = state.rcv_nxt().get();
-                run.values.window = u32::try_from(state.rcv_wnd()).unwrap_or(u32::MAX);
+                run.values.window = cut(state.rcv_wnd());
             }
             _ => {
                 self.log.end_run();

@@ -3,6 +3,8 @@
 mod read;
 mod write;
 
+pub(super) use write::cut;
+
 use alloc::string::String;
 use core::net::SocketAddr;
 use transom_tcp::connection::{ConnectionError, LimitedBy, State};

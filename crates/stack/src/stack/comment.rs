@@ -8,18 +8,17 @@ use core::fmt::Write;
 use transom_tcp::connection::Connection;
 use transom_tcp::event::{Event, Publisher, Sent};
 use transom_tcp::extension::{Decider, variable};
-use transom_tcp::time::Instant;
+use transom_tcp::state::Glance;
 
 /// Describes the segments that leave.
 pub(super) struct Comments<'a> {
-    now: Instant,
     /// The last description, where there are to be any.
     out: Option<&'a mut String>,
 }
 
 impl<'a> Comments<'a> {
-    pub(super) fn new(now: Instant, out: Option<&'a mut String>) -> Self {
-        Comments { now, out }
+    pub(super) fn new(out: Option<&'a mut String>) -> Self {
+        Comments { out }
     }
 }
 
@@ -33,38 +32,33 @@ impl Publisher for Comments<'_> {
         if let (Some(out), Event::Sent(sent)) = (&mut self.out, event) {
             out.clear();
             // A String takes whatever it is given.
-            let _ = describe(out, connection, self.now, &sent);
+            let _ = describe(out, connection, &sent);
         }
     }
 }
 
-fn describe(
-    out: &mut String,
-    connection: &Connection,
-    now: Instant,
-    sent: &Sent,
-) -> core::fmt::Result {
-    let state = connection.info(now);
-    let (phase, limit) = (state.phase.name(), state.limited_by.name());
+fn describe(out: &mut String, connection: &Connection, sent: &Sent) -> core::fmt::Result {
+    let state = Glance::at(connection);
+    let (phase, limit) = (state.phase().name(), state.limited_by().name());
     if sent.again {
         out.push_str("retransmission ");
     }
-    write!(out, "cwnd={} ssthresh=", state.cwnd)?;
-    match state.ssthresh {
+    write!(out, "cwnd={} ssthresh=", state.cwnd())?;
+    match state.ssthresh() {
         u64::MAX => out.push_str("none"),
         ssthresh => write!(out, "{ssthresh}")?,
     }
-    write!(out, " in_flight={} phase={phase}", state.in_flight)?;
+    write!(out, " in_flight={} phase={phase}", state.in_flight())?;
     if let Some(probe) = sent.probe {
         write!(out, " probe={}", probe.name())?;
     }
     write!(out, " limited_by={limit}")?;
-    if let Some(srtt) = state.srtt {
+    if let Some(srtt) = state.srtt() {
         write!(out, " srtt={}us", srtt.as_micros())?;
     }
-    write!(out, " rto={}us", state.rto.as_micros())?;
-    if state.backoffs > 0 {
-        write!(out, " backoffs={}", state.backoffs)?;
+    write!(out, " rto={}us", state.rto().as_micros())?;
+    if state.backoffs() > 0 {
+        write!(out, " backoffs={}", state.backoffs())?;
     }
     if connection.layers().next().is_none() {
         return Ok(());

@@ -243,7 +243,7 @@ impl Stack {
             slot.follow_connection();
             let of_probe = slot.template_of_probe(&prepared);
             let comments = self.config.comments.then_some(&mut self.scratch.comment);
-            let mut watchers = (self.log.recorder(subject), Comments::new(now, comments));
+            let mut watchers = (self.log.recorder(subject), Comments::new(comments));
             if watchers.is_on() {
                 watchers.publish(&slot.connection, prepared.event());
             }

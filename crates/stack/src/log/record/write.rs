@@ -51,7 +51,7 @@ impl FlowEvent {
     }
 }
 
-fn cut(value: u64) -> u32 {
+pub(in super::super) fn cut(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
