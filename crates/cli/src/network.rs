@@ -105,14 +105,10 @@ pub(crate) struct NetworkArgs {
     #[arg(long)]
     no_offload: bool,
 
-    /// Use so many cores: the host works in as many parts, each with a queue of the device (docs/sharing.md). For TUN interfaces and `shared`.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value = "1",
-        value_parser = clap::value_parser!(u16).range(1..=64)
-    )]
-    shards: u16,
+    /// Use so many cores: the host works in as many parts, each with a queue of the device (docs/sharing.md). By default there are as many as processors,
+    /// sixteen at most, if the device has several queues: a TUN interface or `shared`.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=64))]
+    shards: Option<u16>,
 
     /// Write all packets to a pcapng file, in their form on a wire.
     #[arg(long, value_name = "FILE")]
@@ -124,7 +120,7 @@ pub(crate) struct NetworkArgs {
     pcap_comments: bool,
 
     /// Write the event log of all connections to a file: as lines of JSON if its name ends in .jsonl, otherwise in the binary form that `transom
-    /// log` shows. With `--shards 2` there are two files: of run.tlog, run.0.tlog and run.1.tlog.
+    /// log` shows.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
@@ -178,13 +174,14 @@ impl NetworkArgs {
         let lab = self.lab || !self.run.is_empty();
         let word = self.word()?;
         self.check_addresses(&word)?;
+        let usual = transom_net::open_options();
         let options = OpenOptions {
             addresses: self.addr.clone(),
             kernel_addresses: self.peer_addr.clone(),
             mtu: self.mtu,
             offload: !self.no_offload,
-            queues: self.shards.into(),
-            ..transom_net::open_options()
+            queues: self.shards.map_or(usual.queues, usize::from),
+            ..usual
         };
         // Only a TUN interface that is made has this one; a program of --run is told.
         let kernel = kernel_ends(&options).ok();
@@ -207,7 +204,10 @@ impl NetworkArgs {
         let private = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {place}{private}", join(&addresses));
         let builder = Stack::builder().profile(tcp).comments(self.pcap_comments);
-        let builder = builder.shards(self.shards.into());
+        let builder = match self.shards {
+            Some(shards) => builder.shards(shards.into()),
+            None => builder,
+        };
         let (builder, device) = builder.on(opened).context("cannot start the stack")?;
         let (stack, capture) = match &self.pcap {
             None => (builder.start(device), None),

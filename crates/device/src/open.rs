@@ -49,7 +49,8 @@ pub struct OpenOptions {
     pub mtu: Option<u16>,
     /// Whether the device may take work off the stack: checksums, segmentation.
     pub offload: bool,
-    /// How many queues the device is to have; only TUN interfaces, and the devices of a broker, have several.
+    /// How many queues the device is to have at most. TUN interfaces and the devices of a broker have several; a TUN interface that exists, and was made for
+    /// one queue, and all other devices have one.
     pub queues: usize,
     /// The function that opens `shared`, if the program has one.
     pub shared: Option<OpenShared>,

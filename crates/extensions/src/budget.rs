@@ -4,7 +4,7 @@
 //! that each stay just below it take all the time there is. A [`Budget`] gives them a share of each second. When it is used up, layers miss their
 //! wake-ups until it has been refilled, and a layer whose calls are long is detached.
 //!
-//! It is a token bucket, kept as the one time at which the bucket will be full again, so that a call costs a load and a store.
+//! It is a token bucket, kept as the one time at which the bucket will be full again, so that a call costs a load and an exchange.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant as Clock;
@@ -72,12 +72,14 @@ impl Budget {
 
     /// A call that began at `began` took so long.
     ///
-    /// The calls of one host follow each other. Where two hosts share a budget, one of two calls at the same time may not be counted.
+    /// Calls of several shards may be charged at the same time.
     pub(crate) fn charge(&self, began: Clock, took: Duration) {
         self.used.fetch_add(took.as_nanos(), Relaxed);
         let debt = took.min(COUNTED).as_nanos().saturating_mul(self.refill);
-        let full_at = self.full_at.load(Relaxed).max(self.nanos(began)).saturating_add(debt);
-        self.full_at.store(full_at, Relaxed);
+        let began = self.nanos(began);
+        let later = |full_at: u64| Some(full_at.max(began).saturating_add(debt));
+        // It never refuses.
+        let _ = self.full_at.fetch_update(Relaxed, Relaxed, later);
     }
 
     /// The time that extensions have used so far.

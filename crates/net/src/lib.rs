@@ -79,7 +79,7 @@ pub use connect_options::ConnectOptions;
 pub use driver::{Driver, SocketReadiness};
 pub use incoming::{AdmittedConnection, IncomingConnection};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
-pub use log::{LogFormat, LogReading, LogWriter, Written};
+pub use log::{LogFormat, LogPosition, LogReading, LogWriter, Written};
 pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
@@ -99,11 +99,18 @@ pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
 
-/// The options with which every named device is opened, here and in the command. They contain the broker's client.
+/// The most queues of a device, and so shards of a host, if nobody asks for more: each has a thread.
+const MOST_USUAL_QUEUES: usize = 16;
+
+/// The options with which every named device is opened, here and in the command. They contain the broker's client. The device has a queue for each
+/// processor that this process may use, sixteen at most; whoever opens one has to take all of its queues
+/// ([`Device::take_queues`](transom_device::Device::take_queues)), as [`StackBuilder::start`] does.
 pub fn open_options() -> transom_device::open::OpenOptions {
     #[cfg(feature = "broker")]
     let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);
     #[cfg(not(feature = "broker"))]
     let shared = None;
-    transom_device::open::OpenOptions { shared, ..Default::default() }
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let queues = processors.min(MOST_USUAL_QUEUES);
+    transom_device::open::OpenOptions { shared, queues, ..Default::default() }
 }

@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
 use transom_stack::stack::{ConnectionId, ListenError};
+use transom_stack::totals::ListenTotals;
 
 /// A socket server on a [`Stack`].
 #[derive(Debug)]
@@ -211,6 +212,13 @@ impl Part {
     }
 }
 
+/// The configuration of a listener whose parts count together. A handle to one shard makes a listener that is in that shard alone.
+fn shared_config(stack: &Stack, config: ListenConfig) -> ListenConfig {
+    let shards = u32::try_from(stack.shard_count()).unwrap_or(u32::MAX);
+    let totals = (shards > 1).then(|| Arc::new(ListenTotals::new(shards)));
+    ListenConfig { totals, ..config }
+}
+
 impl TcpListener {
     /// Listens at the first of `addr`'s addresses that works. Port 0 chooses a free one; an unspecified address means all of
     /// the host's. As on Linux, the unspecified IPv6 address means those of IPv4 too; [`ListenConfig::v6_only`] changes that.
@@ -222,8 +230,7 @@ impl TcpListener {
         each_address(addr, |addr| Self::bind_with(stack, addr, ListenConfig::default()))
     }
 
-    /// Listens at `addr` with its own backlog or profile. In a stack of several shards, each shard has the backlogs and the limit of Fast Open for
-    /// itself.
+    /// Listens at `addr` with its own backlog or profile.
     ///
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
@@ -246,6 +253,7 @@ impl TcpListener {
             local.set_port(port.address().port());
         }
         let mut parts = Vec::with_capacity(stack.shard_count());
+        let config = shared_config(stack, config);
         // A listener that gets a place in the first shard gets it in all of them, because they have the same listeners.
         for shared in stack.shards() {
             let part = Part::listen(shared, Some(local), &config, place)?;
@@ -263,6 +271,7 @@ impl TcpListener {
     /// [`io::ErrorKind::AddrInUse`] if there is such a listener, [`io::ErrorKind::InvalidInput`] if the host's ports are not its own, or for a profile that
     /// does not work.
     pub fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
+        let config = shared_config(stack, config);
         let shards = stack.shards().iter();
         let parts = shards.map(|shared| Part::listen(shared, None, &config, None));
         let parts = parts.collect::<io::Result<Vec<_>>>()?;

@@ -11,19 +11,31 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transom_stack::log::file::{HEADER_LEN, Header};
-use transom_stack::log::{Encoded, Line, RECORD_LEN, Record};
+use transom_stack::log::{Encoded, Line, RECORD_LEN, Record, renumbered, time_of};
+use transom_tcp::time::Instant;
 
 /// How often the writer looks for new records.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// A place in a host's event log: how many records of each shard lie before it. The default is the log's beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogPosition(Vec<u64>);
+
+impl LogPosition {
+    /// How many records lie before it.
+    pub fn records(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
 
 /// Records out of a host's log.
 #[derive(Clone, Debug)]
 pub struct LogReading {
     /// Records that were overwritten before they were read.
     pub missed: u64,
-    /// The number of the next record there will be: where to go on.
-    pub next: u64,
-    /// The records, the oldest first. [`Record::decode`](transom_stack::log::Record::decode) reads them.
+    /// Where to go on.
+    pub next: LogPosition,
+    /// The records, the oldest first. [`Record::decode`](transom_stack::log::Record::decode) reads them. Each has the number that it has in its shard.
     pub records: Vec<Encoded>,
 }
 
@@ -55,35 +67,55 @@ pub struct Written {
 }
 
 impl Stack {
-    /// The host's event log from record number `from` on. Each shard has a log of its own, and this is the first one's: see [`Stack::shard`].
-    pub fn read_log(&self, from: u64) -> LogReading {
-        let mut inner = self.first().runtime.lock();
-        let reading = inner.host.log().read(from);
-        let records = reading.records().copied().collect();
-        LogReading { missed: reading.missed, next: reading.next, records }
+    /// The host's event log from a place on: the records of all shards, in the order of their times.
+    pub fn read_log(&self, from: &LogPosition) -> LogReading {
+        let shards = self.shards();
+        // A shard that is read first may write such records after it was read. They are for the next reading, so that their order is right.
+        let until = match shards.len() {
+            1 => Instant::FAR_FUTURE,
+            _ => self.first().runtime.now(),
+        };
+        let (mut missed, mut next, mut records) = (0, Vec::new(), Vec::new());
+        for (number, shard) in shards.iter().enumerate() {
+            let from = from.0.get(number).copied().unwrap_or(0);
+            let mut inner = shard.runtime.lock();
+            let reading = inner.host.log().read(from);
+            let before = records.len();
+            records.extend(reading.records().take_while(|record| time_of(record) <= until));
+            missed += reading.missed;
+            let left = reading.records().count() - (records.len() - before);
+            next.push(reading.next - left as u64);
+        }
+        if shards.len() > 1 {
+            records.sort_by_key(time_of);
+        }
+        LogReading { missed, next: LogPosition(next), records }
+    }
+
+    /// The end of the event log: what comes from here on has not happened yet.
+    pub fn log_end(&self) -> LogPosition {
+        let ends = self.shards().iter().map(|shard| shard.runtime.lock().host.log().written());
+        LogPosition(ends.collect())
     }
 
     /// Writes the event log to `file`, from the oldest record that is still there, until the writer is finished or dropped. It keeps the host alive.
     ///
     /// # Errors
-    /// The operating system's for the file's beginning, and for a thread that it does not give; [`io::ErrorKind::InvalidInput`] for a host of several
-    /// shards, each of which has a log of its own: see [`Stack::shard`].
+    /// The operating system's for the file's beginning, and for a thread that it does not give.
     pub fn log_to(&self, file: File, format: LogFormat) -> io::Result<LogWriter> {
-        if self.shard_count() > 1 {
-            let why = "each shard has a log of its own: write them with Stack::shard";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
         let since_origin = Duration::from_nanos(self.first().runtime.now().as_nanos());
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
         // Records that were overwritten before the writer began do not count as missed.
-        let oldest = self.first().runtime.lock().host.log().read(0).missed;
+        let oldest =
+            self.shards().iter().map(|shard| shard.runtime.lock().host.log().read(0).missed);
+        let oldest = LogPosition(oldest.collect());
         let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();
         let (stop, stopped) = sync_channel(0);
         let work = move || loop {
             let more = stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout);
-            output.take(&stack.read_log(output.next))?;
+            output.take(stack.read_log(&output.next))?;
             if !more {
                 output.finish()?;
                 return Ok(output.written);
@@ -120,12 +152,12 @@ impl Drop for LogWriter {
 struct Output {
     file: BufWriter<File>,
     format: LogFormat,
-    next: u64,
+    next: LogPosition,
     written: Written,
 }
 
 impl Output {
-    fn begin(file: File, format: LogFormat, origin: u64, next: u64) -> io::Result<Self> {
+    fn begin(file: File, format: LogFormat, origin: u64, next: LogPosition) -> io::Result<Self> {
         let mut file = BufWriter::new(file);
         let places = match format {
             LogFormat::Binary => Some(0),
@@ -140,13 +172,14 @@ impl Output {
         Ok(Output { file, format, next, written: Written::default() })
     }
 
-    fn take(&mut self, reading: &LogReading) -> io::Result<()> {
+    fn take(&mut self, reading: LogReading) -> io::Result<()> {
         let LogReading { missed, next, records } = reading;
-        if *missed > 0 && self.format == LogFormat::JsonLines {
+        if missed > 0 && self.format == LogFormat::JsonLines {
             writeln!(self.file, "{{\"event\":\"missed\",\"records\":{missed}}}")?;
         }
-        let first = next - records.len() as u64;
-        for (number, bytes) in (first..).zip(records) {
+        let first = next.records() - records.len() as u64;
+        for (number, bytes) in (first..).zip(&records) {
+            let bytes = &renumbered(bytes, number);
             match self.format {
                 LogFormat::Binary => self.file.write_all(bytes)?,
                 LogFormat::Ring(places) => {
@@ -162,7 +195,7 @@ impl Output {
                 }
             }
         }
-        self.next = *next;
+        self.next = next;
         self.written.records += records.len() as u64;
         self.written.missed += missed;
         self.file.flush()

@@ -23,6 +23,7 @@ use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::{Shard, Stack as Host};
+use transom_stack::totals::HostTotals;
 use transom_tcp::compose::compose;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
@@ -64,7 +65,7 @@ impl WeakStack {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
-    /// The time of the shard's extensions.
+    /// The time of the host's extensions.
     pub(crate) budget: Arc<Budget>,
     /// For files that are sent.
     pub(crate) files: FileMemory,
@@ -256,11 +257,8 @@ impl Stack {
 
     /// The time that the host's extensions have used.
     pub fn extension_time(&self) -> ExtensionTime {
-        let budgets = || self.shards.iter().map(|shard| &shard.budget);
-        ExtensionTime {
-            used: budgets().map(|budget| std::time::Duration::from(budget.used())).sum(),
-            missed: budgets().map(|budget| budget.missed()).sum(),
-        }
+        let budget = &self.first().budget;
+        ExtensionTime { used: budget.used().into(), missed: budget.missed() }
     }
 
     /// Packets that the device refused.
@@ -367,7 +365,7 @@ impl StackBuilder {
         self
     }
 
-    /// How many ICMP errors the host sends per second at most, each shard for itself; 100 by default. A host that
+    /// How many ICMP errors the host sends per second at most; 100 by default. A host that
     /// [refuses](crate::IncomingConnection::refuse) connections by ICMP needs more: beyond the limit the peer hears nothing and repeats its SYN. See
     /// [`StackConfig::icmp_errors_per_second`].
     pub fn icmp_errors_per_second(mut self, errors: u32) -> Self {
@@ -383,8 +381,9 @@ impl StackBuilder {
     }
 
     /// Works in so many shards, 1 to 64. Each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there
-    /// is one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
-    /// shared out evenly.
+    /// is one for each queue of the device. [`StackBuilder::device`] opens the device with as many queues as the process has processors
+    /// ([`open_options`](crate::open_options)). The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
+    /// the host's: all shards keep them together. With one shard, one lock guards the host.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -433,10 +432,11 @@ impl StackBuilder {
         let word: DeviceWord = word.parse().map_err(invalid_input)?;
         let prefixes = self.addresses.iter();
         let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
+        let usual = crate::open_options();
         let options = OpenOptions {
             addresses: prefixes.collect(),
-            queues: self.shards.unwrap_or(1),
-            ..crate::open_options()
+            queues: self.shards.unwrap_or(usual.queues),
+            ..usual
         };
         let (builder, device) = self.on(open(&word, &options)?)?;
         builder.start(device)
@@ -514,11 +514,12 @@ impl StackBuilder {
         let limits = devices.iter().map(|device| mtu_of(&**device));
         let limit = limits.min().unwrap_or(65_535);
         let known = self.sharing.as_ref().map(|sharing| sharing.interface(limit)).transpose()?;
-        let share = Duration::from_nanos(self.extension_time.as_nanos() / u64::from(count.max(1)));
-        let (mut runtimes, mut budgets) = (Vec::new(), Vec::new());
+        let budget = Arc::new(Budget::new(self.extension_time));
+        let totals = Arc::new(HostTotals::new(count));
+        let mut runtimes = Vec::new();
         for (index, device) in (0..).zip(devices) {
-            let budget = Arc::new(Budget::new(share));
             let mut config = self.config(&*device, Shard { index, count }, secret, &budget);
+            config.totals = Some(Arc::clone(&totals));
             if let Some(Interface { mtu, addresses, address_mtus }) = known.clone() {
                 config = StackConfig { shared: true, mtu, addresses, address_mtus, ..config };
             }
@@ -533,7 +534,6 @@ impl StackBuilder {
                     return Err(error);
                 }
             }
-            budgets.push(budget);
         }
         if runtimes.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a host needs a device"));
@@ -544,12 +544,12 @@ impl StackBuilder {
             host.follower = Some(Follower::start(sharing, runtimes.clone(), limit, known)?);
         }
         let host = Arc::new(host);
-        let shards = runtimes.into_iter().zip(budgets);
         let files = FileMemory::default();
-        let shard = |(runtime, budget)| {
-            Arc::new(Shared { runtime, budget, files: files.clone(), host: host.clone() })
+        let shard = |runtime| {
+            let (budget, files, host) = (budget.clone(), files.clone(), host.clone());
+            Arc::new(Shared { runtime, budget, files, host })
         };
-        Ok(Stack { shards: shards.map(shard).collect(), turn: Arc::default() })
+        Ok(Stack { shards: runtimes.into_iter().map(shard).collect(), turn: Arc::default() })
     }
 
     /// The configuration of one shard.
@@ -561,8 +561,6 @@ impl StackBuilder {
         budget: &Arc<Budget>,
     ) -> StackConfig {
         let capabilities = device.capabilities();
-        let share = |limit: usize| limit.div_ceil(shard.count.max(1) as usize);
-        let memory = self.limits.memory.unwrap_or_else(memory_of_the_machine);
         let default = StackConfig::new(self.addresses.clone());
         StackConfig {
             shard,
@@ -578,14 +576,10 @@ impl StackBuilder {
             },
             profile: Arc::new(guarded(self.profile.clone(), budget)),
             secret,
-            max_connections: share(self.limits.connections),
-            max_half_open: share(self.limits.half_open),
-            max_time_wait: share(self.limits.time_wait),
-            memory: MemoryLimits {
-                low: share(memory.low),
-                pressure: share(memory.pressure),
-                limit: share(memory.limit),
-            },
+            max_connections: self.limits.connections,
+            max_half_open: self.limits.half_open,
+            max_time_wait: self.limits.time_wait,
+            memory: self.limits.memory.unwrap_or_else(memory_of_the_machine),
             icmp_errors_per_second: self
                 .icmp_errors_per_second
                 .unwrap_or(default.icmp_errors_per_second),

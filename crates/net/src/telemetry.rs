@@ -12,6 +12,7 @@ mod meter;
 #[cfg(feature = "tracing")]
 mod spans;
 
+use crate::log::LogPosition;
 use crate::stack::{Stack, WeakStack};
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -80,7 +81,7 @@ impl Drop for Telemetry {
 /// Where the reading of each shard's log has come to.
 struct Reader {
     stack: WeakStack,
-    next: Vec<u64>,
+    next: Vec<LogPosition>,
     #[cfg(feature = "tracing")]
     spans: spans::Spans,
     #[cfg(feature = "metrics")]
@@ -94,7 +95,7 @@ impl Reader {
         Reader {
             stack: stack.downgrade(),
             // Of what was before, there is nothing to tell.
-            next: next.map(|shard| shard.read_log(u64::MAX).next).collect(),
+            next: next.map(|shard| shard.log_end()).collect(),
             #[cfg(feature = "tracing")]
             spans: spans::Spans::default(),
             #[cfg(feature = "metrics")]
@@ -108,7 +109,7 @@ impl Reader {
         let Some(stack) = self.stack.upgrade() else { return false };
         for (number, next) in self.next.iter_mut().enumerate() {
             let Some(shard) = stack.shard(number) else { continue };
-            let reading = shard.read_log(*next);
+            let reading = shard.read_log(next);
             *next = reading.next;
             if reading.missed > 0 {
                 #[cfg(feature = "metrics")]

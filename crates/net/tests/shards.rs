@@ -12,7 +12,8 @@ use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError};
 use transom_device::{Device, TxPacket};
-use transom_net::{Profile, Stack, TcpListener};
+use transom_net::{LogFormat, LogPosition, Profile, Stack, TcpListener, TcpStream};
+use transom_stack::log::{What, file};
 use transom_wire::IpPacket;
 
 /// A stack of `shards` shards next to the kernel.
@@ -386,4 +387,59 @@ fn the_packets_of_a_shard_are_ordinary_ones() {
         let packet = wire.recv().unwrap();
         assert!(IpPacket::parse(packet.bytes()).unwrap().transport_checksum_ok());
     }
+}
+
+/// The log of a host has all connections of all shards, each under a name of its own, in the order of time. A program does not see the shards.
+#[test]
+fn one_log_has_the_connections_of_all_shards() {
+    const CONNECTIONS: usize = 6;
+    // The other ends stay, and say nothing.
+    let (_silent, devices): (Vec<_>, Vec<_>) = (0..2)
+        .map(|_| pair(&MemoryConfig::default()).unwrap())
+        .map(|(near, far)| (far, Box::new(near) as Box<dyn Device>))
+        .unzip();
+    let stack = Stack::builder().address([10, 0, 0, 1].into(), 24).start_on(devices).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.tlog");
+    let file = std::fs::File::create(&path).unwrap();
+    let writer = stack.log_to(file, LogFormat::Binary).unwrap();
+    let remote = SocketAddr::from(([10, 0, 0, 2], 80));
+    let streams: Vec<_> =
+        (0..CONNECTIONS).map(|_| TcpStream::connect_nonblocking(&stack, remote).unwrap()).collect();
+    let each: Vec<_> = (0..2).map(|shard| stack.shard(shard).unwrap().connection_count()).collect();
+    assert_eq!(each, [CONNECTIONS / 2; 2]);
+    let read = stack.read_log(&LogPosition::default());
+    assert_eq!((read.missed, read.records.len() as u64), (0, read.next.records()));
+    let written = writer.finish().unwrap();
+    assert_eq!(written.missed, 0);
+    let (_, entries) = file::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(entries.len() as u64, written.records);
+    assert!(entries.iter().zip(0..).all(|(entry, number)| entry.sequence == number));
+    let records: Vec<_> = entries.iter().map(|entry| entry.record.as_ref().unwrap()).collect();
+    assert!(records.is_sorted_by_key(|record| record.at));
+    let opened = records.iter().filter(|record| matches!(record.what, What::Opened { .. }));
+    let names: std::collections::HashSet<_> = opened.map(|record| record.connection).collect();
+    assert_eq!(names.len(), CONNECTIONS);
+    assert!(stack.read_log(&stack.log_end()).records.is_empty());
+    drop(streams);
+}
+
+/// What the extensions of one shard use is used up for the others.
+#[test]
+fn extensions_have_one_budget_in_all_shards() {
+    let host = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
+    let (near, far) = pair(&MemoryConfig::default()).unwrap();
+    let (other, _silent) = pair(&MemoryConfig::default()).unwrap();
+    let bob = host(2).start(far).unwrap();
+    let stack = host(1).extension("vegas").unwrap();
+    let stack = stack.start_on(vec![Box::new(near), Box::new(other)]).unwrap();
+    let listener = bob.listen("10.0.0.2:7").unwrap();
+    let mut stream = stack.shard(0).unwrap().connect("10.0.0.2:7").unwrap();
+    let mut peer = listener.accept().unwrap().0;
+    // Until the peer has all of it, Vegas was woken.
+    stream.write_all(&[1; 100_000]).unwrap();
+    peer.read_exact(&mut [0; 100_000]).unwrap();
+    let used = stack.extension_time().used;
+    assert!(used > Duration::ZERO);
+    assert!(stack.shard(1).unwrap().extension_time().used >= used);
 }

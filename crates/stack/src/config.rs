@@ -4,6 +4,7 @@ use crate::fast_open::FastOpenConfig;
 use crate::fragments::FragmentLimits;
 use crate::memory::MemoryLimits;
 use crate::stack::Shard;
+use crate::totals::HostTotals;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -68,6 +69,8 @@ pub struct StackConfig {
     pub secret: [u8; 16],
     /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
     pub shard: Shard,
+    /// Where the shards of one host count together: all of them have the same, and limits are those of the host. `None`: the limits are this stack's own.
+    pub totals: Option<Arc<HostTotals>>,
     /// The source of free ports.
     pub ports: PortSource,
     /// Ports for active opens, where the host chooses them itself.
@@ -110,6 +113,7 @@ impl StackConfig {
             profile: Arc::new(Profile::default()),
             secret: [0; 16],
             shard: Shard::ALONE,
+            totals: None,
             ports: PortSource::Own,
             ephemeral_ports: 32_768..=65_535,
             max_half_open: 1024,

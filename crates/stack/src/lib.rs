@@ -67,4 +67,5 @@ mod path_mtus;
 pub mod secrets;
 mod slab;
 pub mod stack;
+pub mod totals;
 pub mod wheel;

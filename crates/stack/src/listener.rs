@@ -4,6 +4,7 @@ use crate::flow::{FlowKey, KeyedHash};
 use crate::incoming::IncomingId;
 use crate::mapped::Bound;
 use crate::stack::ConnectionId;
+use crate::totals::{ListenCounts, ListenTotals};
 use crate::wheel::TimerId;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -42,6 +43,8 @@ pub struct ListenConfig {
     /// SYNs are [held](crate::incoming) for as long as this at most, instead of being answered; `None`: they are answered at once. A listener that holds
     /// them sends no SYN cookies, and does no Fast Open.
     pub hold_syns: Option<Duration>,
+    /// Where the parts of a listener that is in several shards count together: all of them have the same, and the limits are those of all parts.
+    pub totals: Option<Arc<ListenTotals>>,
 }
 
 impl Default for ListenConfig {
@@ -53,6 +56,7 @@ impl Default for ListenConfig {
             fast_open: 0,
             v6_only: false,
             hold_syns: None,
+            totals: None,
         }
     }
 }
@@ -63,6 +67,9 @@ pub(crate) struct Listener {
     pub(crate) profile: Arc<Profile>,
     pub(crate) backlog: usize,
     pub(crate) syn_backlog: usize,
+    /// The number of the shard, and where its parts count together.
+    pub(crate) shard: u32,
+    pub(crate) totals: Option<Arc<ListenTotals>>,
     pub(crate) half_open: usize,
     /// The limit of connections that opened fast and wait for their handshake, and how many there are.
     pub(crate) fast_open: usize,
@@ -81,8 +88,37 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    /// No more connections may wait to be accepted.
     pub(crate) fn is_full(&self) -> bool {
-        self.accept.len() >= self.backlog
+        self.accept.len() + self.elsewhere().accept >= self.backlog
+    }
+
+    /// Half-open connections and held SYNs in all shards: the SYN backlog is for both.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.half_open + self.held + self.elsewhere().half_open
+    }
+
+    /// No more connections may begin with data in a SYN.
+    pub(crate) fn is_full_of_fast(&self) -> bool {
+        self.fast() + self.elsewhere().fast >= self.fast_open
+    }
+
+    fn fast(&self) -> usize {
+        self.fast_pending + self.fast_resets.len()
+    }
+
+    fn elsewhere(&self) -> ListenCounts {
+        let totals = self.totals.as_ref();
+        totals.map_or_else(ListenCounts::default, |totals| totals.others(self.shard))
+    }
+
+    /// Tells the other shards what is here.
+    pub(crate) fn tell(&self) {
+        if let Some(totals) = &self.totals {
+            let half_open = self.half_open + self.held;
+            let counts = ListenCounts { accept: self.accept.len(), half_open, fast: self.fast() };
+            totals.tell(self.shard, counts);
+        }
     }
 }
 

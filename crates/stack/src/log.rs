@@ -18,6 +18,20 @@ pub use record::{EndedBy, FlowEvent, LayerFate, Record, RecordError, Values, Wha
 pub(crate) use hooks::Subject;
 
 use alloc::vec::Vec;
+use transom_tcp::time::Instant;
+
+/// When a stored record was made.
+pub fn time_of(record: &Encoded) -> Instant {
+    let (words, _) = record.as_chunks();
+    Instant::from_nanos(words.first().copied().map_or(0, u64::from_le_bytes))
+}
+
+/// A stored record with another number, for a log that is put together from several. A record has the lower half of its number.
+pub fn renumbered(record: &Encoded, number: u64) -> Encoded {
+    let mut renumbered = *record;
+    renumbered[record::SEQUENCE].copy_from_slice(&(number as u32).to_le_bytes());
+    renumbered
+}
 
 /// Bytes of a record.
 pub const RECORD_LEN: usize = 64;

@@ -83,13 +83,15 @@ const CHECKED_PER_PACKET: u32 = 8;
 pub(crate) struct Memory {
     limits: MemoryLimits,
     info: MemoryInfo,
+    /// Bytes that other shards of the host hold, as far as is known here.
+    elsewhere: usize,
     /// The index of the next connection to check.
     cursor: u32,
 }
 
 impl Memory {
     pub(crate) fn new(limits: MemoryLimits) -> Self {
-        Memory { limits, info: MemoryInfo::default(), cursor: 0 }
+        Memory { limits, info: MemoryInfo::default(), elsewhere: 0, cursor: 0 }
     }
 
     pub(crate) fn info(&self) -> MemoryInfo {
@@ -105,7 +107,18 @@ impl Memory {
     #[inline]
     pub(crate) fn change(&mut self, before: usize, now: usize) {
         self.info.held = self.info.held.saturating_sub(before).saturating_add(now);
-        let held = self.info.held;
+        self.look();
+    }
+
+    /// Other shards of the host hold so many bytes.
+    pub(crate) fn learn_elsewhere(&mut self, bytes: usize) {
+        self.elsewhere = bytes;
+        self.look();
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        let held = self.info.held.saturating_add(self.elsewhere);
         if held > self.limits.pressure || self.info.state != MemoryState::Normal {
             self.judge(held);
         }

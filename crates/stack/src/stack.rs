@@ -50,9 +50,11 @@ use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::{PathMtu, PathMtus};
 use crate::secrets::{Purpose, Secrets};
 use crate::slab::Slab;
+use crate::totals::HostTotals;
 use crate::wheel::{TimerId, Wheel};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use replies::Reply;
 use template::Template;
@@ -62,14 +64,22 @@ use transom_tcp::connection::{Connection, Event, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
-/// A connection's name. It stays unique: a name whose connection is gone names nothing.
+/// A connection's name, unique among all shards of its host. It stays unique: a name whose connection is gone names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId {
+    /// The place, and above it the number of the shard.
     index: u32,
     generation: u32,
 }
 
+/// So many bits of a name's index are the place.
+const PLACE_BITS: u32 = 26;
+
 impl ConnectionId {
+    const fn new(shard: Shard, place: u32, generation: u32) -> Self {
+        ConnectionId { index: shard.index << PLACE_BITS | place, generation }
+    }
+
     /// A unique number for each connection, for logs and tables.
     pub fn as_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
@@ -202,7 +212,8 @@ pub struct Stack {
     ports: DestinationCounters,
     /// The next identifications of packets that leave in fragments.
     idents: DestinationCounters,
-    icmp_window: (Instant, u32),
+    /// Those of its host.
+    totals: Arc<HostTotals>,
     scratch: transmit::Scratch,
     /// The connection a packet last was for.
     latest: u32,
@@ -244,13 +255,13 @@ impl Stack {
                 secrets.hash(Purpose::Port, &0u8) as u32,
             ),
             idents: DestinationCounters::new(Purpose::Identification, 0),
-            icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
             latest: 0,
             spent: Vec::new(),
             counters: StackCounters::default(),
             log: Log::new(config.log_records),
             memory: Memory::new(config.memory),
+            totals: config.totals.clone().unwrap_or_else(|| Arc::new(HostTotals::new(1))),
             secrets,
             config,
         })
@@ -293,18 +304,21 @@ impl Stack {
     }
 
     fn slot_index(&self, id: ConnectionId) -> Option<u32> {
-        (self.slots.generation(id.index)? == id.generation).then_some(id.index)
+        // A name of another shard's is no place here.
+        let place = id.index ^ self.config.shard.index << PLACE_BITS;
+        (self.slots.generation(place)? == id.generation).then_some(place)
     }
 
     fn id_of(&self, index: u32) -> Option<ConnectionId> {
-        Some(ConnectionId { index, generation: self.slots.generation(index)? })
+        Some(ConnectionId::new(self.config.shard, index, self.slots.generation(index)?))
     }
 
     /// A connection as the log names it.
     #[inline]
     fn subject(&self, index: u32, now: Instant) -> Subject {
         let generation = self.slots.generation(index).unwrap_or_default();
-        Subject { now, connection: ConnectionId { index, generation }.as_u64() }
+        let id = ConnectionId::new(self.config.shard, index, generation);
+        Subject { now, connection: id.as_u64() }
     }
 
     /// Calls `call` on a connection and records what it did.
@@ -452,6 +466,7 @@ impl Stack {
             && let Some(entry) = self.listeners.get_mut(listener.index)
         {
             entry.accept.push_back(id);
+            entry.tell();
             self.counters.passive_opens += 1;
             self.events.push_back(StackEvent::Acceptable(listener));
         }

@@ -13,8 +13,7 @@ use crate::output::note;
 /// The observers of the connections.
 #[derive(Default)]
 pub(crate) struct Watching {
-    /// One for each shard.
-    logs: Vec<(PathBuf, LogWriter)>,
+    log: Option<(PathBuf, LogWriter)>,
     extensions: Option<Arc<ExtensionSocket>>,
     /// Shows the connections while this exists.
     status: Option<StatusSocket>,
@@ -52,24 +51,20 @@ impl Watching {
         log: Option<&Path>,
         extensions: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let begin = |(number, path): (usize, PathBuf)| {
+        let begin = |path: &Path| {
             let lines = path.extension().is_some_and(|extension| extension == "jsonl");
             let format = if lines { LogFormat::JsonLines } else { LogFormat::Binary };
-            let writer = stack.shard(number).context("a shard is missing").and_then(|shard| {
-                let written = transom_device::own_file::output(&path)
-                    .and_then(|file| shard.log_to(file, format));
-                written.with_context(|| format!("cannot write {}", path.display()))
-            });
-            writer.map(|writer| (path, writer))
+            let file = transom_device::own_file::output(path);
+            let writer = file.and_then(|file| stack.log_to(file, format));
+            let writer = writer.with_context(|| format!("cannot write {}", path.display()))?;
+            anyhow::Ok((path.to_owned(), writer))
         };
         let listen = |path: &Path| {
             let socket = ExtensionSocket::listen(path);
             socket.with_context(|| format!("cannot listen for extensions at {}", path.display()))
         };
         let extensions = extensions.map(listen).transpose()?.map(Arc::new);
-        let logs = log.map(|path| log_paths(path, stack.shard_count())).unwrap_or_default();
-        let logs = logs.into_iter().enumerate().map(begin).collect::<anyhow::Result<_>>()?;
-        Ok(Watching { logs, extensions, status: None })
+        Ok(Watching { log: log.map(begin).transpose()?, extensions, status: None })
     }
 
     /// Shows the connections to this user, if that is asked for by the option or the environment. What only the environment asks for is no reason not to
@@ -108,9 +103,7 @@ impl Watching {
     pub(super) fn finish(&mut self) -> bool {
         self.extensions = None;
         self.status = None;
-        let logs = std::mem::take(&mut self.logs).into_iter();
-        // All of them, whatever becomes of one.
-        logs.fold(true, |complete, (path, writer)| finish_log(&path, writer) && complete)
+        self.log.take().is_none_or(|(path, writer)| finish_log(&path, writer))
     }
 }
 
@@ -128,37 +121,5 @@ fn finish_log(path: &Path, writer: LogWriter) -> bool {
             note(format_args!("transom: the log {} is incomplete: {error}", path.display()));
             false
         }
-    }
-}
-
-/// The logs of all shards: `run.tlog` is one shard's, and `run.0.tlog` and `run.1.tlog` those of two.
-fn log_paths(path: &Path, shards: usize) -> Vec<PathBuf> {
-    if shards == 1 {
-        return vec![path.to_owned()];
-    }
-    let numbered = |number: usize| {
-        let mut extension = std::ffi::OsString::from(number.to_string());
-        if let Some(own) = path.extension() {
-            extension.push(".");
-            extension.push(own);
-        }
-        path.with_extension(extension)
-    };
-    (0..shards).map(numbered).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_shard_has_a_log() {
-        let paths = |path: &str, shards| -> Vec<String> {
-            let paths = log_paths(Path::new(path), shards).into_iter();
-            paths.map(|path| path.display().to_string()).collect()
-        };
-        assert_eq!(paths("a/run.tlog", 1), ["a/run.tlog"]);
-        assert_eq!(paths("a/run.tlog", 2), ["a/run.0.tlog", "a/run.1.tlog"]);
-        assert_eq!(paths("run", 2), ["run.0", "run.1"]);
     }
 }

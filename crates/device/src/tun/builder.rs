@@ -192,8 +192,8 @@ impl TunBuilder {
     }
 
     /// How many queues the interface has, each of them a [`Device`](crate::Device) for a thread of its own: see
-    /// [`Device::take_queues`](crate::Device::take_queues). Default: 1, at most 256. Interfaces that [exist](TunBuilder::existing) must have been made
-    /// for several (`ip tuntap add … multi_queue`).
+    /// [`Device::take_queues`](crate::Device::take_queues). Default: 1, at most 256. An interface that [exists](TunBuilder::existing) and was made
+    /// for one queue has one (`ip tuntap add … multi_queue` makes it for several).
     ///
     /// The kernel steers by the hash of a packet's addresses and ports, the same both ways, and remembers for a few seconds in which queue
     /// packets of a hash were written: it puts the answers there. It remembers 4096 hashes.
@@ -235,12 +235,13 @@ impl TunBuilder {
             // Without this the kernel would make a new interface, down and useless.
             interfaces.state(&self.name)?;
         }
-        let (descriptor, name, vnet_header) = self.create(create_error)?;
+        let Created { descriptor, name, vnet_header, several } = self.create(create_error)?;
         let rx_coalesce = vnet_header && {
             prepare_header(&descriptor).map_err(create_error)?;
             negotiate(&descriptor, self.offload)
         };
-        let others = (1..self.queues).map(|_| self.attach(&name, vnet_header));
+        let queues = if several { self.queues } else { 1 };
+        let others = (1..queues).map(|_| attach(&name, vnet_header));
         let others = others.collect::<io::Result<Vec<_>>>().map_err(create_error)?;
 
         if self.configure {
@@ -290,37 +291,25 @@ impl TunBuilder {
         }
     }
 
-    /// The flags of every queue, but for the header before packets.
-    fn flags(&self) -> c_int {
-        let several = if self.queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
-        libc::IFF_TUN | libc::IFF_NO_PI | several
-    }
-
-    /// One more queue for the interface, which has all settings already.
-    fn attach(&self, name: &str, vnet_header: bool) -> io::Result<OwnedFd> {
-        let header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
-        let descriptor = open_tun()?;
-        ioctl::set_interface(&descriptor, name, self.flags() | header)?;
-        Ok(descriptor)
-    }
-
     /// Opens the character device and makes it an interface, with a virtio-net header if that is
     /// wanted and known.
-    fn create(
-        &self,
-        error: impl Fn(io::Error) -> TunError,
-    ) -> Result<(OwnedFd, String, bool), TunError> {
+    fn create(&self, error: impl Fn(io::Error) -> TunError) -> Result<Created, TunError> {
         let descriptor = open_tun().map_err(TunError::Open)?;
         let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
         let wants_header = self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0;
         let headers: &[c_int] = if wants_header { &[libc::IFF_VNET_HDR, 0] } else { &[0] };
-        // An interface that exists may have been made for several queues; then one is enough too.
-        let several: &[c_int] = if self.configure { &[0] } else { &[0, libc::IFF_MULTI_QUEUE] };
+        // An interface that exists was made for one queue or for several, and has to be opened as it was made.
+        let wanted = if self.queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
+        let choices = [wanted, wanted ^ libc::IFF_MULTI_QUEUE];
+        let several = if self.configure { &choices[..1] } else { &choices };
         let choices = headers.iter().flat_map(|h| several.iter().map(move |s| (*h, *s)));
         let mut refusal = io::Error::from(io::ErrorKind::InvalidInput);
         for (header, several) in choices {
-            match ioctl::set_interface(&descriptor, &self.name, self.flags() | header | several) {
-                Ok(name) => return Ok((descriptor, name, header != 0)),
+            match ioctl::set_interface(&descriptor, &self.name, FLAGS | header | several) {
+                Ok(name) => {
+                    let (vnet_header, several) = (header != 0, several != 0);
+                    return Ok(Created { descriptor, name, vnet_header, several });
+                }
                 // Not with these flags. Some systems that imitate TUN even list those that they do not take.
                 Err(why) if why.kind() == io::ErrorKind::InvalidInput => refusal = why,
                 Err(why) => return Err(error(why)),
@@ -328,6 +317,26 @@ impl TunBuilder {
         }
         Err(error(refusal))
     }
+}
+
+/// The flags of every queue, but for the header before packets, and for several queues.
+const FLAGS: c_int = libc::IFF_TUN | libc::IFF_NO_PI;
+
+/// The first queue of an interface.
+struct Created {
+    descriptor: OwnedFd,
+    name: String,
+    vnet_header: bool,
+    /// The interface takes more queues.
+    several: bool,
+}
+
+/// One more queue for an interface that takes several.
+fn attach(name: &str, vnet_header: bool) -> io::Result<OwnedFd> {
+    let header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
+    let descriptor = open_tun()?;
+    ioctl::set_interface(&descriptor, name, FLAGS | libc::IFF_MULTI_QUEUE | header)?;
+    Ok(descriptor)
 }
 
 pub(super) fn open_tun() -> io::Result<OwnedFd> {

@@ -12,7 +12,7 @@ use transom_tcp::extension::{DepartureReason, Fault, LayerChange, Ruling, Variab
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
 
-pub(super) use write::{Words, finish};
+pub(super) use write::{SEQUENCE, Words, finish};
 
 /// Something that happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,8 +43,7 @@ impl Stack {
         while entry.fast_resets.front().is_some_and(|&at| now.since(at) >= RESET_COUNTS_FOR) {
             entry.fast_resets.pop_front();
         }
-        let crowded = entry.fast_pending + entry.fast_resets.len() >= entry.fast_open;
-        if crowded || self.memory.state() != MemoryState::Normal {
+        if entry.is_full_of_fast() || self.memory.state() != MemoryState::Normal {
             self.counters.fast_open_overflows += 1;
             return FastSyn::Plain;
         }
@@ -76,6 +75,7 @@ impl Stack {
     ) {
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         entry.fast_pending += 1;
+        entry.tell();
         let profile = entry.profile.clone();
         let connection = Connection::from_half_open(profile, half, now);
         let index = self.install(now, connection, key, Owner::Listener(listener));
@@ -110,6 +110,7 @@ impl Stack {
                 // Section 5.1: who sends SYNs with others' addresses has them answered by resets, and must not get round the limit by that.
                 entry.fast_resets.push_back(now);
             }
+            entry.tell();
         }
     }
 }

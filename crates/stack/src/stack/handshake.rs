@@ -5,7 +5,7 @@ use super::transmit::IpFields;
 use super::{Owner, Reply, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
-use crate::listener::{HalfEntry, ListenerId};
+use crate::listener::{HalfEntry, Listener, ListenerId};
 use transom_tcp::connection::{Connection, Endpoint};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
 use transom_tcp::segment::Segment;
@@ -14,6 +14,7 @@ use transom_wire::{Ecn, FastOpen, Flags, Options, Seq, Timestamps};
 
 impl Stack {
     pub(super) fn on_half_open(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
+        let full = self.is_full();
         let Some(entry) = self.halves.get_mut(index) else { return };
         let key = entry.key;
         let over = |last: Instant| now.since(last) >= Duration::from_millis(500);
@@ -48,9 +49,7 @@ impl Stack {
             HalfOpenAction::Complete => {
                 let listener = entry.listener;
                 // A full accept queue is told by silence: the peer's acknowledgement is as good as lost.
-                if self.listeners.get(listener.index).is_none_or(|entry| entry.is_full())
-                    || self.slots.len() >= self.config.max_connections
-                {
+                if full || self.listeners.get(listener.index).is_none_or(Listener::is_full) {
                     return;
                 }
                 let (half, incoming) = (entry.half.clone(), entry.incoming);
@@ -74,7 +73,8 @@ impl Stack {
         let profile = entry.profile.clone();
         let ip_fields = IpFields::of(&profile);
         let path = self.path_info(&key, &profile, now);
-        let full = self.slots.len() >= self.config.max_connections;
+        let full = self.is_full();
+        let crowded = self.is_crowded(0);
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         if full || entry.is_full() {
             // No hurry to answer: the peer repeats its SYN.
@@ -88,8 +88,7 @@ impl Stack {
             FastSyn::Plain | FastSyn::Open(_) => None,
         };
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        let crowded = entry.half_open + entry.held >= entry.syn_backlog
-            || self.halves.len() + self.held.len() >= self.config.max_half_open;
+        let crowded = crowded || entry.unfinished() >= entry.syn_backlog;
         // A client with a Fast Open cookie is not part of a flood from forged addresses.
         if crowded && !matches!(fast, FastSyn::Open(_)) {
             // Cookies are honoured for as long as they are good.
@@ -133,6 +132,7 @@ impl Stack {
         header.options = with_cookie(header.options, cookie);
         let codepoint = half.codepoint(&profile);
         entry.half_open += 1;
+        entry.tell();
         let deadline = half.deadline();
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
         let (last_syn_ack, last_challenge) = (now, None);
@@ -163,7 +163,7 @@ impl Stack {
         }
         let ack = segment.header;
         let Some(theirs) = cookie::check(&self.secrets, &key, ack, now) else { return false };
-        if entry.is_full() || self.slots.len() >= self.config.max_connections {
+        if entry.is_full() || self.is_full() {
             return true; // as good as lost
         }
         let profile = entry.profile.clone();
@@ -201,10 +201,10 @@ impl Stack {
     /// Whether a SYN for `listener` makes a half-open connection.
     pub(super) fn has_room(&self, listener: ListenerId) -> bool {
         self.listeners.get(listener.index).is_some_and(|entry| {
-            self.slots.len() < self.config.max_connections
+            !self.is_full()
                 && !entry.is_full()
-                && entry.half_open + entry.held < entry.syn_backlog
-                && self.halves.len() + self.held.len() < self.config.max_half_open
+                && entry.unfinished() < entry.syn_backlog
+                && !self.is_crowded(0)
         })
     }
 
@@ -216,6 +216,7 @@ impl Stack {
             && let Some(listener) = self.listeners.get_mut(entry.listener.index)
         {
             listener.half_open = listener.half_open.saturating_sub(1);
+            listener.tell();
         }
     }
 

@@ -18,13 +18,14 @@ impl Stack {
         seq: Seq,
     ) -> bool {
         let Some(id) = self.connection_for(key) else { return false };
-        let Some(slot) = self.slots.get_mut(id.index) else { return false };
+        let Some(index) = self.slot_index(id) else { return false };
+        let Some(slot) = self.slots.get_mut(index) else { return false };
         let carries = |connection: &Connection| PathMtu {
             mtu: connection.path_state().mtu,
             whole: !connection.path_state().fragments,
         };
         let before = carries(&slot.connection);
-        let after = self.recorded(id.index, now, |connection| {
+        let after = self.recorded(index, now, |connection| {
             // [RFC1122-3.2.2.1-2] [RFC1122-3.2.2.1-3] [RFC1122-3.2.2.5-3] [RFC4443-5.2-1]
             connection.on_icmp(now, error, seq);
             carries(connection)
@@ -34,7 +35,7 @@ impl Stack {
         if after < before {
             self.path_mtus.note(id, key.remote, after, now);
         }
-        self.touched(id.index, now);
+        self.touched(index, now);
         true
     }
 
@@ -49,16 +50,9 @@ impl Stack {
     /// Whether one more ICMP error may leave; counts it if so.
     /// [RFC4443-2.4-10]
     pub(crate) fn may_send_icmp_error(&mut self, now: Instant) -> bool {
-        let (started, sent) = &mut self.icmp_window;
-        if now.since(*started) >= crate::icmp_errors::ICMP_WINDOW {
-            *started = now;
-            *sent = 0;
-        }
-        let allowed = *sent < self.config.icmp_errors_per_second;
-        if allowed {
-            *sent += 1;
-            self.counters.icmp_errors_sent += 1;
-        }
+        let limit = self.config.icmp_errors_per_second;
+        let allowed = self.totals.allows_icmp_error(now, crate::icmp_errors::ICMP_WINDOW, limit);
+        self.counters.icmp_errors_sent += u64::from(allowed);
         allowed
     }
 }

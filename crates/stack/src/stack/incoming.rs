@@ -63,9 +63,8 @@ impl Stack {
         let listener = self.held_syn(id).ok_or(AdmitError::Gone)?.listener;
         let entry = self.listeners.get(listener.index).ok_or(AdmitError::Gone)?;
         // This one's place becomes the half-open connection's.
-        let crowded = entry.half_open + entry.held > entry.syn_backlog
-            || self.halves.len() + self.held.len() > self.config.max_half_open;
-        if crowded || entry.is_full() || self.slots.len() >= self.config.max_connections {
+        let crowded = entry.unfinished() > entry.syn_backlog || self.is_crowded(1);
+        if crowded || entry.is_full() || self.is_full() {
             return Err(AdmitError::Full);
         }
         let held = self.take_held(id.index).ok_or(AdmitError::Gone)?;
@@ -96,6 +95,7 @@ impl Stack {
         if let Some((place, &connection)) = found {
             if let Some(entry) = self.listeners.get_mut(listener.index) {
                 entry.accept.remove(place);
+                entry.tell();
             }
             let accepted = self.hand_over(connection).ok_or(AdmitError::Gone)?;
             return Ok(Some(accepted.0));
@@ -190,6 +190,7 @@ impl Stack {
         let (index, generation) = self.held.insert(held);
         let id = IncomingId { index, generation };
         entry.held += 1;
+        entry.tell();
         entry.untaken += 1;
         entry.arrivals.push_back(id);
         // Those that went untaken leave their names behind.
@@ -297,6 +298,7 @@ impl Stack {
         let known = self.listeners.generation(listener.index) == Some(listener.generation);
         if let Some(entry) = self.listeners.get_mut(listener.index).filter(|_| known) {
             entry.held = entry.held.saturating_sub(1);
+            entry.tell();
             entry.untaken = entry.untaken.saturating_sub(usize::from(!taken));
         }
         Some(held)

@@ -8,6 +8,7 @@ use crate::flow::{FlowKey, Handler};
 use crate::listener::{ListenConfig, Listener, ListenerId};
 use crate::mapped::{Bound, canonical};
 use crate::secrets::Purpose;
+use crate::totals::ListenCounts;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -131,8 +132,16 @@ impl Stack {
         &self,
         config: ListenConfig,
     ) -> Result<impl FnOnce(Bound) -> Listener + use<>, ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _, hold_syns } =
-            config;
+        let shard = self.config.shard.index;
+        let ListenConfig {
+            backlog,
+            syn_backlog,
+            profile,
+            fast_open,
+            v6_only: _,
+            hold_syns,
+            totals,
+        } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         Ok(move |bound| Listener {
@@ -140,6 +149,8 @@ impl Stack {
             profile,
             backlog: backlog.max(1),
             syn_backlog: syn_backlog.max(1),
+            shard,
+            totals,
             half_open: 0,
             fast_open: if hold_syns.is_some() { 0 } else { fast_open },
             fast_pending: 0,
@@ -168,8 +179,7 @@ impl Stack {
         id: ListenerId,
         config: ListenConfig,
     ) -> Result<(), ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _, hold_syns } =
-            config;
+        let ListenConfig { backlog, syn_backlog, profile, fast_open, hold_syns, .. } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         if self.listener(id).is_some()
@@ -213,7 +223,9 @@ impl Stack {
     pub fn accept(&mut self, id: ListenerId) -> Option<(ConnectionId, SocketAddr)> {
         self.listener(id)?;
         loop {
-            let connection = self.listeners.get_mut(id.index)?.accept.pop_front()?;
+            let listener = self.listeners.get_mut(id.index)?;
+            let connection = listener.accept.pop_front()?;
+            listener.tell();
             if let Some(accepted) = self.hand_over(connection) {
                 return Some(accepted);
             }
@@ -245,6 +257,9 @@ impl Stack {
         self.refuse_held_of(id, now);
         let Some(listener) = self.listeners.remove(id.index) else { return };
         self.listening.remove(&listener.bound, id);
+        if let Some(totals) = &listener.totals {
+            totals.tell(listener.shard, ListenCounts::default());
+        }
         for connection in listener.accept {
             if let Some(index) = self.slot_index(connection)
                 && let Some(slot) = self.slots.get_mut(index)
@@ -304,7 +319,7 @@ impl Stack {
         if remote.port() == 0 || nowhere || !self.is_host(remote.ip()) {
             return Err(ConnectError::BadRemote(remote));
         }
-        if self.slots.len() >= self.config.max_connections {
+        if self.is_full() {
             return Err(ConnectError::TooMany);
         }
         // [MUST-43] the caller's address, if it names one.

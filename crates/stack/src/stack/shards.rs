@@ -10,6 +10,7 @@
 use super::Stack;
 use super::receive::Origin;
 use crate::flow::FlowKey;
+use crate::totals::HostCounts;
 use alloc::vec::Vec;
 use transom_wire::offload::RxOffload;
 
@@ -96,5 +97,40 @@ impl Stack {
             self.counters.forwards_dropped += 1;
         }
         true
+    }
+}
+
+impl Stack {
+    /// Tells the other shards what is here, and learns what they hold. The counts are those of the last time that all was sent.
+    pub(super) fn tell_counts(&mut self) {
+        let Shard { index, count } = self.config.shard;
+        if count == 1 {
+            return;
+        }
+        let counts = HostCounts {
+            connections: self.slots.len(),
+            half_open: self.halves.len() + self.held.len(),
+            time_wait: self.waits.len(),
+            memory: self.memory.info().held,
+        };
+        self.totals.tell(index, counts);
+        let elsewhere = self.elsewhere().memory;
+        self.memory.learn_elsewhere(elsewhere);
+    }
+
+    /// What the other shards of the host have.
+    pub(super) fn elsewhere(&self) -> HostCounts {
+        self.totals.others(self.config.shard.index)
+    }
+
+    /// The host has as many connections as it may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.len() + self.elsewhere().connections >= self.config.max_connections
+    }
+
+    /// The host has as many half-open connections and held SYNs as it may have, `without` so many of them.
+    pub(super) fn is_crowded(&self, without: usize) -> bool {
+        let here = (self.halves.len() + self.held.len()).saturating_sub(without);
+        here + self.elsewhere().half_open >= self.config.max_half_open
     }
 }

@@ -151,7 +151,10 @@ impl Stack {
     /// The next packet to send at `now`; `None` when there is none until the next call that changes the stack. The caller
     /// must send what it is given, or drop it as a network would.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let settled = self.settle_next(now)?;
+        let Some(settled) = self.settle_next(now) else {
+            self.tell_counts();
+            return None;
+        };
         self.counters.packets_sent += 1;
         match settled {
             Settled::Packet => Some(Transmit {

@@ -52,4 +52,5 @@ mod syn_ack;
 mod syn_cookies;
 mod time_wait;
 mod to_self;
+mod totals;
 mod unreachable;

@@ -1,6 +1,7 @@
 //! Metrics as a recorder gets them.
 
 use super::*;
+use crate::log::LogPosition;
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
     with_local_recorder,
@@ -72,7 +73,7 @@ fn a_transfer_is_counted() {
     let kept = Kept::default();
     with_local_recorder(&kept, || {
         let mut meter = Meter::new();
-        for bytes in alice.read_log(0).records {
+        for bytes in alice.read_log(&LogPosition::default()).records {
             meter.take(0, &LogRecord::decode(&bytes).unwrap().0);
         }
         meter.end_of_reading();
@@ -95,7 +96,7 @@ fn a_transfer_is_counted() {
     assert!(stream.read(&mut [0; 1]).is_err());
     with_local_recorder(&kept, || {
         let mut meter = Meter::new();
-        for bytes in alice.read_log(0).records {
+        for bytes in alice.read_log(&LogPosition::default()).records {
             meter.take(0, &LogRecord::decode(&bytes).unwrap().0);
         }
     });

@@ -16,6 +16,9 @@ pub(in super::super) type Words = [u64; 8];
 /// The position of the lower half of the number in the third word, in bits from the lowest.
 const SEQUENCE_SHIFT: u32 = 32;
 
+/// Where it is in a record, in bytes.
+pub(in super::super) const SEQUENCE: core::ops::Range<usize> = 20..24;
+
 /// The record in bytes.
 #[inline]
 pub(in super::super) fn finish(mut words: Words, sequence: u32) -> Encoded {

@@ -1,0 +1,154 @@
+//! Counts that the shards of a host keep together, so that its limits hold for the whole host.
+//!
+//! Each shard has a line of its own, which it alone writes. The others read it when a limit is in question. So a shard that counts touches no memory
+//! that another one writes. A limit may be exceeded by what other shards count at the same moment.
+
+use alloc::boxed::Box;
+use core::array;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use transom_tcp::time::{Duration, Instant};
+
+/// The numbers of one shard, in cache lines of their own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line<const N: usize>([AtomicUsize; N]);
+
+/// `N` numbers for each shard.
+#[derive(Debug)]
+struct Lines<const N: usize>(Box<[Line<N>]>);
+
+impl<const N: usize> Lines<N> {
+    fn new(shards: u32) -> Self {
+        let line = |_| Line(array::from_fn(|_| AtomicUsize::new(0)));
+        Lines((0..shards.max(1)).map(line).collect())
+    }
+
+    /// Says the numbers of shard `index`.
+    fn set(&self, index: u32, numbers: [usize; N]) {
+        let Some(line) = self.0.get(index as usize) else { return };
+        for (place, number) in line.0.iter().zip(numbers) {
+            if place.load(Relaxed) != number {
+                place.store(number, Relaxed);
+            }
+        }
+    }
+
+    /// The sums of all shards but `index`.
+    fn others(&self, index: u32) -> [usize; N] {
+        let others = (0..).zip(&self.0).filter(|&(other, _)| other != index);
+        others.fold([0; N], |sums, (_, line)| {
+            array::from_fn(|n| sums[n].saturating_add(line.0[n].load(Relaxed)))
+        })
+    }
+}
+
+/// The counts of a host, which its shards share ([`StackConfig::totals`](crate::config::StackConfig::totals)).
+#[derive(Debug)]
+pub struct HostTotals {
+    lines: Lines<4>,
+    /// The beginning of the present window of ICMP errors, in milliseconds, and the errors in it.
+    icmp_began: AtomicUsize,
+    icmp_errors: AtomicUsize,
+}
+
+/// What one shard counts, or all others together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostCounts {
+    pub(crate) connections: usize,
+    pub(crate) half_open: usize,
+    pub(crate) time_wait: usize,
+    /// Bytes.
+    pub(crate) memory: usize,
+}
+
+impl HostTotals {
+    /// For a host of so many shards.
+    pub fn new(shards: u32) -> Self {
+        let lines = Lines::new(shards);
+        HostTotals { lines, icmp_began: AtomicUsize::new(0), icmp_errors: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn tell(&self, shard: u32, counts: HostCounts) {
+        let HostCounts { connections, half_open, time_wait, memory } = counts;
+        self.lines.set(shard, [connections, half_open, time_wait, memory]);
+    }
+
+    pub(crate) fn others(&self, shard: u32) -> HostCounts {
+        let [connections, half_open, time_wait, memory] = self.lines.others(shard);
+        HostCounts { connections, half_open, time_wait, memory }
+    }
+
+    /// Whether one more ICMP error may be sent, `limit` of which are allowed in each `window`. If so, it counts.
+    pub(crate) fn allows_icmp_error(&self, now: Instant, window: Duration, limit: u32) -> bool {
+        let millis = (now.as_nanos() / 1_000_000) as usize;
+        let window = (window.as_nanos() / 1_000_000) as usize;
+        let began = self.icmp_began.load(Relaxed);
+        if millis.wrapping_sub(began) >= window
+            && self.icmp_began.compare_exchange(began, millis, Relaxed, Relaxed).is_ok()
+        {
+            self.icmp_errors.store(0, Relaxed);
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = |sent: usize| (sent < limit).then_some(sent + 1);
+        self.icmp_errors.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+}
+
+/// The queues of a listener that is in all shards of a host ([`ListenConfig::totals`](crate::listener::ListenConfig::totals)).
+#[derive(Debug)]
+pub struct ListenTotals(Lines<3>);
+
+/// What one shard's part of a listener has, or that of all others together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListenCounts {
+    /// Connections that wait to be accepted.
+    pub(crate) accept: usize,
+    /// Half-open connections and held SYNs.
+    pub(crate) half_open: usize,
+    /// Connections that opened fast, and resets of such.
+    pub(crate) fast: usize,
+}
+
+impl ListenTotals {
+    /// For a host of so many shards.
+    pub fn new(shards: u32) -> Self {
+        ListenTotals(Lines::new(shards))
+    }
+
+    pub(crate) fn tell(&self, shard: u32, counts: ListenCounts) {
+        let ListenCounts { accept, half_open, fast } = counts;
+        self.0.set(shard, [accept, half_open, fast]);
+    }
+
+    pub(crate) fn others(&self, shard: u32) -> ListenCounts {
+        let [accept, half_open, fast] = self.0.others(shard);
+        ListenCounts { accept, half_open, fast }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shard_reads_the_others_and_not_itself() {
+        let totals = HostTotals::new(3);
+        let counts = |connections| HostCounts { connections, memory: 10, ..HostCounts::default() };
+        for (shard, connections) in [(0, 1), (1, 20), (2, 300), (1, 40)] {
+            totals.tell(shard, counts(connections));
+        }
+        assert_eq!(totals.others(0).connections, 340);
+        assert_eq!(totals.others(1), HostCounts { memory: 20, ..counts(301) });
+        assert_eq!(HostTotals::new(1).others(0), HostCounts::default());
+    }
+
+    #[test]
+    fn icmp_errors_count_for_all_shards_in_windows() {
+        let totals = HostTotals::new(2);
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let second = Duration::from_secs(1);
+        let sent = |ms| totals.allows_icmp_error(at(ms), second, 2);
+        assert_eq!([sent(5_000), sent(5_001), sent(5_999)], [true, true, false]);
+        assert_eq!([sent(6_000), sent(6_500), sent(6_999), sent(7_000)], [true, true, false, true]);
+    }
+}
