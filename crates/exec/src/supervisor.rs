@@ -29,10 +29,10 @@ use crate::reserve::{Reserve, Source};
 const EVENTS: usize = 256;
 /// The events that are no connection's. Connections and places have even numbers from 2.
 const NOTIFIER_TOKEN: u64 = u64::MAX;
-/// A device of one of the stacks, or another thread.
-const STACK_TOKEN: u64 = u64::MAX - 1;
 /// Sockets of programs have ended.
-const ENDED_TOKEN: u64 = u64::MAX - 2;
+const ENDED_TOKEN: u64 = u64::MAX - 1;
+/// From here on: the descriptors of the stacks' driver.
+const DRIVER_TOKENS: u64 = u64::MAX - 256;
 /// A program has sent a SYN.
 const SYN_TOKEN: u64 = 0;
 /// So often is looked whether an answer was answered at once, before the thread sleeps.
@@ -152,8 +152,8 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
     let driver = Driver::over(std::iter::once(&inner.stack).chain(&setup.stack))?;
     watch(&epoll, &notifier, NOTIFIER_TOKEN, epoll::EventFlags::IN)?;
     watch(&epoll, &inner, ENDED_TOKEN, epoll::EventFlags::IN)?;
-    for descriptor in driver.descriptors() {
-        watch(&epoll, descriptor, STACK_TOKEN, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+    for (descriptor, token) in driver.descriptors().zip(DRIVER_TOKENS..ENDED_TOKEN) {
+        watch(&epoll, descriptor, token, epoll::EventFlags::IN)?;
     }
     driver.watch_listener(&inner.listener, SYN_TOKEN);
     notifier.wake_here();
@@ -202,7 +202,6 @@ impl Supervisor {
             }
             self.driver.wake();
             let mut ready = std::mem::take(&mut self.runnable);
-            let mut look = !ready.is_empty();
             for event in &events {
                 let flags = event.flags;
                 match event.data.u64() {
@@ -215,8 +214,8 @@ impl Supervisor {
                         drain_deadline = Some(Instant::now() + MAX_DRAIN_TIME);
                         self.programs_gone()?;
                     }
-                    STACK_TOKEN => look = true,
                     ENDED_TOKEN => self.sockets_ended(&mut ready)?,
+                    DRIVER_TOKENS.. => self.note_driver(event.data.u64())?,
                     token => self.note_kernel(token, flags, &mut ready),
                 }
             }
@@ -225,7 +224,7 @@ impl Supervisor {
                 self.deadlines.remove(&(at, token));
                 ready.insert(token);
             }
-            self.driver.work(look, &mut self.changes);
+            self.driver.work(false, &mut self.changes);
             for _ in 0..ROUNDS {
                 self.note_changes(&mut ready);
                 if ready.is_empty() {
@@ -238,11 +237,11 @@ impl Supervisor {
                 for token in std::mem::take(&mut ready) {
                     opens |= self.run_one(token);
                 }
-                // Where a connection opens, the answer to an answer may be here at once. Data is waited for.
-                self.driver.work(opens, &mut self.changes);
+                // Data is waited for. Where a connection opens, the answer to an answer may be here at once.
                 if !opens {
                     break;
                 }
+                self.driver.work(true, &mut self.changes);
             }
             self.returned.give_back();
             self.notify_watcher();
@@ -270,6 +269,17 @@ impl Supervisor {
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 2;
         self.serial
+    }
+
+    /// Notes that a descriptor of the driver's is readable.
+    fn note_driver(&mut self, token: u64) -> io::Result<()> {
+        let place = usize::try_from(token - DRIVER_TOKENS).unwrap_or(usize::MAX);
+        if !self.driver.note(place)
+            && let Some(descriptor) = self.driver.descriptors().nth(place)
+        {
+            epoll::delete(&self.epoll, descriptor)?;
+        }
+        Ok(())
     }
 
     /// Notes an event of a socket of the host's kernel.

@@ -10,7 +10,7 @@ use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
 use crate::wake_event::sleep_for_any;
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
@@ -95,8 +95,8 @@ impl Watched {
 
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
-/// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says, then calls
-/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
+/// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says. Then it calls
+/// [`Driver::wake`], [`Driver::note`] for each of them that is readable, and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     driving: Driving,
@@ -123,12 +123,17 @@ impl Driver {
         Ok(Driver { driving: Driving::take(shards.map(|shared| &shared.runtime))? })
     }
 
-    /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
+    /// The descriptors to wait for, level-triggered: each is readable while there is something to do. A device need not be emptied by each
+    /// [`Driver::work`].
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.driving.runtimes().iter().flat_map(|runtime| {
-            let device = runtime.device_fd().map(AsFd::as_fd);
-            [Some(runtime.wake_leader().as_fd()), device].into_iter().flatten()
-        })
+        self.driving.descriptors()
+    }
+
+    /// One of the [descriptors](Driver::descriptors), counted from 0, is readable: the next [`Driver::work`] looks there. Returns whether to go on waiting for it.
+    /// One that belongs to a device that has failed may be readable for ever. The driver looks there by itself from then on.
+    #[must_use]
+    pub fn note(&mut self, descriptor: usize) -> bool {
+        self.driving.note(descriptor)
     }
 
     /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. Events of before are not reported: try
@@ -159,7 +164,7 @@ impl Driver {
 
     /// Does what there is to do, and appends what happened to the sockets.
     ///
-    /// With `look` it also asks the devices: after one of the descriptors was readable, and whenever packets may have come meanwhile.
+    /// With `look` it also asks all devices, whatever was [noted](Driver::note): packets may have come meanwhile.
     pub fn work(&mut self, look: bool, changes: &mut Vec<SocketReadiness>) {
         self.driving.work(look, |inner| changes.append(&mut inner.watched.changes));
     }
@@ -174,7 +179,7 @@ impl Driver {
         let busy = rest == Some(Duration::ZERO);
         if !busy {
             let span = rest.into_iter().chain(limit).min();
-            let runtimes = self.driving.runtimes().iter();
+            let runtimes = self.driving.runtimes();
             let pairs: Vec<_> = runtimes
                 .map(|runtime| (runtime.wake_leader(), runtime.telling_fd(&runtime.lock())))
                 .collect();
