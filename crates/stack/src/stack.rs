@@ -62,6 +62,7 @@ use time_waits::WaitEntry;
 use transmit::IpFields;
 use transom_tcp::connection::{Connection, Event, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
+use transom_tcp::send_buffer::SpareBlocks;
 use transom_tcp::time::Instant;
 
 /// A connection's name, unique among all shards of its host. It stays unique: a name whose connection is gone names nothing.
@@ -219,6 +220,8 @@ pub struct Stack {
     latest: u32,
     /// Buffers that were kept and have been read.
     spent: Vec<PacketBuf>,
+    /// Memory for what connections send.
+    blocks: SpareBlocks,
     counters: StackCounters,
     log: Log,
     memory: Memory,
@@ -258,6 +261,7 @@ impl Stack {
             scratch: transmit::Scratch::new(),
             latest: 0,
             spent: Vec::new(),
+            blocks: SpareBlocks::default(),
             counters: StackCounters::default(),
             log: Log::new(config.log_records),
             memory: Memory::new(config.memory),
@@ -331,7 +335,9 @@ impl Stack {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
         connection.set_memory_state(self.memory.state());
+        connection.swap_spare_blocks(&mut self.blocks);
         let result = call(connection);
+        connection.swap_spare_blocks(&mut self.blocks);
         connection.publish(&mut self.log.recorder(subject));
         Some(result)
     }

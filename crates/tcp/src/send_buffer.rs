@@ -5,6 +5,9 @@
 //! simulation of thousands of large windows holds none of their contents.
 
 mod blocks;
+mod spare;
+
+pub use spare::SpareBlocks;
 
 use crate::pos::Pos;
 use alloc::vec::Vec;
@@ -168,7 +171,12 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes of memory owned.
+    /// Exchanges the memory that is free for another's.
+    pub fn swap_spare(&mut self, spare: &mut SpareBlocks) {
+        self.bytes.swap_spare(spare);
+    }
+
+    /// Bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.bytes.memory()
     }

@@ -69,7 +69,9 @@ impl Stack {
             ecn: peek_ecn(head),
         };
         slot.connection.set_memory_state(self.memory.state());
+        slot.connection.swap_spare_blocks(&mut self.blocks);
         slot.connection.on_segment(now, &segment);
+        slot.connection.swap_spare_blocks(&mut self.blocks);
         slot.connection.publish(&mut self.log.recorder(subject));
         let claimed = claimed.get();
         if claimed > 0 {

@@ -6,6 +6,7 @@
 use super::Connection;
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
+use crate::send_buffer::SpareBlocks;
 
 /// The bytes that a connection accepts from the network and from the application even without memory.
 pub const RESERVE: usize = 16 * 1024;
@@ -27,6 +28,12 @@ impl Connection {
     #[inline]
     pub fn held(&self) -> usize {
         self.snd.buffer.memory() + self.rcv.ordering.charge()
+    }
+
+    /// Exchanges the free blocks of the send buffer for others: a host lends its own to the connection that it calls, and takes them back.
+    #[inline]
+    pub fn swap_spare_blocks(&mut self, spare: &mut SpareBlocks) {
+        self.snd.buffer.swap_spare(spare);
     }
 
     /// Sets the state of the host's memory.

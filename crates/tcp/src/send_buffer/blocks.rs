@@ -8,6 +8,7 @@
 //! half as long. A shorter one becomes one of ours then. So pieces that arrive in super-segments, which are a little shorter than blocks, are not copied on their way
 //! out; and what has no room in two pieces is still half a block or more.
 
+use super::spare::SpareBlocks;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -48,7 +49,7 @@ pub(super) struct Blocks<const BLOCK: usize> {
     uneven: usize,
     /// None are to be.
     even: bool,
-    spare: Vec<Vec<u8>>,
+    spare: SpareBlocks,
     /// How much of the first block is forgotten already.
     head: usize,
     len: usize,
@@ -64,7 +65,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         self.len == 0
     }
 
-    /// Bytes of memory owned.
+    /// Bytes of memory of the blocks in use.
     pub(super) fn memory(&self) -> usize {
         self.memory
     }
@@ -75,8 +76,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(self.room_at_end()));
             if now.is_empty() {
-                let block = self.spare.pop().unwrap_or_default();
-                self.add(Block::Ours(block));
+                self.begin(bytes.len());
                 continue;
             }
             let is_first = self.used.len() == 1;
@@ -104,8 +104,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
             return 0;
         }
         if self.room_at_end() == 0 {
-            let block = self.spare.pop().unwrap_or_default();
-            self.add(Block::Ours(block));
+            self.begin(most);
         }
         let is_first = self.used.len() == 1;
         self.own_last();
@@ -126,9 +125,24 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
             && let Some(Block::Ours(block)) = self.used.pop_back()
         {
             self.uneven -= usize::from(self.last_is_short());
-            self.spare.push(block);
+            self.memory -= block.capacity();
+            self.spare.put(block);
         }
         filled
+    }
+
+    /// Appends a block of our own for so many bytes and perhaps more.
+    fn begin(&mut self, bytes: usize) {
+        // After a full block more data will follow; before that, a little may be all.
+        let bytes = if self.used.is_empty() { bytes } else { BLOCK };
+        let block = self.spare.take(bytes);
+        self.memory += block.capacity();
+        self.add(Block::Ours(block));
+    }
+
+    /// Exchanges the blocks that are free for others.
+    pub(super) fn swap_spare(&mut self, spare: &mut SpareBlocks) {
+        core::mem::swap(&mut self.spare, spare);
     }
 
     /// Appends a block.
@@ -160,8 +174,8 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
     fn own_last(&mut self) {
         let Some(last) = self.used.back_mut() else { return };
         let Block::Kept(kept) = last else { return };
-        let mut block = self.spare.pop().unwrap_or_default();
-        self.memory -= kept.len() + block.capacity();
+        let mut block = self.spare.take(BLOCK);
+        self.memory -= kept.len();
         block.reserve_exact(BLOCK);
         block.extend_from_slice(kept);
         self.memory += block.capacity();
@@ -206,9 +220,9 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         {
             self.head = self.head.saturating_sub(first);
             match self.used.pop_front() {
-                Some(Block::Ours(mut block)) => {
-                    block.clear();
-                    self.spare.push(block);
+                Some(Block::Ours(block)) => {
+                    self.memory -= block.capacity();
+                    self.spare.put(block);
                 }
                 Some(Block::Kept(block)) => self.memory -= block.len(),
                 None => break,
@@ -353,7 +367,7 @@ mod tests {
         // Nobody has it any more when it is gone from here.
         blocks.drop_front(106);
         assert!(theirs.is_unique());
-        assert_eq!(blocks.memory(), blocks.spare.iter().map(Vec::capacity).sum::<usize>());
+        assert_eq!(blocks.memory(), 0);
     }
 
     proptest! {
@@ -393,8 +407,7 @@ mod tests {
                 prop_assert_eq!(blocks.uneven, short.filter(|b| b.bytes().len() < 16).count());
                 blocks.drop_front(drop);
                 model.drain(..drop.min(model.len()));
-                let spare: usize = blocks.spare.iter().map(Vec::capacity).sum();
-                let held = spare + blocks.used.iter().map(Block::memory).sum::<usize>();
+                let held = blocks.used.iter().map(Block::memory).sum::<usize>();
                 prop_assert_eq!(blocks.memory(), held);
             }
         }
