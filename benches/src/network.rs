@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use transom_device::interface::InterfaceState;
 use transom_device::namespace::Namespace;
-use transom_device::tun::{Tun, TunOffload};
+use transom_device::tun::{Tun, TunBuilder, TunOffload};
 use transom_net::{Profile, Stack};
 
 /// The address of the kernel that Transom or the other kernel talks to.
@@ -228,8 +228,19 @@ pub fn tun_with_queues(
     offload: TunOffload,
     mtu: u16,
 ) -> anyhow::Result<(KernelEnd, Tun)> {
+    open_tun(Tun::builder().queues(queues).offload(offload).mtu(mtu))
+}
+
+/// A TUN whose packets the kernel takes one by one, as TUN devices of others work.
+///
+/// # Errors
+/// As [`tun`].
+pub fn unjoined_tun(offload: TunOffload, mtu: u16) -> anyhow::Result<(KernelEnd, Tun)> {
+    open_tun(Tun::builder().joining(false).offload(offload).mtu(mtu))
+}
+
+fn open_tun(builder: TunBuilder) -> anyhow::Result<(KernelEnd, Tun)> {
     let namespace = namespace()?;
-    let builder = Tun::builder().queues(queues).offload(offload).mtu(mtu);
     let builder = builder.address("192.0.2.1/24".parse()?);
     let tun = namespace.run(|| builder.open())?.context("opening a TUN device")?;
     Ok((KernelEnd { namespace, address: KERNEL }, tun))

@@ -252,6 +252,25 @@ impl OnLink for XdpDevice {
     }
 
     fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let outcome = self.put_into_ring(to, packet);
+        self.rings.flush();
+        outcome
+    }
+
+    /// Cuts off the headers for the segmenter.
+    fn send_held(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header_len = match packet.offload.segmentation {
+            Some(segmentation) => usize::from(segmentation.header_len),
+            None => packet.headers.len().min(MAX_HEAD),
+        };
+        let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
+        self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
+    }
+}
+
+impl XdpDevice {
+    /// Puts a packet into the ring, from which it leaves when that is flushed.
+    fn put_into_ring(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
         let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
             .map_err(SendError::Offload)?;
         let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
@@ -268,19 +287,8 @@ impl OnLink for XdpDevice {
             }
             sent += 1;
         }
-        self.rings.flush();
         // The rest of the super-segment is lost, as in any full queue.
         if sent > 0 { Ok(()) } else { outcome }
-    }
-
-    /// Cuts off the headers for the segmenter.
-    fn send_held(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let header_len = match packet.offload.segmentation {
-            Some(segmentation) => usize::from(segmentation.header_len),
-            None => packet.headers.len().min(MAX_HEAD),
-        };
-        let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
-        self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
     }
 }
 
@@ -297,6 +305,17 @@ impl Device for XdpDevice {
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         self.capabilities().admit(packet)?;
         self.send_packet(packet)
+    }
+
+    /// The ring keeps it. A full ring says so at once, so that a flush loses nothing.
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities().admit(packet)?;
+        self.neighbour_of(packet)?.map_or(Ok(()), |station| self.put_into_ring(station, packet))
+    }
+
+    fn flush(&mut self) -> usize {
+        self.rings.flush();
+        0
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {

@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
+    /// What the device gave at once, until it is taken in; empty in between.
+    batch: Vec<RxPacket>,
     /// The last batch ended because the device had no more.
     pub(crate) drained: bool,
     /// The device does not work, for this reason.
@@ -107,6 +109,7 @@ impl Inner {
             ports,
             watcher: None,
             observers: HashMap::new(),
+            batch: Vec::new(),
             drained: false,
             failure: None,
             dropped: 0,
@@ -124,14 +127,27 @@ impl Inner {
     pub(crate) fn work_within(&mut self, mut patience: Patience<'_>, bytes: &mut usize) -> bool {
         let mut arrived = false;
         self.drained = false;
-        for _ in 0..BATCH {
-            match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
-                Ok(packet) => {
+        let mut batch = std::mem::take(&mut self.batch);
+        // The first one comes alone: often it is all that a thread waits for.
+        let mut at_once = 1;
+        let mut left = BATCH;
+        while left > 0 {
+            let taken = self.receive(std::mem::take(&mut patience), |device| match at_once {
+                1 => device.recv().map(|packet| batch.push(packet)),
+                most => device.recv_batch(most, &mut batch).map(drop),
+            });
+            left = left.saturating_sub(batch.len().max(1));
+            at_once = if self.device.receives_many() { left } else { 1 };
+            match taken {
+                Ok(()) => {
                     arrived = true;
-                    let len = packet.range.len();
-                    let ends_burst = len < self.mtu;
-                    self.take_in(packet);
-                    *bytes = bytes.saturating_sub(len);
+                    let mut ends_burst = false;
+                    for packet in batch.drain(..) {
+                        let len = packet.range.len();
+                        ends_burst = len < self.mtu;
+                        self.take_in(packet);
+                        *bytes = bytes.saturating_sub(len);
+                    }
                     if *bytes == 0 {
                         break;
                     }
@@ -152,6 +168,7 @@ impl Inner {
                 }
             }
         }
+        self.batch = batch;
         self.host.on_timeout(self.clock.now());
         arrived
     }
@@ -291,10 +308,11 @@ impl Inner {
                 self.device.annotate(comment);
             }
             // A device that is full drops, as a network would; the retransmission timer knows.
-            if self.device.send(&packet).is_err() {
+            if self.device.send_more(&packet).is_err() {
                 self.dropped += 1;
             }
         }
+        self.dropped += self.device.flush() as u64;
         while let Some(buffer) = self.host.reclaim() {
             self.device.recycle(buffer);
         }
