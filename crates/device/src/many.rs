@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
-/// So many messages cross at once at most.
+/// So many messages leave at once at most: all that are kept.
 pub(crate) const MOST: usize = crate::kept::MOST;
+/// So many arrive at once at most.
+pub(crate) const MOST_RECEIVED: usize = 16;
 
 /// A message without an address, and not yet with contents.
 fn empty() -> libc::mmsghdr {
@@ -29,26 +31,25 @@ pub(crate) fn send(socket: impl AsFd, messages: &[IoSlice<'_>]) -> Result<usize,
     let count = messages.len().min(MOST) as libc::c_uint;
     let flags = libc::MSG_DONTWAIT as _;
     // SAFETY: `count` headers are there, and each points to one part, which is borrowed until this returns.
-    let sent = unsafe {
-        libc::sendmmsg(socket.as_fd().as_raw_fd(), headers.as_mut_ptr(), count, flags)
-    };
+    let sent =
+        unsafe { libc::sendmmsg(socket.as_fd().as_raw_fd(), headers.as_mut_ptr(), count, flags) };
     usize::try_from(sent).map_err(|_| errno())
 }
 
-/// Receives a message into each of `buffers`, of which [`MOST`] at most are used, and its length into the same place of `lengths`. It does not wait.
+/// Receives a message into each of `buffers`, of which [`MOST_RECEIVED`] at most are used, and its length into the same place of `lengths`. It does not wait.
 /// Says how many there were; an error is that of the first.
 pub(crate) fn receive(
     socket: impl AsFd,
     buffers: &mut [IoSliceMut<'_>],
-    lengths: &mut [usize; MOST],
+    lengths: &mut [usize; MOST_RECEIVED],
 ) -> Result<usize, Errno> {
-    let mut headers = [empty(); MOST];
+    let mut headers = [empty(); MOST_RECEIVED];
     for (header, buffer) in headers.iter_mut().zip(buffers.iter_mut()) {
         // `IoSliceMut` has the layout of `struct iovec`.
         header.msg_hdr.msg_iov = std::ptr::from_mut(buffer).cast();
         header.msg_hdr.msg_iovlen = 1;
     }
-    let count = buffers.len().min(MOST) as libc::c_uint;
+    let count = buffers.len().min(MOST_RECEIVED) as libc::c_uint;
     let flags = libc::MSG_DONTWAIT as _;
     // SAFETY: `count` headers are there, and each points to one part, which is borrowed for writing until this returns. There is no time limit.
     let received = unsafe {
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(send(&from, &messages), Ok(3));
         let mut room = [[0; 64]; 4];
         let mut buffers: Vec<_> = room.iter_mut().map(|room| IoSliceMut::new(room)).collect();
-        let mut lengths = [0; MOST];
+        let mut lengths = [0; MOST_RECEIVED];
         assert_eq!(receive(&to, &mut buffers, &mut lengths), Ok(3));
         assert_eq!(lengths[..3], [5, 10, 1]);
         assert_eq!(&room[1][..10], b"the second");
@@ -102,11 +103,11 @@ mod tests {
         };
         assert_eq!(refusal, Errno::AGAIN);
         assert!(sent > 0);
-        let mut room = [[0; 64]; MOST];
+        let mut room = [[0; 64]; MOST_RECEIVED];
         let mut received = 0;
         loop {
             let mut buffers: Vec<_> = room.iter_mut().map(|room| IoSliceMut::new(room)).collect();
-            match receive(&to, &mut buffers, &mut [0; MOST]) {
+            match receive(&to, &mut buffers, &mut [0; MOST_RECEIVED]) {
                 Ok(count) => received += count,
                 Err(errno) => break assert_eq!(errno, Errno::AGAIN),
             }

@@ -511,14 +511,15 @@ impl Device for PacketDevice {
     }
 
     fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
-        let max = max.min(many::MOST);
+        let max = max.min(many::MOST_RECEIVED);
         let before = out.len();
         while out.len() == before {
-            let mut buffers: [PacketBuf; many::MOST] = Default::default();
+            let mut buffers: [PacketBuf; many::MOST_RECEIVED] = Default::default();
             buffers.iter_mut().take(max).for_each(|buffer| *buffer = self.pool.take());
-            let mut lengths = [0; many::MOST];
+            let mut lengths = [0; many::MOST_RECEIVED];
             let received = {
-                let mut parts = buffers.each_mut().map(|buffer| IoSliceMut::new(buffer.bytes_mut()));
+                let mut parts =
+                    buffers.each_mut().map(|buffer| IoSliceMut::new(buffer.bytes_mut()));
                 self.socket.receive_many(&mut parts[..max], &mut lengths)
             };
             let count = *received.as_ref().unwrap_or(&0);

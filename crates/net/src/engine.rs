@@ -23,12 +23,36 @@ use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
-/// Packets taken from the device before answers are sent, and sent before others get the lock.
+/// Packets taken from the device before answers are sent, and sent before others get the lock: so many at least, and more while they are short.
 const BATCH: usize = 16;
+/// The most of them, and the bytes with which a batch of more than [`BATCH`] ends. The bytes are those of one super-segment.
+const LONG_BATCH: usize = 64;
+const BATCH_BYTES: usize = 65_536;
 /// After writing this many bytes a sender looks for acknowledgements.
 pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const LEAST_TO_SCATTER: usize = 65_536;
+
+/// What is left of a batch.
+#[derive(Default)]
+struct Room {
+    packets: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Adds packets of so many bytes to the batch.
+    fn take(&mut self, packets: usize, bytes: usize) {
+        self.packets += packets;
+        self.bytes += bytes;
+    }
+
+    /// How many packets there is room for.
+    fn packets(&self) -> usize {
+        let most = if self.bytes < BATCH_BYTES { LONG_BATCH } else { BATCH };
+        most.saturating_sub(self.packets)
+    }
+}
 
 /// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,14 +154,15 @@ impl Inner {
         let mut batch = std::mem::take(&mut self.batch);
         // The first one comes alone: often it is all that a thread waits for.
         let mut at_once = 1;
-        let mut left = BATCH;
-        while left > 0 {
+        let mut room = Room::default();
+        while room.packets() > 0 {
             let taken = self.receive(std::mem::take(&mut patience), |device| match at_once {
                 1 => device.recv().map(|packet| batch.push(packet)),
                 most => device.recv_batch(most, &mut batch).map(drop),
             });
-            left = left.saturating_sub(batch.len().max(1));
-            at_once = if self.device.receives_many() { left } else { 1 };
+            // One that made no sense counts too.
+            room.take(batch.len().max(1), batch.iter().map(|packet| packet.range.len()).sum());
+            at_once = if self.device.receives_many() { room.packets().min(BATCH) } else { 1 };
             match taken {
                 Ok(()) => {
                     arrived = true;
@@ -293,7 +318,8 @@ impl Inner {
     pub(crate) fn send_some(&mut self) -> bool {
         let now = self.clock.now();
         let mut is_all = false;
-        for _ in 0..BATCH {
+        let mut room = Room::default();
+        while room.packets() > 0 {
             let Some(packet) = self.host.poll_transmit(now) else {
                 is_all = true;
                 break;
@@ -307,6 +333,7 @@ impl Inner {
             if !comment.is_empty() {
                 self.device.annotate(comment);
             }
+            room.take(1, packet.len());
             // A device that is full drops, as a network would; the retransmission timer knows.
             if self.device.send_more(&packet).is_err() {
                 self.dropped += 1;

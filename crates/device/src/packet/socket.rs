@@ -74,7 +74,7 @@ impl PacketSocket {
     pub(super) fn receive_many(
         &self,
         buffers: &mut [IoSliceMut<'_>],
-        lengths: &mut [usize; many::MOST],
+        lengths: &mut [usize; many::MOST_RECEIVED],
     ) -> Result<usize, Errno> {
         loop {
             match many::receive(&self.socket, buffers, lengths) {

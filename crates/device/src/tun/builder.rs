@@ -127,7 +127,7 @@ pub struct TunBuilder {
     addresses: Vec<IpPrefix>,
     queue_len: u32,
     pub(super) offload: TunOffload,
-    keep_buffers: usize,
+    keep_buffers: Option<usize>,
     configure: bool,
     queues: usize,
     joining: bool,
@@ -147,7 +147,7 @@ impl TunBuilder {
             addresses: Vec::new(),
             queue_len: 10_000,
             offload: TunOffload::default(),
-            keep_buffers: 256,
+            keep_buffers: None,
             configure: true,
             queues: 1,
             joining: true,
@@ -191,10 +191,10 @@ impl TunBuilder {
         self
     }
 
-    /// How many idle receive buffers to keep, of 64 KB each with segmentation offload. Default:
-    /// 256.
+    /// How many idle receive buffers to keep. Default: 256 of 64 KB each with segmentation offload. Without, as many as hold the same
+    /// number of bytes, but 4096 at most: packets that the program has not read yet keep theirs.
     pub fn keep_buffers(mut self, buffers: usize) -> Self {
-        self.keep_buffers = buffers;
+        self.keep_buffers = Some(buffers);
         self
     }
 
@@ -295,6 +295,8 @@ impl TunBuilder {
         };
         let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
+        let keep =
+            self.keep_buffers.unwrap_or((256 * LONGEST_PACKET / longest.max(1)).clamp(256, 4096));
         // One byte more than any packet: a read that fills the buffer has cut one off.
         Tun {
             descriptor,
@@ -302,7 +304,7 @@ impl TunBuilder {
             index,
             capabilities,
             header_len,
-            pool: BufferPool::new(header_len + longest + 1, self.keep_buffers),
+            pool: BufferPool::new(header_len + longest + 1, keep),
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,

@@ -12,9 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, openat};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use transom_wire::{IpPacket, Protocol, checksum};
 
 use crate::kept::{self, Kept};
@@ -83,7 +81,8 @@ fn held(packet: &[u8]) -> Option<(usize, Flow<'_>)> {
     if tcp.len() <= header_len || tcp.get(FLAGS)? & NOT_HELD != 0 {
         return None;
     }
-    let addresses = if packet.first()? >> 4 == 4 { packet.get(12..20)? } else { packet.get(8..40)? };
+    let addresses =
+        if packet.first()? >> 4 == 4 { packet.get(12..20)? } else { packet.get(8..40)? };
     Some((start, (addresses, tcp.get(..4)?)))
 }
 
@@ -94,7 +93,8 @@ type Flow<'a> = (&'a [u8], &'a [u8]);
 pub(super) fn end_batch(kept: &mut Kept) {
     for number in 0..kept.len() {
         let Some((start, flow)) = held(kept.packet(number)) else { continue };
-        let follows = |later: usize| held(kept.packet(later)).is_some_and(|(_, other)| other == flow);
+        let follows =
+            |later: usize| held(kept.packet(later)).is_some_and(|(_, other)| other == flow);
         if (number + 1..kept.len()).any(follows) {
             continue;
         }
@@ -118,4 +118,93 @@ fn push(packet: &mut [u8], tcp: usize) {
     );
     tcp[FLAGS - 1..=FLAGS].copy_from_slice(&pushed);
     tcp[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACK: u8 = 0x10;
+    const FIN: u8 = 0x01;
+
+    /// An IPv4 packet to this port, with these flags and so many bytes of payload.
+    fn v4(port: u16, flags: u8, payload: usize) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 2, 192, 0, 2, 1];
+        packet[2..4].copy_from_slice(&(40 + payload as u16).to_be_bytes());
+        packet.extend(tcp(port, flags, payload));
+        sealed(packet, 20)
+    }
+
+    fn v6(port: u16, flags: u8, payload: usize) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, 6, 64];
+        packet[4..6].copy_from_slice(&(20 + payload as u16).to_be_bytes());
+        packet.extend([7; 32]);
+        packet.extend(tcp(port, flags, payload));
+        sealed(packet, 40)
+    }
+
+    fn tcp(port: u16, flags: u8, payload: usize) -> Vec<u8> {
+        let [high, low] = port.to_be_bytes();
+        let mut tcp = vec![0, 80, high, low, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags];
+        tcp.extend([0; 6]);
+        tcp.resize(20 + payload, 9);
+        tcp
+    }
+
+    /// The same packet with the right TCP checksum.
+    fn sealed(mut packet: Vec<u8>, tcp: usize) -> Vec<u8> {
+        let length = (packet.len() - tcp) as u32;
+        let sum = IpPacket::parse(&packet).unwrap().pseudo_header(length);
+        let sum = sum.followed_by(12, checksum::Sum::of(&packet[tcp..])).checksum();
+        packet[tcp + CHECKSUM..][..2].copy_from_slice(&sum.to_be_bytes());
+        packet
+    }
+
+    /// Which packets have PSH after the end of a batch; each still has the right checksum.
+    fn pushed(packets: &[Vec<u8>]) -> Vec<bool> {
+        let mut kept = Kept::default();
+        packets.iter().for_each(|packet| assert!(kept.keep(&[packet])));
+        end_batch(&mut kept);
+        let look = |number: usize| {
+            let packet = kept.packet(number);
+            let tcp = IpPacket::parse(packet).unwrap().header_len();
+            assert_eq!(packet, sealed(packet.to_vec(), tcp), "the checksum of {number}");
+            packet[tcp + FLAGS] & PSH != 0
+        };
+        (0..kept.len()).map(look).collect()
+    }
+
+    #[test]
+    fn the_last_segment_of_each_connection_is_pushed() {
+        for packet in [v4, v6] {
+            let batch = [packet(1, ACK, 10), packet(2, ACK, 10), packet(1, ACK, 10)];
+            assert_eq!(pushed(&batch), [false, true, true]);
+        }
+        // The same ports, and another pair of addresses.
+        assert_eq!(pushed(&[v4(1, ACK, 10), v6(1, ACK, 10)]), [true, true]);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_keep_stays_as_it_is() {
+        assert_eq!(pushed(&[v4(1, ACK, 0), v4(1, ACK | FIN, 10)]), [false, false]);
+        // Acknowledgements behind data do not end its waiting.
+        assert_eq!(pushed(&[v4(1, ACK, 10), v4(1, ACK, 0)]), [true, false]);
+        assert_eq!(pushed(&[v4(1, ACK, 10), v4(1, ACK | PSH, 10)]), [true, true]);
+    }
+
+    #[test]
+    fn packets_that_make_no_sense_pass() {
+        let mut kept = Kept::default();
+        let whole = v4(1, ACK, 10);
+        let mut strange: Vec<Vec<u8>> = (0..whole.len()).map(|len| whole[..len].to_vec()).collect();
+        // A TCP header that is longer than the packet.
+        let mut long = whole.clone();
+        long[32] = 0xf0;
+        strange.push(long);
+        strange.iter().take(kept::MOST).for_each(|packet| assert!(kept.keep(&[packet])));
+        end_batch(&mut kept);
+        for (number, packet) in strange.iter().take(kept::MOST).enumerate() {
+            assert_eq!(kept.packet(number), packet);
+        }
+    }
 }
