@@ -5,7 +5,7 @@
 //! support for segmentation offload. smoltcp leaves the whole checksum field to such a device, while a virtio-net
 //! header wants the pseudo-header's sum in it, so that is added here.
 
-use crate::network::{KERNEL, KernelEnd, OTHER, PATIENCE, unjoined_tun};
+use crate::network::{KERNEL, KernelEnd, OTHER, PATIENCE, tun};
 use anyhow::{Context, anyhow, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -171,8 +171,7 @@ impl SmolPath {
     /// # Errors
     /// As [`tun`].
     pub fn new(help: Help, mtu: u16, buffer: usize) -> anyhow::Result<Self> {
-        // Its own TUN device has no such setting.
-        let (kernel, tun) = unjoined_tun(help.tun_offload(), mtu)?;
+        let (kernel, tun) = tun(help.tun_offload(), mtu)?;
         let buffers = RefCell::new(vec![0; LONGEST]);
         let mut device = SmolTun { help, tun: RefCell::new(tun), buffer: buffers };
         let mut config = Config::new(HardwareAddress::Ip);

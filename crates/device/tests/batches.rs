@@ -14,6 +14,7 @@ fn plain() -> TunBuilder {
     Tun::builder()
         .name("tb%d")
         .offload(TunOffload::None)
+        .joining(true)
         .address("192.0.2.1/24".parse().unwrap())
         .address("2001:db8::1/64".parse().unwrap())
 }

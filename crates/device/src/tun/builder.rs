@@ -150,7 +150,7 @@ impl TunBuilder {
             keep_buffers: None,
             configure: true,
             queues: 1,
-            joining: true,
+            joining: false,
             napi: false,
         }
     }
@@ -209,11 +209,12 @@ impl TunBuilder {
         self
     }
 
-    /// Whether the kernel may join segments of ours that follow each other, before its TCP gets them (`IFF_NAPI`). Default: yes.
+    /// Whether the kernel may join segments of ours that follow each other, before its TCP gets them (`IFF_NAPI`). Default: no. It pays for a user that
+    /// sends by [`Device::send_more`](crate::Device::send_more), as a stack does.
     ///
     /// This is for an interface that is made here and has [no offloads](TunOffload::None); elsewhere it changes nothing. It takes Linux 5.2, the right to
     /// mount, and an MTU of 2048 bytes at most. [`Tun::joins`] says what came of it. The device sets PSH in the last segment of each connection
-    /// before it flushes, so that the kernel waits for no more.
+    /// before it flushes, and in each that is sent alone, so that the kernel waits for no more.
     pub fn joining(mut self, joining: bool) -> Self {
         self.joining = joining;
         self
