@@ -21,7 +21,7 @@ fn plain() -> TunBuilder {
 
 /// A TUN interface whose packets the kernel joins.
 fn joining() -> Option<(Namespace, Tun)> {
-    let namespace = quiet_namespace()?;
+    let namespace = namespace()?;
     let tun = tun(&namespace, plain())?;
     if !tun.joins() {
         eprintln!("SKIPPED: this system lets nobody set gro_flush_timeout, or has no IFF_NAPI");
@@ -66,7 +66,7 @@ fn all_arrive_in_order(device: &mut impl Device, ours: IpAddr, socket: &UdpSocke
 #[test]
 fn packets_that_a_tun_keeps_arrive_in_order() {
     for builder in [plain(), plain().joining(false), plain().offload(TunOffload::Segmentation)] {
-        let Some(namespace) = quiet_namespace() else { return };
+        let Some(namespace) = namespace() else { return };
         let Some(mut tun) = tun(&namespace, builder) else { return };
         let (kernel, ours) = addresses(false);
         let socket = namespace.run(|| UdpSocket::bind((kernel, 0))).unwrap().unwrap();

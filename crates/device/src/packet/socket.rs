@@ -67,6 +67,10 @@ impl PacketSocket {
 
     /// Sends frames by one system call. Says how many were sent; an error is that of the first.
     pub(super) fn send_many(&self, frames: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        // A lone one needs none of what several need.
+        if frames.len() == 1 {
+            return self.send(frames).map(|()| 1);
+        }
         many::send(&self.socket, frames)
     }
 
