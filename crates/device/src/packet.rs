@@ -513,7 +513,7 @@ impl Device for PacketDevice {
     fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
         let max = max.min(many::MOST_RECEIVED);
         let before = out.len();
-        while out.len() == before {
+        while max > 0 && out.len() == before {
             let mut buffers: [PacketBuf; many::MOST_RECEIVED] = Default::default();
             buffers.iter_mut().take(max).for_each(|buffer| *buffer = self.pool.take());
             let mut lengths = [0; many::MOST_RECEIVED];
@@ -526,8 +526,10 @@ impl Device for PacketDevice {
             for (number, (buffer, length)) in buffers.into_iter().zip(lengths).enumerate() {
                 let bytes = buffer.bytes().get(..length).unwrap_or_default();
                 // One that fills its buffer was cut off.
-                let taken = number < count && length < buffer.capacity();
-                match taken.then(|| self.look_at(bytes)).flatten() {
+                let cut_off = length >= buffer.capacity();
+                let arrived = number < count;
+                self.discarded += u64::from(arrived && cut_off);
+                match (arrived && !cut_off).then(|| self.look_at(bytes)).flatten() {
                     Some(offload) => out.push(RxPacket { buffer, range: FRONT..length, offload }),
                     None => self.pool.put(buffer),
                 }

@@ -171,7 +171,7 @@ impl Tun {
 
     /// Sends what was kept. Nothing of it waits in the kernel afterwards.
     fn send_kept(&mut self) {
-        let Some(mut kept) = self.joining.take() else { return };
+        let Some(mut kept) = self.joining.take_if(|kept| !kept.is_empty()) else { return };
         joining::end_batch(&mut kept);
         // One `write` takes one packet.
         kept.send_by(|packets| {

@@ -168,6 +168,9 @@ impl Rings {
 
     /// Has the kernel send what is in the ring.
     pub(super) fn flush(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
         // A few rounds: the kernel takes a number of frames at a time, and says that there are more.
         for _ in 0..64 {
             // SAFETY: the memory outlives the socket.
