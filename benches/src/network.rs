@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use transom_device::interface::InterfaceState;
 use transom_device::namespace::Namespace;
-use transom_device::tun::{Tun, TunOffload};
+use transom_device::tun::{Tun, TunBuilder, TunOffload};
 use transom_net::{Profile, Stack};
 
 /// The address of the kernel that Transom or the other kernel talks to.
@@ -216,20 +216,24 @@ pub fn routed_tun(veth: &Veth, offload: TunOffload) -> anyhow::Result<Tun> {
 /// # Errors
 /// When the system refuses namespaces or there is no TUN.
 pub fn tun(offload: TunOffload, mtu: u16) -> anyhow::Result<(KernelEnd, Tun)> {
-    tun_with_queues(1, offload, mtu)
+    open_tun(Tun::builder().offload(offload).mtu(mtu))
 }
 
-/// The same with so many queues.
+/// The same with so many queues, as a stack has it that sends in batches: without offloads the kernel joins its packets.
 ///
 /// # Errors
 /// As [`tun`].
-pub fn tun_with_queues(
+pub fn stacks_tun(
     queues: usize,
     offload: TunOffload,
     mtu: u16,
 ) -> anyhow::Result<(KernelEnd, Tun)> {
-    let namespace = namespace()?;
     let builder = Tun::builder().queues(queues).offload(offload).mtu(mtu);
+    open_tun(builder.joining(offload == TunOffload::None))
+}
+
+fn open_tun(builder: TunBuilder) -> anyhow::Result<(KernelEnd, Tun)> {
+    let namespace = namespace()?;
     let builder = builder.address("192.0.2.1/24".parse()?);
     let tun = namespace.run(|| builder.open())?.context("opening a TUN device")?;
     Ok((KernelEnd { namespace, address: KERNEL }, tun))
@@ -263,7 +267,7 @@ impl TransomPath {
         profile: Profile,
         busy_poll: Duration,
     ) -> anyhow::Result<Self> {
-        let (kernel, tun) = tun_with_queues(shards, offload, 1500)?;
+        let (kernel, tun) = stacks_tun(shards, offload, 1500)?;
         let stack = Stack::builder()
             .profile(profile)
             .busy_poll(busy_poll)

@@ -53,6 +53,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         addresses: args.addr,
         kernel_addresses: args.peer_addr,
         offload: false,
+        // Each packet that a process sends is passed on alone.
+        batches: false,
         ..OpenOptions::default()
     };
     let opened = open(&args.device, &options)?;

@@ -205,6 +205,22 @@ pub trait Device: Send {
     /// packet is refused. Anything else is the operating system's answer.
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()>;
 
+    /// Sends one packet, or keeps a copy until [`Device::flush`] and sends it together with others by one system call. This is for a caller that
+    /// sends several and flushes after the last. All packets leave in the order in which they were given, those of [`Device::send`] among them.
+    /// What a device keeps is bounded: a full one sends by itself.
+    ///
+    /// # Errors
+    /// As [`Device::send`]. Success means that the packet was sent or is kept.
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.send(packet)
+    }
+
+    /// Sends what [`Device::send_more`] has kept. Says how many of the packets given to it were lost since the last flush, as the device was full or
+    /// the operating system refused them: those for which [`Device::send`] would have been an error.
+    fn flush(&mut self) -> usize {
+        0
+    }
+
     /// Says something about the packet that is sent next, for those who write packets down. Others need not listen.
     fn annotate(&mut self, comment: &str) {
         let _ = comment;
@@ -232,6 +248,12 @@ pub trait Device: Send {
             }
         }
         Ok(max)
+    }
+
+    /// Whether [`Device::recv_batch`] takes several packets by one system call. Otherwise a caller that may want no more than one does better by
+    /// [`Device::recv`].
+    fn receives_many(&self) -> bool {
+        false
     }
 
     /// Receives one packet in two parts: its first `head_len` bytes (at most [`MAX_HEAD`]) by themselves, and the rest in `body`.
@@ -295,6 +317,14 @@ macro_rules! forward_device {
                 (**self).send(packet)
             }
 
+            fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+                (**self).send_more(packet)
+            }
+
+            fn flush(&mut self) -> usize {
+                (**self).flush()
+            }
+
             fn annotate(&mut self, comment: &str) {
                 (**self).annotate(comment);
             }
@@ -305,6 +335,10 @@ macro_rules! forward_device {
 
             fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
                 (**self).recv_batch(max, out)
+            }
+
+            fn receives_many(&self) -> bool {
+                (**self).receives_many()
             }
 
             fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {

@@ -387,7 +387,7 @@ impl Interfaces {
     }
 
     /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace
-    /// `peer` refers to. Both are down and without addresses.
+    /// `peer` refers to. Both are down and without addresses, and have so many queues for each direction.
     ///
     /// # Errors
     /// The kernel's refusal: a name is taken, or it knows no veth.
@@ -396,11 +396,19 @@ impl Interfaces {
         name: &str,
         peer_name: &str,
         peer: BorrowedFd<'_>,
+        queues: u32,
     ) -> Result<(), InterfaceError> {
+        // Without these the kernel makes what one can be given more of later.
+        let several = || {
+            let both = [LinkAttribute::NumTxQueues(queues), LinkAttribute::NumRxQueues(queues)];
+            both.into_iter().filter(|_| queues > 1)
+        };
         let attempt = |netlink: &mut Netlink| {
             let mut far = link(peer_name)?;
             far.attributes.push(LinkAttribute::NetNsFd(peer.as_raw_fd()));
+            far.attributes.extend(several());
             let mut near = link(name)?;
+            near.attributes.extend(several());
             near.attributes.push(LinkAttribute::LinkInfo(vec![
                 LinkInfo::Kind(InfoKind::Veth),
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),

@@ -171,7 +171,21 @@ impl Namespace {
         other: &Namespace,
         other_name: &str,
     ) -> Result<(), InterfaceError> {
-        self.interfaces().add_veth(name, other_name, other.as_fd())
+        self.add_veth_with_queues(name, other, other_name, 1)
+    }
+
+    /// The same with so many queues at either end, each for both directions.
+    ///
+    /// # Errors
+    /// As [`Namespace::add_veth`].
+    pub fn add_veth_with_queues(
+        &self,
+        name: &str,
+        other: &Namespace,
+        other_name: &str,
+        queues: u32,
+    ) -> Result<(), InterfaceError> {
+        self.interfaces().add_veth(name, other_name, other.as_fd(), queues)
     }
 
     /// Sets one of the namespace's own kernel parameters below `net`, named as sysctl(8) does, for

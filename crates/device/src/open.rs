@@ -49,6 +49,9 @@ pub struct OpenOptions {
     pub mtu: Option<u16>,
     /// Whether the device may take work off the stack: checksums, segmentation.
     pub offload: bool,
+    /// Whether the device's user sends in batches ([`Device::send_more`]), as a stack does. The device may then do more for batches than for packets
+    /// that are sent alone.
+    pub batches: bool,
     /// How many queues the device is to have at most. TUN interfaces and the devices of a broker have several; a TUN interface that exists, and was made for
     /// one queue, and all other devices have one.
     pub queues: usize,
@@ -63,6 +66,7 @@ impl Default for OpenOptions {
             kernel_addresses: Vec::new(),
             mtu: None,
             offload: true,
+            batches: true,
             queues: 1,
             shared: None,
         }
@@ -184,8 +188,13 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
                 .fold(builder, |builder, prefix| builder.address(prefix))
         }
     };
-    let tun = builder.offload(tun_offload(options)).queues(options.queues).open()?;
-    let place = tun.name().to_owned();
+    let joining = options.batches && !options.offload;
+    let builder = builder.offload(tun_offload(options)).joining(joining);
+    let tun = builder.queues(options.queues).open()?;
+    let mut place = tun.name().to_owned();
+    if joining && !tun.joins() {
+        place.push_str(" (the kernel takes each packet by itself)");
+    }
     Ok(Opened {
         device: Box::new(tun),
         addresses: or_usual(&options.addresses, 2),

@@ -30,7 +30,9 @@ use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
+use crate::kept::Kept;
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Routes, Taken};
+use crate::many;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 #[cfg(feature = "bpf")]
 pub(crate) use kernel_address::try_load as try_silence;
@@ -291,6 +293,8 @@ pub struct PacketDevice {
     capabilities: Capabilities,
     pool: BufferPool,
     spare: Option<PacketBuf>,
+    /// Frames that leave with the next flush.
+    kept: Kept,
     /// The bytes before the packet received last in two parts.
     last_front: [u8; FRONT],
     started: Instant,
@@ -323,6 +327,7 @@ impl PacketDevice {
             link,
             pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
             spare: None,
+            kept: Kept::default(),
             last_front: [0; FRONT],
             started: Instant::now(),
             discarded: 0,
@@ -347,6 +352,20 @@ impl PacketDevice {
     /// How many frames were thrown away because they were cut off, or their virtio-net header made no sense.
     pub fn discarded(&self) -> u64 {
         self.discarded
+    }
+
+    /// The bytes before a packet on its way to a station.
+    fn front(&self, to: Mac, packet: &TxPacket<'_>) -> Result<[u8; FRONT], SendError> {
+        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+            .map_err(SendError::Offload)?;
+        Ok(front(header, self.link.mac(), to, packet.headers))
+    }
+
+    /// Sends the frames that were kept.
+    fn send_kept(&mut self) {
+        if !self.kept.is_empty() {
+            self.kept.send_by(|frames| self.socket.send_many(frames));
+        }
     }
 
     /// Looks at what was received: `bytes` is all of it. Says what the packet's offload state is, if it is a packet for the stack.
@@ -422,9 +441,8 @@ impl OnLink for PacketDevice {
     }
 
     fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
-            .map_err(SendError::Offload)?;
-        let front = front(header, self.link.mac(), to, packet.headers);
+        self.send_kept();
+        let front = self.front(to, packet)?;
         let outcome = self.socket.send(&[
             IoSlice::new(&front),
             IoSlice::new(packet.headers),
@@ -449,6 +467,24 @@ impl Device for PacketDevice {
         self.send_packet(packet)
     }
 
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities.admit(packet)?;
+        let Some(station) = self.neighbour_of(packet)? else { return Ok(()) };
+        let front = self.front(station, packet)?;
+        if self.kept.is_full() {
+            self.send_kept();
+        }
+        if self.kept.keep(&[&front, packet.headers, packet.payload[0], packet.payload[1]]) {
+            return Ok(());
+        }
+        self.send_to(station, packet)
+    }
+
+    fn flush(&mut self) -> usize {
+        self.send_kept();
+        self.kept.take_lost()
+    }
+
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
@@ -468,6 +504,39 @@ impl Device for PacketDevice {
                 _ => self.spare = Some(buffer),
             }
         }
+    }
+
+    fn receives_many(&self) -> bool {
+        true
+    }
+
+    fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
+        let max = max.min(many::MOST_RECEIVED);
+        let before = out.len();
+        while max > 0 && out.len() == before {
+            let mut buffers: [PacketBuf; many::MOST_RECEIVED] = Default::default();
+            buffers.iter_mut().take(max).for_each(|buffer| *buffer = self.pool.take());
+            let mut lengths = [0; many::MOST_RECEIVED];
+            let received = {
+                let mut parts =
+                    buffers.each_mut().map(|buffer| IoSliceMut::new(buffer.bytes_mut()));
+                self.socket.receive_many(&mut parts[..max], &mut lengths)
+            };
+            let count = *received.as_ref().unwrap_or(&0);
+            for (number, (buffer, length)) in buffers.into_iter().zip(lengths).enumerate() {
+                let bytes = buffer.bytes().get(..length).unwrap_or_default();
+                // One that fills its buffer was cut off.
+                let cut_off = length >= buffer.capacity();
+                let arrived = number < count;
+                self.discarded += u64::from(arrived && cut_off);
+                match (arrived && !cut_off).then(|| self.look_at(bytes)).flatten() {
+                    Some(offload) => out.push(RxPacket { buffer, range: FRONT..length, offload }),
+                    None => self.pool.put(buffer),
+                }
+            }
+            received.map_err(|errno| self.place.failed(errno))?;
+        }
+        Ok(out.len() - before)
     }
 
     fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {

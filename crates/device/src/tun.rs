@@ -38,11 +38,13 @@ use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, Segmenter, TxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
+use crate::kept::Kept;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
 mod inherited;
 mod ioctl;
+mod joining;
 mod lent;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
@@ -69,6 +71,8 @@ pub struct Tun {
     min_segment: u16,
     /// Room for the headers of what is cut.
     cut_headers: Vec<u8>,
+    /// What leaves with the next flush, where the kernel joins packets.
+    joining: Option<Kept>,
 }
 
 impl Tun {
@@ -85,6 +89,11 @@ impl Tun {
     /// The interface's number in its network namespace.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Whether the kernel joins packets that follow each other: see [`TunBuilder::joining`].
+    pub fn joins(&self) -> bool {
+        self.joining.is_some()
     }
 
     /// How many packets from the kernel were thrown away because they were longer than the MTU was
@@ -160,6 +169,34 @@ impl Tun {
         }
     }
 
+    /// Sends what was kept. Nothing of it waits in the kernel afterwards.
+    fn send_kept(&mut self) {
+        let Some(mut kept) = self.joining.take_if(|kept| !kept.is_empty()) else { return };
+        joining::end_batch(&mut kept);
+        // One `write` takes one packet.
+        kept.send_by(|packets| {
+            let first = packets.first().map_or(&[][..], |packet| packet);
+            rustix::io::write(&self.descriptor, first).map(|_| 1)
+        });
+        self.joining = Some(kept);
+    }
+
+    /// Sends a packet at once, which the kernel then does not keep, after those that were kept.
+    fn send_alone(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.send_kept();
+        let Some(mut kept) = self.joining.take() else { return self.write(packet) };
+        let fits = kept.keep(&[packet.headers, packet.payload[0], packet.payload[1]]);
+        joining::end_batch(&mut kept);
+        let outcome = match fits {
+            true => self.write(&TxPacket::whole(kept.packet(0))),
+            // Not with an MTU at which packets are joined.
+            false => self.write(packet),
+        };
+        kept.clear();
+        self.joining = Some(kept);
+        outcome
+    }
+
     /// The meaning of an error of the driver.
     fn failed(&self, errno: Errno) -> io::Error {
         match errno {
@@ -191,10 +228,30 @@ impl Device for Tun {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         self.capabilities.admit(packet)?;
+        if self.joining.is_some() {
+            return self.send_alone(packet);
+        }
         match packet.offload.segmentation {
             Some(cut) if cut.segment_size < self.min_segment => self.send_cut(packet),
             _ => self.write(packet),
         }
+    }
+
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        if self.joining.as_ref().is_some_and(Kept::is_full) {
+            self.send_kept();
+        }
+        let Some(kept) = &mut self.joining else { return self.send(packet) };
+        self.capabilities.admit(packet)?;
+        match kept.keep(&[packet.headers, packet.payload[0], packet.payload[1]]) {
+            true => Ok(()),
+            false => self.send_alone(packet),
+        }
+    }
+
+    fn flush(&mut self) -> usize {
+        self.send_kept();
+        self.joining.as_mut().map_or(0, Kept::take_lost)
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {

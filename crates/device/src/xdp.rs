@@ -7,12 +7,14 @@
 //! completed here, and packets arrive as they were on the wire. A veth pair leaves checksums open and does not report it. Such a checksum field holds
 //! the sum of the pseudo-header alone, and is recognised by that.
 //!
-//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`, and Linux 5.9. The interface must have one queue, since packets of other queues would be missed.
+//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`, and Linux 5.9. Frames come in by all queues of the interface, which may be 16 at most, and leave by the
+//! first.
 //!
 //! The crate `xdp` has the rings and the memory: it is all Rust, has no dependencies and builds with stable compilers. (`xsk-rs` needs libxdp, a C
 //! library, and clang.) The program is loaded by `transom-bpf`, as the router's and the broker's are.
 
 mod program;
+mod queues;
 mod rings;
 
 use std::fmt;
@@ -32,7 +34,7 @@ use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Taken};
 use crate::packet::{PacketError, Place, QuestionSocket, Station, ethernet_header, station};
 use crate::{Capabilities, Device, MAX_HEAD, RxPacket, SendError, TxPacket};
 use program::Redirection;
-use rings::Rings;
+use queues::Queues;
 
 /// The longest frame that has room in the memory shared with the kernel.
 const LONGEST_FRAME: usize = rings::FRAME;
@@ -46,13 +48,13 @@ pub enum XdpError {
     /// The interface, or the stack's addresses.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// Frames come in by more queues than one.
-    #[error("{interface} has {queues} queues, but the device receives from one only")]
+    /// Frames come in by too many queues.
+    #[error("{interface} has more than {most} queues")]
     Queues {
         /// The interface.
         interface: String,
-        /// How many it has.
-        queues: usize,
+        /// How many it may have.
+        most: usize,
     },
     /// The interface's packets are too long for the memory shared with the kernel.
     #[error("the MTU of {mtu} bytes is too large: the maximum is {}", LONGEST_FRAME - ETHERNET_LEN)]
@@ -113,7 +115,7 @@ impl From<XdpError> for io::Error {
 pub struct XdpDevice {
     // Dropped in this order: first nothing comes any more.
     redirection: Redirection,
-    rings: Rings,
+    queues: Queues,
     questions: QuestionSocket,
     waiting: OwnedFd,
     place: Place,
@@ -136,16 +138,6 @@ impl fmt::Debug for XdpDevice {
     }
 }
 
-/// How many queues an interface's frames come in by.
-fn receive_queues(interface: &str) -> usize {
-    let entries = std::fs::read_dir(format!("/sys/class/net/{interface}/queues"));
-    let names = entries
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(|name| name.starts_with("rx-")).count()
-}
-
 impl XdpDevice {
     /// Opens the device on an interface in the calling thread's network namespace, for a stack with these addresses.
     ///
@@ -156,18 +148,13 @@ impl XdpDevice {
         if mtu + ETHERNET_LEN > LONGEST_FRAME {
             return Err(XdpError::Mtu { mtu });
         }
-        // What another namespace's /sys says is about other interfaces; where there is none, the kernel's own default of one is believed.
-        let queues = receive_queues(place.name());
-        if queues > 1 {
-            return Err(XdpError::Queues { interface: interface.into(), queues });
-        }
         let index = place.index();
         let questions = QuestionSocket::open(index, link.mac(), addresses)?;
-        let rings = Rings::open(index)?;
-        let redirection = Redirection::attach(index, link.mac(), &rings)?;
+        let queues = Queues::open(interface, index)?;
+        let redirection = Redirection::attach(index, link.mac(), &queues)?;
         let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)
             .and_then(|waiting| {
-                for fd in [rings.as_fd(), questions.as_fd()] {
+                for fd in queues.descriptors().chain([questions.as_fd()]) {
                     epoll::add(&waiting, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
                 }
                 Ok(waiting)
@@ -175,7 +162,7 @@ impl XdpDevice {
             .map_err(|errno| XdpError::System(errno.into()))?;
         let mut device = XdpDevice {
             redirection,
-            rings,
+            queues,
             questions,
             waiting,
             place,
@@ -187,9 +174,9 @@ impl XdpDevice {
             discarded: 0,
         };
         for frame in device.link.announcements() {
-            let _ = device.rings.send([&frame[..]].into_iter());
+            let _ = device.queues.send([&frame[..]].into_iter());
         }
-        device.rings.flush();
+        device.queues.flush();
         Ok(device)
     }
 
@@ -247,30 +234,14 @@ impl OnLink for XdpDevice {
     }
 
     fn send_frame(&mut self, frame: &[u8]) {
-        let _ = self.rings.send([frame].into_iter());
-        self.rings.flush();
+        let _ = self.queues.send([frame].into_iter());
+        self.queues.flush();
     }
 
     fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
-        let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
-            .map_err(SendError::Offload)?;
-        let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
-        // A whole packet may come as headers alone.
-        let mut head = [0; 2048];
-        let mut outcome = Ok(());
-        let mut sent = 0;
-        while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
-            let [first, second, third] = segment.payload;
-            let parts = [&ethernet[..], &head[..segment.header_len], first, second, third];
-            outcome = self.rings.send(parts.into_iter());
-            if outcome.is_err() {
-                break;
-            }
-            sent += 1;
-        }
-        self.rings.flush();
-        // The rest of the super-segment is lost, as in any full queue.
-        if sent > 0 { Ok(()) } else { outcome }
+        let outcome = self.put_into_ring(to, packet);
+        self.queues.flush();
+        outcome
     }
 
     /// Cuts off the headers for the segmenter.
@@ -281,6 +252,30 @@ impl OnLink for XdpDevice {
         };
         let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
         self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
+    }
+}
+
+impl XdpDevice {
+    /// Puts a packet into the ring, from which it leaves when that is flushed.
+    fn put_into_ring(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
+            .map_err(SendError::Offload)?;
+        let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
+        // A whole packet may come as headers alone.
+        let mut head = [0; 2048];
+        let mut outcome = Ok(());
+        let mut sent = 0;
+        while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
+            let [first, second, third] = segment.payload;
+            let parts = [&ethernet[..], &head[..segment.header_len], first, second, third];
+            outcome = self.queues.send(parts.into_iter());
+            if outcome.is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        // The rest of the super-segment is lost, as in any full queue.
+        if sent > 0 { Ok(()) } else { outcome }
     }
 }
 
@@ -299,10 +294,21 @@ impl Device for XdpDevice {
         self.send_packet(packet)
     }
 
+    /// The ring keeps it. A full ring says so at once, so that a flush loses nothing.
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities().admit(packet)?;
+        self.neighbour_of(packet)?.map_or(Ok(()), |station| self.put_into_ring(station, packet))
+    }
+
+    fn flush(&mut self) -> usize {
+        self.queues.flush();
+        0
+    }
+
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.pool.take();
-            let Some(length) = self.rings.receive(buffer.bytes_mut()) else {
+            let Some(length) = self.queues.receive(buffer.bytes_mut()) else {
                 self.pool.put(buffer);
                 return Err(self.answer_address_requests());
             };

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod batches;
 mod capture;
 mod ends;
 mod kernel_sockets;

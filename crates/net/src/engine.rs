@@ -23,12 +23,36 @@ use transom_tcp::connection::Event;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
-/// Packets taken from the device before answers are sent, and sent before others get the lock.
+/// Packets taken from the device before answers are sent, and sent before others get the lock: so many at least, and more while they are short.
 const BATCH: usize = 16;
+/// The most of them, and the bytes with which a batch of more than [`BATCH`] ends. The bytes are those of one super-segment.
+const LONG_BATCH: usize = 64;
+const BATCH_BYTES: usize = 65_536;
 /// After writing this many bytes a sender looks for acknowledgements.
 pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const LEAST_TO_SCATTER: usize = 65_536;
+
+/// What is left of a batch.
+#[derive(Default)]
+struct Room {
+    packets: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Adds packets of so many bytes to the batch.
+    fn take(&mut self, packets: usize, bytes: usize) {
+        self.packets += packets;
+        self.bytes += bytes;
+    }
+
+    /// How many packets there is room for.
+    fn packets(&self) -> usize {
+        let most = if self.bytes < BATCH_BYTES { LONG_BATCH } else { BATCH };
+        most.saturating_sub(self.packets)
+    }
+}
 
 /// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +87,8 @@ pub(crate) struct Inner {
     pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
+    /// What the device gave at once, until it is taken in; empty in between.
+    batch: Vec<RxPacket>,
     /// The last batch ended because the device had no more.
     pub(crate) drained: bool,
     /// The device does not work, for this reason.
@@ -107,6 +133,7 @@ impl Inner {
             ports,
             watcher: None,
             observers: HashMap::new(),
+            batch: Vec::new(),
             drained: false,
             failure: None,
             dropped: 0,
@@ -130,14 +157,28 @@ impl Inner {
     ) -> usize {
         let mut arrived = 0;
         self.drained = false;
-        for _ in 0..BATCH {
-            match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
-                Ok(packet) => {
-                    arrived += 1;
-                    let len = packet.range.len();
-                    let ends_burst = len < self.mtu;
-                    self.take_in(packet);
-                    *bytes = bytes.saturating_sub(len);
+        let mut batch = std::mem::take(&mut self.batch);
+        // The first one comes alone: often it is all that a thread waits for.
+        let mut at_once = 1;
+        let mut room = Room::default();
+        while room.packets() > 0 {
+            let taken = self.receive(std::mem::take(&mut patience), |device| match at_once {
+                1 => device.recv().map(|packet| batch.push(packet)),
+                most => device.recv_batch(most, &mut batch).map(drop),
+            });
+            // One that made no sense counts too.
+            room.take(batch.len().max(1), batch.iter().map(|packet| packet.range.len()).sum());
+            at_once = if self.device.receives_many() { room.packets().min(BATCH) } else { 1 };
+            match taken {
+                Ok(()) => {
+                    arrived += batch.len();
+                    let mut ends_burst = false;
+                    for packet in batch.drain(..) {
+                        let len = packet.range.len();
+                        ends_burst = len < self.mtu;
+                        self.take_in(packet);
+                        *bytes = bytes.saturating_sub(len);
+                    }
                     if *bytes == 0 {
                         break;
                     }
@@ -158,6 +199,7 @@ impl Inner {
                 }
             }
         }
+        self.batch = batch;
         self.host.on_timeout(self.clock.now());
         arrived
     }
@@ -282,7 +324,8 @@ impl Inner {
     pub(crate) fn send_some(&mut self) -> bool {
         let now = self.clock.now();
         let mut is_all = false;
-        for _ in 0..BATCH {
+        let mut room = Room::default();
+        while room.packets() > 0 {
             let Some(packet) = self.host.poll_transmit(now) else {
                 is_all = true;
                 break;
@@ -296,11 +339,13 @@ impl Inner {
             if !comment.is_empty() {
                 self.device.annotate(comment);
             }
+            room.take(1, packet.len());
             // A device that is full drops, as a network would; the retransmission timer knows.
-            if self.device.send(&packet).is_err() {
+            if self.device.send_more(&packet).is_err() {
                 self.dropped += 1;
             }
         }
+        self.dropped += self.device.flush() as u64;
         while let Some(buffer) = self.host.reclaim() {
             self.device.recycle(buffer);
         }

@@ -25,6 +25,11 @@ fn ours(version: Version) -> IpAddr {
 
 impl Wire {
     fn new() -> Option<Wire> {
+        Self::with_queues(1)
+    }
+
+    /// One whose ends have so many queues.
+    fn with_queues(queues: u32) -> Option<Wire> {
         let (here, there) = match (Namespace::new(), Namespace::new()) {
             (Ok(here), Ok(there)) => (here, there),
             (Err(error), _) | (_, Err(error)) => {
@@ -32,7 +37,7 @@ impl Wire {
                 return None;
             }
         };
-        here.add_veth("near", &there, "far").unwrap();
+        here.add_veth_with_queues("near", &there, "far", queues).unwrap();
         for (namespace, name, v4, v6) in [
             (&here, "near", "192.0.2.3/24", "2001:db8::3/64"),
             (&there, "far", "192.0.2.1/24", "2001:db8::1/64"),
@@ -127,6 +132,21 @@ fn the_same_by_af_xdp() {
     // Everything has left with the device: the next one finds its place free.
     let again = wire.stack("xdp:near", true);
     both_roles(&wire, &again, Version::V4);
+}
+
+/// The peer's packets of different connections come by different queues, and all of them arrive.
+#[test]
+#[cfg(feature = "xdp")]
+fn af_xdp_receives_from_all_queues() {
+    let Some(wire) = Wire::with_queues(4) else { return };
+    let stack = wire.stack("xdp:near", true);
+    for _ in 0..4 {
+        for version in VERSIONS {
+            both_roles(&wire, &stack, version);
+        }
+    }
+    let counters = stack.counters();
+    assert_eq!((counters.bad_checksum, counters.malformed), (0, 0));
 }
 
 /// Packets for others are ignored, and the kernel's own traffic on the same interface goes on.

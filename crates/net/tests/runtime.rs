@@ -343,3 +343,87 @@ fn two_stacks_of_a_process_meet_by_a_word() {
     assert!(said("mum:x").contains("did you mean `mem:x`?"));
     assert!(said("mem:y").contains("choose one, such as 10.9.0.2/24"));
 }
+
+/// A device that keeps all packets until it is flushed, and then loses so many of them.
+struct Keeping {
+    inner: MemoryDevice,
+    kept: Vec<Vec<u8>>,
+    loses: Arc<AtomicUsize>,
+}
+
+impl Device for Keeping {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.inner.send(packet)
+    }
+
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.kept.push(vec![0; packet.len()]);
+        packet.copy_to(self.kept.last_mut().unwrap()).map(drop).ok_or(io::ErrorKind::Other.into())
+    }
+
+    fn flush(&mut self) -> usize {
+        let mut lost = 0;
+        for packet in self.kept.drain(..) {
+            if self
+                .loses
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                lost += 1;
+            } else {
+                self.inner.send(&TxPacket::whole(&packet)).unwrap();
+            }
+        }
+        lost
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        self.inner.recv()
+    }
+
+    fn receives_many(&self) -> bool {
+        true
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.inner.recycle(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.poll_fd()
+    }
+}
+
+/// Connections, short exchanges and a long transfer: whatever sends, it flushes before it waits. What is lost at a flush is counted like what is
+/// refused at once, and sent again.
+#[test]
+fn what_a_device_keeps_leaves_before_anybody_waits() {
+    let (x, y) = pair(&MemoryConfig::default()).unwrap();
+    let loses = Arc::<AtomicUsize>::default();
+    let keeping = Keeping { inner: x, kept: Vec::new(), loses: Arc::clone(&loses) };
+    let (a, b) = (start(1, keeping), start(2, y));
+    let (mut stream, mut peer) = connect(&a, &b);
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    peer.set_read_timeout(Some(SOON)).unwrap();
+    for _ in 0..10 {
+        stream.write_all(b"x").unwrap();
+        peer.read_exact(&mut [0]).unwrap();
+        peer.write_all(b"y").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    }
+    assert_eq!(a.dropped_by_device(), 0);
+    loses.store(3, Ordering::SeqCst);
+    let writer = spawn(move || {
+        stream.write_all(&[7; 1_000_000]).unwrap();
+        stream
+    });
+    let mut read = vec![0; 1_000_000];
+    peer.read_exact(&mut read).unwrap();
+    let _stream = writer.join().unwrap();
+    assert!(read == [7; 1_000_000], "the bytes differ");
+    assert_eq!(a.dropped_by_device(), 3);
+}

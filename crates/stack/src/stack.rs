@@ -422,6 +422,9 @@ impl Stack {
                 && let Some(slot) = self.slots.remove(index)
             {
                 self.memory.change(slot.held, 0);
+                if self.slots.len() == 0 {
+                    self.blocks = SpareBlocks::default();
+                }
             }
             return;
         }

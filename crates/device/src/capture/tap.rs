@@ -117,6 +117,26 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
     }
 }
 
+impl<D: Device, W: Write + Send + 'static> Tapped<D, W> {
+    fn send_by(
+        &mut self,
+        packet: &TxPacket<'_>,
+        send: impl FnOnce(&mut D, &TxPacket<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Tapped { device, recorder, status } = self;
+        let _sending = status.0.sending();
+        // Before sending: the answer may be captured elsewhere and should not seem to come first.
+        let at = recorder.now();
+        let sent = send(device, packet);
+        if sent.is_ok() {
+            recorder.sent(at, packet);
+        }
+        // The comment was for this packet.
+        recorder.comment.clear();
+        sent
+    }
+}
+
 /// Nanoseconds since 1970, until the year 2554.
 fn real_time() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -129,17 +149,16 @@ impl<D: Device, W: Write + Send + 'static> Device for Tapped<D, W> {
     }
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
-        let Tapped { device, recorder, status } = self;
-        let _sending = status.0.sending();
-        // Before sending: the answer may be captured elsewhere and should not seem to come first.
-        let at = recorder.now();
-        let sent = device.send(packet);
-        if sent.is_ok() {
-            recorder.sent(at, packet);
-        }
-        // The comment was for this packet.
-        recorder.comment.clear();
-        sent
+        self.send_by(packet, D::send)
+    }
+
+    /// What the device keeps is written down at once. If it is lost in the end, it was on its way as far as the stack knows.
+    fn send_more(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.send_by(packet, D::send_more)
+    }
+
+    fn flush(&mut self) -> usize {
+        self.device.flush()
     }
 
     fn annotate(&mut self, comment: &str) {
@@ -163,6 +182,10 @@ impl<D: Device, W: Write + Send + 'static> Device for Tapped<D, W> {
             self.recorder.received(at, packet);
         }
         Ok(received)
+    }
+
+    fn receives_many(&self) -> bool {
+        self.device.receives_many()
     }
 
     fn take_queues(&mut self) -> Vec<Box<dyn Device>> {

@@ -25,13 +25,18 @@ pub(crate) trait OnLink {
 
     /// Sends a packet to its neighbour, or asks for the neighbour and keeps the packet meanwhile.
     fn send_packet(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.neighbour_of(packet)?.map_or(Ok(()), |station| self.send_to(station, packet))
+    }
+
+    /// The station to which a packet goes. If that is not known yet, asks for it and keeps the packet meanwhile.
+    fn neighbour_of(&mut self, packet: &TxPacket<'_>) -> io::Result<Option<Mac>> {
         let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
         let (link, now) = self.link();
         let next = link.next_station(now, destination, packet)?;
         if let Some(question) = next.question {
             self.send_frame(&question);
         }
-        next.station.map_or(Ok(()), |station| self.send_to(station, packet))
+        Ok(next.station)
     }
 
     /// Sends the answer to a frame of the link's, and the packets that waited for it.

@@ -148,8 +148,8 @@ fn of_xdp(word: &DeviceWord, error: &crate::xdp::XdpError) -> Option<String> {
     use crate::xdp::XdpError;
     Some(match (error, error.kind()) {
         (XdpError::Packet(error), _) => return of_packet(word, error),
-        (XdpError::Queues { interface, .. }, _) => format!(
-            "`ethtool -L {interface} combined 1`, as root, leaves it one; `packet:{interface}` hears all of them"
+        (XdpError::Queues { interface, most }, _) => format!(
+            "`ethtool -L {interface} combined {most}`, as root, leaves it so many; `packet:{interface}` hears all of them"
         ),
         (XdpError::Mtu { .. }, _) => "`packet:INTERFACE` takes any".into(),
         (_, ErrorKind::PermissionDenied) => {

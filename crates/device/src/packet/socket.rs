@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::af_packet::{self, Membership};
 use crate::interface::IpPrefix;
 use crate::link::{Mac, solicited_node};
+use crate::many;
 
 /// Bytes of the receive buffer: several windows of 6 MB.
 const RECEIVE_BUFFER: usize = 32 << 20;
@@ -60,6 +61,29 @@ impl PacketSocket {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Sends frames by one system call. Says how many were sent; an error is that of the first.
+    pub(super) fn send_many(&self, frames: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        // A lone one needs none of what several need.
+        if frames.len() == 1 {
+            return self.send(frames).map(|()| 1);
+        }
+        many::send(&self.socket, frames)
+    }
+
+    /// Receives a frame into each of these buffers by one system call, and its length into the same place of `lengths`. Says how many there were.
+    pub(super) fn receive_many(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+        lengths: &mut [usize; many::MOST_RECEIVED],
+    ) -> Result<usize, Errno> {
+        loop {
+            match many::receive(&self.socket, buffers, lengths) {
+                Err(Errno::INTR) => {}
+                outcome => return outcome,
             }
         }
     }

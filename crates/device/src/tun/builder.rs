@@ -14,9 +14,10 @@ use rustix::fs::{Mode, OFlags};
 use transom_base::packet::BufferPool;
 use transom_wire::offload::VirtioNetHdr;
 
-use super::{Tun, ioctl};
+use super::{Tun, ioctl, joining};
 use crate::Capabilities;
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
+use crate::kept::Kept;
 
 /// The longest packet that either IP version's length field can express by itself (RFC 791, section
 /// 3.1).
@@ -115,6 +116,7 @@ pub(super) struct Interface {
     pub(super) mtu: usize,
     pub(super) vnet_header: bool,
     pub(super) rx_coalesce: bool,
+    pub(super) joins: bool,
 }
 
 /// The settings of a TUN interface to be opened; see [`Tun::builder`].
@@ -125,9 +127,12 @@ pub struct TunBuilder {
     addresses: Vec<IpPrefix>,
     queue_len: u32,
     pub(super) offload: TunOffload,
-    keep_buffers: usize,
+    keep_buffers: Option<usize>,
     configure: bool,
     queues: usize,
+    joining: bool,
+    /// The kernel joins packets; settled when the device is opened.
+    napi: bool,
 }
 
 /// The most queues that a TUN interface has (`MAX_TAP_QUEUES` of Linux' drivers/net/tun.c).
@@ -142,9 +147,11 @@ impl TunBuilder {
             addresses: Vec::new(),
             queue_len: 10_000,
             offload: TunOffload::default(),
-            keep_buffers: 256,
+            keep_buffers: None,
             configure: true,
             queues: 1,
+            joining: false,
+            napi: false,
         }
     }
 
@@ -184,10 +191,10 @@ impl TunBuilder {
         self
     }
 
-    /// How many idle receive buffers to keep, of 64 KB each with segmentation offload. Default:
-    /// 256.
+    /// How many idle receive buffers to keep. Default: 256 of 64 KB each with segmentation offload. Without, as many as hold the same
+    /// number of bytes, but 4096 at most: packets that the program has not read yet keep theirs.
     pub fn keep_buffers(mut self, buffers: usize) -> Self {
-        self.keep_buffers = buffers;
+        self.keep_buffers = Some(buffers);
         self
     }
 
@@ -199,6 +206,17 @@ impl TunBuilder {
     /// packets of a hash were written: it puts the answers there. It remembers 4096 hashes.
     pub fn queues(mut self, queues: usize) -> Self {
         self.queues = queues;
+        self
+    }
+
+    /// Whether the kernel may join segments of ours that follow each other, before its TCP gets them (`IFF_NAPI`). Default: no. It pays for a user that
+    /// sends by [`Device::send_more`](crate::Device::send_more), as a stack does.
+    ///
+    /// This is for an interface that is made here and has [no offloads](TunOffload::None); elsewhere it changes nothing. It takes Linux 5.2, the right to
+    /// mount, and an MTU of 2048 bytes at most. [`Tun::joins`] says what came of it. The device sets PSH in the last segment of each connection
+    /// before it flushes, and in each that is sent alone, so that the kernel waits for no more.
+    pub fn joining(mut self, joining: bool) -> Self {
+        self.joining = joining;
         self
     }
 
@@ -217,7 +235,7 @@ impl TunBuilder {
     ///
     /// # Errors
     /// [`TunError`]: no TUN driver, no right to it, an impossible setting.
-    pub fn open(self) -> Result<Tun, TunError> {
+    pub fn open(mut self) -> Result<Tun, TunError> {
         if !self.name.is_empty() && checked_name(&self.name).is_err() {
             return Err(TunError::Config(
                 "the interface name must have 1 to 15 bytes, no blank, no slash",
@@ -226,22 +244,24 @@ impl TunBuilder {
         if self.queues == 0 || self.queues > MOST_QUEUES {
             return Err(TunError::Config("a TUN interface has 1 to 256 queues"));
         }
-        let create_error = |source| TunError::Create {
-            name: if self.name.is_empty() { "(any)".into() } else { self.name.clone() },
-            source,
-        };
         let mut interfaces = Interfaces::open().map_err(TunError::Netlink)?;
         if !self.configure {
             // Without this the kernel would make a new interface, down and useless.
             interfaces.state(&self.name)?;
         }
-        let Created { descriptor, name, vnet_header, several } = self.create(create_error)?;
+        let wants_joining = self.joining && self.configure && self.offload == TunOffload::None;
+        let settings = (wants_joining && joining::fits(self.mtu.into()))
+            .then(joining::Settings::open)
+            .and_then(Result::ok);
+        self.napi = settings.is_some();
+        let Created { descriptor, name, vnet_header, several } = self.create()?;
+        let create_error = |source| TunError::Create { name: name.clone(), source };
         let rx_coalesce = vnet_header && {
             prepare_header(&descriptor).map_err(create_error)?;
             negotiate(&descriptor, self.offload)
         };
         let queues = if several { self.queues } else { 1 };
-        let others = (1..queues).map(|_| attach(&name, vnet_header));
+        let others = (1..queues).map(|_| self.attach(&name, vnet_header));
         let others = others.collect::<io::Result<Vec<_>>>().map_err(create_error)?;
 
         if self.configure {
@@ -255,16 +275,19 @@ impl TunBuilder {
                 interfaces.wait_until_local(address.address(), ADDRESS_PATIENCE)?;
             }
         }
+        // Where the setting is refused after all, nothing is joined, and the interface works.
+        let joins = settings.is_some_and(|settings| self.napi && settings.join(&name).is_ok());
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
-        let interface = Interface { name, index: state.index, mtu, vnet_header, rx_coalesce };
+        let interface =
+            Interface { name, index: state.index, mtu, vnet_header, rx_coalesce, joins };
         let queue = |descriptor| self.device(descriptor, &interface);
         Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
     }
 
     /// The device, when all is settled with the kernel.
     pub(super) fn device(&self, descriptor: OwnedFd, interface: &Interface) -> Tun {
-        let &Interface { ref name, index, mtu, vnet_header, rx_coalesce } = interface;
+        let &Interface { ref name, index, mtu, vnet_header, rx_coalesce, joins } = interface;
         let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
         let capabilities = Capabilities {
             mtu,
@@ -274,6 +297,8 @@ impl TunBuilder {
         };
         let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
+        let keep =
+            self.keep_buffers.unwrap_or((256 * LONGEST_PACKET / longest.max(1)).clamp(256, 4096));
         // One byte more than any packet: a read that fills the buffer has cut one off.
         Tun {
             descriptor,
@@ -281,21 +306,37 @@ impl TunBuilder {
             index,
             capabilities,
             header_len,
-            pool: BufferPool::new(header_len + longest + 1, self.keep_buffers),
+            pool: BufferPool::new(header_len + longest + 1, keep),
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
             min_segment: 0,
             cut_headers: Vec::new(),
+            joining: joins.then(Kept::default),
         }
     }
 
+    /// The flags of every queue, but for the header before packets, and for several queues.
+    fn flags(&self) -> c_int {
+        let napi = if self.napi { libc::IFF_NAPI } else { 0 };
+        libc::IFF_TUN | libc::IFF_NO_PI | napi
+    }
+
+    /// One more queue for an interface that takes several.
+    fn attach(&self, name: &str, vnet_header: bool) -> io::Result<OwnedFd> {
+        let header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
+        let descriptor = open_tun()?;
+        ioctl::set_interface(&descriptor, name, self.flags() | libc::IFF_MULTI_QUEUE | header)?;
+        Ok(descriptor)
+    }
+
     /// Opens the character device and makes it an interface, with a virtio-net header if that is
-    /// wanted and known.
-    fn create(&self, error: impl Fn(io::Error) -> TunError) -> Result<Created, TunError> {
+    /// wanted and known, and so that it joins packets if that is.
+    fn create(&mut self) -> Result<Created, TunError> {
         let descriptor = open_tun().map_err(TunError::Open)?;
         let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
+        self.napi &= known & libc::IFF_NAPI != 0;
         let wants_header = self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0;
         let headers: &[c_int] = if wants_header { &[libc::IFF_VNET_HDR, 0] } else { &[0] };
         // An interface that exists was made for one queue or for several, and has to be opened as it was made.
@@ -305,22 +346,23 @@ impl TunBuilder {
         let choices = headers.iter().flat_map(|h| several.iter().map(move |s| (*h, *s)));
         let mut refusal = io::Error::from(io::ErrorKind::InvalidInput);
         for (header, several) in choices {
-            match ioctl::set_interface(&descriptor, &self.name, FLAGS | header | several) {
+            match ioctl::set_interface(&descriptor, &self.name, self.flags() | header | several) {
                 Ok(name) => {
                     let (vnet_header, several) = (header != 0, several != 0);
                     return Ok(Created { descriptor, name, vnet_header, several });
                 }
                 // Not with these flags. Some systems that imitate TUN even list those that they do not take.
                 Err(why) if why.kind() == io::ErrorKind::InvalidInput => refusal = why,
-                Err(why) => return Err(error(why)),
+                Err(why) => {
+                    refusal = why;
+                    break;
+                }
             }
         }
-        Err(error(refusal))
+        let name = if self.name.is_empty() { "(any)".into() } else { self.name.clone() };
+        Err(TunError::Create { name, source: refusal })
     }
 }
-
-/// The flags of every queue, but for the header before packets, and for several queues.
-const FLAGS: c_int = libc::IFF_TUN | libc::IFF_NO_PI;
 
 /// The first queue of an interface.
 struct Created {
@@ -329,14 +371,6 @@ struct Created {
     vnet_header: bool,
     /// The interface takes more queues.
     several: bool,
-}
-
-/// One more queue for an interface that takes several.
-fn attach(name: &str, vnet_header: bool) -> io::Result<OwnedFd> {
-    let header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
-    let descriptor = open_tun()?;
-    ioctl::set_interface(&descriptor, name, FLAGS | libc::IFF_MULTI_QUEUE | header)?;
-    Ok(descriptor)
 }
 
 pub(super) fn open_tun() -> io::Result<OwnedFd> {

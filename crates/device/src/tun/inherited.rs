@@ -47,7 +47,10 @@ impl TunBuilder {
         let read = state.and_then(|state| usize::try_from(state.mtu).ok());
         let mtu = mtu.map(usize::from).or(read).unwrap_or(USUAL_MTU).min(65_535);
         let index = state.map_or(0, |state| state.index);
-        Ok(self.device(descriptor, &Interface { name, index, mtu, vnet_header, rx_coalesce }))
+        Ok(self.device(
+            descriptor,
+            &Interface { name, index, mtu, vnet_header, rx_coalesce, joins: false },
+        ))
     }
 }
 

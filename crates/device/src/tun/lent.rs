@@ -98,7 +98,8 @@ impl Tun {
         rustix::fs::fcntl_setfl(&descriptor, status | OFlags::NONBLOCK)
             .map_err(|error| TunError::Open(error.into()))?;
         let mtu = usize::try_from(mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
-        let interface = Interface { name, index, mtu, vnet_header: true, rx_coalesce: true };
+        let interface =
+            Interface { name, index, mtu, vnet_header: true, rx_coalesce: true, joins: false };
         Ok(Tun::builder().offload(TunOffload::Segmentation).device(descriptor, &interface))
     }
 }

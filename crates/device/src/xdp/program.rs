@@ -6,7 +6,7 @@ use transom_bpf::libbpf_rs::{MapCore, MapFlags};
 use transom_bpf::{Aligned, BpfError, Loaded, XdpMode, attach_xdp, open, set_constants};
 
 use super::XdpError;
-use super::rings::Rings;
+use super::queues::Queues;
 use crate::link::Mac;
 
 /// The program, compiled. `bpf/build.sh` makes it.
@@ -39,13 +39,15 @@ const LOADING: &str = "load the program that gives us our frames";
 
 impl Redirection {
     /// Puts the program at the interface with this number; at the driver if it can.
-    pub(super) fn attach(index: u32, mac: Mac, rings: &Rings) -> Result<Self, XdpError> {
+    pub(super) fn attach(index: u32, mac: Mac, queues: &Queues) -> Result<Self, XdpError> {
         let programs = load(mac).map_err(failed(LOADING))?;
         let sockets = programs.map("sockets").map_err(failed(LOADING))?;
-        let socket = u32::try_from(rings.raw_fd()).unwrap_or(u32::MAX);
-        let given = sockets.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY);
-        let given = given.map_err(BpfError::of("the kernel does not take the socket"));
-        given.map_err(failed("give the program our socket"))?;
+        for (queue, rings) in (0u32..).zip(queues.all()) {
+            let socket = u32::try_from(rings.raw_fd()).unwrap_or(u32::MAX);
+            let given = sockets.update(&queue.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY);
+            let given = given.map_err(BpfError::of("the kernel does not take the socket"));
+            given.map_err(failed("give the program our socket"))?;
+        }
         let program = programs.program("transom_station").map_err(failed(LOADING))?;
         let (link, native) = match attach_xdp(&program, index, XdpMode::Driver) {
             Ok(link) => (link, true),

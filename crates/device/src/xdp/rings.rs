@@ -14,9 +14,9 @@ use super::XdpError;
 
 /// Bytes of a frame: what the kernel leaves of 4096.
 pub(super) const FRAME: usize = 4096 - 256;
-/// Frames there are, and how many each ring holds.
-const FRAMES: u32 = 8192;
+/// How many frames each ring of the first queue holds, and of the others. There are four times as many.
 const RING: u32 = 2048;
+const OTHER_RING: u32 = 512;
 /// So many frames are given to the kernel at once, when so many are missing.
 const REFILL: usize = 64;
 
@@ -31,6 +31,8 @@ pub(super) struct Rings {
     arrived: HeapSlab,
     leaving: HeapSlab,
     missing: usize,
+    /// How many frames each ring holds.
+    size: usize,
     memory: Umem,
 }
 
@@ -56,13 +58,13 @@ pub(super) fn try_socket() -> Result<(), XdpError> {
 }
 
 impl Rings {
-    /// Opens a socket on the first queue of the interface with this number.
+    /// Opens a socket on a queue of the interface with this number.
     ///
     /// The kernel frees a queue some time after the socket on it was closed, and says "busy" until then.
-    pub(super) fn open(index: u32) -> Result<Self, XdpError> {
+    pub(super) fn open(index: u32, queue: u32) -> Result<Self, XdpError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match Self::try_open(index) {
+            match Self::try_open(index, queue) {
                 Err(error)
                     if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline =>
                 {
@@ -73,25 +75,26 @@ impl Rings {
         }
     }
 
-    fn try_open(index: u32) -> Result<Self, XdpError> {
+    fn try_open(index: u32, queue: u32) -> Result<Self, XdpError> {
+        let size = if queue == 0 { RING } else { OTHER_RING };
         let config = UmemCfgBuilder {
             frame_size: FrameSize::FourK,
-            frame_count: FRAMES,
+            frame_count: 4 * size,
             ..UmemCfgBuilder::default()
         };
         let memory = Umem::map(config.build().map_err(failed)?).map_err(failed)?;
         let mut builder = XdpSocketBuilder::new().map_err(failed)?;
         let rings = RingConfigBuilder {
-            rx_count: RING,
-            tx_count: RING,
-            fill_count: RING,
-            completion_count: RING,
+            rx_count: size,
+            tx_count: size,
+            fill_count: size,
+            completion_count: size,
         };
         let rings = rings.build().map_err(failed)?;
         let (rings, flags) = builder.build_wakable_rings(&memory, rings).map_err(failed)?;
         let WakableRings { fill_ring, rx_ring, completion_ring, tx_ring } = rings;
         let absent = || failed(io::Error::from(io::ErrorKind::InvalidData));
-        let socket = builder.bind(NicIndex::new(index), 0, flags).map_err(failed)?;
+        let socket = builder.bind(NicIndex::new(index), queue, flags).map_err(failed)?;
         let mut rings = Rings {
             fill: fill_ring,
             receive: rx_ring.ok_or_else(absent)?,
@@ -101,7 +104,8 @@ impl Rings {
             socket,
             arrived: HeapSlab::with_capacity(1),
             leaving: HeapSlab::with_capacity(REFILL),
-            missing: RING as usize,
+            missing: size as usize,
+            size: size as usize,
             memory,
         };
         rings.refill();
@@ -145,9 +149,9 @@ impl Rings {
         if self.leaving.available() == 0 {
             self.flush();
         }
-        self.completion.dequeue(&mut self.memory, RING as usize);
+        self.completion.dequeue(&mut self.memory, self.size);
         // Frames for what arrives are never taken for what leaves.
-        if self.leaving.available() == 0 || self.memory.allocatable() <= RING as usize {
+        if self.leaving.available() == 0 || self.memory.allocatable() <= self.size {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // SAFETY: the packet goes into the ring of a socket that is closed before the memory is given back.
@@ -164,11 +168,14 @@ impl Rings {
 
     /// Has the kernel send what is in the ring.
     pub(super) fn flush(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
         // A few rounds: the kernel takes a number of frames at a time, and says that there are more.
         for _ in 0..64 {
             // SAFETY: the memory outlives the socket.
             let sent = unsafe { self.transmit.send(&mut self.leaving, true) };
-            self.completion.dequeue(&mut self.memory, RING as usize);
+            self.completion.dequeue(&mut self.memory, self.size);
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wake(),
                 _ if self.leaving.is_empty() => return,

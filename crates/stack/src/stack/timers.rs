@@ -20,6 +20,7 @@ impl Stack {
     /// Acts on every deadline that has passed by `now`. Calling early does nothing.
     pub fn on_timeout(&mut self, now: Instant) {
         self.expire_fragments(now);
+        self.blocks.release_unused(now);
         while let Some((_, wake)) = self.wheel.pop(now) {
             match wake {
                 Wake::Connection(index) => self.on_connection_timer(index, now),

@@ -204,9 +204,10 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
     }
 
-    /// Forgets everything, and the memory too.
+    /// Forgets everything, and the memory too. The free blocks are the host's.
     pub(super) fn release(&mut self) {
-        *self = Blocks { even: self.even, ..Blocks::default() };
+        let spare = core::mem::take(&mut self.spare);
+        *self = Blocks { even: self.even, spare, ..Blocks::default() };
     }
 
     /// Forgets the first `count` bytes.

@@ -1,13 +1,16 @@
 //! Blocks that no send buffer uses now.
 
 use super::BLOCK;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
 /// The longest block that is small.
 const SMALL: usize = 4096;
 /// So many whole and small blocks are kept. More go back to the system.
-const MOST_WHOLE: usize = 64;
+const MOST_WHOLE: usize = 1024;
 const MOST_SMALL: usize = 256;
+/// Blocks that nobody took for so long go back too.
+const UNUSED: Duration = Duration::from_secs(1);
 
 /// Memory of blocks that are free.
 ///
@@ -18,13 +21,29 @@ const MOST_SMALL: usize = 256;
 pub struct SpareBlocks {
     whole: Vec<Vec<u8>>,
     small: Vec<Vec<u8>>,
+    /// The fewest whole blocks there have been since `looked`: as many were not needed.
+    least: usize,
+    looked: Instant,
 }
 
 impl SpareBlocks {
+    /// Gives memory back that nobody has used for a second.
+    pub fn release_unused(&mut self, now: Instant) {
+        if now.since(self.looked) >= UNUSED {
+            // The blocks at the bottom are those that were not taken.
+            self.whole.drain(..self.least.min(self.whole.len()));
+            (self.least, self.looked) = (self.whole.len(), now);
+        }
+    }
+
     /// An empty block for `bytes`, with or without memory.
     pub(super) fn take(&mut self, bytes: usize) -> Vec<u8> {
-        let from = if bytes > SMALL { &mut self.whole } else { &mut self.small };
-        from.pop().unwrap_or_default()
+        if bytes <= SMALL {
+            return self.small.pop().unwrap_or_default();
+        }
+        let block = self.whole.pop().unwrap_or_default();
+        self.least = self.least.min(self.whole.len());
+        block
     }
 
     /// Keeps the memory of a block, if its size is one of those that are kept.
@@ -62,6 +81,23 @@ mod tests {
         assert_eq!(spare.take(100).capacity(), 0);
         let taken = spare.take(BLOCK);
         assert_eq!(taken.as_ptr(), place);
+    }
+
+    #[test]
+    fn what_nobody_takes_goes_back() {
+        let mut spare = SpareBlocks::default();
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        (0..5).for_each(|_| spare.put(Vec::with_capacity(BLOCK)));
+        spare.release_unused(at(1000));
+        // In the next second two are in use at most, and come back.
+        let two = [(); 2].map(|()| spare.take(BLOCK));
+        two.into_iter().for_each(|block| spare.put(block));
+        spare.release_unused(at(1999));
+        assert_eq!(spare.memory(), 5 * BLOCK);
+        spare.release_unused(at(2000));
+        assert_eq!(spare.memory(), 2 * BLOCK);
+        spare.release_unused(at(3000));
+        assert_eq!(spare.memory(), 0);
     }
 
     #[test]
