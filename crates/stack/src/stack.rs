@@ -176,6 +176,21 @@ impl Slot {
     }
 }
 
+/// Calls `call` on a connection, which has the host's state of memory and its free blocks meanwhile.
+#[inline]
+fn lent<T>(
+    connection: &mut Connection,
+    state: MemoryState,
+    blocks: &mut SpareBlocks,
+    call: impl FnOnce(&mut Connection) -> T,
+) -> T {
+    connection.set_memory_state(state);
+    connection.swap_spare_blocks(blocks);
+    let result = call(connection);
+    connection.swap_spare_blocks(blocks);
+    result
+}
+
 /// Buffers waiting for the owner to take them back; more stay with their connections.
 const MAX_SPENT: usize = 256;
 
@@ -286,6 +301,11 @@ impl Stack {
         self.memory.info()
     }
 
+    /// Bytes of memory that connections have given back, and that the next data to be sent will lie in.
+    pub fn spare_memory(&self) -> usize {
+        self.blocks.memory()
+    }
+
     /// The recent events of connections.
     pub fn log(&mut self) -> &Log {
         self.log.end_run();
@@ -334,10 +354,7 @@ impl Stack {
     ) -> Option<T> {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
-        connection.set_memory_state(self.memory.state());
-        connection.swap_spare_blocks(&mut self.blocks);
-        let result = call(connection);
-        connection.swap_spare_blocks(&mut self.blocks);
+        let result = lent(connection, self.memory.state(), &mut self.blocks, call);
         connection.publish(&mut self.log.recorder(subject));
         Some(result)
     }

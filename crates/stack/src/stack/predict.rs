@@ -5,7 +5,7 @@
 //! and is never copied again. The guess is checked before anything else. If it was wrong, the owner joins the packet and
 //! handles it like any other.
 
-use super::{ConnectionId, Stack};
+use super::{ConnectionId, Stack, lent};
 use core::cell::Cell;
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
@@ -68,10 +68,9 @@ impl Stack {
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: peek_ecn(head),
         };
-        slot.connection.set_memory_state(self.memory.state());
-        slot.connection.swap_spare_blocks(&mut self.blocks);
-        slot.connection.on_segment(now, &segment);
-        slot.connection.swap_spare_blocks(&mut self.blocks);
+        lent(&mut slot.connection, self.memory.state(), &mut self.blocks, |connection| {
+            connection.on_segment(now, &segment);
+        });
         slot.connection.publish(&mut self.log.recorder(subject));
         let claimed = claimed.get();
         if claimed > 0 {

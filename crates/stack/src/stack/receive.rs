@@ -1,7 +1,7 @@
 //! Arrival of packets: checks that do not depend on a connection, then the handler of the flow.
 
 use super::transmit::IpFields;
-use super::{ConnectionId, Reply, Stack};
+use super::{ConnectionId, Reply, Stack, lent};
 use crate::flow::{FlowKey, Handler};
 use crate::fragments::Reassembly;
 use crate::incoming::Marks;
@@ -115,9 +115,9 @@ impl Stack {
             let segment_size = offload.segmentation.map(|seg| seg.segment_size);
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
-            connection.set_memory_state(self.memory.state());
-            let back =
-                connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
+            let back = lent(connection, self.memory.state(), &mut self.blocks, |connection| {
+                connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn)
+            });
             connection.publish(&mut self.log.recorder(subject));
             self.touched(index, now);
             return back;

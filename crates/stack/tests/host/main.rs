@@ -47,6 +47,7 @@ mod secrets;
 mod sequences;
 mod shards;
 mod sharing;
+mod spare;
 mod super_segments;
 mod syn_ack;
 mod syn_cookies;

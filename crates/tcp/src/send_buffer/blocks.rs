@@ -196,6 +196,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         if self.uneven > 0 {
             let mut before = core::mem::take(self);
             self.even = true;
+            self.swap_spare(&mut before.spare);
             let head = core::mem::take(&mut before.head);
             for (index, block) in before.used.iter().enumerate() {
                 let skipped = if index == 0 { head } else { 0 };

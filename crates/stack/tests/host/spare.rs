@@ -1,0 +1,32 @@
+//! Memory of send buffers, which the connections of a host pass on to each other.
+
+use crate::harness::*;
+use transom_tcp::send_buffer::BLOCK;
+use transom_wire::Flags;
+
+/// Two connections send the same amount, one after the other: the second one uses the memory of the first.
+#[test]
+fn what_one_connection_has_sent_makes_room_for_another() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let ends = [4000, 4001];
+    let mut ends = ends.map(|port| Peer::connect(&mut host, listener, at(PEER, port), service()));
+    let data = stream(BLOCK);
+    for (peer, id) in &mut ends {
+        host.write_all(*id, &data);
+        assert_eq!((host.stack.memory().held, host.stack.spare_memory()), (BLOCK, 0));
+        let mut sent = host.sent();
+        while host.stack.memory().held > 0 {
+            assert!(!sent.is_empty());
+            peer.receive(&sent);
+            sent = host.inject(&peer.segment(Flags::ACK, &[]));
+        }
+        assert_eq!(host.stack.spare_memory(), BLOCK);
+    }
+    // Without connections there is nothing to keep it for.
+    for (peer, id) in &mut ends {
+        host.close(*id);
+        host.inject(&peer.segment(Flags::RST | Flags::ACK, &[]));
+    }
+    assert_eq!(host.stack.spare_memory(), 0);
+}
