@@ -38,10 +38,12 @@ install_packages() {
     } >"$log.apt" 2>&1 || { echo "apt-get failed:"; tail -n 20 "$log.apt"; }
 }
 
-failed=0
-took=()
 log=$(mktemp)
-trap 'rm -f "$log" "$log.apt"' EXIT
+times=$log.times
+failures=$log.failures
+beside=
+trap '[ -z "$beside" ] || kill "$beside" 2>/dev/null; rm -f "$log" "$log".*' EXIT
+touch "$times"
 
 step() {
     local name=$1 began=$SECONDS
@@ -49,10 +51,10 @@ step() {
     echo "== $name"
     "$@" 2>&1 | tee -a "$log"
     local status=${PIPESTATUS[0]}
-    took+=("$(printf '%4d s  %s' $((SECONDS - began)) "$name")")
+    printf '%4d s  %s\n' $((SECONDS - began)) "$name" >>"$times"
     if [ "$status" -ne 0 ]; then
         echo "== $name FAILED (exit $status)"
-        failed=1
+        echo "$name" >>"$failures"
     fi
 }
 
@@ -92,19 +94,18 @@ else
     echo "SKIPPED: links, spelling and sentences of the documents, and the page of paths (python3 is not installed)" | tee -a "$log"
 fi
 # Everything that a release has.
-full=(--features "transom/full,transom-net/metrics,transom-net/tracing")
+full=(--features "transom-cli/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
-    full=(--features "transom/parquet,transom/png,transom/tui,transom/web,transom-net/metrics,transom-net/tracing")
+    full=(--features "transom-cli/parquet,transom-cli/png,transom-cli/tui,transom-cli/web,transom-net/metrics,transom-net/tracing")
     # By default the router alone has mode tc.
     crates=(--workspace --exclude transom-forwarder)
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
 # `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. One call for all of them: cargo
 # chooses the features of dependencies for the crates of one call together, and another choice compiles them anew. `.ci/nightly` checks each feature alone.
-light=(-p transom -p transom-lab -p transom-forwarder --no-default-features)
+light=(-p transom-cli -p transom-lab -p transom-forwarder --no-default-features)
 step "lints, light" cargo clippy "${light[@]}" --all-targets --quiet -- -D warnings
 # What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
 bare=x86_64-unknown-none
@@ -137,7 +138,7 @@ make_venv() {
     [ -x "$venv/bin/mypy" ] || echo "Installing with pip into $venv: packages that the tests of Python and of the engines need" >&2
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
     timeout 600 "$venv/bin/pip" install --quiet --disable-pip-version-check \
-        hyperqueue ray pytest pyarrow polars pandas nbclient nbformat ipykernel mypy 'maturin>=1.7,<2'
+        hyperqueue ray pytest pyarrow polars pandas numpy gymnasium nbclient nbformat ipykernel mypy 'maturin>=1.7,<2'
 }
 can_python=
 if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
@@ -162,7 +163,6 @@ python_package() {
         "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python
 }
 if [ -n "$can_python" ]; then
-    step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
     step "package, Python" python_package
 fi
 # Runs each test program, and those tests once more that fail.
@@ -173,7 +173,29 @@ threads=$((2 * $(nproc 2>/dev/null || echo 1)))
 # First: one of the tests below links the library that this builds.
 step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 # Programs in C link libtransom as it is installed, without what the features of other crates need: the step before.
-step "tests" cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast -- --nocapture --test-threads="$threads"
+test=(cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast)
+step "tests, compilation" "${test[@]}" --no-run --quiet
+# While most tests wait for a clock or for other programs, what keeps a processor busy gives way to them: tests that depend on nothing but their seeds
+# (`.ci/test-program` tells them apart), documentation, lints, and the site. Their words come afterwards.
+in_the_meantime() {
+    local log=$log.beside
+    # The scheduler's idle class: what wakes up runs at once.
+    chrt --idle --pid 0 "$BASHPID" 2>/dev/null || renice -n 19 -p "$BASHPID" >/dev/null
+    step "tests by seeds" env TRANSOM_LANE=seeds "${test[@]}" --lib --bins --tests -- --nocapture --test-threads=2
+    step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc "${crates[@]}" "${full[@]}" --no-deps --quiet
+    if [ -n "$can_python" ]; then
+        step "lints, Python" env CARGO_TARGET_DIR="$target/python-build" cargo clippy --manifest-path python/Cargo.toml --quiet -- -D warnings
+    fi
+    # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
+    step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "$target/site-build"
+}
+in_the_meantime >"$log.said" 2>&1 &
+beside=$!
+step "tests" env TRANSOM_LANE=clocks "${test[@]}" -- --nocapture --test-threads="$threads"
+wait "$beside"
+beside=
+cat "$log.said"
+cat "$log.beside" >>"$log"
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
@@ -187,10 +209,12 @@ step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapt
 python_tests() {
     set -o pipefail
     TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |
-        tee "$log.pytest" || return 1
+        tee "$log.pytest"
+    local status=$?
     # The counts below are of lines like this.
-    sed -nE 's/^([0-9]+) passed.*/test result: ok. \1 passed; 0 failed; 0 ignored/p' "$log.pytest"
+    sed -nE 's/^(([0-9]+) failed, )?([0-9]+) passed.*/test result: \3 passed; 0\2 failed; 0 ignored/p' "$log.pytest"
     rm -f "$log.pytest"
+    return "$status"
 }
 # The stubs and the code of the package, and whether the stubs say what the native part has.
 python_types() {
@@ -207,16 +231,17 @@ if [ -n "$can_python" ]; then
         echo "SKIPPED: the types of the Python package (mypy is not in $venv)" | tee -a "$log"
     fi
 fi
-# mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
-step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/site-build"
 
 count() { grep -E "^${2:-test} result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")
 grep "SKIPPED" "$log" | sort | uniq -c
 grep "^UNSTABLE" "$log"
-unstable=$(grep -c "^UNSTABLE" "$log")
+unstable=$(grep -c "^UNSTABLE TEST" "$log")
 echo "The steps of ten seconds and more, of $SECONDS s:"
-printf '%s\n' "${took[@]}" | grep -E '^ *[0-9]{2,} s'
+grep -E '^ *[0-9]{2,} s' "$times"
 again=$(count passed second)
 echo "$(($(count passed) + again)) passed, $(($(count failed) - again)) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
-exit $failed
+[ -e "$failures" ] || exit 0
+grep "^FAILURE" "$log"
+sed 's/^/FAILED: /' "$failures"
+exit 1

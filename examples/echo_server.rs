@@ -6,8 +6,8 @@
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use transom::{Stack, TcpListener};
 use transom_examples::private_network;
-use transom_net::{Stack, TcpListener};
 
 fn serve(listener: TcpListener) {
     for stream in listener.incoming() {

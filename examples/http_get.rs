@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use transom::Stack;
 use transom_examples::private_network;
-use transom_net::Stack;
 
 /// A web server of one page.
 fn serve(listener: TcpListener) -> std::io::Result<()> {

@@ -11,13 +11,13 @@
 //! - `cargo run -p transom-examples --example tokio_server`: axum over Transom, and a client of the kernel's.
 //! - `cargo run -p transom-examples --example tokio_client`: an HTTP client with a pool of connections over Transom, and a server of the kernel's.
 //!
-//! The directory `classroom` has exercises for students: `docs/classroom/README.md`.
+//! The directory `classroom` is a crate of its own, with exercises for students: `docs/classroom/README.md`.
 //!
 //! Those with sockets make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
 //! namespaces they say so and end.
 
-use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::tun::Tun;
+use transom::device::namespace::{Namespace, enter_user_namespace};
+use transom::device::tun::Tun;
 
 /// A network that nothing outside this process can see: a namespace in which the kernel is 10.9.0.1, and a TUN device that gets
 /// whatever the kernel sends to the rest of 10.9.0.0/24.

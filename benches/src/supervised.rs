@@ -114,8 +114,9 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
     let (mut child, notifier) = intercept::spawn(&mut command(words)?)?;
     let own: IpPrefix = format!("{}/24", IpAddr::from(OTHER)).parse()?;
     let destinations = Destinations::default();
-    // As root: no other process has to make the network.
-    let inner = Inner::open(&[own], &destinations, ("/proc/self/exe", ""))?;
+    // As root: no other process has to make the network, or to lend it.
+    let nobody = || Err("nobody lends a network".into());
+    let inner = Inner::open(&[own], &destinations, ("/proc/self/exe", ""), nobody)?;
     let setup = Setup {
         inner,
         stack: Some(stack),
@@ -125,6 +126,7 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
         background: false,
         watcher: None,
         opened: None,
+        unanswered: None,
     };
     supervise(notifier, Ledger::new()?, setup)?;
     let status = child.wait()?;

@@ -1,7 +1,7 @@
 //! Exercise 1: write AIMD. This is the file to change.
 //!
 //! docs/classroom/aimd.md has the task. Run it with
-//! `cargo run -p transom-examples --example aimd`.
+//! `cargo run -p transom-classroom --bin aimd`.
 
 #[path = "aimd_check.rs"]
 mod aimd_check;

@@ -1,7 +1,7 @@
 //! Exercise 2: Vegas, which a path with jitter breaks. This is the file to change.
 //!
 //! docs/classroom/vegas.md has the task. Run it with
-//! `cargo run -p transom-examples --example vegas`.
+//! `cargo run -p transom-classroom --bin vegas`.
 
 #[path = "course.rs"]
 mod course;

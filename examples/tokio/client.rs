@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use transom::Stack;
 use transom_examples::private_network;
-use transom_tokio::Stack;
 
 /// A web server of one page, which keeps connections open. It counts them.
 fn serve(listener: &TcpListener, count: &AtomicUsize) {

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
-use transom_tokio::{Stack, TcpStream};
+use transom::Stack;
+use transom::tokio::TcpStream;
 
 /// Connects to a URI over a stack: to the address in it, or for a name to a fixed address. With `https` it makes a handshake of TLS too.
 #[derive(Clone)]

@@ -6,8 +6,9 @@ use axum::routing::get;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use transom::Stack;
+use transom::tokio::{TcpListener, TcpStream};
 use transom_examples::private_network;
-use transom_tokio::{Stack, TcpListener, TcpStream};
 
 /// What `axum::serve` needs of a listener: the trait is axum's and the listener Transom's, so a program has these lines.
 struct Served(TcpListener);
@@ -39,9 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A network of our own, in which the kernel is 10.9.0.1. It must be made before there are threads.
     let Some((namespace, tun)) = private_network() else { return Ok(()) };
     let stack = Stack::builder().address("10.9.0.2".parse()?, 24).start(tun)?;
-    let listener = Served(TcpListener::bind(&stack, "10.9.0.2:80".parse()?)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let listener = Served(runtime.block_on(TcpListener::bind(&stack, "10.9.0.2:80"))?);
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let pages = Router::new().route("/{name}", get(greet));
         runtime.block_on(async { axum::serve(listener, pages).await })
     });

@@ -7,10 +7,10 @@ mod proxy;
 use anyhow::Context;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use transom_device::namespace::Namespace;
-use transom_device::tun::Tun;
+use transom::Stack;
+use transom::device::namespace::Namespace;
+use transom::device::tun::Tun;
 use transom_examples::private_network;
-use transom_net::Stack;
 
 fn main() -> anyhow::Result<()> {
     // The servers' network, in which the kernel is 10.9.0.1.

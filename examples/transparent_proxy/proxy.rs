@@ -7,8 +7,8 @@ use std::io::{self, copy};
 use std::net::Shutdown;
 use std::thread::spawn;
 use std::time::Duration;
-use transom_net::{HeldStream, IncomingConnection, ListenConfig, Profile, Refusal, Stack};
-use transom_net::{TcpStream, Unreachable};
+use transom::{HeldStream, IncomingConnection, ListenConfig, Profile, Refusal, Stack};
+use transom::{TcpStream, Unreachable};
 
 /// About as long as Linux repeats a SYN-ACK.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use crate::bytes::Script;
 use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::connection::{Connection, Endpoint, Info, PathInfo};
+use transom_tcp::connection::{Connection, ConnectionState, Endpoint, PathInfo};
 use transom_tcp::extension::{
     Capabilities, Event, Extension, Interval, LayerId, Limits, MAX_LAYERS, Ruling, Variable, View,
     Wake, variable,
@@ -252,7 +252,13 @@ impl Run {
     }
 
     /// What leaves fits into TCP's own window, and is what was written.
-    fn judge(end: &End, before: &Info, after: &Info, header: &TcpHeader, payload: &[u8]) {
+    fn judge(
+        end: &End,
+        before: &ConnectionState,
+        after: &ConnectionState,
+        header: &TcpHeader,
+        payload: &[u8],
+    ) {
         let offset = u64::from(header.seq.distance_from(end.iss + 1) as u32);
         let at = |i: usize| pattern(offset + i as u64);
         assert!(payload.iter().enumerate().all(|(i, &byte)| byte == at(i)), "other bytes");

@@ -4,6 +4,7 @@
 //! changes the window that it is given. It is trusted, but what it leaves behind must be a window: anything else is refused, as an exception is. A
 //! connection needs a controller, so one that has failed is not removed: from then on the connection grows and shrinks its window as Reno does.
 
+use crate::checked::{self, Method};
 use crate::error::Inside;
 use crate::extension::Errors;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -88,7 +89,7 @@ impl Ack {
             sacked: ack.sacked,
             lost: ack.lost,
             rtt: ack.rtt.map(seconds),
-            srtt: ack.srtt.map(seconds),
+            srtt: ack.srtt().map(seconds),
             min_rtt: ack.min_rtt.map(seconds),
             round_start: ack.round_start,
             delivered: ack.delivered,
@@ -97,6 +98,14 @@ impl Ack {
         }
     }
 }
+
+/// The methods of a controller.
+const METHODS: [Method; 4] = [
+    Method { name: "on_ack", parameters: &["window", "acked", "ack"], needed: true },
+    Method { name: "ssthresh", parameters: &["window", "flight"], needed: false },
+    Method { name: "on_start", parameters: &["window"], needed: false },
+    Method { name: "on_sample", parameters: &["window", "ack"], needed: false },
+];
 
 /// An algorithm in Python: what makes a controller for each connection, a class or a function.
 struct PyAlgorithm {
@@ -117,10 +126,7 @@ pub(crate) fn choice(make: &Bound<'_, PyAny>, errors: Errors) -> PyResult<Conges
     };
     // One is made here, so that a class that cannot be called is refused at once.
     let first = make.call0()?;
-    if !first.getattr("on_ack").is_ok_and(|method| method.is_callable()) {
-        let why = "a congestion controller needs a method on_ack(window, acked, ack)";
-        return Err(PyTypeError::new_err(why));
-    }
+    checked::methods(&first, &METHODS)?;
     let algorithm = PyAlgorithm { make: make.clone().unbind(), name: kept(name), errors };
     Ok(CongestionChoice::new(algorithm))
 }

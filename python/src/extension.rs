@@ -4,6 +4,7 @@
 //! The value of a variable is an int, the most that TCP may use, or a pair of the least and the most, either of which may be None. The safe ranges hold for
 //! all of them, as for every extension. An exception detaches the layer, and so does a value that is none.
 
+use crate::checked::{self, Method};
 use crate::error::{Inside, value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -31,6 +32,14 @@ impl Errors {
             Some(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).push(error),
             None => error.write_unraisable(py, Some(of.bind(py))),
         }
+    }
+
+    /// Whether there is one.
+    pub(crate) fn any(&self) -> bool {
+        let some = |kept: &Arc<Mutex<Vec<PyErr>>>| {
+            !kept.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        };
+        self.0.as_ref().is_some_and(some)
     }
 
     /// Takes those that are kept.
@@ -162,6 +171,12 @@ const WAKES: [(&str, Wake); 8] = [
     ("data", Wake::DATA),
 ];
 
+/// The methods of an extension.
+const METHODS: [Method; 2] = [
+    Method { name: "on_event", parameters: &["event", "view"], needed: true },
+    Method { name: "on_attach", parameters: &["view"], needed: false },
+];
+
 /// An extension in Python.
 pub(crate) struct PyExtension {
     object: Py<PyAny>,
@@ -179,11 +194,7 @@ impl fmt::Debug for PyExtension {
 impl PyExtension {
     /// Takes an object; what it is to be woken for is asked here and not again.
     pub(crate) fn new(object: &Bound<'_, PyAny>, errors: Errors) -> PyResult<PyExtension> {
-        if !object.getattr("on_event").is_ok_and(|method| method.is_callable()) {
-            let kind = object.get_type().name()?;
-            let why = format!("an extension needs a method on_event(event, view); {kind} has none");
-            return Err(PyTypeError::new_err(why));
-        }
+        checked::methods(object, &METHODS)?;
         let name = match object.getattr_opt("name")? {
             Some(name) => name.extract()?,
             None => object.get_type().name()?.to_string(),
@@ -340,7 +351,11 @@ fn requests(answer: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
             Ok(pair) => pair.extract::<(Option<u64>, Option<u64>)>()?,
             Err(_) => (None, Some(asked.extract::<u64>()?)),
         };
-        found.asked.push((variable, low.unwrap_or(0), high.unwrap_or(u64::MAX)));
+        let (low, high) = (low.unwrap_or(0), high.unwrap_or(u64::MAX));
+        if low > high {
+            return Err(value(format!("{key}: the least, {low}, is more than the most, {high}")));
+        }
+        found.asked.push((variable, low, high));
     }
     Ok(Some(found))
 }

@@ -4,12 +4,13 @@ use crate::error::value;
 use crate::extension::Errors;
 use crate::table::Table;
 use crate::units::Units;
-use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyError};
+use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use transom_lab::emulate::{EmulateOptions, Emulation, ProgramReport, emulate};
 use transom_lab::results::{self, Choice, Found, Plan, Store};
 use transom_lab::run::{Judgement, Observations, SimulateOptions, judge, simulate_with};
 use transom_lab::scenario::{self, Resolved, Variant};
@@ -89,7 +90,10 @@ impl Scenario {
     }
 
     /// Simulates a point, counted from one, with a seed. Units in Python are dicts from a flow's name to what it gets.
-    #[pyo3(signature = (point, seed, congestion=None, extensions=None, progress=None))]
+    ///
+    /// An exception in one of them ends the run and is raised. With ``keep`` the run goes on as TCP does without the unit, and has it in ``errors``.
+    #[pyo3(signature = (point, seed, congestion=None, extensions=None, progress=None, keep=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run(
         &self,
         py: Python<'_>,
@@ -98,14 +102,55 @@ impl Scenario {
         congestion: Option<Bound<'_, PyDict>>,
         extensions: Option<Bound<'_, PyDict>>,
         progress: Option<Bound<'_, PyAny>>,
+        keep: bool,
     ) -> PyResult<Run> {
         let variant = self.variant(point)?;
-        let errors = Errors::kept();
-        let units = units(&variant.resolved, congestion, extensions, &errors)?;
-        let seen = simulate(py, self, &variant.resolved, seed, None, &units, progress)?;
+        let chosen = Chosen::read(&variant.resolved, congestion, extensions, keep)?;
+        let seen = simulate(py, self, &variant.resolved, seed, None, &chosen, progress)?;
         let judgements = judge(&variant.resolved, &seen);
         let points = self.scenario.points();
-        Ok(Run { variant, seed, points, seen, judgements, errors: Mutex::new(errors.take()) })
+        let errors = Mutex::new(chosen.errors.take());
+        Ok(Run { variant, seed, points, seen, judgements, errors, emulated: None })
+    }
+
+    /// Runs a point, counted from one, with a seed in real time. Hosts of kind "kernel" have the kernel's TCP. It takes the right to make network
+    /// namespaces, which root has. Programs of the scenario run with the rights of this process.
+    #[pyo3(signature = (point, seed, progress=None))]
+    fn emulate(
+        &self,
+        py: Python<'_>,
+        point: usize,
+        seed: u64,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Run> {
+        let variant = self.variant(point)?;
+        let output = tempfile::tempdir()?;
+        let directory = match self.directory.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => &self.directory,
+        };
+        let options = EmulateOptions { directory, output: output.path() };
+        let mut told = Told::new(&variant.resolved, progress, None);
+        let emulated = py.detach(|| {
+            emulate(&variant.resolved, seed, options, |seen| told.look(seen.reached.as_nanos()))
+        });
+        told.failure()?;
+        let emulated = emulated.map_err(|error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                text = format!("{text}: {cause}");
+                source = cause.source();
+            }
+            PyRuntimeError::new_err(text)
+        })?;
+        let Emulation { observations: seen, fidelity, programs } =
+            emulated.ok_or_else(|| value("the run was broken off"))?;
+        let judgements = judge(&variant.resolved, &seen);
+        let points = self.scenario.points();
+        let late = fidelity.late.iter().map(ToString::to_string).collect();
+        let emulated = Some(Emulated { accuracy: fidelity.to_string(), late, programs });
+        Ok(Run { variant, seed, points, seen, judgements, errors: Mutex::default(), emulated })
     }
 }
 
@@ -165,41 +210,104 @@ fn units(
     Ok(units)
 }
 
-/// Simulates without Python's lock, and asks for signals, such as Ctrl-C, now and then.
+/// The units in Python of a run, and what becomes of their exceptions.
+struct Chosen {
+    units: BTreeMap<String, Units>,
+    errors: Errors,
+    /// Whether the run goes on after an exception.
+    keep: bool,
+}
+
+impl Chosen {
+    fn read(
+        resolved: &Resolved,
+        congestion: Option<Bound<'_, PyDict>>,
+        extensions: Option<Bound<'_, PyDict>>,
+        keep: bool,
+    ) -> PyResult<Chosen> {
+        let errors = Errors::kept();
+        let units = units(resolved, congestion, extensions, &errors)?;
+        Ok(Chosen { units, errors, keep })
+    }
+
+    /// Raises the first exception, unless they are kept.
+    fn raised(&self) -> PyResult<()> {
+        match self.keep {
+            true => Ok(()),
+            false => self.errors.take().into_iter().next().map_or(Ok(()), Err),
+        }
+    }
+}
+
+/// Tells Python how far a run is, and asks for signals, such as Ctrl-C, now and then.
+struct Told {
+    progress: Option<Py<PyAny>>,
+    whole: f64,
+    failure: Option<PyErr>,
+    /// The exceptions that end the run.
+    errors: Option<Errors>,
+}
+
+impl Told {
+    fn new(
+        resolved: &Resolved,
+        progress: Option<Bound<'_, PyAny>>,
+        errors: Option<Errors>,
+    ) -> Told {
+        let whole = resolved.scenario.duration.0.as_nanos().max(1) as f64;
+        Told { progress: progress.map(Bound::unbind), whole, failure: None, errors }
+    }
+
+    /// Whether the run goes on.
+    fn look(&mut self, reached: u64) -> bool {
+        if self.errors.as_ref().is_some_and(Errors::any) {
+            return false;
+        }
+        let share = reached as f64 / self.whole;
+        Python::attach(|py| {
+            let called = py.check_signals().and_then(|()| match &self.progress {
+                Some(progress) => progress.call1(py, (share,)).map(|_| ()),
+                None => Ok(()),
+            });
+            called.map_err(|error| self.failure = Some(error)).is_ok()
+        })
+    }
+
+    fn failure(&mut self) -> PyResult<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// Simulates without Python's lock.
 fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
     resolved: &Resolved,
     seed: u64,
     captures: Option<&Path>,
-    units: &BTreeMap<String, Units>,
+    chosen: &Chosen,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Observations> {
-    let progress = progress.map(Bound::unbind);
-    let whole = resolved.scenario.duration.0.as_nanos().max(1) as f64;
-    let mut failure = None;
+    let mut told = Told::new(resolved, progress, (!chosen.keep).then(|| chosen.errors.clone()));
     let options = SimulateOptions { directory: &scenario.directory, captures };
     let change = |name: &scenario::Name, profile: &mut transom_tcp::profile::Profile| {
-        if let Some(units) = units.get(name.as_str()) {
+        if let Some(units) = chosen.units.get(name.as_str()) {
             units.put(profile);
         }
     };
     let seen = py.detach(|| {
-        simulate_with(resolved, seed, options, &change, |seen| {
-            let share = seen.reached.as_nanos() as f64 / whole;
-            Python::attach(|py| {
-                let called = py.check_signals().and_then(|()| match &progress {
-                    Some(progress) => progress.call1(py, (share,)).map(|_| ()),
-                    None => Ok(()),
-                });
-                called.map_err(|error| failure = Some(error)).is_ok()
-            })
-        })
+        simulate_with(resolved, seed, options, &change, |seen| told.look(seen.reached.as_nanos()))
     });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    chosen.raised()?;
+    told.failure()?;
     seen.map_err(value)?.ok_or_else(|| value("the run was broken off"))
+}
+
+/// What a run in real time has besides.
+struct Emulated {
+    accuracy: String,
+    late: Vec<String>,
+    programs: Vec<ProgramReport>,
 }
 
 /// A finished run: its tables, the results of its bands, and charts.
@@ -211,10 +319,31 @@ pub(crate) struct Run {
     seen: Observations,
     judgements: Vec<Judgement>,
     errors: Mutex<Vec<PyErr>>,
+    emulated: Option<Emulated>,
 }
 
 #[pymethods]
 impl Run {
+    /// How accurate the emulator was, in words; None for a simulated run.
+    #[getter]
+    fn accuracy(&self) -> Option<&str> {
+        self.emulated.as_ref().map(|emulated| emulated.accuracy.as_str())
+    }
+
+    /// Why a run in real time does not count: the emulator fell behind. Empty if it did not.
+    #[getter]
+    fn late(&self) -> Vec<String> {
+        self.emulated.as_ref().map(|emulated| emulated.late.clone()).unwrap_or_default()
+    }
+
+    /// The programs of a run in real time that failed: the flow, and how it ended.
+    #[getter]
+    fn failed_programs(&self) -> Vec<(String, String)> {
+        let programs = self.emulated.iter().flat_map(|emulated| &emulated.programs);
+        let failed = programs.filter(|one| !one.succeeded());
+        failed.map(|one| (one.flow.to_string(), labels::end(one.end).to_string())).collect()
+    }
+
     /// The point of the sweep, counted from one.
     #[getter]
     fn point(&self) -> usize {
@@ -380,17 +509,28 @@ pub(crate) struct Results {
 impl Results {
     /// Opens a directory for the runs of a scenario, and makes it if it is missing.
     #[new]
-    #[pyo3(signature = (directory, scenario, seeds=None))]
+    ///
+    /// ``units`` describes units in Python, with digests of their sources: runs with other units are other runs.
+    /// A worker of a sweep names a ``workshop``: it makes some of the planned runs, while another process has the directory.
+    #[pyo3(signature = (directory, scenario, seeds=None, units=None, workshop=None))]
     fn new(
         py: Python<'_>,
         directory: PathBuf,
         scenario: Py<Scenario>,
         seeds: Option<Vec<u64>>,
+        units: Option<String>,
+        workshop: Option<PathBuf>,
     ) -> PyResult<Results> {
         let read = scenario.get();
-        let choice = Choice { file: read.file.clone(), seeds, ..Choice::default() };
+        let choice = Choice { file: read.file.clone(), seeds, units, ..Choice::default() };
         let (store, plan) = py.detach(|| -> PyResult<_> {
             let wanted = Plan::new(&read.scenario, choice);
+            if let Some(workshop) = workshop {
+                let store = Store::join(&directory, &workshop).map_err(value)?;
+                let plan = store.plan().map_err(value)?.filter(|own| own.includes(&wanted));
+                let other = || value("the results directory is of another sweep");
+                return Ok((store, plan.ok_or_else(other)?));
+            }
             let store = Store::create(&directory).map_err(value)?;
             // A file that cannot be read is replaced, as the command does.
             let plan = match store.plan() {
@@ -406,13 +546,15 @@ impl Results {
     }
 
     /// A run, stored or simulated now, and whether it was there.
-    #[pyo3(signature = (point, seed, progress=None))]
+    #[pyo3(signature = (point, seed, progress=None, congestion=None, extensions=None))]
     fn run(
         &self,
         py: Python<'_>,
         point: usize,
         seed: u64,
         progress: Option<Bound<'_, PyAny>>,
+        congestion: Option<Bound<'_, PyDict>>,
+        extensions: Option<Bound<'_, PyDict>>,
     ) -> PyResult<(Run, bool)> {
         let scenario = self.scenario.get();
         let variant = scenario.variant(point)?;
@@ -427,10 +569,11 @@ impl Results {
             }
             Found::Missing | Found::Damaged(_) => {
                 let pending = self.store.begin(planned).map_err(value)?;
-                let units = BTreeMap::new();
+                // What failed is not stored.
+                let chosen = Chosen::read(&variant.resolved, congestion, extensions, false)?;
                 let captures = Some(pending.directory());
                 let seen =
-                    simulate(py, scenario, &variant.resolved, seed, captures, &units, progress)?;
+                    simulate(py, scenario, &variant.resolved, seed, captures, &chosen, progress)?;
                 let stored = py.detach(|| pending.finish(run, &seen)).map_err(value)?;
                 (stored, seen, false)
             }
@@ -438,6 +581,23 @@ impl Results {
         let judgements = stored.manifest().judgements().cloned().collect();
         let points = scenario.scenario.points();
         let errors = Mutex::default();
-        Ok((Run { variant, seed, points, seen, judgements, errors }, there))
+        Ok((Run { variant, seed, points, seen, judgements, errors, emulated: None }, there))
+    }
+
+    /// Writes the page of each finished run, and that of the sweep, and returns the path of the latter.
+    fn pages(&self, py: Python<'_>) -> PyResult<PathBuf> {
+        py.detach(|| {
+            for run in self.store.runs().map_err(value)? {
+                let (scenario, seen) =
+                    (run.scenario().map_err(value)?, run.observations().map_err(value)?);
+                let data = transom_report::run::stored(Some(&self.plan), &run, &scenario, &seen)?;
+                transom_report::write(&run.directory().join(transom_report::REPORT), &data)?;
+            }
+            let index = self.store.directory().join(transom_report::INDEX);
+            if let Some(data) = transom_report::overview::of_store(&self.store).map_err(value)? {
+                transom_report::write(&index, &data)?;
+            }
+            Ok(index)
+        })
     }
 }

@@ -4,9 +4,11 @@
 //! before, and a thread that holds a stack's lock, as the one that wakes an extension does, may take Python's. Nothing that Python does ends in
 //! a panic here: an exception in an extension or a controller is caught where it was called.
 
+mod checked;
 mod congestion;
 mod error;
 mod extension;
+mod gym;
 mod lab;
 mod sockets;
 mod table;
@@ -23,6 +25,8 @@ mod _transom {
     use congestion::{Ack, Window};
     #[pymodule_export]
     use extension::{Event, View};
+    #[pymodule_export]
+    use gym::{Fleet, decide, rollout, text, tree};
     #[pymodule_export]
     use lab::{Plot, Results, Run, Scenario};
     #[pymodule_export]

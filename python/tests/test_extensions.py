@@ -64,10 +64,11 @@ def returns(answer):
     ],
 )
 def test_a_hostile_answer_detaches_the_extension(answer):
-    run = lab.run(SCENARIO, extensions={"bulk": [returns(answer)]})
+    run = lab.run(SCENARIO, extensions={"bulk": [returns(answer)]}, errors="keep")
     assert len(run.departures["bulk1"]) == 1
-    # An impossible interval is a fault with its own reason, the others are exceptions.
-    assert ("impossible" in run.departures["bulk1"][0]) or len(run.errors) == 1
+    assert len(run.errors) == 1
+    with pytest.raises(type(run.errors[0])):
+        lab.run(SCENARIO, extensions={"bulk": [returns(answer)]})
     assert run.packets == lab.run(SCENARIO).packets, "the flow goes on as plain TCP"
 
 
@@ -76,7 +77,7 @@ def test_an_exception_detaches_the_extension():
         def on_event(self, event, view):
             raise ZeroDivisionError("no")
 
-    run = lab.run(SCENARIO, extensions={"bulk": [Broken]})
+    run = lab.run(SCENARIO, extensions={"bulk": [Broken]}, errors="keep")
     assert run.departures["bulk1"][0].startswith("Broken")
     assert isinstance(run.errors[0], ZeroDivisionError)
     with pytest.raises(TypeError, match="on_event"):
@@ -114,7 +115,7 @@ def test_an_impossible_window_is_refused(left):
         def on_ack(self, window, acked, ack):
             window.cwnd = left
 
-    run = lab.run(SCENARIO, congestion={"bulk1": Hostile})
+    run = lab.run(SCENARIO, congestion={"bulk1": Hostile}, errors="keep")
     assert len(run.errors) == 1
     assert run.passed, "it goes on as with Reno"
 
@@ -157,8 +158,10 @@ def test_an_extension_of_a_live_connection(connected):
     stream, other = connected
     layer = stream.attach(Four())
     transfer(stream, other, 1 << 20)
-    assert stream.departures() == []
-    assert stream.detach(layer) is True
+    # On a busy machine its calls may take longer than the guard allows. Then it is gone, and nothing else is a reason.
+    late = stream.departures()
+    assert all("are allowed" in why or "used up their time" in why for why in late), late
+    assert stream.detach(layer) is (not late)
     assert stream.detach(layer) is False
 
 

@@ -163,3 +163,48 @@ def test_asyncio_protocols_are_paused(hosts):
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_recv_into_and_buffered_protocols(hosts):
+    near, far = hosts
+    sent = bytes(range(256)) * 1000
+
+    class Buffered(asyncio.BufferedProtocol):
+        """Takes everything into a buffer of its own."""
+
+        def __init__(self, done):
+            self.buffer, self.got, self.done = bytearray(4096), bytearray(), done
+
+        def get_buffer(self, sizehint):
+            return self.buffer
+
+        def buffer_updated(self, nbytes):
+            self.got += self.buffer[:nbytes]
+
+        def eof_received(self):
+            self.done.set_result(bytes(self.got))
+
+    async def both():
+        done = asyncio.get_running_loop().create_future()
+        async with await transom.aio.create_server(lambda: Buffered(done), far, FAR, 7) as server:
+            assert server.is_serving() and server.sockets[0].getsockname() == (FAR, 7)
+            transport, _ = await transom.aio.create_connection(asyncio.Protocol, near, FAR, 7)
+            transport.writelines([sent[:1000], sent[1000:]])
+            transport.write_eof()
+            got = await asyncio.wait_for(done, 20)
+            transport.close()
+        assert not server.is_serving() and server.sockets == ()
+        return got
+
+    assert asyncio.run(both()) == sent
+    with far.listen(FAR, 8) as listener:
+        listener.settimeout(20)
+        with near.connect(FAR, 8, timeout=20) as stream:
+            other, _ = listener.accept()
+            other.settimeout(20)
+            stream.sendall(b"hello world")
+            buffer = bytearray(64)
+            assert other.recv_into(buffer, 5) == 5
+            assert other.recv_into(memoryview(buffer)[5:]) == 6
+            assert bytes(buffer[:11]) == b"hello world"
+            other.close()

@@ -5,6 +5,7 @@
 - Extensions and congestion controllers are classes; see `Extension` and `CongestionControl`.
 """
 
+from abc import abstractmethod
 from typing import Any, Optional, Union
 
 from . import aio, lab
@@ -34,7 +35,8 @@ class Extension:
     pacing_rate (bytes per second). `wake_after` asks for another event, of the kind timer, after so many seconds.
 
     TCP uses what was asked as far as the safe range of the variable allows. An exception detaches the extension, and so does a return value that
-    is none of these; the connection goes on without it.
+    is none of these; the connection goes on without it. A run of the laboratory ends then, and the exception is raised. A method with a name
+    that nothing calls, or with other parameters, is refused at once.
     """
 
     #: The name in reports.
@@ -51,6 +53,7 @@ class Extension:
         """It is attached: the first requests."""
         return None
 
+    @abstractmethod
     def on_event(self, event: Event, view: View) -> Optional[dict[str, Any]]:
         """One of its events has happened."""
         raise NotImplementedError
@@ -71,6 +74,7 @@ class CongestionControl:
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
+    @abstractmethod
     def on_ack(self, window: Window, acked: int, ack: Ack) -> None:
         """`acked` bytes were acknowledged in congestion avoidance: grow the window."""
         raise NotImplementedError

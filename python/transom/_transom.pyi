@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union, final
 
 __all__ = [
     "Ack",
     "Event",
+    "Fleet",
     "Listener",
     "MemoryDevice",
     "Plot",
@@ -21,7 +23,11 @@ __all__ = [
     "View",
     "Window",
     "__version__",
+    "decide",
     "memory_devices",
+    "rollout",
+    "text",
+    "tree",
 ]
 
 __version__: str
@@ -57,6 +63,7 @@ class Stack:
 @final
 class Stream:
     def recv(self, size: int) -> bytes: ...
+    def recv_into(self, buffer: Union[bytearray, memoryview], nbytes: int = 0) -> int: ...
     def send(self, data: Union[bytes, bytearray, memoryview]) -> int: ...
     def sendall(self, data: Union[bytes, bytearray, memoryview]) -> None: ...
     def shutdown(self, how: int) -> None: ...
@@ -176,7 +183,9 @@ class Scenario:
         congestion: Optional[dict[str, Callable[[], Any]]] = None,
         extensions: Optional[dict[str, Sequence[Any]]] = None,
         progress: Optional[Callable[[float], Any]] = None,
+        keep: bool = False,
     ) -> Run: ...
+    def emulate(self, point: int, seed: int, progress: Optional[Callable[[float], Any]] = None) -> Run: ...
 
 @final
 class Run:
@@ -203,6 +212,12 @@ class Run:
     @property
     def errors(self) -> list[BaseException]: ...
     @property
+    def accuracy(self) -> Optional[str]: ...
+    @property
+    def late(self) -> list[str]: ...
+    @property
+    def failed_programs(self) -> list[tuple[str, str]]: ...
+    @property
     def plots(self) -> list[Plot]: ...
     def to_html(self) -> str: ...
     def _repr_html_(self) -> str: ...
@@ -216,6 +231,48 @@ class Plot:
 @final
 class Results:
     def __new__(
-        cls, directory: Union[str, os.PathLike[str]], scenario: Scenario, seeds: Optional[Sequence[int]] = None
+        cls,
+        directory: Union[str, os.PathLike[str]],
+        scenario: Scenario,
+        seeds: Optional[Sequence[int]] = None,
+        units: Optional[str] = None,
+        workshop: Union[str, os.PathLike[str], None] = None,
     ) -> Results: ...
-    def run(self, point: int, seed: int, progress: Optional[Callable[[float], Any]] = None) -> tuple[Run, bool]: ...
+    def run(
+        self,
+        point: int,
+        seed: int,
+        progress: Optional[Callable[[float], Any]] = None,
+        congestion: Optional[dict[str, Callable[[], Any]]] = None,
+        extensions: Optional[dict[str, Sequence[Any]]] = None,
+    ) -> tuple[Run, bool]: ...
+    def pages(self) -> Path: ...
+
+@final
+class Fleet:
+    def __new__(cls, episodes: int) -> Fleet: ...
+    def begin(
+        self,
+        place: int,
+        scenario: str,
+        seed: int,
+        agents: Sequence[str],
+        period: str = "round",
+        trusted: bool = False,
+        real_time: bool = False,
+        directory: Union[str, os.PathLike[str], None] = None,
+    ) -> list[str]: ...
+    def step(self, places: Sequence[int], actions: bytes) -> tuple[bytes, bytes, bytes, list[bytes]]: ...
+    def result(self, place: int) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+
+def rollout(
+    scenario: str,
+    seed: int,
+    policies: dict[str, bytes],
+    trusted: bool = False,
+    directory: Union[str, os.PathLike[str], None] = None,
+) -> dict[str, Any]: ...
+def decide(policy: bytes, observation: Sequence[int]) -> tuple[int, int]: ...
+def tree(text: str) -> str: ...
+def text(json: str) -> str: ...

@@ -5,7 +5,7 @@ The event loop waits for a stream's descriptor, which shows whether it can be re
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Optional, Union
 
 from ._transom import Listener, Stack, Stream
@@ -14,11 +14,14 @@ __all__ = ["Server", "create_connection", "create_server", "open_connection", "s
 
 _SIZE = 256 * 1024
 
+#: What a transport calls: data as bytes, or into a buffer of the protocol's own.
+_Protocol = Union[asyncio.Protocol, asyncio.BufferedProtocol]
+
 
 class _Transport(asyncio.Transport):
     """A stream as a transport."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stream: Stream, protocol: asyncio.Protocol) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stream: Stream, protocol: _Protocol) -> None:
         super().__init__({
             "peername": stream.getpeername(),
             "sockname": stream.getsockname(),
@@ -57,19 +60,27 @@ class _Transport(asyncio.Transport):
             self._loop.add_reader(self._fd, self._read)
 
     def _read(self) -> None:
+        protocol = self._protocol
         try:
-            data = self._stream.recv(_SIZE)
+            if isinstance(protocol, asyncio.BufferedProtocol):
+                buffer = protocol.get_buffer(-1)
+                if not len(buffer):  # type: ignore[arg-type, unused-ignore]
+                    raise RuntimeError("get_buffer() returned an empty buffer")
+                count = self._stream.recv_into(buffer)  # type: ignore[arg-type, unused-ignore]
+                if count:
+                    protocol.buffer_updated(count)
+                    return
+            elif data := self._stream.recv(_SIZE):
+                protocol.data_received(data)
+                return
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self._fail(error)
             return
-        if data:
-            self._protocol.data_received(data)
-            return
         self._ended = True
         self.pause_reading()
-        if not self._protocol.eof_received():
+        if not protocol.eof_received():
             self.close()
 
     # Writing
@@ -163,6 +174,9 @@ class _Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._closing
 
+    def writelines(self, list_of_data: Iterable[Union[bytes, bytearray, memoryview]]) -> None:
+        self.write(b"".join(list_of_data))
+
     def close(self) -> None:
         if self._closing:
             return
@@ -174,12 +188,12 @@ class _Transport(asyncio.Transport):
     def abort(self) -> None:
         self._fail(None)
 
-    def get_protocol(self) -> asyncio.Protocol:
+    def get_protocol(self) -> _Protocol:
         return self._protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        if not isinstance(protocol, asyncio.Protocol):
-            raise TypeError("the protocol of a stream is an asyncio.Protocol")
+        if not isinstance(protocol, (asyncio.Protocol, asyncio.BufferedProtocol)):
+            raise TypeError("the protocol of a stream is an asyncio.Protocol or an asyncio.BufferedProtocol")
         self._protocol = protocol
 
     def _fail(self, error: Optional[Exception]) -> None:
@@ -207,8 +221,8 @@ def _wake(ready: "asyncio.Future[None]") -> None:
 
 
 async def create_connection(
-    protocol_factory: Callable[[], asyncio.Protocol], stack: Stack, host: str, port: int
-) -> tuple[asyncio.Transport, asyncio.Protocol]:
+    protocol_factory: Callable[[], _Protocol], stack: Stack, host: str, port: int
+) -> tuple[asyncio.Transport, _Protocol]:
     """Connects, and joins a transport with a protocol."""
     loop = asyncio.get_running_loop()
     stream = stack.connect_nonblocking(host, port)
@@ -232,7 +246,7 @@ class Server:
     """A listening server."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, listener: Listener, protocol_factory: Callable[[], asyncio.Protocol]
+        self, loop: asyncio.AbstractEventLoop, listener: Listener, protocol_factory: Callable[[], _Protocol]
     ) -> None:
         self._loop = loop
         self._listener: Optional[Listener] = listener
@@ -241,6 +255,22 @@ class Server:
         listener.setblocking(False)
         self._fd = listener.fileno()
         loop.add_reader(self._fd, self._accept)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop."""
+        return self._loop
+
+    def is_serving(self) -> bool:
+        """Whether it listens."""
+        return self._listener is not None
+
+    async def start_serving(self) -> None:
+        """It serves since it was made."""
+
+    @property
+    def sockets(self) -> tuple[Listener, ...]:
+        """What it listens with; nothing when it is closed."""
+        return () if self._listener is None else (self._listener,)
 
     def getsockname(self) -> tuple[str, int]:
         """The address and the port."""
@@ -293,7 +323,7 @@ class Server:
 
 
 async def create_server(
-    protocol_factory: Callable[[], asyncio.Protocol], stack: Stack, host: str, port: int
+    protocol_factory: Callable[[], _Protocol], stack: Stack, host: str, port: int
 ) -> Server:
     """Listens, and joins each connection with a protocol."""
     return Server(asyncio.get_running_loop(), stack.listen(host, port), protocol_factory)

@@ -22,6 +22,7 @@ pub fn check(book: &Path) -> anyhow::Result<(usize, Vec<String>)> {
             continue;
         }
         let name = page.strip_prefix(book).unwrap_or(page).display();
+        broken.extend(requests(text).map(|what| format!("{name}: {what} is asked for elsewhere")));
         for link in values(text, "href=\"").chain(values(text, "src=\"")) {
             if link.contains("://") || link.starts_with("mailto:") || link.starts_with("data:") {
                 continue;
@@ -39,6 +40,21 @@ pub fn check(book: &Path) -> anyhow::Result<(usize, Vec<String>)> {
         }
     }
     Ok((pages.len(), broken.into_iter().collect()))
+}
+
+/// What a browser would ask other servers for when it opens a page: files that are no links, and the server for Rust that its script asks.
+fn requests(text: &str) -> impl Iterator<Item = &str> {
+    let sources = values(text, "src=\"").filter(|source| is_elsewhere(source));
+    let sheets = text.split("<link ").skip(1).filter_map(|tag| {
+        let tag = tag.split('>').next()?;
+        values(tag, "href=\"").find(|target| is_elsewhere(target))
+    });
+    let playground = text.contains("class=\"playground\"").then_some("a server for Rust");
+    sources.chain(sheets).chain(playground)
+}
+
+fn is_elsewhere(target: &str) -> bool {
+    target.contains("://") || target.starts_with("//")
 }
 
 fn collect(directory: &Path, pages: &mut BTreeMap<PathBuf, String>) -> anyhow::Result<()> {

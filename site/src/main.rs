@@ -24,6 +24,12 @@ build-dir = "book"
 
 [output.html]
 no-section-label = true
+additional-css = ["transom.css"]
+additional-js = ["tables.js"]
+
+# Otherwise pages with Rust ask a server elsewhere what it could run.
+[output.html.playground]
+runnable = false
 
 [output.html.fold]
 enable = true
@@ -52,6 +58,11 @@ fn build() -> anyhow::Result<Vec<String>> {
     let place = repository.join("target/site");
     let summary = repository.join("site/chapters.txt");
     let mut defects = stage::stage(repository, &summary, &place.join("src"))?;
+    for file in ["transom.css", "tables.js"] {
+        let from = repository.join("site").join(file);
+        std::fs::copy(&from, place.join(file))
+            .with_context(|| format!("cannot copy {}", from.display()))?;
+    }
     let config: Config = CONFIG.parse()?;
     MDBook::load_with_config(&place, config)?.build()?;
     let (pages, broken) = links::check(&place.join("book"))?;

@@ -224,7 +224,7 @@ fn outside() -> Feed {
 }
 
 impl Outside {
-    fn decide(&mut self, info: &transom_tcp::connection::Info, mss: u64, now: Instant) {
+    fn decide(&mut self, info: &transom_tcp::state::ConnectionState, mss: u64, now: Instant) {
         let Some(rtt) = info.last_rtt else { return };
         let least = self.least.map_or(rtt, |least| least.min(rtt));
         self.least = Some(least);

@@ -104,7 +104,7 @@ fn nginx() -> anyhow::Result<Site> {
 /// The command beside this program.
 fn program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("transom");
-    ensure!(path.exists(), "{} is not there: build the package transom too", path.display());
+    ensure!(path.exists(), "{} is not there: build the package transom-cli too", path.display());
     Ok(path)
 }
 

@@ -59,6 +59,7 @@ in_units!(Duration);
 
 /// A point in time, in nanoseconds since an origin chosen by the owner of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(u64);
 
 impl Instant {
@@ -108,6 +109,7 @@ impl Sub<Instant> for Instant {
 
 /// A span of time in nanoseconds, up to 584 years.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Duration(u64);
 
 impl Duration {

@@ -46,10 +46,10 @@ fn the_connections_of_all_stacks_are_shown_if_the_environment_asks_for_it() {
     ends.sort();
     // A child of fork has ended meanwhile, and one of the stacks is open for its socket alone.
     assert_eq!(ends, ["192.0.2.1", "192.0.2.2"], "{rows:?}");
-    assert!(rows.iter().all(|row| row.source.is_of("program") && row.state == "established"));
+    assert!(rows.iter().all(|row| row.source.is_of("program") && row.state() == "established"));
     assert_eq!(
         rows.iter()
-            .map(|row| (row.sent, row.received))
+            .map(|row| (row.tcp.counters.bytes_sent, row.tcp.counters.bytes_accepted))
             .fold((0, 0), |(a, b), (c, d)| (a + c, b + d)),
         (5, 5)
     );

@@ -29,11 +29,11 @@ const PORT: u16 = 5201;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   transom bench --server --run transom bench --side kernel 10.9.0.2           kernel to Transom
-  transom bench --server --run transom bench --side kernel 10.9.0.2 --reverse Transom to kernel
+  transom bench --server --run transom bench --side kernel 10.9.0.2 --reverse    Transom to kernel
   transom bench 10.9.0.1 --rr --run transom bench --server --side kernel      round trips
   transom bench 10.9.0.1 --cps --parallel 8 --time 5 --json                   connections per second
   transom bench --iperf3 10.9.0.1 --run iperf3 --server --one-off             to an iperf3 server
-  transom bench --server --side kernel                                        a server on the kernel's TCP
+  transom bench --server --side kernel                                        the kernel's TCP
 
 The client and the server are both this command; --side says whose TCP each one uses.
 Exit status: 0 when the measurement is complete, 1 otherwise.")]

@@ -97,13 +97,13 @@ fn shown(all: &[Macroflow]) -> String {
         return "no flow is managed".into();
     }
     let mut text = String::new();
-    for Macroflow { name, window, outstanding, srtt, flows } in all {
-        let srtt = srtt
-            .map_or_else(|| "unknown".into(), |srtt| format!("{:.1?}", Duration::from_nanos(srtt)));
+    for Macroflow { name, window, outstanding, rtt, flows } in all {
+        let rtt = rtt
+            .map_or_else(|| "unknown".into(), |rtt| format!("{:.1?}", Duration::from_nanos(rtt)));
         let (window, outstanding) = (Bytes(*window), Bytes(*outstanding));
         let _ = writeln!(
             text,
-            "{name}: {} flows, window {window}, outstanding {outstanding}, round trip {srtt}",
+            "{name}: {} flows, window {window}, outstanding {outstanding}, round trip {rtt}",
             flows.len()
         );
         for flow in flows {

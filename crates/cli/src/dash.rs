@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 /// The page shows who is connected with whom: that is not for other machines.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address = parse_address(text)?;
     if address.ip().is_loopback() {
         Ok(address)

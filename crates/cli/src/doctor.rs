@@ -1,5 +1,7 @@
 //! `transom doctor`: which devices work on this machine.
 
+mod reach;
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -19,14 +21,25 @@ Examples:
   transom doctor
       as the user who will run transom: root may do more
   transom doctor --json
-      the same for programs")]
+      the same for programs
+  transom doctor --reach 192.0.2.9
+      whether connections over a TUN interface reach that host, and what is missing")]
 pub(crate) struct Args {
+    /// Connect to a host over a TUN interface, as root, and say what is missing if it does not answer: ADDRESS or ADDRESS:PORT [port: 80].
+    ///
+    /// The interface has a network of its own for this: 10.9.0.248/30, which is part of the usual 10.9.0.0/24. So rules for that hold. Nothing is changed.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "json")]
+    reach: Option<reach::Target>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(target) = &args.reach {
+        return reach::run(*target);
+    }
     let findings = examine(&transom_net::open_options());
     if args.json {
         output::json(&as_json(&findings))?;

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
+use transom_broker::client;
 use transom_device::intercept::{self, Notifier};
 use transom_device::own_file;
 use transom_device::passing;
 use transom_device::private::maker;
 use transom_exec::{
-    Destinations, Inner, Ledger, Network as Destination, Opened, Setup, Watcher, charge_guard,
-    guard, supervise,
+    Destinations, Inner, Ledger, Network as Destination, Opened, Reason, Setup, Unanswered,
+    Watcher, charge_guard, guard, supervise,
 };
 
 use crate::interrupt::PassedOn;
@@ -43,15 +44,15 @@ const NOT_RUN: u8 = 126;
 /// everything else is the kernel's, and so is TCP to this machine's loopback addresses. It is not a sandbox: a program can get around it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  transom exec -- curl http://10.9.0.1:8000/           over a TUN interface (as root, or one that is yours)
+  transom exec -- curl http://10.9.0.1:8000/           over a TUN interface (as root)
   transom exec --extension nice -- rsync -a src/ 10.9.0.1::copy
-  transom exec --not 10.9.0.0/24 -- git clone https://example.org/x.git
+  transom exec --only 10.9.0.1:8000 -- curl http://10.9.0.1:8000/
   transom exec -- nginx -g 'daemon off;'               served at 10.9.0.2
-  transom exec --lab -- sh -c 'python3 -m http.server --bind 10.9.0.1 & sleep 1; curl http://10.9.0.1:8000/'
+  transom exec --lab -- sh -c 'busybox httpd -fp 10.9.0.1:80 & sleep 1; curl 10.9.0.1; kill $!'
 
 What works and what cannot is in docs/exec.md. The command ends when the last program has ended.
-Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program, 126 if it cannot
-be run.")]
+Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program,
+126 if it cannot be run.")]
 pub(crate) struct Args {
     /// Only these destinations by Transom, the others by the kernel: ADDRESS, ADDRESS/LENGTH or ADDRESS:PORT; repeat it for more.
     #[arg(long, value_name = "DESTINATION")]
@@ -97,7 +98,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
     let destinations = Destinations { only: args.only, not: args.not };
-    let inner = Inner::open(&network.prefixes, &destinations, MAKER)
+    let lender = || client::network(client::default_path()).map_err(Reason::from);
+    let inner = Inner::open(&network.prefixes, &destinations, MAKER, lender)
         .context("cannot make a network for the program's sockets")?;
     let (child, notifier) = match intercept::spawn(&mut command) {
         Ok(started) => started,
@@ -122,6 +124,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         background,
         watcher,
         opened,
+        unanswered: network.silence().map(|silence| Box::new(silence) as Box<dyn Unanswered>),
     };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
@@ -137,7 +140,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
-        let page = recorder.page(&network.description, counts);
+        let program: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
+        let extensions = args.network.extensions();
+        let extensions = extensions.map(|words| format!(", with the extensions {words}"));
+        let place = format!("{}{}", network.description, extensions.unwrap_or_default());
+        let page = recorder.page(&program.join(" "), &place, counts);
         own_file::write_output(path, transom_report::render(&page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

@@ -38,9 +38,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 #[command(after_help = "Examples:
   transom get http://10.9.0.1:8000/big.iso -o big.iso    from this machine (needs a TUN interface)
   transom get http://10.9.0.1:8000/ --run python3 -m http.server 8000
-  transom get http://10.9.0.1:8080/x -o x --pcap get.pcapng --run nginx -c /tmp/nginx.conf
-  transom get http://10.9.0.1:8000/x -o x --log get.tlog          then: transom log get.tlog
-  transom get --device udp:192.0.2.1:4000 http://10.9.0.1/x -o x  through UDP, without privileges
+  transom get http://10.9.0.1:81/x -o x --pcap get.pcapng --run busybox httpd -f -p 81
+  transom get http://10.9.0.1:8000/x -o x --log get.tlog         then: transom log get.tlog
+  transom get --device udp:192.0.2.1:4000 http://10.9.0.1/x -o x    through UDP
 
 The command follows redirections within http. It has no TLS and does not resume downloads.
 Exit status: 0 for a complete file; 1 for a failure; 2 for a wrong command line; 4 when the server

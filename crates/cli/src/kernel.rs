@@ -105,7 +105,7 @@ struct Choice {
     /// The extensions, as in 'nice + rate-cap(rate=2MB)'; `transom ext list` has all
     #[arg(long, value_name = "EXTENSIONS")]
     extension: String,
-    /// Let the program in the kernel decide by itself; for `nice` only. User space is not woken for each round trip: for very many connections
+    /// Let the program in the kernel decide by itself; for `nice` and `policy` only. User space is not woken for each round trip: for very many connections
     #[arg(long)]
     in_kernel: bool,
     /// How many connections can have limits at a time; the others are plain TCP

@@ -3,14 +3,18 @@
 mod accuracy;
 mod check;
 pub(crate) mod columns;
+mod compare;
 mod emulation;
 mod finish;
+mod flent;
 pub(crate) mod interruption;
 mod list;
 mod live;
 mod merge;
 mod new;
+mod play;
 mod programs;
+mod prune;
 mod report;
 pub(crate) mod run;
 mod schema;
@@ -53,6 +57,8 @@ Examples:
       run it in real time, with the kernel's TCP on hosts of kind \"kernel\"
   transom lab run scenario.toml --watch
       and look at it in a browser while it runs
+  transom lab play
+      move a slider, and see the answer in a browser
   transom lab list
       list the results")]
 pub(crate) struct Args {
@@ -64,9 +70,13 @@ pub(crate) struct Args {
 enum Command {
     Accuracy(accuracy::Args),
     Check(check::Args),
+    Compare(compare::Args),
+    Flent(flent::Args),
     List(list::Args),
     Merge(merge::Args),
     New(new::Args),
+    Play(play::Args),
+    Prune(prune::Args),
     Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
@@ -78,9 +88,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Accuracy(args) => accuracy::run(args),
         Command::Check(args) => check::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Flent(args) => flent::run(args),
         Command::List(args) => list::run(args),
         Command::Merge(args) => merge::run(args),
         Command::New(args) => new::run(args),
+        Command::Play(args) => play::run(args),
+        Command::Prune(args) => prune::run(args),
         Command::Report(args) => report::run(args),
         Command::Run(args) => run::run(args),
         Command::Schema(args) => schema::run(args),

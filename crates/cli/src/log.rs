@@ -2,6 +2,7 @@
 
 mod convert;
 mod plot;
+mod text;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -18,13 +19,14 @@ use crate::output::{line, note, stdout_error};
 
 /// Show an event log or a packet capture, draw it, or convert it
 ///
-/// A log is shown as lines of JSON. Of a capture (pcap or pcapng) the connections are listed.
+/// A log is shown as lines of JSON, or with --text as lines for people. Of a capture (pcap or pcapng) the connections are listed.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   transom get http://10.9.0.1:8000/x -o x --log get.tlog
   transom log get.tlog | jq 'select(.event == \"retransmitted\")'
+  transom log get.tlog --text
   transom log plot get.tlog -o get.html
   transom log convert get.tlog get.qlog
   transom log seen.pcapng
@@ -42,6 +44,10 @@ pub(crate) struct Args {
     /// Show this connection only, by the number that it has in the file
     #[arg(long, value_name = "NUMBER")]
     connection: Option<u64>,
+
+    /// Show a log as lines for people, with times from its first record
+    #[arg(long)]
+    text: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -69,7 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match open(&path)? {
         Opened::Log(entries) => {
             let unknown = entries.iter().filter(|entry| entry.record.is_err()).count();
-            show(&entries, args.connection).map_err(stdout_error)?;
+            show(&entries, args.connection, args.text).map_err(stdout_error)?;
             if unknown > 0 {
                 note(format_args!("{name}: {unknown} records that this version does not know"));
             }
@@ -114,16 +120,23 @@ fn open(path: &Path) -> anyhow::Result<Opened> {
     }
 }
 
-fn show(entries: &[Entry], connection: Option<u64>) -> io::Result<()> {
+fn show(entries: &[Entry], connection: Option<u64>, text: bool) -> io::Result<()> {
+    let mut lines = text::Lines::default();
     let mut out = BufWriter::new(io::stdout().lock());
     for Entry { sequence, missed, record } in entries {
-        if *missed > 0 {
+        if *missed > 0 && text {
+            writeln!(out, "… {missed} records are missing")?;
+        } else if *missed > 0 {
             writeln!(out, "{{\"event\":\"missed\",\"records\":{missed}}}")?;
         }
         if let Ok(record) = record
             && connection.is_none_or(|wanted| wanted == record.connection)
         {
-            writeln!(out, "{}", Line { record, sequence: *sequence })?;
+            let line = Line { record, sequence: *sequence };
+            match text {
+                true => writeln!(out, "{}", lines.line(&line.to_string()))?,
+                false => writeln!(out, "{line}")?,
+            }
         }
     }
     out.flush()

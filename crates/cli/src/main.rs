@@ -16,6 +16,8 @@ mod dash;
 mod demo;
 mod demux;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod exec;
 mod ext;
 mod features;
@@ -26,6 +28,7 @@ mod kernel;
 mod lab;
 mod log;
 mod ltcp;
+mod misspelt;
 mod network;
 mod output;
 mod packaging;
@@ -43,6 +46,7 @@ mod units;
 #[cfg(feature = "web")]
 mod web;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -125,7 +129,10 @@ fn main() -> ExitCode {
         output::note(FIRST_STEPS);
         return ExitCode::from(USAGE);
     }
-    let outcome = match Cli::parse().command {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let parsed = Cli::try_parse_from(&words)
+        .unwrap_or_else(|error| misspelt::explained(error, &Cli::command(), &words).exit());
+    let outcome = match parsed.command {
         Command::Demo(args) => demo::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Get(args) => get::run(args),

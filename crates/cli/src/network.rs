@@ -9,6 +9,7 @@ mod capture;
 mod cleanup;
 mod profile;
 mod program;
+mod silence;
 mod watching;
 
 use std::ffi::OsString;
@@ -23,7 +24,7 @@ use clap::{Args, ValueEnum};
 use transom_device::capture::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::open::{OpenError, OpenOptions, Opened, open};
+use transom_device::open::{OpenError, OpenOptions, Opened, kernel_ends, open};
 use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
@@ -33,6 +34,7 @@ pub(crate) use capture::CaptureFile;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::Program;
+use silence::Silence;
 use watching::{Offers, Watching};
 
 /// The TCP that is used: Transom's or the kernel's.
@@ -67,8 +69,8 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "ADDRESS/LENGTH")]
     addr: Vec<IpPrefix>,
 
-    /// The kernel's address on a TUN interface that is created; repeat it for IPv6.
-    #[arg(long, value_name = "ADDRESS/LENGTH", default_value = "10.9.0.1/24")]
+    /// The kernel's address on a TUN interface that is created; repeat it for IPv6 [default: the first other one of --addr's network: 10.9.0.1/24].
+    #[arg(long, value_name = "ADDRESS/LENGTH")]
     peer_addr: Vec<IpPrefix>,
 
     /// Work in a network namespace of the command's own, which takes no privileges on most systems.
@@ -153,6 +155,8 @@ pub(crate) struct Network {
     pub(crate) cleanup: Arc<Cleanup>,
     program: Option<(Namespace, Vec<OsString>)>,
     peer: Option<IpAddr>,
+    /// Says that a destination does not answer; none for the kernel's side.
+    silence: Option<Silence>,
 }
 
 impl NetworkArgs {
@@ -168,6 +172,7 @@ impl NetworkArgs {
                 cleanup: Cleanup::new(None, Watching::default()),
                 program: None,
                 peer: None,
+                silence: None,
             });
         }
         let lab = self.lab || !self.run.is_empty();
@@ -181,6 +186,9 @@ impl NetworkArgs {
             queues: self.shards.into(),
             ..transom_net::open_options()
         };
+        // Only a TUN interface that is made has this one; a program of --run is told.
+        let kernel = kernel_ends(&options).ok();
+        let peer = kernel.and_then(|ends| ends.first().map(IpPrefix::address));
         let (opened, namespace) = if lab {
             if !matches!(word, DeviceWord::Tun { .. }) {
                 bail!(
@@ -215,6 +223,8 @@ impl NetworkArgs {
         let watching =
             Watching::begin(&stack, self.log.as_deref(), self.extension_socket.as_deref())?;
         let watching = watching.with_status(&stack, self.status)?;
+        let behind_host = namespace.is_none() && matches!(word, DeviceWord::Tun { .. });
+        let silence = Some(Silence::new(prefixes.clone(), behind_host));
         Ok(Network {
             host: Host::Transom(stack),
             addresses,
@@ -222,7 +232,8 @@ impl NetworkArgs {
             description,
             cleanup: Cleanup::new(capture, watching),
             program: namespace.map(|namespace| (namespace, self.run.clone())),
-            peer: self.peer_addr.first().map(|prefix| prefix.address()),
+            peer,
+            silence,
         })
     }
 
@@ -234,6 +245,11 @@ impl NetworkArgs {
     /// Whether connections have extensions.
     pub(crate) fn has_extensions(&self) -> bool {
         self.profile.has_extensions()
+    }
+
+    /// The extensions of its connections, in words.
+    pub(crate) fn extensions(&self) -> Option<String> {
+        self.profile.extensions()
     }
 
     /// Catches what could not work before the kernel answers it with a number.
@@ -265,21 +281,25 @@ impl NetworkArgs {
     }
 }
 
-/// Advice about a device that could not be opened, as far as only the command knows it.
+/// Gives better advice about a device that could not be opened, as far as only the command knows it.
 fn explain(error: OpenError, private: bool) -> anyhow::Error {
     let refused = error.reason().kind() == std::io::ErrorKind::PermissionDenied;
-    let hint = match error.word() {
+    let advice = match error.word() {
         DeviceWord::Tun { .. } if refused && private => {
             "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \
              `chmod 666 /dev/net/tun`, as root, is what most systems have (making interfaces takes \
              privileges all the same)"
         }
-        DeviceWord::Tun { .. } if refused => {
-            "a network of your own takes no privileges: --lab, with --run PROGRAM for the other end"
+        DeviceWord::Tun { name } if refused => {
+            let own = "--lab gives a network of your own, which takes no privileges";
+            let made = format!(
+                "{own}; or root makes the interface once: `ip tuntap add dev {name} mode tun user $USER vnet_hdr`"
+            );
+            return error.with_advice(made).into();
         }
         _ => return error.into(),
     };
-    anyhow::Error::new(error).context(hint)
+    error.with_advice(advice).into()
 }
 
 fn own_namespace() -> anyhow::Result<Namespace> {
@@ -298,6 +318,11 @@ impl Network {
     /// For a thread that offers connections to extensions of other processes by itself, if that was asked for.
     pub(crate) fn offers(&self) -> Option<Offers> {
         self.cleanup.offers()
+    }
+
+    /// Says that a destination does not answer.
+    pub(crate) fn silence(&self) -> Option<Silence> {
+        self.silence.clone()
     }
 
     /// The network of the command's own, if it has one.

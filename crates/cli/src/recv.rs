@@ -29,10 +29,11 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   transom recv 9000 -o disk.img                    listen on port 9000 of Transom's address
-  transom recv 9000 -o copy --run nc -N 10.9.0.2 9000 < original
+  transom recv 9000 -o copy --run socat -u OPEN:original TCP:10.9.0.2:9000
   transom recv 9000 --run transom send --side kernel src.tar 10.9.0.2:9000 | tar t
 
-The SHA-256 digest of what was received is printed, on standard error if the data go to standard output.
+The SHA-256 digest of what was received is printed, on standard error if the data go to standard
+output.
 Exit status: 0 when the sender has ended its stream in order, 1 otherwise.")]
 pub(crate) struct Args {
     /// The port to listen on, or ADDRESS:PORT.

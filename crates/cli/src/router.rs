@@ -225,8 +225,27 @@ fn shown(status: &Status) -> String {
     let wait = format!("{} packets and {} B wait", queue.packets, queue.bytes);
     row(
         "queue",
-        format!("{}: {wait}; {} dropped, {} sent", queue.kind, queue.drops, queue.sent_packets),
+        format!(
+            "{}: {wait}; {} dropped, {} marked, {} sent",
+            queue.kind, queue.drops, queue.marks, queue.sent_packets
+        ),
     );
+    for part in &queue.parts {
+        row(
+            "",
+            format!(
+                "{}: {} packets of {} flows wait; {} dropped, {} marked, {} sent; {:.1} ms on average, {:.1} at most",
+                part.name,
+                part.packets,
+                part.flows,
+                part.drops,
+                part.marks,
+                part.sent_packets,
+                part.mean_delay_us as f64 / 1e3,
+                part.longest_delay_us as f64 / 1e3
+            ),
+        );
+    }
     row("forward", format!("{} packets, {} B", c.arrivals, c.arrived_bytes));
     let untouched = format!(
         "{} covered by an option, {} of unknown flows, {} implausible",

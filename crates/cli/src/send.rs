@@ -26,8 +26,8 @@ const PIECE: usize = 256 * 1024;
 /// Send a file's bytes over a TCP connection, as netcat would.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  transom send disk.img 10.9.0.1:9000           to a receiver on this machine (needs a TUN interface)
-  transom send disk.img 10.9.0.1:9000 --run nc -l -N 10.9.0.1 9000
+  transom send disk.img 10.9.0.1:9000           to a receiver on this machine, as root
+  transom send disk.img 10.9.0.1:9000 --run socat -u TCP-LISTEN:9000 OPEN:copy,creat
   tar c src | transom send - 10.9.0.1:9000      from standard input
 
 The SHA-256 digest of what was sent is printed; compare it with the receiver's.

@@ -46,9 +46,9 @@ use response::Response;
 #[command(after_help = "Examples:
   transom serve . --run curl -s http://10.9.0.2/       a client in a network of its own
   transom serve . --run wrk -d 5 http://10.9.0.2/big   any other program too
-  transom serve /srv/www                               at http://10.9.0.2/ from this machine (as root)
+  transom serve /srv/www                               at http://10.9.0.2/ from here, as root
   transom serve . --lab --run sh                       a shell from which Transom can be reached
-  transom serve . --device udp:listen:4000             at http://10.9.0.1/ for other Transoms, without privileges
+  transom serve . --device udp:listen:4000             at http://10.9.0.1/ for other Transoms
   transom serve . --device packet:eth0 --addr 192.0.2.77/24   a station of its own on eth0
 
 The server understands GET and HEAD, ranges, entity tags and persistent connections.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 use transom_device::serving::{AfterAccept, Timeouts, after_accept};
-use transom_net::{Info, Stack};
+use transom_net::{ConnectionState, Stack};
 
 use transom_tcp::extension::Departure;
 
@@ -91,6 +91,9 @@ pub(crate) fn connect(
 ) -> anyhow::Result<(Arc<Socket>, Option<Program>)> {
     let mut program = network.start_program()?;
     let deadline = Instant::now() + START_UP;
+    // Until this call returns. A program that has just been started may take its time.
+    let silence = network.silence().filter(|_| program.is_none());
+    let _watched = silence.zip(addresses.first()).map(|(silence, first)| silence.watch(*first));
     loop {
         let error = match network.host.connect(addresses) {
             Ok(socket) => return Ok((network.cleanup.watch_socket(socket), program)),
@@ -218,7 +221,7 @@ impl Socket {
     }
 
     /// The connection's inner state; the kernel's is not shown.
-    pub(crate) fn info(&self) -> Option<Info> {
+    pub(crate) fn info(&self) -> Option<ConnectionState> {
         match self {
             Socket::Transom(stream) => stream.info().ok(),
             Socket::Kernel(_) => None,

@@ -1,6 +1,7 @@
 //! `transom top`: every TCP connection of this user's Transom processes and of the kernel, in the terminal.
 
 mod cells;
+mod everywhere;
 #[cfg(feature = "tui")]
 mod terminal;
 #[cfg(feature = "tui")]
@@ -15,6 +16,7 @@ use serde::Serialize;
 use transom_live::{Collector, Column, Filter, Row, Snapshot, Sources};
 
 use crate::{output, units};
+use everywhere::Everywhere;
 
 /// Show every TCP connection, of Transom and of the kernel, as it is now
 ///
@@ -29,6 +31,8 @@ Examples:
       some of them, chosen as with ss; in a shell, brackets and < > need quotes
   transom top --source transom --sort retransmitted
       Transom's alone, those with the most retransmissions first
+  transom top --once --all-namespaces
+      those of containers too, as root
   transom top --once --json
       each connection as a line of JSON, for other programs
 
@@ -36,7 +40,7 @@ Conditions: state NAME, sport OP PORT, dport OP PORT, src HOST, dst HOST, proces
 limit NAME, extension [NAME], transom, kernel. Joined by: and, or, not, brackets. docs/live.md
 explains all of it.")]
 pub(crate) struct Args {
-    /// The connections to show [default: all]
+    /// The connections to show [default: not state time-wait]
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
     /// Print a table once, and end. Rates are of one interval
@@ -51,6 +55,9 @@ pub(crate) struct Args {
     /// Sort the other way round
     #[arg(long)]
     reverse: bool,
+    /// Look into all network namespaces that have a process, as root
+    #[arg(long)]
+    all_namespaces: bool,
     #[command(flatten)]
     looks: Looks,
 }
@@ -86,6 +93,9 @@ impl Looks {
     }
 }
 
+/// The filter where none is written: connections that are over wait in their hundreds.
+const USUAL: &str = "not state time-wait";
+
 fn column(name: &str) -> Result<Column, String> {
     Column::named(name).ok_or_else(|| {
         let names: Vec<&str> = Column::ALL.into_iter().map(Column::name).collect();
@@ -103,6 +113,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut args = args;
+    if args.filter.is_empty() {
+        args.filter.push(USUAL.to_owned());
+    }
     let filter = args.filter.join(" ").parse::<Filter>().map_err(|error| output::Failure {
         status: 2,
         message: format!("the filter is not understood: {error}"),
@@ -110,7 +124,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.once && !args.json {
         return watch(args, filter);
     }
-    let mut collector = args.looks.collector();
+    let mut collector = Everywhere::new(args.looks.collector(), args.all_namespaces);
     // Rates are known from the second look on.
     collector.look();
     loop {
@@ -134,7 +148,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 #[cfg(feature = "tui")]
 fn watch(args: Args, filter: Filter) -> anyhow::Result<ExitCode> {
     let start = view::View::new(filter, &args.filter.join(" "), args.sort, args.reverse);
-    terminal::run(args.looks.collector(), args.looks.interval, start)?;
+    let everywhere = Everywhere::new(args.looks.collector(), args.all_namespaces);
+    terminal::run(everywhere, args.looks.interval, start)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom --test all NAME`, where the
+//! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom-cli --test all NAME`, where the
 //! name of a file, with two colons, stands for all of its tests.
 //!
 //! `programs` is another, which begins with one thread.
@@ -14,6 +14,7 @@ mod classroom;
 mod consent;
 mod demo;
 mod devices;
+mod documents;
 mod emulate;
 mod engines;
 mod exec;
@@ -30,6 +31,8 @@ mod outputs;
 mod packaging;
 mod pages;
 mod papers;
+mod play;
+mod reach;
 mod reports;
 mod results;
 mod router;

@@ -66,7 +66,16 @@ fn what_cannot_work_fails_with_the_reason() {
         (vec!["send", "/dev/null", "127.0.0.1"], "`127.0.0.1`"),
         (vec!["serve", ".", "--lab", "--recv-buffer", "1"], "at least one segment"),
         (
-            vec!["serve", ".", "--addr", "10.9.0.1/24", "--run", "true"],
+            vec![
+                "serve",
+                ".",
+                "--addr",
+                "10.9.0.1/24",
+                "--peer-addr",
+                "10.9.0.1/24",
+                "--run",
+                "true",
+            ],
             "--addr and --peer-addr are both 10.9.0.1",
         ),
         (

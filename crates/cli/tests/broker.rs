@@ -378,7 +378,8 @@ mkdir out && chmod 777 out && cp "$T" served
 $U ./served serve www --device shared:socket --port 8080 --pcap out/own.pcapng >serve 2>&1 & serving=$!
 python3 -m http.server -d www -b 192.0.2.1 80 >kernel 2>&1 &
 background="$background $!"
-$P tshark -q -n -i peer -w out/wire.pcapng >shark 2>&1 & shark=$!
+# A buffer for all that is sent: on a busy machine tshark reads late.
+$P tshark -q -n -B 64 -i peer -w out/wire.pcapng >shark 2>&1 & shark=$!
 background="$background $shark $serving"
 until_said serve interrupt; until_said shark 'Capturing'
 until $P curl -s -m 5 -o /dev/null http://192.0.2.1/; do sleep 0.05; done

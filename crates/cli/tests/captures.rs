@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::run;
+use crate::support::{content, installed, lab, run};
 
 /// A pcap file of raw IP packets: milliseconds, port of the first end, whether it sends, flags, sequence number, acknowledgement, bytes.
 fn pcap(packets: &[(u32, u16, bool, u8, u32, u32, u16)]) -> Vec<u8> {
@@ -119,4 +120,72 @@ fn a_log_is_converted_and_comes_back() {
     assert!(ended.stderr.contains("packets have comments"), "{}", ended.stderr);
     run(["log", "convert", &log, &made, "--capture", &made]).fails_with(1, "is the capture itself");
     run(["log", "convert", &log, &path("x.pdf")]).fails_with(1, "must end in .tlog");
+}
+
+/// Wireshark's program without windows reads the fields that the script makes of comments: words in a capture, and records in a converted log.
+#[test]
+fn wireshark_shows_decisions_as_fields() {
+    if !lab() || !installed("tshark") || !installed("curl") {
+        return;
+    }
+    let version = Command::new("tshark").arg("--version").output().unwrap();
+    if !String::from_utf8_lossy(&version.stdout).contains("with Lua") {
+        eprintln!("SKIPPED: this tshark has no Lua");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    content(&directory.path().join("big"), 300_000);
+    let [seen, log, converted] = ["seen.pcapng", "seen.tlog", "converted.pcapng"].map(path);
+    let served = directory.path().to_str().unwrap();
+    run([
+        "serve",
+        served,
+        "--pcap",
+        &seen,
+        "--pcap-comments",
+        "--log",
+        &log,
+        "--extension",
+        "rate-cap(rate=100MB)",
+        "--run",
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "http://10.9.0.2/big",
+    ])
+    .success();
+    run(["log", "convert", &log, &converted]).success();
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/wireshark/transom.lua");
+    let fields = |file: &str, filter: &str, names: &[&str]| {
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-X").arg(format!("lua_script:{}", script.display()));
+        tshark.args(["-r", file, "-Y", filter, "-T", "fields"]);
+        names.iter().for_each(|name| {
+            tshark.args(["-e", name]);
+        });
+        let output = tshark.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let sent = fields(
+        &seen,
+        "transom.cwnd > 0 && transom.phase == \"open\"",
+        &["transom.cwnd", "transom.rto_us"],
+    );
+    let windows: Vec<Vec<u64>> = sent
+        .lines()
+        .map(|line| line.split('\t').map(|number| number.parse().unwrap()).collect())
+        .collect();
+    assert!(
+        windows.len() > 10 && windows.iter().all(|line| line[0] >= 1448 && line[1] > 1000),
+        "{sent}"
+    );
+    let limited = fields(&seen, "transom.limited contains \"rate-cap\"", &["transom.limited"]);
+    assert!(limited.contains("pacing_rate:="), "{limited}");
+    let acks = fields(&converted, "transom.event == \"ack\"", &["transom.event", "transom.cwnd"]);
+    assert!(acks.lines().count() > 3 && acks.contains("ack"), "{acks}");
 }

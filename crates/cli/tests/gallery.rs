@@ -1,4 +1,4 @@
-//! Every scenario in `scenarios/` runs, and what it expects holds.
+//! Every scenario in `scenarios/` runs, in its quick form if it has one, and what it expects holds.
 
 use crate::support;
 
@@ -26,8 +26,10 @@ fn what_the_scenarios_expect_holds() {
         if emulated && !support::lab() {
             continue;
         }
+        let is_long = std::fs::read_to_string(&file).unwrap().contains("[forms.quick]");
         let output = Command::new(env!("CARGO_BIN_EXE_transom"))
             .args(["lab", "run", "--quiet"])
+            .args(if is_long { &["--form", "quick"][..] } else { &[] })
             .args(emulated.then_some("--emulate"))
             .arg("--output")
             .args([&results.path().join(&name), &file])

@@ -192,7 +192,7 @@ fn the_kernels_window_follows_the_same_course() {
     }
 }
 
-/// All of it, with the bands of the scenario: `cargo test -p transom --features full --test all kernel:: -- --ignored --nocapture`.
+/// All of it, with the bands of the scenario: `cargo test -p transom-cli --features full --test all kernel:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes of real time on a quiet machine"]
 fn every_extension_beside_transoms() {

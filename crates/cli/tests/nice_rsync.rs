@@ -9,7 +9,7 @@ fn the_comparison_runs_and_leaves_its_results() {
     if !installed("rsync") {
         return;
     }
-    // `cargo test -p transom` builds it beside the command.
+    // `cargo test -p transom-cli` builds it beside the command.
     let example = transom().with_file_name("examples").join("nice_rsync");
     if !example.is_file() {
         eprintln!("SKIPPED: {} is not built", example.display());

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::support::run;
 
 const HAS_FEATURE: bool = cfg!(feature = "packaging");
@@ -115,55 +117,129 @@ fn the_pages_of_units_and_extensions_are_current() {
     is_current("extensions.md", &page("Extensions", &["ext", "list"], more));
 }
 
-/// The schema as tables: a heading for each table of a scenario, a row for each key.
+/// The schema as tables: a heading for each table of a scenario and for each kind of it, a row for each key, and an example.
 #[test]
 fn the_page_of_scenario_keys_is_current() {
     let schema = fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.schema.json"),
     );
-    let schema: serde_json::Value = serde_json::from_str(&schema.unwrap()).unwrap();
+    let schema: Value = serde_json::from_str(&schema.unwrap()).unwrap();
     let mut page = String::from(
         "# Scenario keys\n\nA scenario is a TOML file. `transom lab new` writes one to begin with, `transom lab check` checks it, and \
          `transom lab schema` prints the [schema](../scenario.schema.json) for editors. A table in double brackets may be there several times.\n",
     );
     add_table(&mut page, &schema, &schema, "", false, 0);
+    // Every section that the schema knows, and every kind of flow and topology.
+    for section in schema["properties"].as_object().unwrap().keys() {
+        let is_there =
+            ["[[", "["].iter().any(|open| page.contains(&format!("## `{open}{section}")));
+        assert!(is_there, "the page has no section {section}");
+    }
     is_current("scenario.md", &page);
+}
+
+/// The examples of kinds of flows and topologies are right: each is checked as a part of a scenario.
+#[test]
+fn the_examples_of_scenario_keys_are_right() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/scenario.md");
+    let page = fs::read_to_string(page).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("example.csv"), "0,1000\n1,5000\n").unwrap();
+    let mut count = 0;
+    for block in page.split("```toml\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let of_kernel = block.contains("kind = \"program\"");
+        let mut scenario = format!("[scenario]\nname = \"example\"\nduration = \"10s\"\n{block}");
+        if !block.contains("[topology]") {
+            scenario += if of_kernel {
+                "[hosts.sender]\nkind = \"kernel\"\n[hosts.receiver]\nkind = \"kernel\"\n"
+            } else {
+                "[hosts.sender]\n[hosts.receiver]\n"
+            };
+            scenario += "[[links]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"10Mbit/s\"\ndelay = \"10ms\"\n";
+        }
+        if !block.contains("[[flows]]") || block.contains("beside = \"bulk\"") {
+            let kinds = [("\"star\"", "leaf1", "leaf2"), ("\"chain\"", "source", "sink")];
+            let found = kinds.iter().find(|(kind, ..)| block.contains(kind));
+            let (from, to) = found.map_or(("sender", "receiver"), |(_, from, to)| (*from, *to));
+            scenario += &format!(
+                "[[flows]]\nname = \"bulk\"\nfrom = \"{from}\"\nto = \"{to}\"\nkind = \"bulk\"\n"
+            );
+        }
+        let file = directory.path().join("example.toml");
+        fs::write(&file, &scenario).unwrap();
+        let ended = run(["lab", "check", file.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{block}\n{}", ended.stderr);
+        count += 1;
+    }
+    assert!(count >= 12, "{count} examples");
 }
 
 fn add_table(
     page: &mut String,
-    schema: &serde_json::Value,
-    table: &serde_json::Value,
+    schema: &Value,
+    table: &Value,
     path: &str,
     repeated: bool,
     depth: usize,
 ) {
-    let Some(keys) = table.get("properties").and_then(|keys| keys.as_object()) else { return };
+    let none = serde_json::Map::new();
+    let keys = table["properties"].as_object().unwrap_or(&none);
+    let heading = if repeated { format!("[[{path}]]") } else { format!("[{path}]") };
     if !path.is_empty() {
-        let heading = if repeated { format!("[[{path}]]") } else { format!("[{path}]") };
         writeln!(page, "\n## `{heading}`\n").unwrap();
-        if let Some(text) = table.get("description").and_then(|text| text.as_str()) {
+        if let Some(text) = table["description"].as_str() {
             writeln!(page, "{text}\n").unwrap();
         }
-        writeln!(page, "| key | value | |\n|---|---|---|").unwrap();
     }
     let mut inner = Vec::new();
-    for (key, value) in keys {
-        let value = followed(schema, value);
-        let items = value.get("items").map(|items| followed(schema, items));
-        if path.is_empty() {
+    if path.is_empty() {
+        for (key, value) in keys {
+            let value = followed(schema, value);
+            let items = value.get("items").map(|items| followed(schema, items));
             inner.push((key.clone(), value, items));
-            continue;
         }
-        let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-        let text = value.get("description").and_then(|text| text.as_str()).unwrap_or_default();
-        writeln!(page, "| `{key}` | {} | {} |", cell(&kind(value)), cell(text)).unwrap();
-        if depth < 2
-            && (value.get("properties").is_some()
-                || items.is_some_and(|items| items.get("properties").is_some()))
-        {
-            inner.push((format!("{path}.{key}"), value, items));
+    } else if !keys.is_empty() {
+        add_keys(page, schema, keys, path, depth, &mut inner);
+    } else if table["oneOf"].is_null() {
+        let any = table["additionalProperties"] == true;
+        let text = if any { "It has any keys of a scenario." } else { "It has no keys." };
+        writeln!(page, "{text}").unwrap();
+    }
+    for variant in table["oneOf"].as_array().into_iter().flatten() {
+        let variant = followed(schema, variant);
+        let Some(kind) = variant["properties"]["kind"]["const"].as_str() else { continue };
+        writeln!(page, "\n### `{heading}` of kind `{kind}`\n").unwrap();
+        if let Some(text) = variant["description"].as_str() {
+            writeln!(page, "{text}\n").unwrap();
         }
+        let own = variant["properties"].as_object().unwrap();
+        let own: serde_json::Map<String, Value> = own
+            .iter()
+            .filter(|(key, _)| *key != "kind")
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if !own.is_empty() {
+            add_keys(page, schema, &own, path, 2, &mut Vec::new());
+            writeln!(page).unwrap();
+        }
+        let mut example = format!("{heading}\n");
+        if repeated {
+            example += "name = \"example\"\nfrom = \"sender\"\nto = \"receiver\"\n";
+        }
+        writeln!(example, "kind = \"{kind}\"").unwrap();
+        let needed: Vec<&str> = variant["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for (key, value) in &own {
+            if needed.contains(&key.as_str()) || key == "access" {
+                writeln!(example, "{key} = {}", example_of(key, followed(schema, value))).unwrap();
+            }
+        }
+        writeln!(page, "```toml\n{example}```").unwrap();
     }
     for (path, value, items) in inner {
         match items {
@@ -179,17 +255,65 @@ fn add_table(
     }
 }
 
+/// A row for each key. Tables among the values come to `inner`.
+fn add_keys<'a>(
+    page: &mut String,
+    schema: &'a Value,
+    keys: &'a serde_json::Map<String, Value>,
+    path: &str,
+    depth: usize,
+    inner: &mut Vec<(String, &'a Value, Option<&'a Value>)>,
+) {
+    writeln!(page, "| key | value | |\n|---|---|---|").unwrap();
+    for (key, written) in keys {
+        let value = followed(schema, written);
+        let items = value.get("items").map(|items| followed(schema, items));
+        let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+        let text =
+            written["description"].as_str().or(value["description"].as_str()).unwrap_or_default();
+        let default = match &written["default"] {
+            Value::Null => String::new(),
+            Value::Object(empty) if empty.is_empty() => String::new(),
+            default => format!(" By default `{default}`."),
+        };
+        writeln!(page, "| `{key}` | {} | {}{} |", cell(&kind(value)), cell(text), cell(&default))
+            .unwrap();
+        let has_keys = |value: &Value| {
+            value.get("properties").is_some()
+                || value.get("oneOf").is_some_and(|one| one[0]["properties"].is_object())
+        };
+        if depth < 2 && (has_keys(value) || items.is_some_and(has_keys)) {
+            inner.push((format!("{path}.{key}"), value, items));
+        }
+    }
+}
+
+/// A value that a key may have.
+fn example_of(key: &str, value: &Value) -> String {
+    match key {
+        "file" => "\"example.csv\"".into(),
+        "client" => "[\"iperf3\", \"-c\", \"{address}\"]".into(),
+        "bottleneck" => "{ rate = \"10Mbit/s\", delay = \"10ms\", queue = \"50 packets\" }".into(),
+        "access" => "{ delay = \"1ms\" }".into(),
+        "hop" | "link" => "{ rate = \"10Mbit/s\", delay = \"5ms\" }".into(),
+        "rate" => "\"1Mbit/s\"".into(),
+        "beside" => "\"bulk\"".into(),
+        _ => match (value["examples"].get(0), value["type"].as_str()) {
+            (Some(example), _) => example.to_string(),
+            (None, Some("integer")) => "2".into(),
+            _ => "\"10kB\"".into(),
+        },
+    }
+}
+
 /// The definition that a reference names.
-fn followed<'a>(
-    schema: &'a serde_json::Value,
-    value: &'a serde_json::Value,
-) -> &'a serde_json::Value {
+fn followed<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     let target = value.get("$ref").and_then(|target| target.as_str());
     let target = target.and_then(|target| schema.pointer(target.strip_prefix('#')?));
     target.unwrap_or(value)
 }
 
-fn kind(value: &serde_json::Value) -> String {
+fn kind(value: &Value) -> String {
     if let Some(words) = value.get("enum").and_then(|words| words.as_array()) {
         return words
             .iter()
@@ -202,8 +326,8 @@ fn kind(value: &serde_json::Value) -> String {
         return words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     }
     match value.get("type") {
-        Some(serde_json::Value::String(kind)) => kind.clone(),
-        Some(serde_json::Value::Array(kinds)) => {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
             kinds.iter().filter_map(|kind| kind.as_str()).collect::<Vec<_>>().join(" or ")
         }
         _ => String::new(),

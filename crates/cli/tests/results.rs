@@ -126,7 +126,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let store = Store::open(&place.path("broken")).unwrap();
     assert!(store.runs().unwrap().iter().all(|run| run.observations().unwrap().packets > 0));
     let listed = place.run("lab list broken").success().text();
-    assert_eq!(listed.matches("not finished").count(), 6 - there, "{listed}");
+    assert_eq!(listed.matches("missing").count(), 6 - there, "{listed}");
 
     let again = place.run("lab run scenario.toml -o broken").success().text();
     assert!(again.contains(&format!("{there} of 6 runs were there already.")), "{again}");
@@ -251,7 +251,7 @@ fn results_are_listed() {
     assert_eq!(lines.len(), 11, "{listed}");
     // The comparison with the first point waits for it.
     assert_eq!(listed.matches("  waiting  ").count(), 3, "{listed}");
-    assert_eq!(listed.matches("not finished").count(), 6, "{listed}");
+    assert_eq!(listed.matches("missing").count(), 6, "{listed}");
     let column = lines[1].find("settings").unwrap();
     let settings: Vec<&str> = lines[2..].iter().map(|line| &line[column..]).collect();
     assert_eq!(settings[3], "topology.bottleneck.delay = 10ms");
@@ -271,7 +271,7 @@ fn results_are_listed() {
     place.run("lab run scenario.toml --seed 7").success();
     let both = place.run("lab list results/sweep").success().text();
     assert!(both.starts_with("sweep: 3 of 3 runs are finished"), "{both}");
-    assert_eq!(both.matches("of another plan").count(), 9, "{both}");
+    assert_eq!(both.matches("orphaned").count(), 9, "{both}");
     let json = place.run("lab list --json").success().json();
     assert_eq!(json["results"][0]["finished"], 3);
 }
@@ -310,4 +310,81 @@ fn hundreds_of_runs_need_the_memory_of_a_few() {
     let of_all = 300 * samples as u64 * size_of::<transom_sim::measure::LinkSample>() as u64;
     eprintln!("at most {} MB; all have seen {} MB", most / 1_000_000, of_all / 1_000_000);
     assert!(most > 0 && most < of_all / 3, "{most} bytes; all runs together have seen {of_all}");
+}
+
+/// A line for each run with every measure, whether anything is expected or not; and one word for each state.
+#[test]
+fn a_sweep_has_a_line_for_each_run() {
+    let plain = SWEEP.split("[[expect]]").next().unwrap();
+    let place = Place::new(plain);
+    let ran = place.run("lab run scenario.toml").success();
+    assert!(
+        ran.text().contains("goodput Mbit/s"),
+        "the terminal ends with numbers: {}",
+        ran.text()
+    );
+    let summary = fs::read_to_string(place.path("results/sweep/summary.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        lines[0][..6],
+        ["run", "scenario", "point", "seed", "state", "topology.bottleneck.delay"]
+    );
+    assert_eq!(lines.len(), 10, "{summary}");
+    assert!(
+        lines[1..].iter().all(|line| line.len() == lines[0].len() && line[4] == "done"),
+        "{summary}"
+    );
+    let column = |name: &str| {
+        let place = lines[0].iter().position(|head| *head == name);
+        let place = place.unwrap_or_else(|| panic!("no {name} in {:?}", lines[0]));
+        lines[1..].iter().map(|line| line[place].parse::<f64>().unwrap()).collect::<Vec<_>>()
+    };
+    assert!(column("goodput_bps").iter().all(|rate| (1e5..1e8).contains(rate)));
+    // The round trip is at least twice the delay of the link that is swept.
+    let round_trips = column("rtt_mean_s");
+    assert!(round_trips[0] >= 0.010 && round_trips[8] >= 0.040, "{round_trips:?}");
+    assert_eq!(column("links.bottleneck.there.drops").len(), 9);
+    let listed = place.run("lab list results/sweep").success().text();
+    assert_eq!(listed.matches("  done  ").count(), 9, "{listed}");
+    assert!(place.path("results/sweep/summary.parquet").exists() == cfg!(feature = "parquet"));
+}
+
+/// Runs of a scenario before it was changed are named, and removed when they are asked to be.
+#[test]
+fn orphans_are_named_and_removed() {
+    let place = Place::new(SWEEP);
+    place.run("lab run scenario.toml --seed 7").success();
+    let none = place.run("lab prune results/sweep").success().text();
+    assert!(none.contains("Every run is one of the scenario's."), "{none}");
+    place.write(&SWEEP.replace("\"20 packets\"", "\"30 packets\""));
+    let ran = place.run("lab run scenario.toml --seed 7").success();
+    assert!(ran.stderr.contains("3 runs in results/sweep are of another form"), "{}", ran.stderr);
+    let said = place.run("lab prune results/sweep").success().text();
+    assert!(said.contains("--yes removes them"), "{said}");
+    assert_eq!(place.run("lab list results/sweep").success().text().matches("orphaned").count(), 3);
+    place.run("lab prune results/sweep --yes").success();
+    let listed = place.run("lab list results/sweep").success().text();
+    assert!(!listed.contains("orphaned") && listed.starts_with("sweep: 3 of 3"), "{listed}");
+}
+
+/// Two sweeps are one page, and so are a run and a file of flent; a run becomes such a file and comes back.
+#[test]
+fn results_are_compared() {
+    let place = Place::new(SWEEP);
+    place.run("lab run scenario.toml -o before").success();
+    place.write(&SWEEP.replace("\"20 packets\"", "\"60 packets\""));
+    place.run("lab run scenario.toml -o after").success();
+    place.run("lab compare before after -o both.html").success();
+    let page = fs::read_to_string(place.path("both.html")).unwrap();
+    assert!(page.contains("<h1>before and after"), "{}", &page[..2000.min(page.len())]);
+    let run = fs::read_dir(place.path("before")).unwrap().flatten();
+    let run = run.map(|entry| entry.path()).find(|path| path.join("run.json").exists()).unwrap();
+    let run = run.to_str().unwrap();
+    place.run(&format!("lab flent {run} -o run.flent.gz")).success();
+    place.run(&format!("lab compare run.flent.gz {run} -o one.html")).success();
+    let page = fs::read_to_string(place.path("one.html")).unwrap();
+    assert!(page.contains("run: TCP bulk"), "the series of both are there");
+    place.run("lab compare run.flent.gz before").fails_with(1, "name one of its runs");
+    fs::write(place.path("odd.flent"), "{}").unwrap();
+    place.run(&format!("lab compare odd.flent {run}")).fails_with(1, "no file of flent");
 }

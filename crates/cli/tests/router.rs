@@ -284,7 +284,7 @@ fn policy_files_are_checked() {
         "{text}"
     );
     let bad = POLICY.replace("lower=20kB", "lower=50kB");
-    run(["router", "check", &written("bad.toml", &bad)]).fails_with(1, "bad.toml: ");
+    run(["router", "check", &written("bad.toml", &bad)]).fails_with(1, "bad.toml:1:10");
     let short = POLICY.replace("upper=40kB", "upper=100kB");
     run(["router", "check", &written("short.toml", &short)])
         .fails_with(1, "a queue limited to 75kB never exceeds target-window's `upper` (100kB)");

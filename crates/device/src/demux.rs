@@ -20,8 +20,6 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use std::os::fd::AsFd;
 use transom_wire::{IpPacket, Protocol};
 
 use crate::interface::IpPrefix;
@@ -52,9 +50,10 @@ fn ends(packet: &[u8]) -> Option<Ends> {
     Some(Ends { source: (ip.src(), from), destination: (ip.dst(), to) })
 }
 
-fn set_nonblocking(socket: impl AsFd) -> io::Result<()> {
-    let flags = fcntl_getfl(&socket)?;
-    Ok(fcntl_setfl(&socket, flags | OFlags::NONBLOCK)?)
+/// The ports from one to another; `None` if these are no ports, or end before they begin.
+pub(crate) fn ports_between(first: &str, last: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+    (first > 0 && first <= last).then_some(first..=last)
 }
 
 /// What a process asks for.
@@ -69,8 +68,7 @@ fn asked(text: &str) -> Option<Vec<RangeInclusive<u16>>> {
     let list = text.strip_prefix(GREETING)?.strip_prefix('\n')?;
     let range = |text: &str| {
         let (first, last) = text.split_once('-')?;
-        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
-        (first > 0 && first <= last).then_some(first..=last)
+        ports_between(first, last)
     };
     list.split(',').filter(|text| !text.is_empty()).map(range).collect()
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, pair};
 use crate::namespace::{Namespace, enter_user_namespace};
-use crate::open::{OpenError, OpenOptions, Reason, open};
+use crate::open::{OpenError, OpenOptions, Reason, open, with_causes};
 use crate::packet;
 use crate::tun::{Tun, TunBuilder};
 use crate::udp::UdpTunnel;
@@ -42,19 +42,8 @@ impl Finding {
     /// An error as a finding.
     fn of(error: &OpenError) -> Self {
         let advice = error.advice().map(str::to_owned);
-        Finding::bad(error.word().to_string(), chain(error.reason()), advice)
+        Finding::bad(error.word().to_string(), with_causes(error.reason()), advice)
     }
-}
-
-/// An error with its causes, in a line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Tries them all. The last, a network of one's own, leaves the process in a user namespace, unless it has privileges: this is for a process that does
@@ -138,7 +127,7 @@ fn try_packet(name: &str, index: u32) -> Result<String, OpenError> {
 fn on_kernel_address() -> String {
     match packet::try_silence() {
         Ok(()) => "without --addr it is on the kernel's own addresses".into(),
-        Err(error) => format!("needs an address of its own (--addr): {}", chain(&error)),
+        Err(error) => format!("needs an address of its own (--addr): {}", with_causes(&error)),
     }
 }
 
@@ -166,7 +155,7 @@ fn xdp_parts() -> Result<(), Reason> {
 /// A tunnel from the machine to itself.
 fn udp() -> Finding {
     let word = "udp:ADDRESS:PORT";
-    let failed = |error: &dyn std::error::Error| Finding::bad(word, chain(error), None);
+    let failed = |error: &dyn std::error::Error| Finding::bad(word, with_causes(error), None);
     let Some(own) = IpPrefix::new(Ipv4Addr::new(10, 9, 0, 1).into(), 24) else {
         return failed(&io::Error::from(io::ErrorKind::InvalidInput));
     };
@@ -228,7 +217,7 @@ fn memory() -> Finding {
         Ok(_) => {
             Finding::good(word, "for two stacks of one program; the command has no use for it")
         }
-        Err(error) => Finding::bad(word, chain(&error), None),
+        Err(error) => Finding::bad(word, with_causes(&error), None),
     };
     Finding { is_external: false, ..finding }
 }
@@ -245,7 +234,7 @@ fn own_network() -> Finding {
         Ok(what) => Finding::good(word, format!("a network of one's own: {what}")),
         Err(error) => {
             let advice = "the system must allow user namespaces, and /dev/net/tun to everybody; root has both";
-            Finding::bad(word, chain(&*error), Some(advice.into()))
+            Finding::bad(word, with_causes(&*error), Some(advice.into()))
         }
     };
     Finding { is_external: false, ..finding }

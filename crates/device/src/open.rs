@@ -27,6 +27,7 @@ use crate::tun::{Tun, TunOffload};
 use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
 
+pub(crate) use error::with_causes;
 pub use error::{OpenError, Reason};
 
 /// The socket of the broker of `shared`, by default.
@@ -41,7 +42,8 @@ pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Ope
 pub struct OpenOptions {
     /// The stack's own addresses. Without any, the device has its own idea: see docs/devices.md.
     pub addresses: Vec<IpPrefix>,
-    /// The kernel's addresses on a TUN interface that is made.
+    /// The kernel's addresses on a TUN interface that is made; by default another one of each network of [`OpenOptions::addresses`], so that both
+    /// ends find each other.
     pub kernel_addresses: Vec<IpPrefix>,
     /// The longest IP packet in bytes; by default what the device carries.
     pub mtu: Option<u16>,
@@ -120,6 +122,39 @@ fn or_usual(addresses: &[IpPrefix], host: u8) -> Vec<IpPrefix> {
     if addresses.is_empty() { vec![usual_address(host)] } else { addresses.to_vec() }
 }
 
+/// The kernel's addresses on a TUN interface that is made. The kernel finds the stack by the network of its own address, so each address of the stack
+/// lies in one of these networks.
+///
+/// # Errors
+/// [`Reason::NoRoom`] where a network has no second address, and [`Reason::Apart`] where the kernel's chosen one is in another network.
+pub fn kernel_ends(options: &OpenOptions) -> Result<Vec<IpPrefix>, Reason> {
+    let own = or_usual(&options.addresses, 2);
+    if options.kernel_addresses.is_empty() {
+        let mut ends: Vec<IpPrefix> = Vec::new();
+        for prefix in &own {
+            // Two addresses of one network have one other end.
+            if ends.iter().any(|end| end.network() == prefix.network()) {
+                continue;
+            }
+            let taken = |address: IpAddr| own.iter().any(|prefix| prefix.address() == address);
+            let end = prefix.first_host(taken).ok_or(Reason::NoRoom { prefix: *prefix })?;
+            ends.push(end);
+        }
+        return Ok(ends);
+    }
+    for prefix in &own {
+        let kernel = options.kernel_addresses.iter();
+        let mut of_family =
+            kernel.filter(|end| end.address().is_ipv4() == prefix.address().is_ipv4()).peekable();
+        if let Some(&&kernel) = of_family.peek()
+            && !of_family.any(|end| end.contains(prefix.address()))
+        {
+            return Err(Reason::Apart { own: *prefix, kernel });
+        }
+    }
+    Ok(options.kernel_addresses.clone())
+}
+
 fn open_shared(socket: &Path, options: &OpenOptions) -> Result<Opened, Reason> {
     let absent = |source| Reason::Broker { socket: socket.to_owned(), source };
     match options.shared {
@@ -143,8 +178,9 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
         Some(_) => Tun::builder().existing(name),
         None => {
             let builder = Tun::builder().name(name).mtu(options.mtu.unwrap_or(1500));
-            let kernel = or_usual(&options.kernel_addresses, 1);
-            kernel.into_iter().fold(builder, |builder, prefix| builder.address(prefix))
+            kernel_ends(options)?
+                .into_iter()
+                .fold(builder, |builder, prefix| builder.address(prefix))
         }
     };
     let tun = builder.offload(tun_offload(options)).queues(options.queues).open()?;

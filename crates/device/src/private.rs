@@ -29,7 +29,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::diag::{DestroyEvents, Destroyed, Destroyer, Diag};
@@ -166,6 +166,15 @@ impl PrivateNetwork {
             Inner::Here(here) => here.destroy_all(),
             Inner::Elsewhere { maker, .. } => Ok(maker.destroy_all()?),
         }
+    }
+
+    /// A descriptor for a process that wants to look at the network once more when this one is gone. While it is open, a [maker](Self::has_maker) does not end
+    /// the connections. Nothing if there is none.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn hold(&self) -> io::Result<Option<OwnedFd>> {
+        self.maker().map(|maker| maker.hold()).transpose()
     }
 
     /// A socket that looks at the TCP sockets of this network.

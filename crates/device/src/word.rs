@@ -31,6 +31,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::demux::ports_between;
 use crate::interface::checked_name;
 
 #[cfg(test)]
@@ -221,8 +222,7 @@ fn demux(text: &str) -> Option<DeviceWord> {
     let socket = parts.next().filter(|path| !path.is_empty())?.into();
     let range = |text: &str| {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
-        (first > 0 && first <= last).then_some(first..=last)
+        ports_between(first, last)
     };
     Some(DeviceWord::Demux { socket, ports: parts.map(range).collect::<Option<Vec<_>>>()? })
 }

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use transom_device::diag::{Destroyer, Diag};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::NamespaceError;
-use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
+use transom_device::private::sockets::{Caller, Family, Home, SocketMaker, may_bind_low_ports};
 use transom_device::private::{
     InterfaceKind, PrivateBuilder, PrivateDevice, PrivateError, PrivateNetwork,
 };
@@ -555,8 +555,11 @@ fn a_socket_belongs_to_its_callers_user() {
     let child = waiting_program(nobody.args(["-c", SAY_AND_WAIT]).uid(65_534).gid(65_534));
     let caller = Caller::of(child.id(), &home()).unwrap();
     assert_eq!((caller.user, caller.group, caller.shares_network), (65_534, 65_534, true));
-    assert!(!caller.may_bind_low_ports());
-    assert!(Caller::ourselves(&home()).unwrap().may_bind_low_ports());
+    assert!(!may_bind_low_ports(child.id(), &home()).unwrap());
+    let outside = caller.socket_outside(Family::V4).unwrap();
+    let file = rustix::fs::fstat(&outside).unwrap();
+    assert_eq!((file.st_uid, file.st_gid), (65_534, 65_534));
+    assert!(may_bind_low_ports(std::process::id(), &home()).unwrap());
     let socket = maker.take(Family::V4, &caller).unwrap();
     assert_eq!(user_of(&network, socket), 65_534);
     end(child);

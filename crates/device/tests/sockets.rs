@@ -41,7 +41,7 @@ fn what_a_connection_has_counted_is_told_when_it_ends() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let receiver = ended.iter().find(|one| one.local == there && one.remote == here).unwrap();
-    let received = receiver.info.unwrap().bytes_received;
+    let received = receiver.info.unwrap().bytes_received();
     assert!(received.is_none_or(|bytes| (7000..=7001).contains(&bytes)), "{receiver:?}");
     assert!(closed_sockets.take().unwrap().is_empty());
 }

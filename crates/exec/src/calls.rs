@@ -1,5 +1,6 @@
 //! The calls that are stopped: a new socket, a listener, and options that are about the connection outside. Everything else is the kernel's own.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,7 @@ use libc::c_int;
 use rustix::event::epoll;
 use rustix::net::{Shutdown, sockopt};
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
+use transom_device::port_socket::cookie_of;
 use transom_device::private::sockets::Family;
 use transom_net::Profile;
 use transom_stack::mapped::canonical;
@@ -182,6 +184,9 @@ impl Supervisor {
         if kind & libc::SOCK_NONBLOCK != 0 {
             rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
         }
+        if !self.inner.is_as_we(&caller) {
+            self.owners.note(cookie_of(&socket)?, caller)?;
+        }
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
         let notifier = &self.calls.notifier;
         match notifier.answer_with_descriptor(call.id, socket.as_fd(), close_on_exec) {
@@ -193,7 +198,6 @@ impl Supervisor {
     /// The port has to be free outside before the program listens at it.
     fn listen(&mut self, call: &Call) -> Outcome {
         let target = self.target(call)?;
-        let user = rustix::fs::fstat(&target.socket).map_err(io::Error::from)?.st_uid;
         self.ask_for_low_port(call, target.local()?.port())?;
         let v6_only = sockopt::ipv6_v6only(&target.socket).unwrap_or(false);
         let local = target.local()?;
@@ -205,19 +209,19 @@ impl Supervisor {
             let address = target.local()?;
             if address != local {
                 self.reserve.give_up(target.cookie);
-                self.reserve(Place { address, v6_only }, target.cookie, user, profile)?;
+                self.reserve(Place { address, v6_only }, target.cookie, profile)?;
             }
             return Ok(0);
         }
         if local.port() != 0 {
-            self.reserve(place, target.cookie, user, profile)?;
+            self.reserve(place, target.cookie, profile)?;
             return Err(Refusal::Continue);
         }
         // The kernel chooses a port when the socket begins to listen.
         for _ in 0..MAX_PORTS_TRIED {
             rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
             let place = Place { address: target.local()?, v6_only };
-            match self.reserve(place, target.cookie, user, profile.clone()) {
+            match self.reserve(place, target.cookie, profile.clone()) {
                 Ok(()) => return Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     // It is as before then, without a port.
@@ -238,27 +242,30 @@ impl Supervisor {
         if !self.inner.gives_low_ports() || port == 0 || port >= first_unprivileged_port() {
             return Ok(());
         }
-        let caller = self.inner.caller(call.thread);
+        let may = self.inner.may_bind_low_ports(call.thread);
         self.calls.still_waits(call)?;
-        match caller {
-            Ok(caller) if caller.may_bind_low_ports() => Ok(()),
-            _ => Err(Refusal::Error(libc::EACCES)),
-        }
+        if may.unwrap_or(false) { Ok(()) } else { Err(Refusal::Error(libc::EACCES)) }
     }
 
-    fn reserve(
-        &mut self,
-        place: Place,
-        cookie: u64,
-        user: u32,
-        profile: Option<Arc<Profile>>,
-    ) -> io::Result<()> {
+    fn reserve(&mut self, place: Place, cookie: u64, profile: Arc<Profile>) -> io::Result<()> {
         let token = self.next_serial();
-        let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile };
-        for source in self.reserve.take(place, cookie, user, &outside, token)? {
+        let owner = self.owners.of(cookie);
+        let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile, owner };
+        match self.reserve.take(place, cookie, &outside, token) {
+            // A listener that was closed a moment ago may hold the port: the kernel tells of its end later. So all are looked at.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let sockets = self.inner.diag.tcp()?;
+                let there: HashSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
+                self.reserve.retain_at(place.address.port(), |owner| there.contains(&owner));
+                self.reserve.take(place, cookie, &outside, token)?;
+            }
+            taken => taken?,
+        }
+        let Some((sources, _)) = self.reserve.sources(token) else { return Ok(()) };
+        for source in sources {
             match source {
                 Source::Transom(listener) => self.driver.watch_listener(listener, token),
-                Source::Kernel(listener) => {
+                Source::Kernel(listener, _) => {
                     listener.set_nonblocking(true)?;
                     watch(&self.epoll, listener, token, epoll::EventFlags::IN)?;
                 }

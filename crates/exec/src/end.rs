@@ -48,12 +48,20 @@ impl KernelEnd {
     }
 }
 
-/// The result of a read.
+/// What a look at an end has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
-    Bytes(usize),
+pub(crate) enum Look {
+    /// So many bytes were read, and whether nothing is behind them for now.
+    Bytes { len: usize, is_all: bool },
+    /// The next bytes lie in a large piece, which [`End::take_pieces`] takes.
+    Large,
+    /// The last byte of urgent data was read; all before it have been.
+    Urgent(u8),
+    /// The end of the data.
     End,
-    WouldBlock,
+    /// There is nothing for now.
+    Nothing,
+    /// The connection has ended by an error.
     Failed,
 }
 
@@ -131,30 +139,24 @@ impl End {
         }
     }
 
-    /// Reads the data that is there.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> ReadOutcome {
+    /// Reads what is there, up to urgent data or to a large piece.
+    pub(crate) fn look(&mut self, into: &mut [u8]) -> Look {
         match self {
             End::Transom(stream) => {
-                let read = |connection: &mut Connection, now: Instant| connection.read(now, into);
-                match stream.with_connection(read) {
-                    Ok(Ok(0)) => ReadOutcome::End,
-                    Ok(Ok(n)) => ReadOutcome::Bytes(n),
-                    Ok(Err(ReadError::WouldBlock | ReadError::Soft(_))) => ReadOutcome::WouldBlock,
-                    Ok(Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)))
-                    | Err(_) => ReadOutcome::Failed,
-                }
+                let look = |connection: &mut Connection, now: Instant| look(connection, now, into);
+                stream.with_connection(look).unwrap_or(Look::Failed)
             }
-            End::Kernel(end) if !end.readable => ReadOutcome::WouldBlock,
+            End::Kernel(end) if !end.readable => Look::Nothing,
             End::Kernel(end) => loop {
                 return match (&end.stream).read(into) {
-                    Ok(0) => ReadOutcome::End,
-                    Ok(n) => ReadOutcome::Bytes(n),
+                    Ok(0) => Look::End,
+                    Ok(len) => Look::Bytes { len, is_all: false },
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         end.readable = false;
-                        ReadOutcome::WouldBlock
+                        Look::Nothing
                     }
-                    Err(_) => ReadOutcome::Failed,
+                    Err(_) => Look::Failed,
                 };
             },
         }
@@ -211,14 +213,6 @@ impl End {
         }
     }
 
-    /// How many bytes are left to read up to the end of urgent data, if any was announced. Of a kernel socket urgent data is read as any other.
-    pub(crate) fn urgent_bytes(&self) -> Option<u64> {
-        match self {
-            End::Transom(stream) => stream.urgent_bytes().ok().flatten(),
-            End::Kernel(_) => None,
-        }
-    }
-
     /// Ends the direction to the peer: a FIN follows the data.
     pub(crate) fn shut_down_writes(&self) {
         // This fails only for a connection that has ended.
@@ -228,12 +222,13 @@ impl End {
         };
     }
 
-    /// Whether everything that was written has been acknowledged. The kernel's own sockets deliver by themselves.
-    pub(crate) fn is_delivered(&self) -> bool {
+    /// Whether everything that was written has been sent. On the way to a socket of this machine nothing is lost, and a reset overtakes nothing.
+    pub(crate) fn has_sent_all(&self) -> bool {
         match self {
-            End::Transom(stream) => stream
-                .with_connection(|connection, _| connection.unacknowledged() == 0)
-                .unwrap_or(true),
+            End::Transom(stream) => stream.info().map_or(true, |info| {
+                let sent = usize::try_from(info.snd_nxt.since(info.snd_una)).unwrap_or(usize::MAX);
+                info.unacknowledged <= sent
+            }),
             End::Kernel(_) => true,
         }
     }
@@ -246,6 +241,25 @@ impl End {
                 sockopt::set_socket_linger(&end.stream, Some(Duration::ZERO)).map_err(Into::into)
             }
         };
+    }
+}
+
+/// One look under the host's lock. Of a kernel socket urgent data is read as any other.
+fn look(connection: &mut Connection, now: Instant, into: &mut [u8]) -> Look {
+    let urgent = connection.urgent_bytes();
+    if urgent.is_none() && connection.readable_slice().len() >= MIN_LENT_PIECE {
+        return Look::Large;
+    }
+    // The last one of these bytes is the urgent one, and is read alone.
+    let most = urgent.map(|left| usize::try_from(left.max(2) - 1).unwrap_or(usize::MAX));
+    let room = into.len().min(most.unwrap_or(usize::MAX));
+    let into = into.get_mut(..room).unwrap_or_default();
+    match connection.read(now, into) {
+        Ok(0) => Look::End,
+        Ok(1) if urgent == Some(1) => Look::Urgent(into.first().copied().unwrap_or(0)),
+        Ok(len) => Look::Bytes { len, is_all: !connection.has_enough(usize::MAX) },
+        Err(ReadError::WouldBlock | ReadError::Soft(_)) => Look::Nothing,
+        Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)) => Look::Failed,
     }
 }
 

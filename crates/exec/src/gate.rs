@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::{self, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use transom_device::intercept::set_option;
+use transom_device::private::sockets::Caller;
 use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
 use transom_stack::mapped::canonical;
 
@@ -70,12 +72,22 @@ impl Supervisor {
                 Ok(Far::Held(far))
             }
             None => {
-                let user = self.inner.find(program, to)?.map(|socket| socket.user);
-                let far = connect_kernel(program, to, user, incoming)?;
+                let owner = self.owner_of(program, to)?;
+                let far = connect_kernel(program, to, owner.as_deref(), incoming)?;
                 watch(&self.epoll, &far, token, KERNEL_EVENTS)?;
                 Ok(Far::Kernel(far))
             }
         }
+    }
+
+    /// Who has made the socket that connects, if that is not the supervisor.
+    fn owner_of(&mut self, program: SocketAddr, to: SocketAddr) -> io::Result<Option<Arc<Caller>>> {
+        if self.owners.is_empty() {
+            return Ok(None);
+        }
+        // A socket that is gone cannot be asked whose it was, and nobody waits for its connection.
+        let socket = self.inner.find(program, to)?.ok_or(io::ErrorKind::ConnectionAborted)?;
+        Ok(self.owners.of(socket.cookie))
     }
 
     /// Whether an address is this host's own: its loopback, or Transom's.
@@ -148,12 +160,12 @@ fn with_settings_of_syn(profile: Profile, incoming: &IncomingConnection) -> Prof
 fn connect_kernel(
     program: SocketAddr,
     to: SocketAddr,
-    user: Option<u32>,
+    owner: Option<&Caller>,
     incoming: &IncomingConnection,
 ) -> io::Result<net::TcpStream> {
     let syn = incoming.syn();
     let begin = |bound: bool| {
-        let socket = kernel_socket(to.is_ipv6(), user)?;
+        let socket = kernel_socket(to.is_ipv6(), owner)?;
         if bound {
             sockopt::set_socket_reuseaddr(&socket, true)?;
             rustix::net::bind(&socket, &program)?;

@@ -38,6 +38,8 @@ struct Charge {
     ledger: Ledger,
     diag: Diag,
     destroyer: Destroyer,
+    /// While it is there, a process that has made the network does not end its sockets: a listener that was ended cannot be found any more.
+    hold: Option<OwnedFd>,
 }
 
 /// Hands a [`guard`] what it needs, through a [socket](passing::pair) whose other end it has. The guard acts when this end is closed.
@@ -51,7 +53,9 @@ pub fn charge_guard(
     inner: &Inner,
 ) -> io::Result<()> {
     let (diag, destroyer) = (inner.network().diag()?, inner.network().destroyer()?);
-    let descriptors = [notifier.as_fd(), ledger.as_fd(), diag.as_fd(), destroyer.as_fd()];
+    let hold = inner.network().hold()?;
+    let mut descriptors = vec![notifier.as_fd(), ledger.as_fd(), diag.as_fd(), destroyer.as_fd()];
+    descriptors.extend(hold.as_ref().map(AsFd::as_fd));
     passing::send(socket, CHARGE, &descriptors)
 }
 
@@ -59,9 +63,10 @@ impl Charge {
     /// `None` if the supervisor is gone already.
     fn receive(socket: impl AsFd) -> io::Result<Option<Charge>> {
         let mut descriptors = Vec::new();
-        if passing::receive(socket, CHARGE.len(), 4, &mut descriptors)?.is_none() {
+        if passing::receive(socket, CHARGE.len(), 5, &mut descriptors)?.is_none() {
             return Ok(None);
         }
+        let hold = (descriptors.len() == 5).then(|| descriptors.pop()).flatten();
         let Ok([notifier, ledger, diag, destroyer]) = <[OwnedFd; 4]>::try_from(descriptors) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
@@ -70,6 +75,7 @@ impl Charge {
             ledger: Ledger::from_descriptor(ledger),
             diag: Diag::from_descriptor(diag)?,
             destroyer: Destroyer::from_descriptor(destroyer)?,
+            hold,
         }))
     }
 }
@@ -81,10 +87,11 @@ impl Charge {
 /// The kernel's.
 pub fn guard(socket: impl AsFd) -> io::Result<()> {
     let Some(charge) = Charge::receive(&socket)? else { return Ok(()) };
-    let Charge { notifier, ledger, mut diag, mut destroyer } = charge;
+    let Charge { notifier, ledger, mut diag, mut destroyer, hold } = charge;
     poll_until(&mut [PollFd::new(&socket, PollFlags::IN)], None)?;
     let known = ledger.answer(&notifier, SUPERVISOR_GONE)?;
     let servers = servers(&mut diag).unwrap_or_default();
+    drop(hold);
     let destroyed = destroyer.destroy_all();
     let mut requests = REQUESTS.into_iter();
     let mut next_at = (!servers.is_empty()).then(|| Instant::now() + GRACE);

@@ -7,7 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
 use transom_device::port_socket::{cookie_of, namespace_of};
-use transom_device::private::sockets::{Caller, Family, Home, SocketError, SocketMaker};
+use transom_device::private::maker::MakerError;
+use transom_device::private::sockets::{
+    Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports,
+};
 use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -31,6 +34,26 @@ const BACKGROUND_WINDOW: usize = 32 * 1024;
 /// Refusals by ICMP go to programs of this machine, not to a network: there is no reason to send few of them.
 const REFUSALS_PER_SECOND: u32 = 100_000;
 
+/// The words of a lender that lends nothing.
+pub type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why there is no network for the programs' sockets.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InnerError {
+    /// It cannot be made.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    /// An ordinary user has two ways to one, and neither is there.
+    #[error("an ordinary user needs a user namespace for it, or a broker: {users}; {lender}")]
+    Neither {
+        /// Why there is no user namespace.
+        users: MakerError,
+        /// Why nobody lends a network.
+        lender: Reason,
+    },
+}
+
 /// The private network that programs' sockets are made in, before it is served.
 #[derive(Debug)]
 pub struct Inner {
@@ -41,22 +64,31 @@ pub struct Inner {
 impl Inner {
     /// Makes the network. Programs find in it what they would find in the host's. `own` are the addresses of Transom's host, if there is one: programs see them as
     /// their own. The kernel's are there as well, for connections and listeners that are the kernel's. `maker` is a program and its argument that call
-    /// [`maker::serve`](transom_device::private::maker::serve): it makes the network for an ordinary user.
+    /// [`maker::serve`](transom_device::private::maker::serve): it makes the network for an ordinary user. Where the system gives such users no user namespace,
+    /// `lender` is asked for a socket that [somebody with more rights](transom_device::private::maker::serve_client) serves.
     ///
     /// # Errors
-    /// As [`PrivateBuilder::open`](transom_device::private::PrivateBuilder::open), and the kernel's when it does not tell its addresses.
+    /// [`InnerError`].
     pub fn open(
         own: &[IpPrefix],
         destinations: &Destinations,
         maker: (&str, &str),
-    ) -> Result<Inner, PrivateError> {
+        lender: impl FnOnce() -> Result<OwnedFd, Reason>,
+    ) -> Result<Inner, InnerError> {
         let builder = PrivateNetwork::builder().maker(maker.0, [maker.1]);
         let builder = own.iter().fold(builder, |b, at| b.address(*at));
         let host = ways::Host::look().map_err(|source| PrivateError::Paths {
             action: "copy the host's addresses",
             source,
         })?;
-        let (network, device) = ways::add(builder, own, destinations, host).open()?;
+        let builder = ways::add(builder, own, destinations, host);
+        let (network, device) = match builder.clone().open() {
+            Err(PrivateError::Maker(users @ MakerError::NoUserNamespace { .. })) => {
+                let socket = lender().map_err(|lender| InnerError::Neither { users, lender })?;
+                builder.open_by(socket)?
+            }
+            opened => opened?,
+        };
         Ok(Inner { network, device })
     }
 
@@ -81,9 +113,11 @@ impl Inner {
         let (diag, ends) = (self.network.diag()?, self.network.destroy_events()?);
         let home = Home::here()?;
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
-        let probe = maker.take(Family::V4, &Caller::ourselves(&home)?);
+        let ourselves = Caller::ourselves(&home)?;
+        let probe = maker.take(Family::V4, &ourselves);
         let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
-        Ok(Running { stack, listener, maker, home, diag, ends, cookie, network: self.network })
+        let network = self.network;
+        Ok(Running { stack, listener, maker, home, ourselves, diag, ends, cookie, network })
     }
 }
 
@@ -102,6 +136,7 @@ fn profile(background: bool) -> Profile {
         nodelay: true,
         // No segment is late on a way without a network, and the peer may use its port again at once.
         time_wait: Duration::ZERO,
+        read_after_error: true,
         send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.initial },
         max_send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.max },
         ..Profile::classic()
@@ -116,6 +151,7 @@ pub(crate) struct Running {
     pub(crate) listener: TcpListener,
     maker: SocketMaker,
     home: Home,
+    ourselves: Caller,
     pub(crate) diag: Diag,
     ends: DestroyEvents,
     /// The number of the private network.
@@ -127,6 +163,16 @@ impl Running {
     /// Looks at a thread that waits in a call.
     pub(crate) fn caller(&self, thread: u32) -> io::Result<Caller> {
         Caller::of(thread, &self.home)
+    }
+
+    /// Whether a caller has our own user, group and control group.
+    pub(crate) fn is_as_we(&self, caller: &Caller) -> bool {
+        *caller == self.ourselves
+    }
+
+    /// Whether a thread that waits in a call may have ports that only privileged programs have on the host.
+    pub(crate) fn may_bind_low_ports(&self, thread: u32) -> io::Result<bool> {
+        may_bind_low_ports(thread, &self.home)
     }
 
     /// Whether `bind` gives programs ports that only privileged programs have on the host.

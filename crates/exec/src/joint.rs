@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use rustix::event::epoll;
 use transom_net::Bytes;
 
-use crate::end::{End, Failed, ReadOutcome, Returned};
+use crate::end::{End, Failed, Look, Returned};
 
 /// The most bytes that are carried in a turn, each way. Between turns other connections run, and the devices are read.
 const MAX_BYTES_PER_TURN: usize = 512 * 1024;
@@ -16,6 +17,8 @@ const MAX_BYTES_PER_TURN: usize = 512 * 1024;
 pub(crate) const SCRATCH_LEN: usize = 64 * 1024;
 /// After a reset by the peer, the program may take this long to make room for the data before it. A program that reads nothing is told then all the same.
 const LAST_DATA: Duration = Duration::from_secs(60);
+/// How long after each other is looked whether it has.
+const LAST_DATA_STEP: Duration = Duration::from_millis(100);
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -66,8 +69,6 @@ impl Way {
         returned: &Returned,
     ) -> Result<bool, Broken> {
         let mut carried = 0;
-        // It changes only when packets are taken in, which is between turns.
-        let mut urgent = if self.ended { None } else { from.urgent_bytes() };
         while self.flush(to, &mut carried).map_err(|Failed| Broken::To)? {
             if self.ended {
                 if !self.shut {
@@ -79,40 +80,25 @@ impl Way {
             if carried >= MAX_BYTES_PER_TURN {
                 return Ok(true);
             }
-            if urgent.is_none() {
-                from.take_pieces(MAX_BYTES_PER_TURN, returned, &mut self.pending);
-                if !self.pending.is_empty() {
-                    continue;
-                }
-            }
-            let most = match urgent {
-                // The last one of them is the urgent one.
-                Some(left) => usize::try_from(left.max(2) - 1).unwrap_or(usize::MAX),
-                None => usize::MAX,
-            };
-            let room = scratch.len().min(most);
-            let part = scratch.get_mut(..room).unwrap_or_default();
-            match from.read(part) {
-                ReadOutcome::Bytes(n) => {
-                    let bytes = part.get(..n).unwrap_or_default();
-                    match (urgent, bytes) {
-                        (Some(1), &[byte]) => {
-                            self.urgent = Some(byte);
-                            urgent = None;
-                            continue;
-                        }
-                        (Some(left), _) => urgent = Some(left.saturating_sub(n as u64)),
-                        (None, _) => {}
-                    }
+            match from.look(scratch) {
+                Look::Bytes { len, is_all } => {
+                    let bytes = scratch.get(..len).unwrap_or_default();
                     let written = to.write(bytes).map_err(|Failed| Broken::To)?;
                     carried += written;
-                    if let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-                        self.pending.push_back(Bytes::copy_from_slice(rest));
+                    match bytes.get(written..).filter(|rest| !rest.is_empty()) {
+                        Some(rest) => self.pending.push_back(Bytes::copy_from_slice(rest)),
+                        // To look once more costs as much as this look did.
+                        None if is_all => return Ok(false),
+                        None => {}
                     }
                 }
-                ReadOutcome::End => self.ended = true,
-                ReadOutcome::WouldBlock => return Ok(false),
-                ReadOutcome::Failed => return Err(Broken::From),
+                Look::Large => from.take_pieces(MAX_BYTES_PER_TURN, returned, &mut self.pending),
+                Look::Urgent(byte) => self.urgent = Some(byte),
+                Look::End => self.ended = true,
+                Look::Nothing => return Ok(false),
+                // What was carried leaves before the other end hears of it.
+                Look::Failed if carried > 0 => return Ok(true),
+                Look::Failed => return Err(Broken::From),
             }
         }
         Ok(false)
@@ -137,6 +123,13 @@ pub(crate) enum Turn {
     Over,
 }
 
+/// One of two joined connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Inner,
+    Outer,
+}
+
 /// Two connections that are one.
 #[derive(Debug)]
 pub(crate) struct Joint {
@@ -146,8 +139,11 @@ pub(crate) struct Joint {
     up: Way,
     /// From the peer to the program.
     down: Way,
+    /// Whether something has happened that concerns a direction since its last turn.
+    up_is_due: bool,
+    down_is_due: bool,
     /// The program has no descriptor of its socket any more, and the kernel has forgotten it.
-    pub(crate) program_gone: bool,
+    program_gone: bool,
     /// The outer connection has failed; the program is given the data that came before, until then.
     last_data_until: Option<Instant>,
 }
@@ -159,9 +155,35 @@ impl Joint {
             outer,
             up: Way::default(),
             down: Way::default(),
+            up_is_due: true,
+            down_is_due: true,
             program_gone: false,
             last_data_until: None,
         }
+    }
+
+    /// Notes that an end is readable or writable.
+    pub(crate) fn note(&mut self, side: Side, readable: bool, writable: bool) {
+        let (taking, giving) = match side {
+            Side::Inner => (&mut self.up_is_due, &mut self.down_is_due),
+            Side::Outer => (&mut self.down_is_due, &mut self.up_is_due),
+        };
+        *taking |= readable;
+        *giving |= writable;
+    }
+
+    /// Notes an event of the host's kernel at the outer end.
+    pub(crate) fn note_kernel(&mut self, flags: epoll::EventFlags) {
+        if let End::Kernel(kernel) = &mut self.outer {
+            kernel.note(flags);
+            self.note(Side::Outer, true, true);
+        }
+    }
+
+    /// Notes that the program has no descriptor of its socket any more.
+    pub(crate) fn lose_program(&mut self) {
+        self.program_gone = true;
+        self.up_is_due = true;
     }
 
     /// Carries as much as possible now.
@@ -170,11 +192,15 @@ impl Joint {
             return self.give_last_data(until, scratch, returned);
         }
         let (inner, outer) = (&mut self.inner, &mut self.outer);
-        let up = self.up.carry(inner, outer, scratch, returned);
-        let down = match (&up, self.program_gone) {
-            (Err(_), _) | (_, true) => Ok(false),
-            _ => self.down.carry(outer, inner, scratch, returned),
+        let up = match self.up_is_due {
+            true => self.up.carry(inner, outer, scratch, returned),
+            false => Ok(false),
         };
+        let down = match self.down_is_due && up.is_ok() && !self.program_gone {
+            true => self.down.carry(outer, inner, scratch, returned),
+            false => Ok(false),
+        };
+        (self.up_is_due, self.down_is_due) = (matches!(up, Ok(true)), matches!(down, Ok(true)));
         let inner_failed = matches!(up, Err(Broken::From))
             || matches!(down, Err(Broken::To))
             || self.up.has_not_looked() && inner.has_failed() && !self.program_gone;
@@ -207,9 +233,11 @@ impl Joint {
         let more = matches!(given, Ok(true));
         let waits = !self.down.pending.is_empty() || self.down.urgent.is_some();
         let goes_on = !matches!(given, Err(Broken::To)) && !self.program_gone;
-        let delivered = !waits && !more && inner.is_delivered();
+        let delivered = !waits && !more && inner.has_sent_all();
         if goes_on && !delivered && !inner.has_failed() && Instant::now() < until {
-            return if more { Turn::More } else { Turn::Until(until) };
+            // Room for what was written already is not told.
+            let again = (Instant::now() + LAST_DATA_STEP).min(until);
+            return if more { Turn::More } else { Turn::Until(again) };
         }
         inner.reset_on_drop();
         Turn::Over

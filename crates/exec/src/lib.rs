@@ -17,13 +17,14 @@
 //! | `joint`, `end` | data, ends, resets and urgent data of connections that stand |
 //! | `reserve` | the addresses outside at which programs listen |
 //! | `inner` | the private network, its stack and its sockets |
+//! | `owners` | who has made which socket |
 //! | `guard`, `ledger` | what happens when the supervisor is killed |
 //!
 //! | question | answer |
 //! |---|---|
 //! | When is a SYN answered? | When the other side has answered. Refusals are passed on as they came: reset, or ICMP. |
 //! | How is heard of a socket that is closed while it connects? | The kernel tells of the end of each socket (`sock_diag`, `SKNLGRP_INET_TCP_DESTROY`). |
-//! | Whose are the sockets? | Their program's: user, control group and network namespace are the caller's. |
+//! | Whose are the sockets? | Their program's, inside and outside: user, group, control group and network namespace are the caller's. |
 //! | What if a signal interrupts a call? | Once a call is received, only the end of its process interrupts it. Each is answered at once. |
 //!
 //! One thread does all this, and the work of both stacks ([`Driver`](transom_net::Driver)). The program's words are hostile: they are copied once, and the copy is
@@ -40,12 +41,13 @@ mod joint;
 mod ledger;
 mod opening;
 mod options;
+mod owners;
 mod program;
 mod reserve;
 mod supervisor;
 
 pub use destinations::{Destinations, Network};
 pub use guard::{charge_guard, guard};
-pub use inner::Inner;
+pub use inner::{Inner, InnerError, Reason};
 pub use ledger::Ledger;
-pub use supervisor::{Counts, Opened, Setup, Watcher, supervise};
+pub use supervisor::{Counts, Opened, Setup, Unanswered, Watcher, supervise};

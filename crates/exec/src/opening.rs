@@ -6,13 +6,19 @@
 
 use std::io;
 use std::net::{self, SocketAddr};
+use std::time::{Duration, Instant};
 
 use transom_net::{
     AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable,
 };
 
 use crate::end::{End, KernelEnd};
+use crate::joint::Side;
 use crate::options::Settings;
+use crate::supervisor::name_of;
+
+/// How long a destination may be silent until somebody is told. A SYN is repeated after this time (RFC 6298, section 2).
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Who asks for a connection, and waits for an answer.
 #[derive(Debug)]
@@ -41,6 +47,16 @@ pub(crate) enum Direction {
     In,
 }
 
+impl Direction {
+    /// The sides of who asks and who is asked.
+    fn sides(self) -> (Side, Side) {
+        match self {
+            Direction::Out => (Side::Inner, Side::Outer),
+            Direction::In => (Side::Outer, Side::Inner),
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Stage {
     /// The far side has not answered.
@@ -54,6 +70,10 @@ enum Stage {
 pub(crate) struct Opening {
     stage: Option<Stage>,
     pub(crate) direction: Direction,
+    /// When the connection was asked for.
+    began: Instant,
+    /// Whether somebody was told that nobody answers.
+    told: bool,
     /// What the connection has from its listener.
     pub(crate) inherited: Option<Settings>,
 }
@@ -118,7 +138,7 @@ impl Far {
 }
 
 impl Opening {
-    /// Begins. What happens to either side is reported under `token`.
+    /// Begins. What happens to either side is reported under its [name](name_of).
     pub(crate) fn new(
         direction: Direction,
         asker: Asker,
@@ -127,12 +147,24 @@ impl Opening {
         token: u64,
     ) -> Self {
         if let Asker::Held(incoming) = &asker {
-            driver.watch_incoming(incoming, token);
+            driver.watch_incoming(incoming, name_of(token, direction.sides().0));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), token);
+            driver.watch(stream.stream(), name_of(token, direction.sides().1));
         }
-        Opening { stage: Some(Stage::Asked(asker, far)), direction, inherited: None }
+        let stage = Some(Stage::Asked(asker, far));
+        Opening { stage, direction, began: Instant::now(), told: false, inherited: None }
+    }
+
+    /// When it is time to say that nobody answers: once, of a connection that Transom opens for a program.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        let by_transom = matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))));
+        (by_transom && self.direction == Direction::Out && !self.told).then(|| self.began + SILENCE)
+    }
+
+    /// Somebody was told.
+    pub(crate) fn told(&mut self) {
+        self.told = true;
     }
 
     /// Goes on as far as possible now.
@@ -167,7 +199,7 @@ impl Opening {
                 },
                 Stage::Admitted(mut admitted, far) => match admitted.try_accept() {
                     Ok(stream) => {
-                        driver.watch(&stream, token);
+                        driver.watch(&stream, name_of(token, self.direction.sides().0));
                         let near = stream.set_nonblocking(true).map(|()| End::Transom(stream));
                         return self.join(near, far);
                     }

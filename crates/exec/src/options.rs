@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
-use transom_net::{Info, KeepAlive, Profile, TcpStream};
+use transom_net::{ConnectionState, KeepAlive, Profile, TcpStream};
 use transom_sockets::info::TcpInfo;
 use transom_sockets::options::in_room;
 
@@ -186,20 +186,14 @@ impl Supervisor {
         Ok(name.to_owned())
     }
 
-    /// The profile of a listener's connections, if its program has set what packets are to have: their first one is the answer to a SYN.
-    pub(crate) fn profile_of_listener(
-        &self,
-        listener: &Target,
-    ) -> io::Result<Option<Arc<Profile>>> {
+    /// The profile of a listener's connections, with what its program has set for packets: their first one is the answer to a SYN.
+    pub(crate) fn profile_of_listener(&self, listener: &Target) -> io::Result<Arc<Profile>> {
         let settings = Settings::of(listener)?;
-        if settings.ttl.is_none() && settings.tos.is_none() {
-            return Ok(None);
-        }
         let byte = |number: Option<u32>| number.and_then(|number| u8::try_from(number).ok());
         let mut profile = self.profile.clone();
         profile.hop_limit = byte(settings.ttl).unwrap_or(profile.hop_limit).max(1);
         profile.dscp = byte(settings.tos).map_or(profile.dscp, |tos| tos >> 2);
-        Ok(Some(Arc::new(profile)))
+        Ok(Arc::new(profile))
     }
 
     pub(crate) fn get_option(&mut self, call: &Call) -> Outcome {
@@ -252,13 +246,13 @@ impl Supervisor {
 }
 
 /// An option of a connection of Transom's.
-fn value_of(target: &Target, info: &Info, name: c_int) -> Result<Vec<u8>, Refusal> {
+fn value_of(target: &Target, info: &ConnectionState, name: c_int) -> Result<Vec<u8>, Refusal> {
     match name {
         libc::TCP_INFO => {
             let state = state_of(target)?;
             Ok(TcpInfo { tcpi_state: state, ..TcpInfo::of(info) }.bytes())
         }
-        libc::TCP_CONGESTION => Ok(padded(info.congestion)),
+        libc::TCP_CONGESTION => Ok(padded(&info.congestion)),
         libc::TCP_MAXSEG => {
             let mss = c_int::try_from(info.mss).unwrap_or(c_int::MAX);
             Ok(mss.to_ne_bytes().to_vec())

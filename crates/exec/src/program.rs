@@ -7,11 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use transom_device::intercept::{read_memory, write_memory};
-
-/// `PIDFD_THREAD` of `linux/pidfd.h` (Linux 6.9): the descriptor stands for a thread, not for its process.
-const PIDFD_THREAD: u32 = rustix::fs::OFlags::EXCL.bits();
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use transom_device::intercept::{open_process, open_thread, read_memory, write_memory};
 
 /// The most descriptors that are being closed at once.
 const MAX_CLOSING: usize = 64;
@@ -21,13 +18,10 @@ fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    let pid = |number: u32| {
-        i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)
-    };
-    let open = pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(PIDFD_THREAD));
-    let process = match open {
+    let process = match open_thread(thread) {
         Ok(process) => process,
-        Err(_) => pidfd_open(pid(process_of(thread)?)?, PidfdFlags::empty())?,
+        // An older kernel: the descriptors are those of the process, as a rule.
+        Err(_) => open_process(process_of(thread)?)?,
     };
     Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
 }

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use transom_device::private::sockets::{Caller, Family};
 use transom_net::{ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 
@@ -23,8 +24,8 @@ const BACKLOG: usize = 4096;
 pub(crate) enum Source {
     /// Transom's host: it holds SYNs.
     Transom(TcpListener),
-    /// The host's kernel.
-    Kernel(net::TcpListener),
+    /// The host's kernel, and who the listener belongs to, if that is not the supervisor. Its connections are accepted by the same.
+    Kernel(net::TcpListener, Option<Arc<Caller>>),
 }
 
 /// What a program listens at.
@@ -54,6 +55,14 @@ struct Reservation {
     owners: Vec<u64>,
 }
 
+impl Reservation {
+    /// Whether sockets that `keep` names are left.
+    fn retain(&mut self, keep: impl Fn(u64) -> bool) -> bool {
+        self.owners.retain(|owner| keep(*owner));
+        !self.owners.is_empty()
+    }
+}
+
 /// All places where programs listen.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
@@ -66,8 +75,10 @@ pub(crate) struct Outside<'a> {
     /// Transom's host, if there is one, and its addresses.
     pub(crate) stack: Option<&'a Stack>,
     pub(crate) own: &'a [IpAddr],
-    /// The profile of the listener's connections, if it has one of its own.
-    pub(crate) profile: Option<Arc<Profile>>,
+    /// The profile of the listener's connections.
+    pub(crate) profile: Arc<Profile>,
+    /// Who has made the socket, if that is not the supervisor.
+    pub(crate) owner: Option<Arc<Caller>>,
 }
 
 impl Outside<'_> {
@@ -80,7 +91,7 @@ impl Outside<'_> {
         let config = ListenConfig {
             backlog: BACKLOG,
             syn_backlog: BACKLOG,
-            profile: self.profile.clone(),
+            profile: Some(Arc::clone(&self.profile)),
             v6_only,
             hold_syns: Some(PATIENCE),
             ..ListenConfig::default()
@@ -88,23 +99,48 @@ impl Outside<'_> {
         Ok(Source::Transom(TcpListener::bind_with(stack, local, config)?))
     }
 
-    fn sources(&self, place: Place, user: u32) -> io::Result<Vec<Source>> {
+    fn sources(&self, place: Place) -> io::Result<Vec<Source>> {
         let Place { address, v6_only } = place;
         let ip = address.ip().to_canonical();
         let Some(stack) = self.stack else {
-            return Ok(vec![listen_kernel(address, v6_only, user)?]);
+            return Ok(vec![self.listen_kernel(address, v6_only)?]);
         };
         if ip.is_unspecified() {
             let mut sources = vec![self.listen_transom(stack, address, v6_only)?];
-            sources.extend(at_loopback(address, v6_only, user));
+            sources.extend(self.at_loopback(address, v6_only));
             return Ok(sources);
         }
         let source = if self.own.contains(&ip) {
             self.listen_transom(stack, address, v6_only)?
         } else {
-            listen_kernel(address, v6_only, user)?
+            self.listen_kernel(address, v6_only)?
         };
         Ok(vec![source])
+    }
+
+    fn listen_kernel(&self, local: SocketAddr, v6_only: bool) -> io::Result<Source> {
+        let socket = kernel_socket(local.is_ipv6(), self.owner.as_deref())?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if local.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, v6_only)?;
+        }
+        rustix::net::bind(&socket, &local)?;
+        rustix::net::listen(&socket, i32::try_from(BACKLOG).unwrap_or(i32::MAX))?;
+        Ok(Source::Kernel(socket.into(), self.owner.clone()))
+    }
+
+    /// Listeners of the kernel's at loopback, for a program that listens everywhere. Where the kernel has somebody there already, there is none.
+    fn at_loopback(&self, local: SocketAddr, v6_only: bool) -> Vec<Source> {
+        let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+        let addresses = match (local.is_ipv6(), v6_only) {
+            (false, _) => vec![v4],
+            (true, true) => vec![v6],
+            (true, false) => vec![v4, v6],
+        };
+        let listen =
+            |address| self.listen_kernel(SocketAddr::new(address, local.port()), true).ok();
+        addresses.into_iter().filter_map(listen).collect()
     }
 }
 
@@ -119,20 +155,19 @@ impl Reserve {
         self.by_token.values().any(|one| one.place.covers(to))
     }
 
-    /// Takes a place for a socket; `user` is its owner. Gives the sources that have to be watched from now on.
+    /// Takes a place for a socket. When it is the first one there, its sources are those of `token`, and have to be watched.
     pub(crate) fn take(
         &mut self,
         place: Place,
         cookie: u64,
-        user: u32,
         outside: &Outside<'_>,
         token: u64,
-    ) -> io::Result<&[Source]> {
+    ) -> io::Result<()> {
         if let Some(one) = self.by_token.values_mut().find(|one| one.place == place) {
             one.owners.push(cookie);
-            return Ok(&[]);
+            return Ok(());
         }
-        let sources = match outside.sources(place, user) {
+        let sources = match outside.sources(place) {
             Ok(sources) => sources,
             // Nobody outside reaches an address that the host does not have, such as one that a program has bound with IP_FREEBIND.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Vec::new(),
@@ -145,8 +180,8 @@ impl Reserve {
             Err(error) => return Err(error),
         };
         let reservation = Reservation { place, sources, owners: vec![cookie] };
-        let reservation = self.by_token.entry(token).or_insert(reservation);
-        Ok(&reservation.sources)
+        self.by_token.insert(token, reservation);
+        Ok(())
     }
 
     /// Where connections come from, and one of the sockets that listen there.
@@ -162,46 +197,25 @@ impl Reserve {
 
     /// Gives up all places but those of sockets that `keep` names.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
-        self.by_token.retain(|_, one| {
-            one.owners.retain(|owner| keep(*owner));
-            !one.owners.is_empty()
-        });
+        self.by_token.retain(|_, one| one.retain(&keep));
+    }
+
+    /// Gives up the places with this port, but those of sockets that `keep` names.
+    pub(crate) fn retain_at(&mut self, port: u16, keep: impl Fn(u64) -> bool) {
+        self.by_token.retain(|_, one| one.place.address.port() != port || one.retain(&keep));
     }
 }
 
-/// A socket of the host's kernel that belongs to `user`, so that rules for a socket's owner mean the program.
-pub(crate) fn kernel_socket(v6: bool, user: Option<u32>) -> io::Result<OwnedFd> {
-    let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    if let Some(user) = user.filter(|user| *user != rustix::process::geteuid().as_raw()) {
-        rustix::fs::fchown(&socket, Some(rustix::fs::Uid::from_raw(user)), None)?;
-    }
-    Ok(socket)
-}
-
-fn listen_kernel(local: SocketAddr, v6_only: bool, user: u32) -> io::Result<Source> {
-    let socket = kernel_socket(local.is_ipv6(), Some(user))?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    if local.is_ipv6() {
-        sockopt::set_ipv6_v6only(&socket, v6_only)?;
-    }
-    rustix::net::bind(&socket, &local)?;
-    rustix::net::listen(&socket, i32::try_from(BACKLOG).unwrap_or(i32::MAX))?;
-    Ok(Source::Kernel(socket.into()))
-}
-
-/// Listeners of the kernel's at loopback, for a program that listens everywhere. Where the kernel has somebody there already, there is none.
-fn at_loopback(local: SocketAddr, v6_only: bool, user: u32) -> Vec<Source> {
-    let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
-    let addresses = match (local.is_ipv6(), v6_only) {
-        (false, _) => vec![v4],
-        (true, true) => vec![v6],
-        (true, false) => vec![v4, v6],
+/// A socket of the host's kernel that belongs to `owner`, or to the supervisor. It does not block.
+pub(crate) fn kernel_socket(v6: bool, owner: Option<&Caller>) -> io::Result<OwnedFd> {
+    let Some(owner) = owner else {
+        let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        return Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?);
     };
-    let listen = |address| listen_kernel(SocketAddr::new(address, local.port()), true, user).ok();
-    addresses.into_iter().filter_map(listen).collect()
+    let socket = owner.socket_outside(if v6 { Family::V6 } else { Family::V4 })?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

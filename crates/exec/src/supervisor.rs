@@ -12,21 +12,22 @@ use rustix::io::Errno;
 use transom_device::diag::Outcome;
 use transom_device::intercept::Notifier;
 use transom_device::kernel_tcp::KernelTcpState;
-use transom_net::{Driver, Info, Profile, SocketReadiness, Stack, TcpStream};
+use transom_net::{ConnectionState, Driver, Profile, SocketReadiness, Stack, TcpStream};
 
 use crate::calls::Calls;
 use crate::destinations::Destinations;
 use crate::end::{End, Returned};
 use crate::inner::{Inner, Running};
-use crate::joint::{Joint, SCRATCH_LEN, Turn};
+use crate::joint::{Joint, SCRATCH_LEN, Side, Turn};
 use crate::ledger::Ledger;
 use crate::opening::{Asker, Direction, Ends, Opening, Progress};
 use crate::options::Settings;
+use crate::owners::Owners;
 use crate::reserve::{Reserve, Source};
 
 /// Events that are taken at once.
 const EVENTS: usize = 256;
-/// The events that are no connection's. Connections and places have numbers from 1.
+/// The events that are no connection's. Connections and places have even numbers from 2.
 const NOTIFIER_TOKEN: u64 = u64::MAX;
 /// A device of one of the stacks, or another thread.
 const STACK_TOKEN: u64 = u64::MAX - 1;
@@ -56,6 +57,14 @@ pub struct Setup {
     pub watcher: Option<Box<dyn Watcher>>,
     /// Is shown each of Transom's connections.
     pub opened: Option<Box<dyn Opened>>,
+    /// Is told of destinations that do not answer.
+    pub unanswered: Option<Box<dyn Unanswered>>,
+}
+
+/// Is told of destinations that do not answer.
+pub trait Unanswered: std::fmt::Debug {
+    /// Takes the destination of a connection that Transom has asked for a second ago. It must not wait.
+    fn unanswered(&mut self, destination: SocketAddr);
 }
 
 /// Is shown each of Transom's connections when it is established.
@@ -67,7 +76,13 @@ pub trait Opened: std::fmt::Debug {
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
 pub trait Watcher: std::fmt::Debug {
     /// Takes the state of a connection. Each connection has its own number. The `last` call comes when the program has closed it, or it has failed.
-    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool);
+    fn sample(
+        &mut self,
+        connection: u64,
+        ends: [SocketAddr; 2],
+        info: &ConnectionState,
+        last: bool,
+    );
 }
 
 /// How long after each other a [`Watcher`] is told.
@@ -105,6 +120,7 @@ pub(crate) struct Supervisor {
     pub(crate) destinations: Destinations,
     watcher: Option<Box<dyn Watcher>>,
     opened: Option<Box<dyn Opened>>,
+    unanswered: Option<Box<dyn Unanswered>>,
     pub(crate) counts: Counts,
     /// The work of both stacks is done here too.
     pub(crate) driver: Driver,
@@ -114,6 +130,7 @@ pub(crate) struct Supervisor {
     pub(crate) reserve: Reserve,
     /// What programs have set before they were connected, by the numbers of their sockets.
     pub(crate) settings: HashMap<u64, Settings>,
+    pub(crate) owners: Owners,
     serial: u64,
     changes: Vec<SocketReadiness>,
     /// Connections whose turn ended before their work.
@@ -145,10 +162,12 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         inner,
         stack: setup.stack,
         own: setup.addresses,
-        profile: setup.profile,
+        // What came before a reset is the program's, as on Linux.
+        profile: Profile { read_after_error: true, ..setup.profile },
         destinations: setup.destinations,
         watcher: setup.watcher,
         opened: setup.opened,
+        unanswered: setup.unanswered,
         counts: Counts::default(),
         driver,
         epoll,
@@ -156,6 +175,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         by_ends: HashMap::new(),
         reserve: Reserve::default(),
         settings: HashMap::new(),
+        owners: Owners::default(),
         serial: 0,
         changes: Vec::new(),
         runnable: HashSet::new(),
@@ -207,8 +227,7 @@ impl Supervisor {
             }
             self.driver.work(look, &mut self.changes);
             for _ in 0..ROUNDS {
-                let changes = std::mem::take(&mut self.changes);
-                ready.extend(changes.into_iter().map(|change| change.token));
+                self.note_changes(&mut ready);
                 if ready.is_empty() {
                     break;
                 }
@@ -247,22 +266,29 @@ impl Supervisor {
         all.into_iter().flatten().min().and_then(|timeout| timeout.try_into().ok())
     }
 
-    /// The number of a new connection or place.
+    /// The number of a new connection or place. The odd number behind it names the outer side of a connection.
     pub(crate) fn next_serial(&mut self) -> u64 {
-        self.serial += 1;
+        self.serial += 2;
         self.serial
     }
 
     /// Notes an event of a socket of the host's kernel.
     fn note_kernel(&mut self, token: u64, flags: epoll::EventFlags, ready: &mut HashSet<u64>) {
         if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
-            for end in [&mut joint.inner, &mut joint.outer] {
-                if let End::Kernel(kernel) = end {
-                    kernel.note(flags);
-                }
-            }
+            joint.note_kernel(flags);
         }
         ready.insert(token);
+    }
+
+    /// Notes what has happened to streams and listeners of the stacks.
+    fn note_changes(&mut self, ready: &mut HashSet<u64>) {
+        for change in self.changes.drain(..) {
+            let (token, side) = named(change.token);
+            if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
+                joint.note(side, change.readable, change.writable);
+            }
+            ready.insert(token);
+        }
     }
 
     /// Adds a connection that is on its way, and goes as far as it can: what happened before it was watched is not reported.
@@ -281,7 +307,7 @@ impl Supervisor {
         match connection {
             Connection::Opening(opening) => {
                 match opening.advance(&self.driver, token) {
-                    Progress::OnItsWay => {}
+                    Progress::OnItsWay => self.note_silence(token),
                     Progress::Open(inner, outer) => self.joined(token, inner, outer),
                     Progress::Failed => self.forget(token),
                 }
@@ -300,6 +326,24 @@ impl Supervisor {
                 }
                 false
             }
+        }
+    }
+
+    /// Says that a destination does not answer, or looks again when it is time to say so.
+    fn note_silence(&mut self, token: u64) {
+        let Some((Connection::Opening(opening), (_, destination))) =
+            self.connections.get_mut(&token)
+        else {
+            return;
+        };
+        let (Some(at), Some(unanswered)) = (opening.silent_at(), &mut self.unanswered) else {
+            return;
+        };
+        if Instant::now() < at {
+            self.deadlines.insert((at, token));
+        } else {
+            opening.told();
+            unanswered.unanswered(*destination);
         }
     }
 
@@ -368,8 +412,12 @@ impl Supervisor {
                         askers.push((Asker::Held(incoming), ends));
                     }
                 }
-                Source::Kernel(listener) => {
-                    while let Ok((stream, peer)) = listener.accept() {
+                Source::Kernel(listener, owner) => {
+                    let accept = || match owner {
+                        Some(owner) => owner.as_owner(|| listener.accept()),
+                        None => listener.accept(),
+                    };
+                    while let Ok((stream, peer)) = accept() {
                         let Ok(local) = stream.local_addr() else { continue };
                         if stream.set_nonblocking(true).is_ok() {
                             askers.push((Asker::Kernel(stream), (local, peer)));
@@ -389,6 +437,7 @@ impl Supervisor {
         let outcome = self.inner.ended(|socket| ended.push(socket))?;
         for socket in ended {
             self.settings.remove(&socket.cookie);
+            self.owners.forget(socket.cookie);
             if socket.remote.port() == 0 {
                 self.reserve.give_up(socket.cookie);
             }
@@ -417,7 +466,7 @@ impl Supervisor {
                 self.forget(token);
             }
             Some((Connection::Joined(joint), _)) => {
-                joint.program_gone = true;
+                joint.lose_program();
                 ready.insert(token);
             }
             _ => {}
@@ -473,6 +522,16 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// The name under which a stack reports what happens to one side of a connection.
+pub(crate) fn name_of(token: u64, side: Side) -> u64 {
+    token | u64::from(side == Side::Outer)
+}
+
+/// The connection, and its side.
+fn named(name: u64) -> (u64, Side) {
+    (name & !1, if name & 1 == 1 { Side::Outer } else { Side::Inner })
 }
 
 /// The events of a connection of the host's kernel.

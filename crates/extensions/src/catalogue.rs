@@ -39,6 +39,7 @@ pub const CATALOGUE: &[Entry] = &[
     crate::fast::ENTRY,
     crate::ledbat_plus_plus::ENTRY,
     crate::highspeed::ENTRY,
+    crate::policy::ENTRY,
 ];
 
 /// A choice that clones `extension` for each connection.
@@ -129,7 +130,7 @@ fn choose(text: &str, manager: &Manager) -> Result<ExtensionChoice, StackError> 
 }
 
 /// The parts between separators outside of parentheses.
-fn split(text: &str) -> Vec<&str> {
+pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut depth = 0i32;
     text.split(|c: char| {
         depth += i32::from(c == '(') - i32::from(c == ')');

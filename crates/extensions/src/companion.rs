@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake};
 use transom_tcp::recovery::Phase;
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The published state of a connection.
@@ -34,8 +35,8 @@ pub struct Path {
     pub mss: u64,
     /// Sent and not acknowledged, in bytes.
     pub outstanding: u64,
-    /// The smoothed round-trip time.
-    pub srtt: Duration,
+    /// The round-trip time.
+    pub rtt: Estimate,
     /// The least one.
     pub min_rtt: Duration,
     /// The retransmission timeout, with its back-off.
@@ -50,25 +51,25 @@ pub struct Path {
 
 impl Path {
     fn of(view: &View<'_>) -> Option<Path> {
-        let srtt = view.srtt()?;
+        let rtt = view.estimate()?;
         let window = view.ruling(Variable::Cwnd).effective;
         Some(Path {
             at: view.now(),
             window,
             mss: view.mss(),
             outstanding: view.outstanding(),
-            srtt,
-            min_rtt: view.min_rtt().unwrap_or(srtt),
+            rtt,
+            min_rtt: view.min_rtt().unwrap_or(rtt.srtt),
             rto: view.rto(),
             loss: loss_rate(view.delivered(), view.lost()),
             phase: view.phase(),
-            rate: rate(window, srtt),
+            rate: rate(window, rtt.srtt),
         })
     }
 
     /// The rate at a later time: halved for each four round trips, or timeouts, without acknowledgements.
     pub fn rate_at(&self, now: Instant) -> u64 {
-        let patience = self.srtt.times(4).max(self.rto).as_nanos().max(1);
+        let patience = self.rtt.srtt.times(4).max(self.rto).as_nanos().max(1);
         let halvings = now.since(self.at).as_nanos() / patience;
         u32::try_from(halvings).ok().and_then(|n| self.rate.checked_shr(n)).unwrap_or(0)
     }

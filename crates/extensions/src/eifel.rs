@@ -32,9 +32,9 @@ use crate::catalogue::{Entry, choice};
 use spurious::Watch;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
-use transom_tcp::rto::RetransmissionTimer;
 use transom_tcp::rto::eifel::{Eifel as ScalingTimer, EifelConfig};
 use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};
+use transom_tcp::rto::{Estimate, RetransmissionTimer};
 use transom_tcp::time::{Duration, Instant};
 
 /// Which version.
@@ -76,11 +76,7 @@ enum Timer {
 }
 
 impl Timer {
-    fn new(
-        version: Version,
-        tick: Duration,
-        begun: Option<(Duration, Duration, Duration)>,
-    ) -> Self {
+    fn new(version: Version, tick: Duration, begun: Option<(Estimate, Duration)>) -> Self {
         let max = Duration::MAX;
         if version == Version::Karn {
             let (min, zero) = (Duration::ZERO, Duration::ZERO);
@@ -89,7 +85,7 @@ impl Timer {
                 Rfc6298Config { min, min_variation: zero, max, granularity: zero, ..standard };
             return Timer::Karn(match begun {
                 None => Rfc6298::new(config),
-                Some((srtt, rttvar, _)) => Rfc6298::from_estimate(config, srtt, rttvar),
+                Some((estimate, _)) => Rfc6298::from_estimate(config, estimate),
             });
         }
         let scaled = version != Version::NoSpike;
@@ -98,7 +94,7 @@ impl Timer {
         let config = EifelConfig { max, tick, scaled, ..EifelConfig::default() };
         Timer::Eifel(match begun {
             None => ScalingTimer::new(config),
-            Some((srtt, rttvar, last)) => ScalingTimer::from_estimate(config, srtt, rttvar, last),
+            Some((estimate, last)) => ScalingTimer::from_estimate(config, estimate, last),
         })
     }
 
@@ -165,8 +161,8 @@ impl Eifel {
         }
     }
 
-    fn begin(&mut self, srtt: Duration, rttvar: Duration) {
-        self.timer = Timer::new(self.version, self.tick, Some((srtt, rttvar, self.last)));
+    fn begin(&mut self, estimate: Estimate) {
+        self.timer = Timer::new(self.version, self.tick, Some((estimate, self.last)));
     }
 
     /// A timeout was spurious: the segment took `took`.
@@ -175,7 +171,8 @@ impl Eifel {
         // Where the network makes a second copy of what was sent again, that looks the same, and took as long as the timeout.
         let took = took.min(LONGEST);
         let (srtt, rttvar) = (unit.srtt().unwrap_or(took), unit.rttvar().unwrap_or_default());
-        self.begin((srtt + self.tick.times(2)).max(took), rttvar.max(took.over(2)));
+        let srtt = (srtt + self.tick.times(2)).max(took);
+        self.begin(Estimate { srtt, rttvar: rttvar.max(took.over(2)) });
         let doubled = Fraction::from_millionths(self.margin.millionths() * 2);
         self.margin = doubled.max(Fraction::ONE).min(MOST);
     }
@@ -217,8 +214,8 @@ impl Extension for Eifel {
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
         self.last = view.last_rtt().unwrap_or_default();
-        if let Some((srtt, rttvar)) = view.srtt().zip(view.rttvar()) {
-            self.begin(srtt, rttvar);
+        if let Some(estimate) = view.estimate() {
+            self.begin(estimate);
         }
         self.ask(view, limits);
     }

@@ -18,7 +18,7 @@ use transom_tcp::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greedy {
     /// cwnd: this many segments more.
-    pub cwnd: u64,
+    pub segments: u64,
     /// cwnd_cnt: this factor.
     pub cwnd_cnt: u64,
     /// ssthresh: this factor.
@@ -48,7 +48,7 @@ pub const ENTRY: Entry = Entry {
     ],
     read: |arguments| {
         let greedy = Greedy {
-            cwnd: arguments.number("cwnd")?.unwrap_or(0),
+            segments: arguments.number("cwnd")?.unwrap_or(0),
             cwnd_cnt: arguments.number("cwnd-cnt")?.unwrap_or(0),
             ssthresh: arguments.number("ssthresh")?.unwrap_or(0),
             snd_una: arguments.number("snd-una")?.unwrap_or(0),
@@ -65,8 +65,8 @@ pub const ENTRY: Entry = Entry {
 
 impl Greedy {
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
-        if self.cwnd > 0 {
-            let above = self.cwnd.saturating_mul(view.mss());
+        if self.segments > 0 {
+            let above = self.segments.saturating_mul(view.mss());
             limits.exactly(variable::CWND, view.cwnd().saturating_add(above));
         }
         if self.cwnd_cnt > 0 {

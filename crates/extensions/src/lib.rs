@@ -83,6 +83,7 @@ pub mod highspeed;
 pub mod ledbat_plus_plus;
 pub mod limited_slow_start;
 pub mod nice;
+pub mod policy;
 pub mod rate_cap;
 pub mod rledbat;
 mod round;

@@ -26,6 +26,7 @@ use transom_tcp::extension::{
     Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
 };
 use transom_tcp::pos::Pos;
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// How it is chosen by name.
@@ -139,7 +140,7 @@ impl Rledbat {
             acked: bytes,
             newly_delivered: bytes,
             rtt: sample,
-            srtt: Some(srtt),
+            estimate: Some(Estimate { srtt, rttvar: Duration::ZERO }),
             min_rtt: self.least,
             mss: self.window.mss,
             ..AckContext::default()

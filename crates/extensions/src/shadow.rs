@@ -30,9 +30,7 @@ use transom_tcp::slow_start::standard::Standard;
 /// The state of the connection at the last call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    cwnd: u64,
-    cwnd_cnt: u64,
-    ssthresh: u64,
+    window: Window,
     delivered: u64,
     spurious_reductions: u64,
     /// In fast recovery, or after a timeout.
@@ -42,9 +40,7 @@ struct Seen {
 impl Seen {
     fn of(view: &View<'_>) -> Self {
         Seen {
-            cwnd: view.cwnd(),
-            cwnd_cnt: view.cwnd_cnt(),
-            ssthresh: view.ssthresh(),
+            window: view.window(),
             delivered: view.delivered(),
             spurious_reductions: view.counters().spurious_reductions,
             repairing: matches!(view.phase(), Phase::Recovery | Phase::Loss),
@@ -111,7 +107,8 @@ impl ShadowController {
         if prior_in_flight.saturating_add(view.mss()) > used {
             self.limited_upto = view.snd_nxt();
         }
-        let tcp_grew = (view.cwnd(), view.cwnd_cnt()) != (self.seen.cwnd, self.seen.cwnd_cnt);
+        let tcp_grew =
+            (view.cwnd(), view.cwnd_cnt()) != (self.seen.window.cwnd, self.seen.window.cwnd_cnt);
         let half_used = self.window.in_slow_start() && prior_in_flight * 2 > used;
         let una = ack.ack - ack.acked;
         AckContext {
@@ -125,7 +122,7 @@ impl ShadowController {
             has_sack: ack.kind.contains(AckKind::SACK),
             sack_agreed: view.has_sack(),
             rtt: ack.rtt,
-            srtt: view.srtt(),
+            estimate: view.estimate(),
             min_rtt: view.min_rtt(),
             round_start: event.what.contains(Wake::ROUND),
             delivered: view.delivered(),
@@ -166,7 +163,7 @@ impl ShadowController {
             CongestionEvent::Ecn { flight: view.outstanding() }
         } else {
             // RFC 7661 section 4.4.3 raises ssthresh, RFC 5681 section 4.1 does not.
-            let raised = view.ssthresh() > self.seen.ssthresh;
+            let raised = view.ssthresh() > self.seen.window.ssthresh;
             let ssthresh = if raised { self.window.cwnd / 4 * 3 } else { 0 };
             CongestionEvent::Unvalidated { cwnd: view.cwnd(), ssthresh, idle: true }
         };
@@ -190,7 +187,7 @@ impl ShadowController {
         };
         let context = self.context(event, ack, view);
         self.controller.on_sample(&mut self.window, &context);
-        let fell = view.cwnd() < self.seen.cwnd
+        let fell = view.cwnd() < self.seen.window.cwnd
             && !self.seen.repairing
             && !event.what.intersects(Wake::LOSS | Wake::TIMEOUT);
         if view.counters().spurious_reductions > self.seen.spurious_reductions {
@@ -231,12 +228,7 @@ impl Extension for ShadowController {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        self.window = Window {
-            cwnd: view.cwnd(),
-            cwnd_cnt: view.cwnd_cnt(),
-            ssthresh: view.ssthresh(),
-            mss: u32::try_from(view.mss()).unwrap_or(u32::MAX),
-        };
+        self.window = view.window();
         self.prior = self.window;
         self.seen = Seen::of(view);
         if view.delivered() == 0 {
@@ -246,7 +238,7 @@ impl Extension for ShadowController {
                 now: view.now(),
                 in_flight: view.in_flight(),
                 delivered: view.delivered(),
-                srtt: view.srtt(),
+                estimate: view.estimate(),
                 min_rtt: view.min_rtt(),
             };
             self.controller.on_takeover(&mut self.window, &takeover);

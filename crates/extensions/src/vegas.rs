@@ -19,6 +19,7 @@
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use transom_tcp::arguments::{ArgumentError, Arguments};
+use transom_tcp::congestion::Window;
 use transom_tcp::congestion::vegas::Vegas as Parameters;
 use transom_tcp::connection::LimitedBy;
 use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
@@ -117,8 +118,7 @@ struct Reductions {
     recoveries: u64,
     spurious: u64,
     phase: Phase,
-    cwnd: u64,
-    ssthresh: u64,
+    window: Window,
 }
 
 impl Reductions {
@@ -127,8 +127,7 @@ impl Reductions {
         recoveries: 0,
         spurious: 0,
         phase: Phase::Open,
-        cwnd: 0,
-        ssthresh: u64::MAX,
+        window: Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 },
     };
 
     fn of(view: &View<'_>) -> Self {
@@ -138,14 +137,14 @@ impl Reductions {
             recoveries: counters.fast_recoveries,
             spurious: counters.spurious_reductions,
             phase: view.phase(),
-            cwnd: view.cwnd(),
-            ssthresh: view.ssthresh(),
+            // What is counted on the way to the next increase is no reduction.
+            window: Window { cwnd_cnt: 0, mss: 1, ..view.window() },
         }
     }
 
     /// Whether both have come down since `before`, and not for a loss: congestion was echoed.
     fn was_marked(&self, before: &Self) -> bool {
-        self.cwnd < before.cwnd && self.ssthresh < before.ssthresh
+        self.window.cwnd < before.window.cwnd && self.window.ssthresh < before.window.ssthresh
     }
 }
 
@@ -186,7 +185,7 @@ impl Core {
         let timeout = now.timeouts != before.timeouts;
         let lost = timeout || now.recoveries != before.recoveries;
         // What is in flight may bound TCP's window while it repairs; what it will be then is ssthresh.
-        let own = if now.phase == Phase::Recovery { now.ssthresh } else { now.cwnd };
+        let own = if now.phase == Phase::Recovery { now.window.ssthresh } else { now.window.cwnd };
         if !lost && !now.was_marked(&before) {
             self.window = self.window.min(own.saturating_add(view.mss()));
             return false;
@@ -203,7 +202,7 @@ impl Core {
         // TCP halves what it has of its own, and this may have been narrower. Once for the same data (RFC 5681 section 3.1).
         if !(timeout && before.phase == Phase::Loss && view.retransmits() > 1) {
             let half = (self.window / 2).max(2 * view.mss());
-            self.ssthresh = now.ssthresh.min(half);
+            self.ssthresh = now.window.ssthresh.min(half);
         }
         self.window = self.window.min(own).min(self.ssthresh);
         self.linear = !timeout;

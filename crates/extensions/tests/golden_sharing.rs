@@ -114,7 +114,10 @@ fn cm_takes_udp_in() {
     }
     assert_eq!(sent, 10_000);
     // It has no round-trip time of its own yet, and takes the connection's: 10 000 bytes in 100 ms.
-    assert_eq!(udp.query(tcp.now).map(|known| (known.rate, known.srtt)), Some((100_000, ms(100))));
+    assert_eq!(
+        udp.query(tcp.now).map(|known| (known.rate, known.rtt.srtt)),
+        Some((100_000, ms(100)))
+    );
     udp.update(tcp.now, Feedback { lost: 1000, mode: LossMode::Loss, ..Feedback::default() });
     tcp.recv(seg().ack(1001)).drain();
     assert_eq!((tcp.info().cwnd, window(&tcp)), (11_000, (5000 + 11_000) / 2));
@@ -180,7 +183,7 @@ fn a_companion_goes_beside_a_connection() {
     assert_eq!(beside.next_time(tcp.now), None);
     tcp.attach(Box::new(companion.publisher()));
     let path = companion.path().unwrap();
-    assert_eq!((path.window, path.srtt, path.rate), (10_000, ms(100), 100_000));
+    assert_eq!((path.window, path.rtt.srtt, path.rate), (10_000, ms(100), 100_000));
     assert_eq!((path.loss, path.phase), (Fraction::from_millionths(0), Phase::Open));
     let sent = |beside: &mut Allowance, now, span| {
         let mut sent = vec![];

@@ -192,7 +192,7 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
     let event = Event { now, what: Wake::ACK, ack: None, sent: None };
     assert!(layers.wake(&observed, &event));
     let ruling = layers.ruling(&observed, Variable::Cwnd);
-    assert_eq!((ruling.effective, ruling.own), (observed.info.cwnd, observed.info.cwnd));
+    assert_eq!((ruling.effective, ruling.own), (observed.state.cwnd, observed.state.cwnd));
     assert!(layers.wake(&observed, &event));
     assert_eq!(layers.ruling(&observed, Variable::Cwnd).requested, None);
     assert_eq!(layers.poll_departure().unwrap().layer, Some(wild));

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::Status;
+use crate::status::PartStatus;
 
 /// The metrics. Flows have none of their own: there can be any number of them.
 pub fn text(status: &Status) -> String {
@@ -27,6 +28,12 @@ pub fn text(status: &Status) -> String {
         "counter",
         "Packets dropped by the bottleneck's queue.",
         queue.drops,
+    );
+    metric(
+        "queue_marks_total",
+        "counter",
+        "Packets marked by the bottleneck's queue.",
+        queue.marks,
     );
     metric(
         "sent_packets_total",
@@ -85,7 +92,47 @@ pub fn text(status: &Status) -> String {
     metric("lost_total", "counter", "Frames that an interface did not take.", counters.lost);
     metric("flows", "gauge", "Flows in the table.", *tracked);
     metric("flows_capacity", "gauge", "Flows the table can hold.", *capacity);
+    parts(&mut text, status);
     text
+}
+
+/// A metric of a queue inside the bottleneck's: its name, its kind, its help, and its value.
+type PartMetric = (&'static str, &'static str, &'static str, fn(&PartStatus) -> u64);
+
+const PART_METRICS: [PartMetric; 7] = [
+    ("part_packets", "gauge", "Packets that wait in one of the queues.", |part| part.packets),
+    ("part_flows", "gauge", "Flows that wait in one of the queues.", |part| part.flows),
+    ("part_sent_packets_total", "counter", "Packets that have left one of the queues.", |part| {
+        part.sent_packets
+    }),
+    ("part_drops_total", "counter", "Packets dropped by one of the queues.", |part| part.drops),
+    ("part_marks_total", "counter", "Packets marked by one of the queues.", |part| part.marks),
+    ("part_mean_delay_microseconds", "gauge", "The mean delay in one of the queues.", |part| {
+        part.mean_delay_us
+    }),
+    ("part_probability_millionths", "gauge", "The probability of a signal now.", |part| {
+        part.probability_millionths
+    }),
+];
+
+/// The queues inside the bottleneck's, each with a label of its own.
+fn parts(text: &mut String, status: &Status) {
+    if status.queue.parts.is_empty() {
+        return;
+    }
+    let (device, mode) = (escaped(&status.device), escaped(&status.mode));
+    for (name, kind, help, value) in PART_METRICS {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "# HELP transom_router_{name} {help}\n# TYPE transom_router_{name} {kind}"
+        );
+        for part in &status.queue.parts {
+            let labels =
+                format!("device=\"{device}\",mode=\"{mode}\",queue=\"{}\"", escaped(&part.name));
+            let _ = writeln!(text, "transom_router_{name}{{{labels}}} {}", value(part));
+        }
+    }
 }
 
 fn escaped(label: &str) -> String {

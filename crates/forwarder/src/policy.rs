@@ -14,16 +14,21 @@
 //! Only `policy` is needed. `none` is a policy too: packets are passed on and counted, and none is changed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
 //! syn-windows)`.
 
+mod defect;
+
+use std::fmt::Display;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::Spanned;
 use transom_router::window::ControlConfig;
 use transom_router::{parse_rate, queue};
 use transom_tcp::quantity::parse_duration;
 
 use crate::Refusal;
+use defect::Defect;
 
 /// The contents of a policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,22 +44,28 @@ pub struct PolicyFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Raw {
-    policy: String,
+    policy: Spanned<String>,
     flows: Option<u32>,
-    idle: Option<String>,
+    idle: Option<Spanned<String>>,
     mss: Option<u16>,
     #[serde(default)]
     returns_only: bool,
     #[serde(default)]
     searched: bool,
-    rate: Option<String>,
-    queue: Option<String>,
+    rate: Option<Spanned<String>>,
+    queue: Option<Spanned<String>>,
 }
 
-fn rate(text: &str) -> Result<NonZeroU64, Refusal> {
-    parse_rate(text).ok_or_else(|| {
-        Refusal::Parameter(format!("`{text}` is not a rate: write it like 10Mbit/s"))
-    })
+fn rate(text: &str) -> Result<NonZeroU64, String> {
+    parse_rate(text).ok_or_else(|| format!("`{text}` is not a rate: write it like 10Mbit/s"))
+}
+
+/// Reads the text of a key, which a defect points at.
+fn read<T, E: Display>(
+    value: &Spanned<String>,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, Defect> {
+    read(value.get_ref()).map_err(|error| Defect::at(value.span(), error))
 }
 
 impl PolicyFile {
@@ -65,8 +76,8 @@ impl PolicyFile {
     pub fn read(path: &Path) -> Result<Self, Refusal> {
         let text = fs::read_to_string(path)
             .map_err(Refusal::io(format!("cannot read {}", path.display())))?;
-        PolicyFile::parse(&text)
-            .map_err(|error| Refusal::Parameter(format!("{}: {error}", path.display())))
+        PolicyFile::understand(&text)
+            .map_err(|defect| Refusal::Parameter(defect.shown(&path.display().to_string(), &text)))
     }
 
     /// Whether the policy can do anything in front of the queue that the file names, or the one of mode `user` if it names none.
@@ -74,44 +85,49 @@ impl PolicyFile {
     /// # Errors
     /// The policy's threshold, and what the queue holds.
     pub fn fits(&self) -> Result<(), Refusal> {
-        let fits = self.control.policy.fits(self.queue.limit());
-        fits.map_err(|error| Refusal::Parameter(error.to_string()))
+        self.too_long().map_err(Refusal::Parameter)
+    }
+
+    /// Why the policy's threshold is never reached in the queue.
+    fn too_long(&self) -> Result<(), String> {
+        self.control.policy.fits(self.queue.limit()).map_err(|error| error.to_string())
     }
 
     /// Understands a policy file's text.
     ///
     /// # Errors
-    /// [`Refusal`] with the defect, also when the queue that it names is too short for its policy.
+    /// [`Refusal`] with the defect and its place, also when the queue that it names is too short for its policy.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Refusal::Parameter(error.to_string().trim_end().to_owned())
-        };
-        let raw: Raw = toml::from_str(text).map_err(|error| wrong(&error))?;
-        let rate = raw.rate.as_deref().map(rate).transpose()?;
-        let names_queue = raw.queue.is_some();
-        let mut queue: queue::Config = match raw.queue {
-            Some(text) => text.parse().map_err(|error| wrong(&error))?,
+        let shown = |defect: Defect| Refusal::Parameter(defect.shown("policy", text));
+        PolicyFile::understand(text).map_err(shown)
+    }
+
+    fn understand(text: &str) -> Result<Self, Defect> {
+        let raw: Raw = toml::from_str(text).map_err(|error| Defect::of_toml(text, &error))?;
+        let rate = raw.rate.as_ref().map(|value| read(value, rate)).transpose()?;
+        let mut queue = match &raw.queue {
+            Some(value) => read(value, str::parse::<queue::Config>)?,
             None => queue::Config::default(),
         };
-        let mut control = ControlConfig::new(raw.policy.parse().map_err(|error| wrong(&error))?);
+        let mut control = ControlConfig::new(read(&raw.policy, str::parse)?);
         if let Some(rate) = rate {
             queue = queue.on_link(rate.get());
             control.policy = control.policy.on_link(rate.get());
         }
         control.flows = raw.flows.unwrap_or(control.flows);
-        if let Some(idle) = raw.idle {
-            control.idle = parse_duration(&idle).map_err(|error| wrong(&error))?;
+        if let Some(idle) = &raw.idle {
+            control.idle = read(idle, parse_duration)?;
         }
         control.mss = raw.mss.unwrap_or(control.mss);
         control.returns_only = raw.returns_only;
         control.searched = raw.searched;
-        control.validate().map_err(|error| wrong(&error))?;
+        control.validate().map_err(Defect::whole)?;
         // A rate that is missing is found only when the policy is made.
-        control.policy.build().map_err(|error| wrong(&error))?;
+        read(&raw.policy, |_| control.policy.build().map(drop))?;
         let file = PolicyFile { control, rate, queue };
         // One that is not named is the interface's own, of which nothing is known here, or mode user's, which looks itself.
-        if names_queue {
-            file.fits()?;
+        if let Some(queue) = &raw.queue {
+            file.too_long().map_err(|error| Defect::at(queue.span(), error))?;
         }
         Ok(file)
     }
@@ -172,13 +188,27 @@ mod tests {
         assert!(long.unwrap().fits().unwrap_err().to_string().contains("1000 packets"));
     }
 
+    /// The cause, the place, and one advice: a reader need not look for the line.
+    #[test]
+    fn what_is_wrong_is_shown_at_its_place() {
+        let good = "policy = 'target-window(upper=40kB, lower=20kB)'\n";
+        let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
+        let expected = "a policy file has no key `flow`\n --> policy:2:1\n  |\n2 | flow = 3\n  | ^^^^\n  = hint: did you mean `flows`?";
+        assert_eq!(refused(&format!("{good}flow = 3")), expected);
+        let wrong = refused("policy = 'target-window(uper=40kB, lower=20kB)'");
+        assert!(wrong.starts_with("target-window has no parameter `uper`"), "{wrong}");
+        assert!(wrong.contains(" --> policy:1:10\n"), "{wrong}");
+        let scenario = refused("[scenario]\nname = 'x'");
+        assert!(scenario.contains("`transom lab check` checks scenarios"), "{scenario}");
+    }
+
     #[test]
     fn what_is_wrong_is_said() {
         for (text, what) in [
             ("policy = 'target-window(upper=40kB, lower=0B)'", "could never rise"),
             ("", "missing field `policy`"),
             ("policy = 'target-window(upper=10kB, lower=20kB)'", "lower"),
-            ("policy = 'target-window(upper=40kB, lower=20kB)'\nflow = 3", "unknown field `flow`"),
+            ("policy = 'target-window(upper=40kB, lower=20kB)'\nflow = 3", "did you mean `flows`?"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nrate = 'fast'", "10Mbit/s"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nidle = '5'", "duration"),
             ("policy = 'fair-share(queue=20kB)'", "rate"),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use transom_device::qdisc::RootQueue;
+use transom_router::queue::QueueStatistics;
 
 use crate::Refusal;
 
@@ -60,6 +61,54 @@ pub struct QueueStatus {
     pub sent_packets: u64,
     /// Bytes that have left so far.
     pub sent_bytes: u64,
+    /// Packets marked with "congestion experienced" so far. In mode `user`; the interface's own queue does not say.
+    #[serde(default)]
+    pub marks: u64,
+    /// The queues inside it, where it has several. In mode `user`.
+    #[serde(default)]
+    pub parts: Vec<PartStatus>,
+}
+
+/// A queue inside the bottleneck's, such as the low-latency one of a dual queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartStatus {
+    /// Its name.
+    pub name: String,
+    /// Packets that wait.
+    pub packets: u64,
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// Flows that have something waiting, where flows are kept apart.
+    pub flows: u64,
+    /// Packets that have left so far.
+    pub sent_packets: u64,
+    /// Packets dropped so far.
+    pub drops: u64,
+    /// Packets marked so far.
+    pub marks: u64,
+    /// How long the packets that left had waited, on average, in microseconds.
+    pub mean_delay_us: u64,
+    /// The longest that one had waited, in microseconds.
+    pub longest_delay_us: u64,
+    /// The probability of a signal now, in millionths, where there is one.
+    pub probability_millionths: u64,
+}
+
+impl PartStatus {
+    pub(crate) fn of(name: &str, statistics: &QueueStatistics) -> Self {
+        PartStatus {
+            name: name.to_owned(),
+            packets: statistics.waiting.packets,
+            bytes: statistics.waiting.bytes,
+            flows: statistics.flows,
+            sent_packets: statistics.sent.packets,
+            drops: statistics.dropped,
+            marks: statistics.marked,
+            mean_delay_us: statistics.mean_delay().as_micros(),
+            longest_delay_us: statistics.longest.as_micros(),
+            probability_millionths: (statistics.probability.as_f64() * 1e6) as u64,
+        }
+    }
 }
 
 impl From<RootQueue> for QueueStatus {
@@ -72,6 +121,8 @@ impl From<RootQueue> for QueueStatus {
             drops: drops.into(),
             sent_packets,
             sent_bytes,
+            marks: 0,
+            parts: Vec::new(),
         }
     }
 }

@@ -77,6 +77,9 @@ impl Options {
         if self.control.returns_only {
             return Err(refused("`returns-only`"));
         }
+        if self.control.searched {
+            return Err(refused("`searched`"));
+        }
         match self.control.policy {
             PolicyConfig::TargetWindow(config) if config.naive => Err(refused("`naive`")),
             PolicyConfig::TargetWindow(config) => Ok(Some(config)),

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transom_device::frames::FrameSocket;
 use transom_device::interface::{Interfaces, hardware};
-use transom_router::queue::{Discipline, Event, Item};
+use transom_router::queue::{Discipline, Event, Flow, FlowHasher, Item};
 use transom_router::window::{ChecksumState, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::{peek_ecn, set_ecn};
@@ -27,7 +27,7 @@ use transom_wire::offload::VirtioNetHdr;
 use crate::control::Control;
 use crate::policy::PolicyFile;
 use crate::refusal::{Refusal, need_capabilities};
-use crate::status::{Deployment, QueueStatus, Status};
+use crate::status::{Deployment, PartStatus, QueueStatus, Status};
 use crate::worker::{Stop, Worker, wait_for_either};
 
 /// CAP_NET_ADMIN, to receive frames for other hosts, and CAP_NET_RAW.
@@ -53,10 +53,11 @@ impl fmt::Debug for User {
 }
 
 /// State that the thread and requests share.
-#[derive(Debug)]
 struct Shared {
     control: Control,
     queue: QueueStatus,
+    /// The queue itself: asked for the status of the queues inside it.
+    discipline: Box<dyn Discipline<Frame>>,
     /// Frames that an interface did not take.
     lost: u64,
 }
@@ -91,7 +92,8 @@ impl User {
             )));
         }
         policy.fits()?;
-        let queue = policy.queue.build().map_err(|error| Refusal::Parameter(error.to_string()))?;
+        let discipline =
+            policy.queue.build().map_err(|error| Refusal::Parameter(error.to_string()))?;
         let control = Control::new(&policy.control)?;
         let mut interfaces =
             Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
@@ -110,13 +112,13 @@ impl User {
 
         let kind = policy.queue.to_string();
         let queue_status = QueueStatus { kind, ..QueueStatus::default() };
-        let shared = Shared { control, queue: queue_status, lost: 0 };
+        let shared = Shared { control, queue: queue_status, discipline, lost: 0 };
         let shared = Arc::new(Mutex::new(shared));
         let carrier = Carrier {
             near,
             far,
             link_header,
-            queue,
+            hasher: policy.queue.tells_flows_apart().then(hasher).transpose()?,
             rate,
             free_at: Instant::ZERO,
             shared: Arc::clone(&shared),
@@ -144,7 +146,9 @@ fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal
 impl Deployment for User {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
         let shared = lock(&self.shared);
-        let mut status = shared.control.status("user", &self.device, flows, shared.queue.clone());
+        let mut queue = shared.queue.clone();
+        shared.discipline.queues(&mut |name, one| queue.parts.push(PartStatus::of(name, one)));
+        let mut status = shared.control.status("user", &self.device, flows, queue);
         status.counters.lost = shared.lost;
         Ok(status)
     }
@@ -180,7 +184,8 @@ struct Carrier {
     near: FrameSocket,
     far: FrameSocket,
     link_header: usize,
-    queue: Box<dyn Discipline<Frame>>,
+    /// Finds the flows of packets, if the queue keeps them apart.
+    hasher: Option<FlowHasher>,
     rate: NonZeroU64,
     /// When the serialiser will have sent its last frame.
     free_at: Instant,
@@ -220,9 +225,12 @@ impl Carrier {
     /// Waits for a frame, or until something is due.
     fn wait(&self, now: Instant) -> io::Result<()> {
         let mut patience = STOP_CHECK;
-        if !self.queue.is_empty() {
-            patience = patience.min(self.free_at - now);
+        let shared = lock(&self.shared);
+        if !shared.discipline.is_empty() {
+            let ready = shared.discipline.ready_at().unwrap_or(Instant::ZERO);
+            patience = patience.min(self.free_at.max(ready) - now);
         }
+        drop(shared);
         if let Some((due, _)) = self.held.front() {
             patience = patience.min(*due - now);
         }
@@ -233,24 +241,24 @@ impl Carrier {
     fn forward(&mut self) -> io::Result<bool> {
         let Some(mut frame) = take(&self.near, &mut self.buffer)? else { return Ok(false) };
         let at = self.start(&frame);
-        let mut shared = lock(&self.shared);
-        let now = shared.control.now();
         let packet = packet(&mut frame, at, self.link_header);
         let ecn = peek_ecn(packet);
+        let flow = self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet));
+        let Shared { control, queue, discipline, .. } = &mut *lock(&self.shared);
+        let now = control.now();
         if !packet.is_empty() {
-            shared.control.forward(now, packet, packet.len(), self.queue.length());
+            control.forward(now, packet, packet.len(), discipline.length());
         }
-        if self.queue.is_empty() {
+        if discipline.is_empty() {
             // While nothing waited the serialiser has not saved up time.
             self.free_at = self.free_at.max(now);
         }
         let length = frame.len() - VirtioNetHdr::LEN;
         let random = &mut self.random;
-        let queue = &mut shared.queue;
-        let item = Item::new(frame, length, ecn);
-        self.queue.enqueue(now, item, &mut || random.next(), &mut |event| dropped(&event, queue));
-        let length = self.queue.length();
-        (shared.queue.packets, shared.queue.bytes) = (length.packets, length.bytes);
+        let item = Item::new(frame, length, ecn).of_flow(flow);
+        discipline.enqueue(now, item, &mut || random.next(), &mut |event| count(&event, queue));
+        let length = discipline.length();
+        (queue.packets, queue.bytes) = (length.packets, length.bytes);
         Ok(true)
     }
 
@@ -259,12 +267,17 @@ impl Carrier {
         while self.free_at <= now {
             let mut shared = lock(&self.shared);
             let random = &mut self.random;
-            let queue = &mut shared.queue;
+            let Shared { queue, discipline, .. } = &mut *shared;
+            let ready = discipline.ready_at();
             let next =
-                self.queue.dequeue(now, &mut || random.next(), &mut |event| dropped(&event, queue));
-            let length = self.queue.length();
+                discipline.dequeue(now, &mut || random.next(), &mut |event| count(&event, queue));
+            let length = discipline.length();
             (queue.packets, queue.bytes) = (length.packets, length.bytes);
             let Some(mut item) = next else { break };
+            if let Some(ready) = ready {
+                // While the queue held everything back, the serialiser has not saved up time.
+                self.free_at = self.free_at.max(ready);
+            }
             let nanos = item.len as u128 * 8 * 1_000_000_000 / u128::from(self.rate.get());
             self.free_at += Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
             drop(shared);
@@ -313,7 +326,8 @@ impl Carrier {
         }
         let mut shared = lock(&self.shared);
         let now = shared.control.now();
-        shared.control.returning_all(now, &mut batch, self.queue.length());
+        let length = shared.discipline.length();
+        shared.control.returning_all(now, &mut batch, length);
         drop(shared);
         let verdicts: Vec<Verdict> = batch.iter().map(|one| one.verdict).collect();
         for (frame, verdict) in frames.into_iter().zip(verdicts) {
@@ -377,10 +391,19 @@ fn take(socket: &FrameSocket, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
     Ok(frame.map(<[u8]>::to_vec))
 }
 
-fn dropped(event: &Event<'_, Frame>, queue: &mut QueueStatus) {
-    if let Event::Dropped { .. } = event {
-        queue.drops += 1;
+fn count(event: &Event<'_, Frame>, queue: &mut QueueStatus) {
+    match event {
+        Event::Dropped { .. } => queue.drops += 1,
+        Event::Marked { .. } => queue.marks += 1,
     }
+}
+
+/// One with a key that nobody outside knows.
+fn hasher() -> Result<FlowHasher, Refusal> {
+    let mut secret = [0; 16];
+    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
+    Ok(FlowHasher::new(secret))
 }
 
 #[cfg(test)]

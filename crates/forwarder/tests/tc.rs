@@ -217,4 +217,8 @@ fn what_cannot_be_is_refused() {
     other.control.policy = "explicit-window(queue=50 packets)".parse().unwrap();
     let text = refused(other).to_string();
     assert!(text.contains("mode tc does not know explicit-window"), "{text}");
+    let mut searched = options();
+    searched.control.searched = true;
+    let text = refused(searched).to_string();
+    assert!(text.contains("mode tc does not know `searched`"), "{text}");
 }

@@ -9,6 +9,7 @@ use crate::support::{
     senders, wire,
 };
 use transom_forwarder::policy::PolicyFile;
+use transom_forwarder::status::PartStatus;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
 use transom_wire::tcp::{Flags, Options};
@@ -49,6 +50,47 @@ fn less_is_lost_than_without_control() {
     assert_eq!((counters.confirmed, counters.unknown, counters.implausible), (10, 0, 0));
     eprintln!("without control {without} dropped, with it {with}");
     assert!(with * 2 < without, "{with} dropped, {without} without control");
+}
+
+/// Kernel senders with ECN through each queue discipline: all arrives, the queue's parts add up to the whole, and the metrics show them.
+#[test]
+fn every_queue_carries_kernel_senders() {
+    for (queue, parts, marks) in [
+        ("fq-codel(300 packets, target=1ms, interval=10ms)", &["sparse", "bulk"][..], true),
+        ("dualpi2(300 packets, target=5ms)", &["low-latency", "classic"], true),
+        ("cake(200kB, bandwidth=9Mbit/s, rtt=10ms)", &["sparse", "bulk"], true),
+        ("fq(300 packets, maxrate=8Mbit/s)", &["flows"], false),
+        ("codel(target=1ms, interval=10ms, ecn)", &[], true),
+    ] {
+        let Some(net) = wire(Offloads::Off) else { return };
+        for end in [&net.sender, &net.receiver] {
+            end.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap()).unwrap();
+        }
+        let text = format!("policy = 'none'\nrate = '10Mbit/s'\nqueue = '{queue}'");
+        let Some(mut user) = start(&net, &text) else { return };
+        net.transfer(Way { senders: senders(), ..Way::default() }, 4, 300_000);
+        let status = user.status(0).unwrap();
+        let seen: Vec<&str> = status.queue.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(seen, parts, "{queue}");
+        eprintln!("{queue}: {:?}", status.queue);
+        if !parts.is_empty() {
+            let of =
+                |count: fn(&PartStatus) -> u64| status.queue.parts.iter().map(count).sum::<u64>();
+            assert!(of(|part| part.sent_packets) >= status.queue.sent_packets, "{queue}");
+            assert_eq!(of(|part| part.marks), status.queue.marks, "{queue}");
+            assert_eq!(of(|part| part.drops), status.queue.drops, "{queue}");
+        }
+        assert!(status.queue.sent_bytes > 4 * 300_000, "{queue}");
+        assert_eq!(status.queue.marks > 0, marks, "{queue}: {:?}", status.queue);
+        let metrics = transom_forwarder::metrics::text(&status);
+        assert!(metrics.contains("transom_router_queue_marks_total{"));
+        for part in parts {
+            let line = format!(
+                "transom_router_part_sent_packets_total{{device=\"{BOTTLENECK}\",mode=\"user\",queue=\"{part}\"}}"
+            );
+            assert!(metrics.contains(&line), "{metrics}");
+        }
+    }
 }
 
 #[test]

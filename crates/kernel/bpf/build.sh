@@ -7,4 +7,4 @@ cd "$(dirname "$0")"
 clang -target bpfel -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -mcpu=v3 -O2 -g -Wall -Werror -I"/usr/include/$(uname -m)-linux-gnu" -c narrow.bpf.c -o narrow.bpf.o
 # Debugging sections go, types (BTF) stay: CO-RE needs them.
 llvm-strip -g narrow.bpf.o
-sha256sum event.h nice.h types.h kernel.h flow.h controller.h entry.h try.h narrow.bpf.c narrow.bpf.o >narrow.sha256
+sha256sum event.h nice.h policy.h types.h kernel.h flow.h controller.h entry.h try.h narrow.bpf.c narrow.bpf.o >narrow.sha256

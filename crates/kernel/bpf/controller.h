@@ -34,6 +34,8 @@ void BPF_PROG(narrow_init, struct sock *sk)
 	flow->sacked = 0;
 	if (constants.nice.on)
 		nice_begin(&flow->nice, tp->snd_cwnd, tp->snd_ssthresh, tp->mss_cache, tp->snd_una, tp->snd_nxt);
+	if (constants.policy)
+		policy_begin(&flow->policy, bpf_ktime_get_ns(), tp->snd_cwnd, tp->mss_cache);
 	u32 slot = NO_SLOT;
 	if (bpf_map_pop_elem(&slots, &slot)) {
 		slot = NO_SLOT;
@@ -254,7 +256,7 @@ void BPF_PROG(narrow_set_state, struct sock *sk, u8 state)
 		// The timer calls nothing else here. What waits is of an acknowledgement before.
 		struct request *request = request_of(flow);
 		flush(sk, flow, request);
-		if (constants.nice.on)
+		if (decides_here())
 			decide(sk, flow, WAKE_TIMEOUT, state);
 		if (request && (request->reported & WAKE_TIMEOUT))
 			report(sk, flow, WAKE_TIMEOUT, state,
@@ -292,8 +294,8 @@ u32 BPF_PROG(narrow_min_tso_segs, struct sock *sk)
 		used = at_most(own, request->cwnd);
 		rate = request->rate;
 	}
-	if (constants.nice.on && alive_for(flow))
-		used = at_most(used, nice_segments(flow, own, tp->mss_cache));
+	if (decides_here() && alive_for(flow))
+		used = at_most(used, segments_here(flow, own, tp->mss_cache));
 	if (flow->asked) {
 		used = at_most_option(flow, OPTION_CWND, used, tp->mss_cache);
 		u64 own_rate = flow->options[OPTION_RATE];

@@ -149,11 +149,42 @@ static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca
 // How often user space is told of what is decided here, in nanoseconds.
 #define TELLING 200000000ull
 
-// Nice decides. User space is told of that now and then, for its reports; and at once of a pause, as it makes the kernel look at its end.
+// Tells user space of a decision: the window in bytes, and how long nothing may leave, in microseconds.
+static __always_inline void tell(struct flow *flow, struct event *event, u64 asked, u32 pause, u64 flags)
+{
+	struct event *told = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
+	if (!told) {
+		count(COUNT_LOST_RECORDS);
+		return;
+	}
+	flow->told = event->at;
+	event->kind = RECORD_DECIDED;
+	event->acked = asked / (event->mss ? event->mss : 1);
+	event->sacked = pause;
+	__builtin_memcpy(told, event, sizeof(*event));
+	bpf_ringbuf_submit(told, flags);
+	count(COUNT_EVENTS);
+}
+
+// The window that the policy asks for, in bytes.
+static __noinline u64 ask_policy(struct flow *flow, const struct event *event)
+{
+	u32 zero = 0;
+	const struct policy_network *network = bpf_map_lookup_elem(&networks, &zero);
+	return flow && event && network ? policy_take(&flow->policy, network, event) : ~0ull;
+}
+
+// Nice decides, or the policy. User space is told of that now and then, for its reports; and at once of a pause, as it makes the kernel look at its end.
 static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca_state)
 {
-	struct event event;
-	fill(&event, sk, flow, what, ca_state);
+	struct event *event = &flow->event;
+	fill(event, sk, flow, what, ca_state);
+	if (constants.policy) {
+		u64 asked = ask_policy(flow, event);
+		if (event->at - flow->told >= TELLING)
+			tell(flow, event, asked, 0, BPF_RB_NO_WAKEUP);
+		return;
+	}
 	struct nice_parameters parameters = {
 		.alpha = constants.nice.alpha,
 		.beta = constants.nice.beta,
@@ -163,28 +194,27 @@ static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca
 		.noise = constants.nice.noise,
 	};
 	u64 before = flow->nice.closed_until;
-	u64 asked = nice_take(&flow->nice, &parameters, &event);
+	u64 asked = nice_take(&flow->nice, &parameters, event);
 	u64 until = flow->nice.closed_until;
 	int pauses = until && until != before;
-	if (!pauses && event.at - flow->told < TELLING)
+	if (!pauses && event->at - flow->told < TELLING)
 		return;
-	struct event *told = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
-	if (!told) {
-		count(COUNT_LOST_RECORDS);
-		return;
-	}
-	flow->told = event.at;
-	event.kind = RECORD_DECIDED;
-	event.acked = asked / (event.mss ? event.mss : 1);
-	event.sacked = until > event.at ? (until - event.at) / 1000 : 0;
-	__builtin_memcpy(told, &event, sizeof(event));
-	bpf_ringbuf_submit(told, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-	count(COUNT_EVENTS);
+	tell(flow, event, asked, until > event->at ? (until - event->at) / 1000 : 0, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-// The window that Nice asks for, in segments.
-static __always_inline u32 nice_segments(struct flow *flow, u32 own, u32 mss)
+// Whether a decision is made in the kernel.
+static __always_inline int decides_here(void)
 {
+	return constants.nice.on || constants.policy;
+}
+
+// The window that Nice asks for, or the policy, in segments.
+static __always_inline u32 segments_here(struct flow *flow, u32 own, u32 mss)
+{
+	if (constants.policy) {
+		u64 segments = mss && flow->policy.window ? flow->policy.window / mss : own;
+		return segments < own ? (segments ? segments : 1) : own;
+	}
 	if (!mss || !flow->nice.wait)
 		return own;
 	if (flow->nice.closed_until && bpf_ktime_get_ns() < flow->nice.closed_until)
@@ -201,7 +231,7 @@ static __always_inline void flush(struct sock *sk, struct flow *flow, struct req
 		return;
 	flow->pending = 0;
 	u8 ca_state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
-	if (constants.nice.on)
+	if (decides_here())
 		decide(sk, flow, what, ca_state);
 	if (request && (what & request->reported))
 		report(sk, flow, what, ca_state, what & request->waking ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);

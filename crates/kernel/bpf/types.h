@@ -9,6 +9,7 @@
 
 #include "event.h"
 #include "nice.h"
+#include "policy.h"
 
 #define NAME 16
 #define NO_SLOT 0xffffffffu
@@ -118,6 +119,9 @@ struct flow {
 	// When user space was last told of what the kernel decides by itself.
 	u64 told;
 	struct nice nice;
+	struct policy policy;
+	// What is decided now. It is too large for the stack, which all calls share.
+	struct event event;
 	// What the program itself asks of its socket, by options (OPTION_*). Bits of those that are set.
 	u32 asked;
 	u64 options[OPTIONS];
@@ -164,6 +168,14 @@ struct {
 	__uint(max_entries, 1 << 20);
 } records SEC(".maps");
 
+// Written before any socket comes under control.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct policy_network);
+} networks SEC(".maps");
+
 // Set before the object is loaded.
 struct constants {
 	// The name of the controller, which is unique on this machine.
@@ -175,6 +187,8 @@ struct constants {
 	u32 hz;
 	// Nice is decided here.
 	struct nice_parameters nice;
+	// The policy in `networks` is decided here, in the place of Nice.
+	u64 policy;
 };
 const volatile struct constants constants = {};
 

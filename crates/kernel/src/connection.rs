@@ -15,7 +15,7 @@ use crate::report::{ConnectionReport, LayerReport, Limit};
 use crate::state::Known;
 
 /// Who decides where the program in the kernel does.
-const IN_KERNEL: &str = "nice, in the kernel";
+const IN_KERNEL: &str = "the program in the kernel";
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -133,7 +133,7 @@ impl Connection {
             self.needs_kick = true;
         }
         self.wake(&Event { now, what: Wake::empty(), ack: None, sent: None });
-        self.needs_kick |= self.request.cwnd > 0;
+        self.needs_kick |= self.request.segments > 0;
     }
 
     /// When the clock wakes a layer, or a pause ends.
@@ -155,7 +155,7 @@ impl Connection {
             () if what.contains(Wake::ROUND) => LogEvent::Round,
             () => return,
         };
-        let info = &self.known.observed.info;
+        let info = &self.known.observed.state;
         self.log.push(event(Windows {
             own: info.cwnd,
             used: self.limit(Variable::Cwnd).used,
@@ -188,18 +188,18 @@ impl Connection {
 
     /// Brings the request up to date. A lower end never matters: TCP's own value is never above its safe range.
     fn ask(&mut self) {
-        let mss = u64::from(self.known.observed.info.mss).max(1);
+        let mss = u64::from(self.known.observed.state.mss).max(1);
         let segments = |bytes: Option<u64>| {
             bytes.map_or(ANY, |bytes| u32::try_from(bytes / mss).unwrap_or(ANY))
         };
         let before = self.request;
-        self.request.cwnd = segments(self.most(Variable::Cwnd));
+        self.request.segments = segments(self.most(Variable::Cwnd));
         self.request.cwnd_cnt = segments(self.most(Variable::CwndCnt));
         self.request.ssthresh = segments(self.most(Variable::Ssthresh));
         self.request.rate = self.most(Variable::PacingRate).map_or(0, |rate| rate.max(1));
         let now = self.request;
         for (variable, changed) in [
-            (Variable::Cwnd, now.cwnd != before.cwnd),
+            (Variable::Cwnd, now.segments != before.segments),
             (Variable::CwndCnt, now.cwnd_cnt != before.cwnd_cnt),
             (Variable::Ssthresh, now.ssthresh != before.ssthresh),
             (Variable::PacingRate, now.rate != before.rate),
@@ -209,7 +209,7 @@ impl Connection {
             }
         }
         // With a window of nothing, nothing arrives that would make the kernel look.
-        if before.cwnd == 0 && self.request.cwnd > 0 {
+        if before.segments == 0 && self.request.segments > 0 {
             self.needs_kick = true;
         }
     }
@@ -237,7 +237,7 @@ impl Connection {
         if let Some(decision) = decided {
             let asked = match self.pause_until {
                 Some(_) => 0,
-                None => u64::from(decision.window) * u64::from(self.known.observed.info.mss),
+                None => u64::from(decision.window) * u64::from(self.known.observed.state.mss),
             };
             limit.asked.get_or_insert_with(|| format!("0..={asked}"));
             if asked < limit.used {
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     pub(crate) fn report(&self) -> ConnectionReport {
-        let info = &self.known.observed.info;
+        let info = &self.known.observed.state;
         let (mut limits, mut without_effect) = (Vec::new(), Vec::new());
         for variable in variable::ALL {
             let ruling = self.layers.ruling(&self.known.observed, variable);
@@ -265,7 +265,7 @@ impl Connection {
             local: self.local,
             remote: self.remote,
             had: text(&self.had),
-            grows_by: info.congestion.to_owned(),
+            grows_by: info.congestion.to_string(),
             layers: layers
                 .map(|layer| LayerReport { id: layer.id.get(), name: layer.name.to_owned() })
                 .collect(),

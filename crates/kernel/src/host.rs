@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use transom_bpf::BpfError;
 use transom_bpf::libbpf_rs::{RingBuffer, RingBufferBuilder};
+use transom_extensions::policy;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::extension::ExtensionChoice;
@@ -17,7 +18,10 @@ use transom_tcp::time::Instant;
 
 use crate::connection::Connection;
 use crate::forms::refusal;
-use crate::layout::{COUNTS, Control, NO_SLOT, RECORD, Record, WALK_ENTER, WALK_KICK, WALK_LEAVE};
+use crate::layout::{
+    COUNTS, Control, InKernel, NO_SLOT, POLICY_LAYERS, POLICY_UNITS, RECORD, Record, WALK_ENTER,
+    WALK_KICK, WALK_LEAVE, policy_bytes,
+};
 use crate::log::{Log, LogEvent, LogPart};
 use crate::places::Places;
 use crate::programs::{Programs, Settings, now};
@@ -47,7 +51,7 @@ pub struct Options {
     pub existing: bool,
     /// How many connections can have limits at a time: [`CONNECTIONS`] by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
     pub connections: u32,
-    /// The program in the kernel decides what it can decide by itself, which is `nice`. User space is not woken for it.
+    /// The program in the kernel decides what it can decide by itself, which is `nice` or `policy`. User space is not woken for it.
     pub in_kernel: bool,
 }
 
@@ -128,10 +132,12 @@ impl Host {
             )));
         }
         let mut choices = extensions.to_vec();
-        let nice = if options.in_kernel { Some(taken_out(&mut choices)?) } else { None };
-        let settings = Settings { connections: options.connections, nice };
+        let in_kernel = if options.in_kernel { Some(taken_out(&mut choices)?) } else { None };
+        let place = in_kernel
+            .as_ref()
+            .map_or_else(String::new, |one| format!(" ({} in the kernel)", one.name()));
+        let settings = Settings { connections: options.connections, in_kernel };
         let named: Vec<String> = extensions.iter().map(ToString::to_string).collect();
-        let place = if options.in_kernel { " (nice in the kernel)" } else { "" };
         let state = State {
             cgroup: cgroup.path().display().to_string(),
             extensions: format!("{}{place}", named.join(" + ")),
@@ -190,18 +196,29 @@ impl Host {
     }
 }
 
-/// Takes `nice` out of these extensions, for the program in the kernel.
-fn taken_out(choices: &mut Vec<ExtensionChoice>) -> Result<Nice, KernelError> {
-    let found = choices.iter().position(|choice| choice.extension().name() == "nice");
-    let Some(found) = found else {
+/// Takes `nice` or `policy` out of these extensions, for the program in the kernel.
+fn taken_out(choices: &mut Vec<ExtensionChoice>) -> Result<InKernel, KernelError> {
+    let decided = |choice: &ExtensionChoice| matches!(choice.extension().name(), "nice" | "policy");
+    let Some(found) = choices.iter().position(decided) else {
         return Err(KernelError::Refused(
-            "the program in the kernel decides `nice` only, and that is not among the extensions"
+            "the program in the kernel decides `nice` and `policy` only, and neither is among the extensions"
                 .to_owned(),
         ));
     };
     let text = choices.remove(found).to_string();
-    let read = Arguments::read(&text).and_then(|mut arguments| Nice::read(&mut arguments));
-    read.map_err(|error| KernelError::Refused(error.to_string()))
+    let mut arguments =
+        Arguments::read(&text).map_err(|error| KernelError::Refused(error.to_string()))?;
+    let refused =
+        |error: transom_tcp::arguments::ArgumentError| KernelError::Refused(error.to_string());
+    if arguments.choice() == "nice" {
+        return Nice::read(&mut arguments).map(InKernel::Nice).map_err(refused);
+    }
+    let network = policy::chosen(&mut arguments).map_err(refused)?;
+    policy_bytes(&network).map(InKernel::Policy).ok_or_else(|| {
+        KernelError::Refused(format!(
+            "the program in the kernel has room for a policy of {POLICY_LAYERS} layers with {POLICY_UNITS} inputs and outputs each"
+        ))
+    })
 }
 
 impl Drop for Host {

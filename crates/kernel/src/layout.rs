@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use transom_extensions::policy::{Network, Period};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::nice::Nice;
 use transom_tcp::congestion::vegas::Vegas;
@@ -25,7 +26,7 @@ pub(crate) struct Request {
     /// Bytes per second; 0 is no request.
     pub(crate) rate: u64,
     /// Segments, as those that follow.
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) cwnd_cnt: u32,
     pub(crate) ssthresh: u32,
     /// Events that are reported, in the bits of `Wake`.
@@ -44,7 +45,7 @@ impl Request {
         Request {
             cookie,
             rate: 0,
-            cwnd: ANY,
+            segments: ANY,
             cwnd_cnt: ANY,
             ssthresh: ANY,
             reported: 0,
@@ -58,7 +59,7 @@ impl Request {
         let mut out = [0; REQUEST];
         out[0..8].copy_from_slice(&self.cookie.to_ne_bytes());
         out[8..16].copy_from_slice(&self.rate.to_ne_bytes());
-        let words = [self.cwnd, self.cwnd_cnt, self.ssthresh];
+        let words = [self.segments, self.cwnd_cnt, self.ssthresh];
         for (place, word) in out[16..28].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
@@ -100,7 +101,26 @@ pub(crate) const COUNTS: [&str; 7] =
     ["no_slot", "lost_records", "garbage", "refused", "sockets", "kicks", "events"];
 
 /// Bytes of the constants.
-const CONSTANTS: usize = 32 + NICE_PARAMETERS;
+const CONSTANTS: usize = 32 + NICE_PARAMETERS + 8;
+
+/// What the program in the kernel decides by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InKernel {
+    /// The extension `nice`.
+    Nice(Nice),
+    /// The extension `policy`, by this network as `struct policy_network` has it.
+    Policy(Vec<u8>),
+}
+
+impl InKernel {
+    /// The name of the extension.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            InKernel::Nice(_) => "nice",
+            InKernel::Policy(_) => "policy",
+        }
+    }
+}
 
 /// The constants of the program, that are set before it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,8 +132,8 @@ pub(crate) struct Constants {
     pub(crate) level: u32,
     /// Ticks of the kernel's clock in a second.
     pub(crate) ticks: u32,
-    /// The parameters of Nice, if the program in the kernel decides it.
-    pub(crate) nice: Option<Nice>,
+    /// What the program in the kernel decides, if anything.
+    pub(crate) in_kernel: Option<InKernel>,
 }
 
 impl Constants {
@@ -125,8 +145,11 @@ impl Constants {
         out[16..24].copy_from_slice(&self.cgroup.to_ne_bytes());
         out[24..28].copy_from_slice(&self.level.to_ne_bytes());
         out[28..32].copy_from_slice(&self.ticks.to_ne_bytes());
-        if let Some(nice) = &self.nice {
-            out[32..].copy_from_slice(&nice_bytes(nice));
+        let (nice, policy) = out[32..].split_at_mut(NICE_PARAMETERS);
+        match &self.in_kernel {
+            Some(InKernel::Nice(parameters)) => nice.copy_from_slice(&nice_bytes(parameters)),
+            Some(InKernel::Policy(_)) => policy.copy_from_slice(&1_u64.to_ne_bytes()),
+            None => {}
         }
         out
     }
@@ -145,6 +168,42 @@ pub(crate) fn nice_bytes(nice: &Nice) -> [u8; NICE_PARAMETERS] {
         place.copy_from_slice(&word.to_ne_bytes());
     }
     out
+}
+
+/// The layers of a policy that the program has room for, and the inputs and outputs of a layer.
+pub(crate) const POLICY_LAYERS: usize = 3;
+pub(crate) const POLICY_UNITS: usize = 16;
+const POLICY_LAYER: usize = 4 + 4 * POLICY_UNITS + 2 * POLICY_UNITS * POLICY_UNITS;
+/// Bytes of `struct policy_network`.
+const POLICY_NETWORK: usize = 8 + POLICY_LAYERS * POLICY_LAYER;
+
+/// A policy's network (`struct policy_network`); nothing if the program has no room for it.
+pub(crate) fn policy_bytes(network: &Network) -> Option<Vec<u8>> {
+    let mut out = vec![0; POLICY_NETWORK];
+    let (head, layers) = out.split_at_mut(8);
+    let (mut count, mut places) = (0_u32, layers.chunks_exact_mut(POLICY_LAYER));
+    for layer in network.layers() {
+        let place = places.next()?;
+        if layer.inputs > POLICY_UNITS || layer.biases.len() > POLICY_UNITS {
+            return None;
+        }
+        let (shift, rest) = place.split_at_mut(4);
+        shift.copy_from_slice(&u32::from(layer.shift).to_ne_bytes());
+        let (biases, weights) = rest.split_at_mut(4 * POLICY_UNITS);
+        for (place, bias) in biases.chunks_exact_mut(4).zip(layer.biases) {
+            place.copy_from_slice(&bias.to_ne_bytes());
+        }
+        let rows = weights.chunks_exact_mut(2 * POLICY_UNITS);
+        for (row, numbers) in rows.zip(layer.weights.chunks_exact(layer.inputs)) {
+            for (place, weight) in row.chunks_exact_mut(2).zip(numbers) {
+                place.copy_from_slice(&weight.to_ne_bytes());
+            }
+        }
+        count += 1;
+    }
+    head[..4].copy_from_slice(&count.to_ne_bytes());
+    head[4..].copy_from_slice(&u32::from(network.period() == Period::Ack).to_ne_bytes());
+    Some(out)
 }
 
 /// Bits of a record's flags.
@@ -193,7 +252,7 @@ pub(crate) struct RawEvent {
     pub(crate) undone: u8,
     pub(crate) flags: u8,
     pub(crate) acks: u32,
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) cwnd_cnt: u32,
     pub(crate) ssthresh: u32,
     pub(crate) mss: u32,
@@ -233,7 +292,7 @@ impl RawEvent {
         let words = [
             NO_SLOT,
             self.acks,
-            self.cwnd,
+            self.segments,
             self.cwnd_cnt,
             self.ssthresh,
             self.mss,
@@ -278,7 +337,7 @@ pub(crate) struct Opening {
     /// The algorithm that it had.
     pub(crate) had: [u8; NAME],
     pub(crate) mss: u32,
-    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
     pub(crate) snd_una: u32,
     /// The number of its network namespace.
     pub(crate) place: u32,
@@ -359,7 +418,7 @@ fn event(bytes: &[u8; RECORD]) -> RawEvent {
         undone,
         flags,
         acks: from.word(),
-        cwnd: from.word(),
+        segments: from.word(),
         cwnd_cnt: from.word(),
         ssthresh: from.word(),
         mss: from.word(),
@@ -404,7 +463,7 @@ fn opening(bytes: &[u8; RECORD]) -> Opening {
         remote: SocketAddr::new(address(family, remote), remote_port),
         had,
         mss: from.word(),
-        cwnd: from.word(),
+        segments: from.word(),
         snd_una: from.word(),
         place: from.word(),
         ssthresh: from.word(),
@@ -447,14 +506,14 @@ mod tests {
         bytes[16..24].copy_from_slice(&[0, 5, 1, 0x13, 2, 3, 4, 32]);
         let Some(Record::Event(event)) = Record::read(&bytes) else { panic!("an event") };
         assert_eq!((event.what, event.ca_state, event.tcp_state, event.flags), (5, 3, 1, 32));
-        assert_eq!((event.acks, event.cwnd, event.snd_una, event.rtt_us), (7, 8, 12, 18));
+        assert_eq!((event.acks, event.segments, event.snd_una, event.rtt_us), (7, 8, 12, 18));
         assert_eq!((event.rate_delivered, event.rate_interval_us), (30, 31));
         bytes[16..20].copy_from_slice(&[1, 2, 4, 0]);
         let Some(Record::Open(opening)) = Record::read(&bytes) else { panic!("an opening") };
         assert_eq!((opening.slot, opening.mss, opening.place, opening.srtt_us), (6, 20, 23, 27));
         bytes[16] = 3;
         let Some(Record::Decided(event, decision)) = Record::read(&bytes) else { panic!("one") };
-        assert_eq!((event.cwnd, event.acked), (8, 0));
+        assert_eq!((event.segments, event.acked), (8, 0));
         assert_eq!(decision, Decision { window: 28, pause_us: 29 });
         bytes[16] = 9;
         assert!(Record::read(&bytes).is_none());
@@ -462,7 +521,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_bytes_of_the_header() {
-        let request = Request { cwnd: 7, leaves: true, changes: 9, ..Request::none(5) };
+        let request = Request { segments: 7, leaves: true, changes: 9, ..Request::none(5) };
         let bytes = request.bytes();
         assert_eq!((bytes[0], bytes[16], bytes[34], bytes[36]), (5, 7, 1, 9));
         assert_eq!(bytes[20..28], [255; 8]);

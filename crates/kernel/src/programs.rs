@@ -8,9 +8,8 @@ use transom_bpf::{
     Aligned, BpfError, Loaded, open, set_callbacks_name, set_capacity, set_constants, walk,
 };
 
-use crate::layout::{COUNTS, Constants, Control, NAME, Request};
+use crate::layout::{COUNTS, Constants, Control, InKernel, NAME, Request};
 use crate::{Cgroup, KernelError};
-use transom_tcp::congestion::nice::Nice;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/narrow.bpf.o"));
@@ -20,8 +19,8 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/narrow.bpf.o"))
 pub(crate) struct Settings {
     /// How many sockets can be limited at a time.
     pub(crate) connections: u32,
-    /// The parameters of Nice, if the program in the kernel decides it.
-    pub(crate) nice: Option<Nice>,
+    /// What the program in the kernel decides, if anything.
+    pub(crate) in_kernel: Option<InKernel>,
 }
 
 /// Programs that are attached. All of them go with this value: sockets that are still under control keep the controller until they leave it.
@@ -81,6 +80,12 @@ impl Programs {
                 .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
                 .map_err(BpfError::of("cannot fill the list of slots"))?;
         }
+        if let Some(InKernel::Policy(network)) = &settings.in_kernel {
+            let networks = loaded.map("networks")?;
+            networks
+                .update(&0u32.to_ne_bytes(), network, MapFlags::ANY)
+                .map_err(BpfError::of("cannot write the policy"))?;
+        }
         let (controls, counts) = (loaded.map("controls")?, loaded.map("counts")?);
         let controller = loaded.attach_callbacks("narrow")?;
         let walk = loaded.attach_walk("narrow_walk")?;
@@ -128,12 +133,12 @@ impl Programs {
         walk(&self.walk)
     }
 
-    /// Runs the program `narrow_try` on a `struct trial`, which it changes.
+    /// Runs a program for tests on the value of a map, which it changes.
     #[cfg(test)]
-    fn try_nice(&self, trial: &mut [u8]) {
-        let (key, trials) = (0u32.to_ne_bytes(), self._loaded.map("trials").unwrap());
+    fn try_one(&self, program: &str, map: &str, trial: &mut [u8]) {
+        let (key, trials) = (0u32.to_ne_bytes(), self._loaded.map(map).unwrap());
         trials.update(&key, trial, MapFlags::ANY).unwrap();
-        let program = self._loaded.program("narrow_try").unwrap();
+        let program = self._loaded.program(program).unwrap();
         let input = transom_bpf::libbpf_rs::ProgramInput::default();
         assert_eq!(program.test_run(input).unwrap().return_value, 0);
         trial.copy_from_slice(&trials.lookup(&key, MapFlags::ANY).unwrap().unwrap());
@@ -163,14 +168,16 @@ fn load(name: &str, cgroup: Option<&Cgroup>, settings: &Settings) -> Result<Load
         cgroup: cgroup.map_or(0, |cgroup| cgroup.id),
         level: cgroup.map_or(0, |cgroup| cgroup.level),
         ticks: ticks(),
-        nice: settings.nice,
+        in_kernel: settings.in_kernel.clone(),
     };
     set_constants(&mut object, &constants.bytes())?;
     set_capacity(&mut object, "requests", settings.connections)?;
     set_capacity(&mut object, "slots", settings.connections)?;
     set_capacity(&mut object, "records", ring_bytes(settings.connections))?;
     #[cfg(test)]
-    transom_bpf::also_load(&mut object, "narrow_try")?;
+    for program in ["narrow_try", "narrow_try_policy"] {
+        transom_bpf::also_load(&mut object, program)?;
+    }
     let why = "the kernel does not take the congestion controller; it needs Linux 6.1 or later \
                with BTF and struct_ops, and the rights to load BPF programs";
     Ok(Loaded::load(object, why)?)
@@ -181,7 +188,7 @@ fn load(name: &str, cgroup: Option<&Cgroup>, settings: &Settings) -> Result<Load
 /// # Errors
 /// The kernel's refusal.
 pub fn check() -> Result<(), KernelError> {
-    let mut loaded = load(&unique_name(), None, &Settings { connections: 1, nice: None })?;
+    let mut loaded = load(&unique_name(), None, &Settings { connections: 1, in_kernel: None })?;
     let _controller = loaded.attach_callbacks("narrow")?;
     let _walk = loaded.attach_walk("narrow_walk")?;
     Ok(())
@@ -189,5 +196,7 @@ pub fn check() -> Result<(), KernelError> {
 
 #[cfg(test)]
 mod nice;
+#[cfg(test)]
+mod policy;
 #[cfg(test)]
 mod tests;

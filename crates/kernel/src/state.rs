@@ -2,11 +2,11 @@
 //!
 //! The kernel counts windows and what is in flight in segments. They become bytes by its maximum segment size, as in its own comparisons.
 
-use transom_tcp::connection::{Counters, FastOpenFailure, FastOpenInfo, Info, LimitedBy, State};
+use transom_tcp::connection::State;
 use transom_tcp::extension::{Ack, AckKind, Capabilities, Event, Observed, Wake};
-use transom_tcp::ordering::UnitFaults;
 use transom_tcp::pos::{Pos, SeqSpace};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Seq;
 
@@ -35,31 +35,25 @@ impl Known {
         let space = SeqSpace::new(Seq::new(opening.snd_una.wrapping_sub(1)));
         let mut known = Known {
             observed: Observed {
-                info: blank(),
-                unsent: 0,
-                own_rcv_wnd: 0,
-                last_rcv_rtt: None,
-                dupthresh: DUPTHRESH,
-                limited_transmit: true,
-                give_up_after: Some(RETRIES),
-                pacing_rate: None,
+                state: blank(),
                 messages: Vec::new(),
                 capabilities: capabilities(opening.flags),
             },
             space,
             last: RawEvent { acks: opening.acks, ..RawEvent::default() },
         };
-        let info = &mut known.observed.info;
+        let info = &mut known.observed.state;
         (info.snd_una, info.snd_nxt) = (Pos::FIRST_DATA, Pos::FIRST_DATA);
         info.snd_nxt = space.from_wire(Seq::new(opening.snd_nxt), Pos::FIRST_DATA);
         info.mss = opening.mss.max(1);
-        info.cwnd = bytes(opening.cwnd, opening.mss);
+        info.cwnd = bytes(opening.segments, opening.mss);
         info.ssthresh = threshold(opening.ssthresh, opening.mss);
         info.snd_wnd = opening.snd_wnd.into();
         info.srtt = time(opening.srtt_us);
         info.sack = opening.flags & flag::SACK != 0;
         info.timestamps = opening.flags & flag::TIMESTAMPS != 0;
-        info.congestion = if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" };
+        info.congestion =
+            Name::new(if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
         known
     }
 
@@ -71,14 +65,14 @@ impl Known {
     /// Takes a record in. Returns the event, and how many acknowledgements came before it that were not reported.
     pub(crate) fn take(&mut self, raw: &RawEvent) -> (Event, u64) {
         let now = Instant::from_nanos(raw.at);
-        let info = &mut self.observed.info;
+        let info = &mut self.observed.state;
         let mss = raw.mss.max(1);
         let size = u64::from(mss);
         info.mss = mss;
         info.state = state(raw.tcp_state);
         info.phase = phase(raw.ca_state);
         info.reduced_for_mark = raw.ca_state == 2;
-        info.cwnd = bytes(raw.cwnd, mss);
+        info.cwnd = bytes(raw.segments, mss);
         info.cwnd_cnt = bytes(raw.cwnd_cnt, mss);
         info.ssthresh = threshold(raw.ssthresh, mss);
         info.snd_una = self.space.from_wire(Seq::new(raw.snd_una), info.snd_una);
@@ -108,12 +102,13 @@ impl Known {
         info.duplicate_acks = raw.sacked_out;
         info.sack = raw.flags & flag::SACK != 0;
         info.timestamps = raw.flags & flag::TIMESTAMPS != 0;
-        info.congestion = if raw.flags & flag::CUBIC != 0 { "cubic" } else { "reno" };
+        info.congestion = Name::new(if raw.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
         info.delivered += u64::from(raw.delivered.wrapping_sub(self.last.delivered)) * size;
         info.delivery_rate = rate(raw);
         info.delivery_rate_app_limited = raw.flags & flag::APP_LIMITED != 0;
-        self.observed.unsent = raw.write_seq.wrapping_sub(raw.snd_nxt).into();
-        info.limited_by = limited_by(raw, info, self.observed.unsent);
+        info.outstanding = info.snd_nxt.since(info.snd_una);
+        info.unsent = raw.write_seq.wrapping_sub(raw.snd_nxt).into();
+        info.limited_by = limited_by(raw, info);
         self.observed.capabilities = capabilities(raw.flags);
         let what = Wake::from_bits_truncate(raw.what);
         let counters = &mut info.counters;
@@ -192,8 +187,8 @@ fn phase(number: u8) -> Phase {
     }
 }
 
-fn limited_by(raw: &RawEvent, info: &Info, unsent: u64) -> LimitedBy {
-    if unsent == 0 && raw.flags & flag::CWND_LIMITED == 0 {
+fn limited_by(raw: &RawEvent, info: &ConnectionState) -> LimitedBy {
+    if info.unsent == 0 && raw.flags & flag::CWND_LIMITED == 0 {
         LimitedBy::Application
     } else if raw.flags & flag::NARROWED != 0 {
         LimitedBy::VirtualWindow
@@ -206,72 +201,19 @@ fn limited_by(raw: &RawEvent, info: &Info, unsent: u64) -> LimitedBy {
     }
 }
 
-/// A connection of which nothing is known.
-fn blank() -> Info {
-    Info {
-        state: State::Established,
-        phase: Phase::Open,
-        congestion: "cubic",
-        recovery: "linux",
-        reduced_for_mark: false,
-        mss: 1,
-        advertised_mss: 0,
-        path_mtu: 0,
-        path_mtu_probes: 0,
-        black_holes: 0,
-        cwnd: 0,
-        cwnd_cnt: 0,
-        ssthresh: u64::MAX,
-        in_flight: 0,
-        sacked: 0,
-        lost: 0,
-        retransmitted: 0,
-        snd_una: Pos::FIRST_DATA,
-        snd_nxt: Pos::FIRST_DATA,
-        snd_wnd: 0,
-        rcv_nxt: Pos::FIRST_DATA,
-        rcv_wnd: 0,
-        rcv_buffer: 0,
-        ordering: "stream",
-        flow: "linux",
-        rcv_dropped: 0,
-        unit_faults: UnitFaults::default(),
-        snd_buffer: 0,
-        unacknowledged: 0,
-        readable: 0,
-        srtt: None,
-        rttvar: None,
-        last_rtt: None,
-        min_rtt: None,
-        rto: Duration::from_secs(1),
-        effective_rto: Duration::from_secs(1),
-        backoffs: 0,
-        retransmits: 0,
-        duplicate_acks: 0,
-        reordering: DUPTHRESH,
-        reordering_seen: 0,
-        timestamps: false,
-        sack: false,
-        fast_open: FastOpenInfo { syn_data_acked: false, failure: FastOpenFailure::default() },
-        window_scale: None,
-        delivered: 0,
-        delivery_rate: None,
-        delivery_rate_app_limited: false,
-        rcv_rtt: None,
-        limited_by: LimitedBy::Application,
-        limited_application: Duration::ZERO,
-        limited_peer_window: Duration::ZERO,
-        limited_congestion_window: Duration::ZERO,
-        limited_pacing: Duration::ZERO,
-        limited_virtual_window: Duration::ZERO,
-        busy: Duration::ZERO,
-        since_data_sent: None,
-        since_data_received: None,
-        since_heard: Duration::ZERO,
-        ecn: None,
-        partial: None,
-        counters: Counters::default(),
-    }
+/// A connection of which nothing is known but what Linux does by itself.
+fn blank() -> ConnectionState {
+    let mut state = ConnectionState::unknown();
+    state.state = State::Established;
+    (state.congestion, state.recovery) = (Name::new("cubic"), Name::new("linux"));
+    (state.ordering, state.flow) = (Name::new("stream"), Name::new("linux"));
+    state.mss = 1;
+    (state.rto, state.effective_rto) = (Duration::from_secs(1), Duration::from_secs(1));
+    (state.dupthresh, state.reordering) = (DUPTHRESH, DUPTHRESH);
+    state.limited_transmit = true;
+    state.give_up_after = Some(RETRIES);
+    state.untold = Untold::RCV_WND | Untold::REASON;
+    state
 }
 
 #[cfg(test)]
@@ -326,7 +268,7 @@ mod tests {
             remote: ([127, 0, 0, 1], 2).into(),
             had: [0; NAME],
             mss: 1000,
-            cwnd: 10,
+            segments: 10,
             snd_una: 0,
             place: 0,
             ssthresh: INFINITE,

@@ -255,7 +255,33 @@ fn nice_is_decided_in_the_kernel() {
     let requests = log.lines.iter().filter(|line| matches!(line.event, LogEvent::Request(_)));
     assert!(requests.count() > 0, "{log:?}");
     let lacks = Host::attach_with(&net.cgroup, &named("vegas"), options).unwrap_err();
-    assert!(lacks.to_string().contains("`nice` only"), "{lacks}");
+    assert!(lacks.to_string().contains("`nice` and `policy` only"), "{lacks}");
+}
+
+/// A learned policy decided by the program in the kernel: everything arrives, and no window is above TCP's own.
+#[test]
+fn a_policy_is_decided_in_the_kernel() {
+    let Some(net) = Net::new() else { return };
+    if !net.shape(20_000) {
+        return;
+    }
+    let sink = net.sink();
+    let options = Options { in_kernel: true, ..Options::default() };
+    let host = net.attach_with(&named("policy(name=low-latency)"), options);
+    let _sender = net.sender(&sink, true);
+    let (mut decided, mut narrowed) = (0, 0);
+    until("it has sent for a while", || {
+        let report = host.report();
+        for window in report.connections.iter().flat_map(|connection| &connection.limits) {
+            assert!(window.used <= window.own, "{window:?}");
+            decided += u64::from(window.by.contains("in the kernel"));
+            narrowed += u64::from(window.used < window.own);
+        }
+        sink.taken() > 6_000_000
+    });
+    let report = host.report();
+    println!("{:?}", report.connections[0]);
+    assert!(report.connections[0].layers.is_empty() && decided > 0 && narrowed > 0);
 }
 
 /// There is room for one connection: the next is plain TCP, and counted.

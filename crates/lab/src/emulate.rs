@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 use transom_device::interface::InterfaceError;
 use transom_device::namespace::NamespaceError;
 use transom_device::tun::TunError;
+use transom_tcp::profile::Profile;
 
 use crate::run::{Observations, Progress, RunError};
 use crate::scenario::{Name, Resolved};
@@ -180,7 +181,21 @@ pub fn emulate(
     options: EmulateOptions<'_>,
     progress: impl FnMut(Progress<'_>) -> bool,
 ) -> Result<Option<Emulation>, EmulateError> {
-    stage::Stage::set(scenario, seed, options)?.play(progress)
+    emulate_with(scenario, seed, options, &|_, _| (), progress)
+}
+
+/// Like [`emulate`], with a change of profiles as in [`simulate_with`](crate::run::simulate_with). It changes those of hosts with Transom's TCP.
+///
+/// # Errors
+/// Those of [`emulate`], and [`RunError::Profile`] if a changed profile does not work.
+pub fn emulate_with(
+    scenario: &Resolved,
+    seed: u64,
+    options: EmulateOptions<'_>,
+    change: &dyn Fn(&Name, &mut Profile),
+    progress: impl FnMut(Progress<'_>) -> bool,
+) -> Result<Option<Emulation>, EmulateError> {
+    stage::Stage::set(scenario, seed, options, change)?.play(progress)
 }
 
 /// Says at once if this process may not make the hosts that an emulation needs.

@@ -116,6 +116,13 @@ impl PathMonitor {
     }
 }
 
+/// Sends a packet over a link, with what the link's queue has to know of it.
+fn send(link: &mut LinkModel<Carried>, now: Instant, carried: Carried) {
+    let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
+    let flow = link.flow_of(carried.bytes());
+    link.send_of(now, carried, len, (ecn, flow));
+}
+
 fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
     // A panicking observer leaves a link that is whole but for that observer's own sample.
     path.lock().unwrap_or_else(PoisonError::into_inner)
@@ -223,8 +230,7 @@ impl<D: Device> Emulated<D> {
             while let Ok(Some(segment)) = segments.next_segment(&mut self.headers) {
                 let headers = self.headers.get(..segment.header_len).unwrap_or_default();
                 if let Some(carried) = Carried::of(&mut self.pool, headers, &segment.payload) {
-                    let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
-                    lock(&self.path).ingress.send_with(now, carried, len, ecn);
+                    send(&mut lock(&self.path).ingress, now, carried);
                 }
             }
             self.inner.recycle(packet.buffer);
@@ -271,8 +277,7 @@ impl<D: Device> Device for Emulated<D> {
                 let (length, limit) = (segment.len(), self.capabilities.mtu);
                 return Err(SendError::TooLong { length, limit }.into());
             };
-            let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
-            lock(&self.path).egress.send_with(now, carried, len, ecn);
+            send(&mut lock(&self.path).egress, now, carried);
         }
         // A link without delay has delivered already.
         self.transmit_due(now);

@@ -1,7 +1,8 @@
 //! Experiments: scenarios, runs in the simulator, and real packets in real time.
 //!
 //! A [`scenario`] is an experiment in one TOML file. A [`run`] is its execution with a seed in the simulator, and [`emulate`] runs it in
-//! real time, with hosts that have the kernel's TCP; [`accuracy`] measures how exactly. [`results`] are the stored runs.
+//! real time, with hosts that have the kernel's TCP; [`accuracy`] measures how exactly. [`results`] are the stored runs. [`play`] changes a
+//! scenario value by value, and looks at one moment of a run.
 //!
 //! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock. The simulated path works on
 //! packets in virtual time. The emulated one does the same to those of a running stack and its peer, which may be the kernel's TCP
@@ -35,6 +36,7 @@
 pub mod accuracy;
 pub mod emulate;
 pub mod emulated;
+pub mod play;
 pub mod results;
 pub mod run;
 pub mod scenario;

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! results.json             the plan
+//! summary.csv              a line for each run: settings, seed, and every measure; summary.parquet is the same
 //! 0f3a52c1b7d9/            a run
 //!   run.json               the manifest: which run, what came of it, and the other files' sizes and hashes
 //!   scenario.toml          the scenario with everything written out
@@ -37,18 +38,20 @@ mod plain;
 mod plan;
 mod store;
 mod stored;
+mod summary;
 mod tables;
 
 pub use arrays::{Array, Arrays, Cells, arrays};
 pub use column::Column;
 pub use error::StoreError;
 pub use files::replace;
-pub use manifest::{Compared, FileEntry, Manifest};
+pub use manifest::{Compared, FileEntry, Manifest, State};
 pub use merge::{MergeError, Merged, merge};
 pub use pending::{Pending, Run};
 pub use plan::{Choice, Plan, PlannedRun, Point, Shard, ShardError};
 pub use store::{Entry, Found, Store};
 pub use stored::StoredRun;
+pub use summary::{Line, SUMMARY_CSV, SUMMARY_PARQUET, Summary};
 
 /// The form in which results are stored. It changes when an older program could misread what a newer one has written, or the other way
 /// round.

@@ -8,6 +8,7 @@ pub(crate) mod capture;
 mod companion;
 pub(crate) mod event_log;
 pub(crate) mod judge;
+mod numbers;
 mod observations;
 mod unfinished;
 
@@ -22,6 +23,7 @@ use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, course, judge};
+pub use numbers::{Number, numbers};
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
 /// The number of progress reports of a run.

@@ -126,7 +126,8 @@ pub use sweep::Setting;
 pub use template::Template;
 pub use trace::{TraceEntry, TraceError, read_trace};
 pub use traffic::{
-    AppLimited, Bulk, Companion, OnOffUdp, Program, RequestResponse, Trace, Traffic, Transfer, Web,
+    AppLimited, Bulk, Companion, OnOffUdp, Ping, PingProtocol, Program, RequestResponse, Trace,
+    Traffic, Transfer, Web,
 };
 
 /// A scenario that has been checked: every point of its sweep can be run.
@@ -192,6 +193,19 @@ impl Scenario {
     /// [`Errors`]: everything that is wrong with it, in any of its forms.
     pub fn parse_form(name: &str, text: &str, form: Option<&str>) -> Result<Scenario, Errors> {
         Self::read(name, text, None, form)
+    }
+
+    /// Reads a scenario from a text as if it were a file of this directory, in one of its forms if one is named.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it, in any of its forms.
+    pub fn parse_beside(
+        name: &str,
+        text: &str,
+        directory: &Path,
+        form: Option<&str>,
+    ) -> Result<Scenario, Errors> {
+        Self::read(name, text, Some(directory.to_path_buf()), form)
     }
 
     fn read(

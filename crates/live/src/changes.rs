@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(changes.of(&rows).rows.len(), 10_000);
         let nothing = changes.of(&rows);
         assert_eq!((nothing.rows.len(), nothing.gone.len()), (0, 0));
-        rows.iter_mut().step_by(1000).for_each(|row| row.sent += 1);
+        rows.iter_mut().step_by(1000).for_each(|row| row.tcp.counters.bytes_sent += 1);
         let gone = rows.pop().unwrap().key;
         let some = changes.of(&rows);
         assert_eq!((some.rows.len(), some.gone), (10, vec![gone]));

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use transom_device::diag::Diag;
+use transom_tcp::state::Untold;
 
 /// So many processes are asked at the same time.
 const AT_A_TIME: usize = 16;
@@ -156,10 +157,11 @@ impl Collector {
         let first = snapshot.rows.len();
         for socket in &sockets {
             let mut row = kernel::row(socket, self.owners.of(socket.inode));
-            if let Some(info) = &socket.info {
+            if socket.info.is_some() {
                 let before = self.before.get(&row.key).map_or(Times::default(), |seen| seen.times);
-                kernel::limited_by(info, before).clone_into(&mut row.limited_by);
-                times.insert(row.key.clone(), Times::of(info));
+                row.tcp.limited_by = kernel::limited_by(&row.tcp, before);
+                row.tcp.untold.remove(Untold::LIMIT);
+                times.insert(row.key.clone(), Times::of(&row.tcp));
             }
             snapshot.rows.push(row);
         }
@@ -184,7 +186,8 @@ impl Collector {
         self.looked = Some(now);
         rows.retain_mut(|row| {
             let times = times.get(&row.key).copied().unwrap_or_default();
-            let seen = Before { sent: row.sent, received: row.received, times, look };
+            let (sent, received) = (row.tcp.counters.bytes_sent, row.tcp.counters.bytes_accepted);
+            let seen = Before { sent, received, times, look };
             let Some(old) = before.insert(row.key.clone(), seen) else { return true };
             if old.look == look {
                 before.insert(row.key.clone(), old);
@@ -194,8 +197,8 @@ impl Collector {
                 let bytes = u128::from(now.saturating_sub(before));
                 nanos.map(|nanos| u64::try_from(bytes * 1_000_000_000 / nanos).unwrap_or(u64::MAX))
             };
-            row.send_rate = rate(row.sent, old.sent);
-            row.receive_rate = rate(row.received, old.received);
+            row.send_rate = rate(sent, old.sent);
+            row.receive_rate = rate(received, old.received);
             true
         });
         before.retain(|_, seen| seen.look == look);
@@ -223,7 +226,7 @@ mod tests {
         let start = Instant::now();
         let connection = |sent: u64, received: u64| {
             let mut row = row(7, 1, "10.0.0.1:1", "10.0.0.2:2");
-            (row.sent, row.received) = (sent, received);
+            (row.tcp.counters.bytes_sent, row.tcp.counters.bytes_accepted) = (sent, received);
             row
         };
         let none = HashMap::new();
@@ -253,13 +256,16 @@ mod tests {
         assert_eq!(snapshot.troubles, Vec::<String>::new());
         let rows = snapshot.rows;
         let found = rows.iter().find(|row| row.local == here && row.remote == there).unwrap();
-        assert_eq!((found.state.as_str(), found.source.tcp()), ("established", "kernel"));
+        assert_eq!((found.state(), found.source.tcp()), ("established", "kernel"));
         // The peer is of this process, too; nobody has accepted it, so that no process has it yet.
         let peer = rows.iter().find(|row| row.local == there && row.remote == here).unwrap();
         assert!(found.source.is_of(&std::process::id().to_string()), "{:?}", found.source);
         assert_eq!(peer.source.name(), "-");
-        assert!(found.cwnd > 0 && found.mss > 0 && !found.congestion.is_empty(), "{found:?}");
-        assert_eq!(found.limited_by, "application");
+        assert!(
+            found.tcp.cwnd > 0 && found.tcp.mss > 0 && !found.tcp.congestion.is_empty(),
+            "{found:?}"
+        );
+        assert_eq!(found.limit(), "application");
         let again = collector.look().rows;
         let found = again.iter().find(|row| row.local == here && row.remote == there).unwrap();
         assert_eq!(found.send_rate, Some(0));

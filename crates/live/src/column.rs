@@ -74,19 +74,21 @@ impl Column {
 
     /// The order of two connections: the most first for quantities, and by the alphabet for names.
     fn compare(self, a: &Row, b: &Row) -> Ordering {
-        let window = |row: &Row| row.cwnd_limit().map_or(row.cwnd, |limit| limit.used);
         match self {
             Column::Process => a.source.name().cmp(&b.source.name()),
             Column::Tcp => a.source.tcp().cmp(b.source.tcp()),
             Column::Local => a.local.cmp(&b.local),
             Column::Remote => a.remote.cmp(&b.remote),
-            Column::State => a.state.cmp(&b.state),
+            Column::State => a.state().cmp(b.state()),
             Column::Send => Reverse(a.send_rate).cmp(&Reverse(b.send_rate)),
             Column::Receive => Reverse(a.receive_rate).cmp(&Reverse(b.receive_rate)),
-            Column::Cwnd => window(b).cmp(&window(a)),
-            Column::Rtt => Reverse(a.rtt_us).cmp(&Reverse(b.rtt_us)),
-            Column::Retransmitted => b.retransmitted.cmp(&a.retransmitted),
-            Column::Limit => a.limited_by.cmp(&b.limited_by),
+            Column::Cwnd => b.window().cmp(&a.window()),
+            Column::Rtt => b.tcp.srtt.cmp(&a.tcp.srtt),
+            Column::Retransmitted => {
+                let again = |row: &Row| row.tcp.counters.retransmitted_segments;
+                again(b).cmp(&again(a))
+            }
+            Column::Limit => a.limit().cmp(b.limit()),
             Column::Extensions => (b.layers.len(), &a.layers).cmp(&(a.layers.len(), &b.layers)),
         }
     }

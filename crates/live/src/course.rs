@@ -15,7 +15,8 @@ pub struct Point {
     /// The rate of receiving.
     pub receive_rate: u64,
     /// The congestion window in use.
-    pub cwnd: u64,
+    #[serde(rename = "cwnd")]
+    pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
     /// Smoothed round-trip time, microseconds; zero before there is one.
@@ -58,10 +59,10 @@ impl Course {
             at,
             send_rate: row.send_rate.unwrap_or(0),
             receive_rate: row.receive_rate.unwrap_or(0),
-            cwnd: row.cwnd_limit().map_or(row.cwnd, |limit| limit.used),
-            in_flight: row.in_flight,
-            rtt_us: row.rtt_us.unwrap_or(0),
-            retransmitted: row.retransmitted,
+            window: row.window(),
+            in_flight: row.tcp.in_flight,
+            rtt_us: row.tcp.srtt.map_or(0, |srtt| srtt.as_micros()),
+            retransmitted: row.tcp.counters.retransmitted_segments,
         });
     }
 
@@ -81,13 +82,13 @@ mod tests {
         let mut row = row(1, 1, "10.0.0.1:1", "10.0.0.2:2");
         let mut course = Course::new(&row.key, 3);
         for cwnd in 1..=5 {
-            row.cwnd = cwnd;
+            row.tcp.cwnd = cwnd;
             course.add_at(&row, cwnd as f64);
         }
         let (by, variable) = ("nice".to_owned(), "cwnd".to_owned());
         row.limits = vec![Limit { variable, own: 5, asked: None, used: 2, by }];
         course.add_at(&row, 6.0);
-        let windows: Vec<u64> = course.points().map(|point| point.cwnd).collect();
+        let windows: Vec<u64> = course.points().map(|point| point.window).collect();
         assert_eq!(windows, [4, 5, 2]);
     }
 }

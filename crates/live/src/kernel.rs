@@ -2,41 +2,31 @@
 
 use crate::row::{Process, Row, Source};
 use transom_device::diag::TcpSocket;
-use transom_device::kernel_tcp::KernelTcpInfo;
+use transom_tcp::connection::State;
+use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
 use transom_tcp::time::Duration;
 
 /// A socket of the kernel's, which these processes have, as a row.
 pub(crate) fn row(socket: &TcpSocket, processes: &[Process]) -> Row {
-    let info = socket.info.as_ref();
-    let number = |value: fn(&KernelTcpInfo) -> u64| info.map_or(0, value);
-    let micros = |time: Duration| time.as_micros();
-    let state = socket.state.name();
+    let told = socket.info.and_then(|info| ConnectionState::of_tcp_info(info.as_bytes()));
+    let mut tcp = told.unwrap_or(ConnectionState::unknown());
+    let state = State::of_linux(socket.state.0);
+    tcp.state = state.unwrap_or(tcp.state);
+    tcp.untold.set(Untold::STATE, state.is_none());
+    tcp.congestion = Name::cut(socket.congestion.as_deref().unwrap_or_default());
+    // Of those in flight: the kernel keeps no total.
+    tcp.counters.lost_bytes = tcp.lost;
+    if tcp.untold.contains(Untold::BYTES_SENT) {
+        tcp.counters.bytes_sent = tcp.snd_una.stream_offset();
+    }
     Row {
         key: format!("k{:x}", socket.cookie),
         source: Source::Kernel { user: socket.user, processes: processes.to_vec() },
         local: socket.local,
         remote: socket.remote,
-        state: state.map_or_else(|| format!("state-{}", socket.state.0), str::to_owned),
-        congestion: socket.congestion.clone().unwrap_or_default(),
-        phase: String::new(),
-        mss: number(|info| info.mss),
-        cwnd: number(|info| info.cwnd),
-        ssthresh: info.and_then(|info| info.ssthresh),
-        send_window: info.and_then(|info| info.send_window),
-        receive_window: info.and_then(|info| info.receive_window),
-        in_flight: number(|info| info.in_flight),
-        rtt_us: info.map(|info| info.srtt.as_micros()).filter(|micros| *micros > 0),
-        min_rtt_us: info.and_then(|info| info.min_rtt).map(micros),
-        rto_us: number(|info| info.rto.as_micros()),
-        retransmitted: number(|info| info.retransmitted_segments),
-        lost: number(|info| info.lost),
-        timeouts: number(|info| info.timeouts.unwrap_or(0)),
-        sent: number(|info| info.bytes_sent.or(info.bytes_acked).unwrap_or(0)),
-        received: number(|info| info.bytes_received.unwrap_or(0)),
+        tcp,
         send_rate: None,
         receive_rate: None,
-        delivery_rate: info.and_then(|info| info.delivery_rate).filter(|rate| *rate > 0),
-        limited_by: String::new(),
         layers: Vec::new(),
         departed: Vec::new(),
         limits: Vec::new(),
@@ -52,32 +42,33 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    pub(crate) fn of(info: &KernelTcpInfo) -> Times {
+    pub(crate) fn of(state: &ConnectionState) -> Times {
         Times {
-            busy: info.busy.unwrap_or_default(),
-            peer_window: info.limited_peer_window.unwrap_or_default(),
-            send_buffer: info.limited_send_buffer.unwrap_or_default(),
+            busy: state.busy,
+            peer_window: state.limited_peer_window,
+            send_buffer: state.limited_send_buffer,
         }
     }
 }
 
 /// The limit of a sender, which the kernel does not name. It is where most of the busy time between two looks was spent. The kernel counts that
 /// time for the peer's window and for the send buffer. The rest is the congestion window's, if that is full, and otherwise the application's.
-pub(crate) fn limited_by(info: &KernelTcpInfo, before: Times) -> &'static str {
-    let now = Times::of(info);
+pub(crate) fn limited_by(state: &ConnectionState, before: Times) -> LimitedBy {
+    let now = Times::of(state);
     let spent = |now: Duration, before: Duration| now.as_nanos().saturating_sub(before.as_nanos());
     let busy = spent(now.busy, before.busy);
     if busy > 0 && spent(now.peer_window, before.peer_window) > busy / 2 {
-        "peer-window"
+        LimitedBy::PeerWindow
     } else if busy > 0 && spent(now.send_buffer, before.send_buffer) > busy / 2 {
-        "send-buffer"
-    } else if info.outstanding > 0 && info.in_flight.saturating_add(info.mss) > info.cwnd {
-        "cwnd"
-    } else if info.not_sent.unwrap_or(0) > 0 && info.outstanding > 0 {
+        LimitedBy::SendBuffer
+    } else if state.outstanding > 0 && state.in_flight.saturating_add(state.mss.into()) > state.cwnd
+    {
+        LimitedBy::CongestionWindow
+    } else if state.unsent > 0 && state.outstanding > 0 {
         // There is something to send and room in the window: pacing, or a timer that is about to fire.
-        "pacing"
+        LimitedBy::Pacing
     } else {
-        "application"
+        LimitedBy::Application
     }
 }
 
@@ -99,8 +90,11 @@ pub(crate) fn add_extensions(rows: &mut [Row]) {
     }
     for row in rows {
         let Some(connection) = attached.remove(&row.key) else { continue };
-        row.congestion = connection.grows_by;
-        row.phase = connection.phase;
+        row.tcp.congestion = Name::cut(&connection.grows_by);
+        if let Some(phase) = transom_tcp::recovery::Phase::named(&connection.phase) {
+            row.tcp.phase = phase;
+            row.tcp.untold.remove(Untold::PHASE);
+        }
         row.layers = connection.layers.into_iter().map(|layer| layer.name).collect();
         row.departed = connection.departed;
         let limits = connection.limits.into_iter().filter(|limit| limit.asked.is_some());
@@ -125,12 +119,12 @@ mod tests {
     use super::*;
 
     /// A `struct tcp_info` with these words.
-    fn info(words: &[(usize, u32)]) -> KernelTcpInfo {
+    fn info(words: &[(usize, u32)]) -> ConnectionState {
         let mut bytes = [0u8; 248];
         for (at, value) in words {
             bytes[*at..*at + 4].copy_from_slice(&value.to_ne_bytes());
         }
-        KernelTcpInfo::parse(&bytes).unwrap()
+        ConnectionState::of_tcp_info(&bytes).unwrap()
     }
 
     #[test]
@@ -138,7 +132,7 @@ mod tests {
         let (mss, window, busy) = ((16, 1000), (80, 10), (168, 100_000));
         let limit = |more: &[(usize, u32)]| {
             let words = [&[mss, window, busy][..], more].concat();
-            limited_by(&info(&words), Times::default())
+            limited_by(&info(&words), Times::default()).name()
         };
         assert_eq!(limit(&[(24, 10)]), "cwnd");
         assert_eq!(limit(&[(24, 3)]), "application");
@@ -148,6 +142,6 @@ mod tests {
         // Time of before the last look does not count.
         let words = [mss, window, busy, (24, 10), (176, 60_000)];
         let before = Times::of(&info(&words));
-        assert_eq!(limited_by(&info(&words), before), "cwnd");
+        assert_eq!(limited_by(&info(&words), before), LimitedBy::CongestionWindow);
     }
 }

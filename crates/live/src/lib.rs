@@ -23,6 +23,7 @@ pub mod place;
 mod protocol;
 mod row;
 mod server;
+pub mod value;
 
 pub use changes::{Change, Changes};
 pub use client::{AskError, ask};

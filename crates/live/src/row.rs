@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use transom_net::ConnectionStatus;
+use transom_tcp::state::{ConnectionState, Name, Untold};
 
 /// The longest text of another process that is kept, in characters.
 const LONGEST: usize = 64;
@@ -39,89 +40,28 @@ pub struct Process {
     pub name: String,
 }
 
-/// A connection at one moment. Sizes are in bytes, and rates in bytes per second.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A connection at one moment. [`values`](crate::value::VALUES) are what the status protocol says of its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// A name that no other connection has: `PID.HOST.SHARD.NUMBER`, or `k` and the kernel's cookie.
-    #[serde(default)]
     pub key: String,
     /// Where it is.
-    #[serde(default = "nowhere")]
     pub source: Source,
     /// Its own end.
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
-    /// The state of RFC 9293, in small letters.
-    pub state: String,
-    /// The congestion controller's name.
-    #[serde(default)]
-    pub congestion: String,
-    /// The congestion phase, if it is known.
-    #[serde(default)]
-    pub phase: String,
-    /// Payload of a full segment.
-    #[serde(default)]
-    pub mss: u64,
-    /// The congestion window.
-    #[serde(default)]
-    pub cwnd: u64,
-    /// The slow-start threshold; nothing before the first reduction.
-    #[serde(default)]
-    pub ssthresh: Option<u64>,
-    /// The peer's receive window, if it is known.
-    #[serde(default)]
-    pub send_window: Option<u64>,
-    /// The receive window that is offered, if it is known.
-    #[serde(default)]
-    pub receive_window: Option<u64>,
-    /// Bytes in flight.
-    #[serde(default)]
-    pub in_flight: u64,
-    /// Smoothed round-trip time, microseconds.
-    #[serde(default)]
-    pub rtt_us: Option<u64>,
-    /// The least round-trip time, microseconds.
-    #[serde(default)]
-    pub min_rtt_us: Option<u64>,
-    /// The retransmission timeout with its back-off, microseconds.
-    #[serde(default)]
-    pub rto_us: u64,
-    /// Segments sent again, in all.
-    #[serde(default)]
-    pub retransmitted: u64,
-    /// Bytes believed lost: in all with Transom, of those in flight with the kernel.
-    #[serde(default)]
-    pub lost: u64,
-    /// Retransmission timeouts, in all.
-    #[serde(default)]
-    pub timeouts: u64,
-    /// Payload bytes sent, retransmissions included.
-    #[serde(default)]
-    pub sent: u64,
-    /// New payload bytes received.
-    #[serde(default)]
-    pub received: u64,
-    /// The rate of `sent` between the last two looks; nothing after the first.
-    #[serde(default)]
+    /// Its state, as far as the protocol tells it.
+    pub tcp: ConnectionState,
+    /// The rate of sending between the last two looks, bytes per second; nothing after the first.
     pub send_rate: Option<u64>,
-    /// The rate of `received` between the last two looks; nothing after the first.
-    #[serde(default)]
+    /// The rate of receiving between the last two looks; nothing after the first.
     pub receive_rate: Option<u64>,
-    /// The rate at which data was delivered to the peer lately.
-    #[serde(default)]
-    pub delivery_rate: Option<u64>,
-    /// The limit of the sender: `application`, `peer-window`, `cwnd`, `pacing`, `virtual-cwnd` or `send-buffer`; empty if it is not known.
-    #[serde(default)]
-    pub limited_by: String,
     /// The names of its extensions.
-    #[serde(default)]
     pub layers: Vec<String>,
     /// The names of extensions that are not attached, or not any more, with the reasons.
-    #[serde(default)]
     pub departed: Vec<String>,
     /// The variables of which extensions ask something.
-    #[serde(default)]
     pub limits: Vec<Limit>,
 }
 
@@ -140,7 +80,7 @@ pub struct Limit {
     pub by: String,
 }
 
-fn nowhere() -> Source {
+pub(crate) fn nowhere() -> Source {
     Source::Kernel { user: 0, processes: Vec::new() }
 }
 
@@ -180,8 +120,6 @@ impl Source {
 impl Row {
     /// A connection of a host in this process. Its source is filled in by whoever asks.
     pub fn of(status: &ConnectionStatus) -> Row {
-        let info = &status.info;
-        let micros = |time: transom_tcp::time::Duration| time.as_micros();
         let limits = status.requests.iter().map(|request| Limit {
             variable: request.variable.name().to_owned(),
             own: request.ruling.own,
@@ -194,39 +132,31 @@ impl Row {
             source: nowhere(),
             local: status.local,
             remote: status.remote,
-            state: info.state.name().to_owned(),
-            congestion: info.congestion.to_owned(),
-            phase: info.phase.name().to_owned(),
-            mss: info.mss.into(),
-            cwnd: info.cwnd,
-            ssthresh: (info.ssthresh < u64::MAX).then_some(info.ssthresh),
-            send_window: Some(info.snd_wnd),
-            receive_window: Some(info.rcv_wnd),
-            in_flight: info.in_flight,
-            rtt_us: info.srtt.map(micros),
-            min_rtt_us: info.min_rtt.map(micros),
-            rto_us: micros(info.effective_rto),
-            retransmitted: info.counters.retransmitted_segments,
-            lost: info.counters.lost_bytes,
-            timeouts: info.counters.timeouts,
-            sent: info.counters.bytes_sent,
-            received: info.counters.bytes_accepted,
+            tcp: status.info,
             send_rate: None,
             receive_rate: None,
-            delivery_rate: info.delivery_rate,
-            limited_by: info.limited_by.name().to_owned(),
             layers: status.layers.clone(),
             departed: status.departed.clone(),
             limits: limits.collect(),
         }
     }
 
+    /// The name of its state: that of RFC 9293, in small letters.
+    pub fn state(&self) -> &'static str {
+        if self.tcp.untold.contains(Untold::STATE) { "unknown" } else { self.tcp.state.name() }
+    }
+
+    /// The name of the limit of its sender; empty if it is not known.
+    pub fn limit(&self) -> &'static str {
+        if self.tcp.untold.contains(Untold::LIMIT) { "" } else { self.tcp.limited_by.name() }
+    }
+
     /// Makes the texts of another process harmless: short, and without control characters, which a terminal would obey.
     pub fn clean(&mut self) {
-        for text in [&mut self.key, &mut self.state, &mut self.congestion, &mut self.phase] {
-            clean(text);
-        }
-        clean(&mut self.limited_by);
+        clean(&mut self.key);
+        let mut congestion = self.tcp.congestion.to_string();
+        clean(&mut congestion);
+        self.tcp.congestion = Name::cut(&congestion);
         for texts in [&mut self.layers, &mut self.departed] {
             texts.truncate(MOST);
             texts.iter_mut().for_each(clean);
@@ -237,6 +167,11 @@ impl Row {
             clean(&mut limit.by);
             limit.asked.iter_mut().for_each(clean);
         }
+    }
+
+    /// The congestion window in use.
+    pub fn window(&self) -> u64 {
+        self.cwnd_limit().map_or(self.tcp.cwnd, |limit| limit.used)
     }
 
     /// The limit of the congestion window, if extensions ask anything of it.
@@ -274,8 +209,7 @@ pub(crate) mod tests {
     #[test]
     fn nothing_of_another_process_steers_a_terminal() {
         let mut row = row(1, 1, "10.0.0.1:1", "10.0.0.2:2");
-        row.state = "\u{1b}[2Jestablished".into();
-        row.congestion = "x".repeat(10_000);
+        row.tcp.congestion = Name::cut("\u{1b}[2Jcubic");
         row.layers = vec!["a\nb".into(); 100];
         row.limits = vec![
             Limit {
@@ -288,8 +222,7 @@ pub(crate) mod tests {
             100
         ];
         row.clean();
-        assert_eq!(row.state, "?[2Jestablished");
-        assert_eq!(row.congestion.chars().count(), LONGEST);
+        assert_eq!(row.tcp.congestion, "?[2Jcubic");
         assert_eq!((row.layers.len(), row.layers[0].as_str()), (MOST, "a?b"));
         let limit = &row.limits[0];
         assert_eq!((limit.variable.as_str(), limit.by.as_str()), ("cwnd?", "?"));

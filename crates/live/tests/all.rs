@@ -2,4 +2,5 @@
 //! name of a file, with two colons, stands for all of its tests.
 
 mod attacks;
+mod outputs;
 mod sockets;

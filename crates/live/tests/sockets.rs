@@ -76,11 +76,11 @@ fn each_connection_is_told_with_its_state_and_its_rates() {
         matches!(&row.source, Source::Transom { pid, name } if *pid == std::process::id() && !name.is_empty())
     );
     assert!(row.key.starts_with(&format!("{}.", std::process::id())), "{}", row.key);
-    assert_eq!((row.state.as_str(), row.remote), ("established", stream.peer_addr().unwrap()));
-    assert_eq!((row.sent, row.received), (50_000, 100));
+    assert_eq!((row.state(), row.remote), ("established", stream.peer_addr().unwrap()));
+    assert_eq!((row.tcp.counters.bytes_sent, row.tcp.counters.bytes_accepted), (50_000, 100));
     assert!(row.send_rate.unwrap() > row.receive_rate.unwrap());
-    assert!(row.cwnd > 0 && row.mss > 0 && row.rtt_us.is_some(), "{row:?}");
-    assert_eq!(row.limited_by, "application");
+    assert!(row.tcp.cwnd > 0 && row.tcp.mss > 0 && row.tcp.srtt.is_some(), "{row:?}");
+    assert_eq!(row.limit(), "application");
     let row = find(&rows, &idle);
     assert_eq!((row.send_rate, row.receive_rate), (Some(0), Some(0)));
     let path = socket.path().to_owned();

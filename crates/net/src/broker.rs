@@ -91,6 +91,12 @@ fn device_of(lease: &mut Lease) -> io::Result<Tun> {
 
 /// Opens the device `shared`: asks the broker at `socket` for it.
 pub(crate) fn open_shared(socket: &Path, options: &OpenOptions) -> io::Result<Opened> {
+    // The variable TRANSOM_BROKER names another place than the usual one.
+    let usual = socket == Path::new(BROKER_SOCKET);
+    let path = if usual { default_path() } else { socket.to_owned() };
+    let queues = u16::try_from(options.queues).unwrap_or(u16::MAX);
+    // First: without a broker, nothing that was asked for matters.
+    let mut lease = Lease::with(path, &Wish { queues, ..Wish::default() })?;
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !options.addresses.is_empty() {
         return refused("its addresses are the machine's, and cannot be chosen");
@@ -101,11 +107,6 @@ pub(crate) fn open_shared(socket: &Path, options: &OpenOptions) -> io::Result<Op
     if !options.offload {
         return refused("its checksums and super-segments are the kernel's to finish");
     }
-    // The variable TRANSOM_BROKER names another place than the usual one.
-    let usual = socket == Path::new(BROKER_SOCKET);
-    let path = if usual { default_path() } else { socket.to_owned() };
-    let queues = u16::try_from(options.queues).unwrap_or(u16::MAX);
-    let mut lease = Lease::with(path, &Wish { queues, ..Wish::default() })?;
     let device = device_of(&mut lease)?;
     let opened = lease.opened();
     let found = opened.host.addresses.iter();

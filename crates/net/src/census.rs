@@ -2,7 +2,7 @@
 
 use crate::stack::Stack;
 use std::net::SocketAddr;
-use transom_tcp::connection::{Connection, Info};
+use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Decider, Ruling, Variable};
 
@@ -21,7 +21,7 @@ pub struct ConnectionStatus {
     /// The peer's address and port.
     pub remote: SocketAddr,
     /// Its state and counters.
-    pub info: Info,
+    pub info: ConnectionState,
     /// The names of its extensions.
     pub layers: Vec<String>,
     /// The names of extensions that are not attached, or not any more, each with the reason.

@@ -394,7 +394,7 @@ impl Inner {
         let Some(connection) = self.host.connection(id).filter(|_| self.failure.is_none()) else {
             return (true, true);
         };
-        (connection.is_readable(), connection.is_writable())
+        (connection.has_enough(usize::MAX), connection.is_writable())
     }
 
     /// The same for a listener's descriptor.

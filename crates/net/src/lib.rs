@@ -40,6 +40,7 @@ mod background;
 mod broker;
 mod census;
 pub mod clock;
+mod connect_options;
 mod driver;
 mod driving;
 mod eagerness;
@@ -74,6 +75,7 @@ mod wake_event;
 
 pub use bytes::Bytes;
 pub use census::{ConnectionStatus, Request};
+pub use connect_options::ConnectOptions;
 pub use driver::{Driver, SocketReadiness};
 pub use incoming::{AdmittedConnection, IncomingConnection};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
@@ -89,7 +91,9 @@ pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
 pub use transom_stack::incoming::{Refusal, Unreachable};
 pub use transom_stack::listener::ListenConfig;
-pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};
+pub use transom_tcp::connection::{
+    Adu, ConnectionState, IcmpError, Piece, Received, Report, WriteOptions,
+};
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::path_mtu::PathMtuDiscovery;

@@ -147,7 +147,7 @@ impl SocketOptions {
             .into_iter()
             .for_each(|mark| connection.set(Setting::NotsentLowWater(mark)));
         let limit = self.hold_answer.into_iter();
-        limit.for_each(|limit| connection.hold_answer(limit.into()));
+        limit.for_each(|limit| connection.set(Setting::HoldAnswer(limit.into())));
         let mark = self.receive_low_water.into_iter();
         mark.for_each(|mark| connection.set(Setting::ReceiveLowWater(mark)));
         if let Some(choice) = &self.congestion {

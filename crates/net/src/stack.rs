@@ -23,6 +23,7 @@ use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::{Shard, Stack as Host};
+use transom_tcp::compose::compose;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
@@ -302,6 +303,31 @@ impl StackBuilder {
         self
     }
 
+    /// The units of TCP for connections that do not name their own, such as `"cubic + pacing"`. `transom units` lists the words. The text says what is
+    /// different from [`Profile::default`], and replaces an earlier [profile](StackBuilder::profile).
+    ///
+    /// ```
+    /// # use transom_net::Stack;
+    /// let builder = Stack::builder().tcp("cubic + pacing")?.extension("nice")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] with the word that is wrong.
+    pub fn tcp(self, units: &str) -> io::Result<Self> {
+        Ok(self.profile(compose(units).map_err(invalid_input)?))
+    }
+
+    /// Adds extensions to the profile, such as `"nice"` or `"vegas + rate-cap(rate=5Mbit/s)"`. `transom ext list` has them.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] with the word that is wrong.
+    pub fn extension(mut self, words: &str) -> io::Result<Self> {
+        let chosen = transom_extensions::stack(words).map_err(invalid_input)?;
+        self.profile.extensions.extend(chosen);
+        Ok(self)
+    }
+
     /// Sets the secret from which sequence numbers, ports and hash keys are derived. By default it is random.
     pub fn secret(mut self, secret: [u8; 16]) -> Self {
         self.secret = Some(secret);
@@ -404,8 +430,7 @@ impl StackBuilder {
     /// [`io::ErrorKind::InvalidInput`] for a text that is no such word, and otherwise what is wrong with the device
     /// ([`OpenError`](transom_device::open::OpenError)) or as [`StackBuilder::start`].
     pub fn device(self, word: &str) -> io::Result<Stack> {
-        let word: DeviceWord =
-            word.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let word: DeviceWord = word.parse().map_err(invalid_input)?;
         let prefixes = self.addresses.iter();
         let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
         let options = OpenOptions {
@@ -592,6 +617,11 @@ fn random_secret() -> io::Result<[u8; 16]> {
             rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
     Ok(secret)
+}
+
+/// A text that cannot be read.
+fn invalid_input(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 /// Tries each address in turn and returns the first success or the last failure.

@@ -22,6 +22,7 @@ mod reports;
 mod through;
 mod transfer;
 
+use crate::connect_options::ConnectOptions;
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
@@ -43,7 +44,7 @@ use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{
-    Connection, IcmpError, Info, ReadError, Received, State, WriteError,
+    Connection, ConnectionState, IcmpError, ReadError, Received, State, WriteError,
 };
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
@@ -149,7 +150,7 @@ impl TcpStream {
     /// # Errors
     /// Those of the last address tried: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
-        each_address(addr, |addr| Self::connect_with(stack, None, addr, None, None))
+        Self::connect_with(stack, addr, &ConnectOptions::new())
     }
 
     /// Connects to `addr` or gives up after `timeout`.
@@ -161,26 +162,26 @@ impl TcpStream {
         addr: &SocketAddr,
         timeout: Duration,
     ) -> io::Result<Self> {
-        if timeout.is_zero() {
-            return Err(zero_timeout());
-        }
-        Self::connect_with(stack, None, *addr, None, Some(timeout))
+        Self::connect_with(stack, *addr, &ConnectOptions::new().timeout(timeout))
     }
 
-    /// Connects from a given local address and port (either may be unspecified), with a given profile.
+    /// Connects to the first of `addr`'s addresses that answers: from an address of one's choice, with a profile of one's own, or for so long.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
+    /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work or a timeout of zero.
     pub fn connect_with(
         stack: &Stack,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        profile: Option<Profile>,
-        timeout: Option<Duration>,
+        addr: impl ToSocketAddrs,
+        options: &ConnectOptions,
     ) -> io::Result<Self> {
-        let stream = Self::start(stack, local, remote, profile)?;
-        stream.wait_until_connected(timeout)?;
-        Ok(stream)
+        if options.wait().is_some_and(|timeout| timeout.is_zero()) {
+            return Err(zero_timeout());
+        }
+        each_address(addr, |remote| {
+            let stream = Self::start(stack, remote, options)?;
+            stream.wait_until_connected(options.wait())?;
+            Ok(stream)
+        })
     }
 
     /// Starts connecting and returns at once. The stream becomes writable when it is connected; until then reading and writing
@@ -189,20 +190,19 @@ impl TcpStream {
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        Self::connect_nonblocking_with(stack, None, remote, None)
+        Self::connect_nonblocking_with(stack, remote, &ConnectOptions::new())
     }
 
-    /// Like [`TcpStream::connect_nonblocking`], from a local address and port of one's choice, with a profile of one's own.
+    /// Like [`TcpStream::connect_nonblocking`], from a local address of one's choice, or with a profile of one's own.
     ///
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking_with(
         stack: &Stack,
-        local: Option<SocketAddr>,
         remote: SocketAddr,
-        profile: Option<Profile>,
+        options: &ConnectOptions,
     ) -> io::Result<Self> {
-        let stream = Self::start(stack, local, remote, profile)?;
+        let stream = Self::start(stack, remote, options)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     }
@@ -243,12 +243,8 @@ impl TcpStream {
         }
     }
 
-    fn start(
-        stack: &Stack,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        profile: Option<Profile>,
-    ) -> io::Result<Self> {
+    fn start(stack: &Stack, remote: SocketAddr, options: &ConnectOptions) -> io::Result<Self> {
+        let (local, profile) = options.parts();
         Self::start_with(stack, local, remote, profile, &SocketOptions::default(), None)
     }
 
@@ -504,7 +500,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.inspect(|connection, now| connection.info(now))
     }
 

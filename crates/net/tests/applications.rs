@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::thread::spawn;
 use std::time::{Duration, Instant};
-use transom_net::{IcmpError, KeepAlive, Profile, Report, TcpStream};
+use transom_net::{ConnectOptions, IcmpError, KeepAlive, Profile, Report, TcpStream};
 use transom_wire::{IpPacket, TcpPacket};
 
 /// Waits for packets of the first host until one is as wanted.
@@ -170,16 +170,16 @@ fn local_addresses() {
     let remote = address("10.0.0.2:80");
     for (local, expected) in [("10.0.0.1:4000", "10.0.0.1:4000"), ("0.0.0.0:4001", "10.0.0.3:4001")]
     {
-        let local = Some(address(local));
-        let mut ours = TcpStream::connect_with(&a, local, remote, None, Some(SOON)).unwrap();
+        let options = ConnectOptions::new().local(address(local)).timeout(SOON);
+        let mut ours = TcpStream::connect_with(&a, remote, &options).unwrap();
         let (mut theirs, peer) = listener.accept().unwrap();
         assert_eq!((peer, ours.local_addr().unwrap()), (address(expected), address(expected)));
         ours.write_all(b"x").unwrap();
         theirs.read_exact(&mut [0]).unwrap();
         assert_eq!(theirs.peer_addr().unwrap(), address(expected));
     }
-    let local = Some(address("10.0.0.4:0"));
-    let foreign = TcpStream::connect_with(&a, local, remote, None, Some(SOON)).unwrap_err();
+    let options = ConnectOptions::new().local(address("10.0.0.4:0")).timeout(SOON);
+    let foreign = TcpStream::connect_with(&a, remote, &options).unwrap_err();
     assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
 }
 
@@ -200,10 +200,9 @@ fn listening_where_connections_are() {
     let (a, b, network) = hosts(&Profile { syn_r2: 100, ..hasty() });
     network.set(Fate::Lost);
     let far = b.listen("10.0.0.2:80").unwrap();
-    let local = Some(address("10.0.0.1:80"));
+    let options = ConnectOptions::new().local(address("10.0.0.1:80")).timeout(SOON);
     let (client, remote) = (a.clone(), address("10.0.0.2:80"));
-    let opening =
-        spawn(move || TcpStream::connect_with(&client, local, remote, None, Some(SOON)).unwrap());
+    let opening = spawn(move || TcpStream::connect_with(&client, remote, &options).unwrap());
     wait_for_packet(&network, |_| true);
     let near = a.listen("10.0.0.1:80").unwrap();
     network.set(Fate::Passed);

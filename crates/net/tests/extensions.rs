@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::spawn;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::{Profile, Stack, TcpListener, TcpStream};
+use transom_net::{ConnectOptions, Profile, Stack, TcpListener, TcpStream};
 use transom_stack::listener::ListenConfig;
 use transom_tcp::connection::Connection;
 use transom_tcp::extension::{
@@ -92,8 +92,8 @@ fn of_a_connections_profile() {
     let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let remote = listener.local_addr().unwrap();
-    let bad = Some(profile(Bad::Panics));
-    let mut ours = TcpStream::connect_with(&a, None, remote, bad, None).unwrap();
+    let bad = ConnectOptions::new().profile(profile(Bad::Panics));
+    let mut ours = TcpStream::connect_with(&a, remote, &bad).unwrap();
     goes_on(&mut ours, &listener.accept().unwrap().0, panicked);
 }
 
@@ -165,7 +165,8 @@ fn that_panics_outside_of_its_calls() {
     let choice = ExtensionChoice::new("unmade", || panic!("as expected"));
     let profile = Profile { extensions: vec![choice], ..Profile::classic() };
     let remote = listener.local_addr().unwrap();
-    let other = TcpStream::connect_with(&a, None, remote, Some(profile), None).unwrap();
+    let other =
+        TcpStream::connect_with(&a, remote, &ConnectOptions::new().profile(profile)).unwrap();
     let departure = other.with_connection(|connection, _| connection.poll_departure()).unwrap();
     let reason = DepartureReason::NotAttached(AttachError::Failed(Fault::Panicked));
     assert_eq!(departure.unwrap().reason, reason);

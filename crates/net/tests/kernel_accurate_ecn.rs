@@ -13,7 +13,7 @@ use transom_device::kernel_tcp::{KernelAccurateEcn, tcp_info};
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
-use transom_net::Info;
+use transom_net::ConnectionState;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::AccurateInfo;
 
@@ -50,7 +50,7 @@ fn lab(path: [&str; 2], words: &str, ecn: u8, option: u8) -> Option<Lab> {
     Some(Lab::new(namespace, stack, Some(monitor)))
 }
 
-fn accurate(info: &Info) -> AccurateInfo {
+fn accurate(info: &ConnectionState) -> AccurateInfo {
     let ecn = info.ecn.unwrap_or_else(|| panic!("ECN was not agreed: {info:?}"));
     ecn.accurate.unwrap_or_else(|| panic!("accurate ECN was not agreed: {info:?}"))
 }
@@ -78,7 +78,7 @@ fn both_ends_count_the_same() {
             let counts = accurate(&info);
             assert!(!info.ecn.unwrap().disabled && !counts.field_zeroed, "{what}");
             assert!(counts.options_seen && counts.counts_seen, "{what}");
-            let kernel = tcp_info(&theirs).unwrap().accurate_ecn.expect("a kernel that knows it");
+            let kernel = tcp_info(&theirs).unwrap().accurate_ecn().expect("a kernel that knows it");
             let KernelAccurateEcn { received_ce, received_bytes, delivered_bytes } = kernel;
             let again = info.counters.retransmitted_segments;
             if again == 0 {
@@ -104,7 +104,12 @@ const QUEUE: &str =
     "rate=40Mbit/s, delay=5ms, queue=codel(20000 packets, target=2ms, interval=20ms, ecn)";
 
 /// Sends through a queue that marks; returns what is known of it at both ends, and how many packets were marked.
-fn marked(role: Role, up: bool, words: &str, option: u8) -> Option<(Info, KernelAccurateEcn, u64)> {
+fn marked(
+    role: Role,
+    up: bool,
+    words: &str,
+    option: u8,
+) -> Option<(ConnectionState, KernelAccurateEcn, u64)> {
     let path = if up { [QUEUE, "delay=5ms"] } else { ["delay=5ms", QUEUE] };
     let lab = lab(path, words, 3, option)?;
     let (ours, theirs) = lab.connect(Version::V4, role);
@@ -125,7 +130,7 @@ fn marked(role: Role, up: bool, words: &str, option: u8) -> Option<(Info, Kernel
     }
     let report = lab.monitor.as_ref().unwrap().report();
     let link = if up { report.egress } else { report.ingress };
-    let (info, kernel) = (ours.info().unwrap(), tcp_info(&theirs).unwrap().accurate_ecn.unwrap());
+    let (info, kernel) = (ours.info().unwrap(), tcp_info(&theirs).unwrap().accurate_ecn().unwrap());
     assert_eq!(link.queue_full.packets + link.lost.packets, 0, "nothing is dropped");
     drop((ours, theirs, lab));
     Some((info, kernel, link.marked))
@@ -229,7 +234,7 @@ fn counts_survive_losses() {
         let info = ours.info().unwrap();
         // A lost SYN-ACK, or its acknowledgement, ends options or ECN itself.
         let Some(counts) = info.ecn.and_then(|ecn| ecn.accurate) else { continue };
-        let kernel = tcp_info(&theirs).unwrap().accurate_ecn.unwrap();
+        let kernel = tcp_info(&theirs).unwrap().accurate_ecn().unwrap();
         eprintln!("{role:?}: {:?} {kernel:?}", counts.delivered);
         assert!(counts.delivered.ect0_bytes <= kernel.received_bytes[0].into(), "{kernel:?}");
         assert_eq!((counts.delivered.ce_bytes, kernel.received_ce), (0, 0));

@@ -9,7 +9,9 @@ use rustix::fd::OwnedFd;
 use rustix::thread::CapabilitySet;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::Namespace;
-use transom_net::{KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream};
+use transom_net::{
+    ConnectOptions, KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream,
+};
 use transom_stack::listener::ListenConfig;
 
 /// A stack at the loopback addresses of wherever its threads are. It talks to itself.
@@ -119,14 +121,16 @@ fn a_refused_connection_keeps_nothing() {
         probe.local_addr().unwrap()
     };
     for _ in 0..2 {
-        let to = "127.0.0.1:1".parse().unwrap();
-        let error = TcpStream::connect_with(&stack, Some(from), to, None, None).unwrap_err();
+        let to: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let error =
+            TcpStream::connect_with(&stack, to, &ConnectOptions::new().local(from)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert!(becomes_free(from));
     }
     let busy = net::TcpListener::bind(from).unwrap();
     let to = busy.local_addr().unwrap();
-    let error = TcpStream::connect_with(&stack, Some(from), to, None, None).unwrap_err();
+    let error =
+        TcpStream::connect_with(&stack, to, &ConnectOptions::new().local(from)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }
 

@@ -4,7 +4,7 @@ use crate::passing::{hasty, hosts};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_net::{KeepAlive, Stack, TcpListener, TcpSocket, TcpStream};
+use transom_net::{ConnectOptions, KeepAlive, Stack, TcpListener, TcpSocket, TcpStream};
 use transom_tcp::congestion::CongestionChoice;
 use transom_wire::IpPacket;
 
@@ -97,7 +97,9 @@ fn a_bound_port_is_nobody_elses() {
     assert_eq!(in_use(TcpSocket::new(&b).bind(bound).map(drop)), ErrorKind::AddrInUse);
     let any = SocketAddr::from(([0, 0, 0, 0], bound.port()));
     assert_eq!(in_use(b.listen(any).map(drop)), ErrorKind::AddrInUse);
-    let from = |stack: &Stack| TcpStream::connect_with(stack, Some(bound), at(1, 80), None, None);
+    let from = |stack: &Stack| {
+        TcpStream::connect_with(stack, at(1, 80), &ConnectOptions::new().local(bound))
+    };
     assert_eq!(in_use(from(&b).map(drop)), ErrorKind::AddrInUse);
     // Nobody answers there yet.
     assert_eq!(in_use(a.connect(bound).map(drop)), ErrorKind::ConnectionRefused);

@@ -67,6 +67,9 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "router/fig10",
     "router/fig5-emulated",
     "router/shrink",
+    "l4s/balance",
+    "l4s/paths",
+    "l4s/mixed",
 ];
 
 /// The name of a form.

@@ -55,7 +55,7 @@ const OTHERS: &[OtherExperiment] = &[
     of(
         "ictcp/fig8-processes",
         "Four flows of four processes, each for itself and under a Congestion Manager; also with UDP",
-        "cargo run -p transom --example cm_processes",
+        "cargo run -p transom-cli --example cm_processes",
         "papers/results/ictcp-processes.md",
     ),
     of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),

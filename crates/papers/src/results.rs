@@ -20,12 +20,13 @@ const PAPERS: &[(&str, &str)] = &[
         "router",
         "A TCP flow control technique for routers, based on the window that receivers advertise",
     ),
+    ("l4s", "L4S (RFC 9330, 9331 and 9332): scalable and classic flows at one link"),
 ];
 
 const HEAD: &str = "\
 # Results
 
-Five papers describe what Transom is built from. This page compares their figures and tables with Transom's own measurements. Each line leads to a page
+Five papers describe what Transom is built from, and three RFCs the service L4S. This page compares their figures, tables and promises with Transom's own measurements. Each line leads to a page
 with the figure, the set-up beside the paper's, the finding and all values.
 
 - *reproduced*: every claim of the paper that counts lies in the band that was derived from its text; *partly*: some do; *not*: none does.

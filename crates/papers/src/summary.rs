@@ -166,10 +166,14 @@ impl Measured {
             == (&other.quantity, &other.relative_to, other.baseline, other.control)
     }
 
+    /// Whether it is a quantity itself, at the run's own point: compared with nothing.
+    fn is_by_itself(&self) -> bool {
+        (&self.relative_to, self.baseline, self.control) == (&None, None, None)
+    }
+
     /// Whether it is this quantity itself, at the run's own point.
     pub(crate) fn is_plain(&self, quantity: &Quantity) -> bool {
-        self.quantity == *quantity
-            && (&self.relative_to, self.baseline, self.control) == (&None, None, None)
+        self.quantity == *quantity && self.is_by_itself()
     }
 
     /// Whether it is this quantity of a group with another number of flows, at the run's own point.
@@ -179,9 +183,7 @@ impl Measured {
             name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
         };
         let own = Quantity { flows: quantity.flows.clone(), ..self.quantity.clone() };
-        own == *quantity
-            && group(&self.quantity) == group(quantity)
-            && (&self.relative_to, self.baseline, self.control) == (&None, None, None)
+        own == *quantity && group(&self.quantity) == group(quantity) && self.is_by_itself()
     }
 
     /// Whether it is what a band is about.

@@ -375,6 +375,9 @@ const PAGES: &[(&str, &str)] = pages![
     "router" / "table2",
     "router" / "shrink",
     "router" / "rules",
+    "l4s" / "balance",
+    "l4s" / "paths",
+    "l4s" / "mixed",
 ];
 
 /// All texts, in the order of the papers.

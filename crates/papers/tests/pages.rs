@@ -10,8 +10,8 @@ const BLESS: &str = "TRANSOM_BLESS=1 cargo test -p transom-papers --test pages";
 /// As large is a picture at most, so that a review shows it.
 const LARGEST: usize = 40_000;
 
-/// Every experiment that is owed: those of the five papers, the comparison with other congestion controllers, and designs that a paper only names.
-const OWED: [&str; 41] = [
+/// Every experiment that is owed: those of the five papers, the comparison with other congestion controllers, L4S, and designs that a paper only names.
+const OWED: [&str; 44] = [
     "ictcp/table2",
     "ictcp/table3",
     "ictcp/fig3",
@@ -53,6 +53,9 @@ const OWED: [&str; 41] = [
     "router/table2",
     "router/shrink",
     "router/rules",
+    "l4s/balance",
+    "l4s/paths",
+    "l4s/mixed",
 ];
 
 /// Everything that the repository's values give.

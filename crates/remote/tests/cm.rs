@@ -218,7 +218,7 @@ fn a_connection_has_its_share_beside_a_program() {
     udp.feedback(Feedback { received: 2000, rtt, ..Feedback::default() }).unwrap();
     assert!(udp.wait_grant(SOON).unwrap().is_some());
     let estimate = udp.query().unwrap().expect("a round trip was measured");
-    assert_eq!(estimate.srtt, 50_000_000);
+    assert_eq!(estimate.rtt, 50_000_000);
     // It goes, and the connection is alone.
     drop(udp);
     scene.until_flows(&[(ONE, 1)]);

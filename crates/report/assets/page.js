@@ -183,6 +183,8 @@ const transomReport = (() => {
   const range = (now) => (u, low, high) => {
     const chart = now();
     if (low == null || high == null) return [0, 1];
+    // Charts side by side have the same scale.
+    if (chart.reach) [low, high] = [Math.min(low, chart.reach[0]), Math.max(high, chart.reach[1])];
     for (const curve of chart.curves) {
       for (const value of [...(curve.low || []), ...(curve.high || [])]) {
         if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];

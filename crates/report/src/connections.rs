@@ -9,9 +9,9 @@
 //! assert!(render(&page.data()).contains("10.9.0.1:80"));
 //! ```
 
-use transom_tcp::connection::Info;
+use transom_tcp::state::{ConnectionState, Counters};
 
-use crate::transfer::{Sample, Trace};
+use crate::transfer::Trace;
 use crate::{Block, Chart, Hue, Points, ReportData, Row, Section, Style, Table};
 
 /// So many connections have charts: those that carried most.
@@ -39,9 +39,9 @@ impl Seen {
     }
 
     /// Adds what the connection tells of itself `at` this many seconds.
-    pub fn add(&mut self, at: f64, info: &Info) {
-        self.trace.add(at, Sample::from(info));
-        self.congestion = info.congestion.to_owned();
+    pub fn add(&mut self, at: f64, info: &ConnectionState) {
+        self.trace.add(at, info);
+        self.congestion = info.congestion.to_string();
         self.ended = at;
         // The end of the stream takes a place too.
         let acked = info.snd_una.stream_offset().min(info.counters.bytes_sent);
@@ -59,6 +59,15 @@ impl Seen {
         self.ended - self.began
     }
 
+    /// The mean rate of one direction, in Mbit/s.
+    fn rate(&self, direction: usize) -> String {
+        let bytes = self.bytes.get(direction).copied().unwrap_or_default();
+        match self.seconds() {
+            seconds if seconds > 0.0 => crate::short(bytes as f64 * 8.0 / 1e6 / seconds),
+            _ => "–".to_owned(),
+        }
+    }
+
     fn title(&self) -> String {
         format!("{} – {}", self.local, self.remote)
     }
@@ -68,24 +77,31 @@ impl Seen {
         let carried = Chart::new("Bytes carried", "stream", "MiB")
             .series("sent", Style::Step, Hue::Blue, up)
             .series("received", Style::Step, Hue::Green, down);
+        let [sent, received] = [&self.carried[0], &self.carried[1]].map(rates);
+        let rate = Chart::new("Rate", "rate", "Mbit/s")
+            .series("sent", Style::Step, Hue::Blue, sent)
+            .series("received", Style::Step, Hue::Green, received);
         let [windows, rtt] = self.trace.charts();
-        Section { title: self.title(), charts: vec![carried, windows, rtt], ..Section::default() }
+        let charts = vec![carried, rate, windows, rtt];
+        Section { title: self.title(), charts, ..Section::default() }
     }
 }
 
-impl From<&Info> for Sample {
-    fn from(info: &Info) -> Sample {
-        Sample {
-            cwnd: info.cwnd,
-            ssthresh: Some(info.ssthresh).filter(|&threshold| threshold != u64::MAX),
-            in_flight: info.in_flight,
-            srtt: info.srtt,
-            last_rtt: info.last_rtt,
-            min_rtt: info.min_rtt,
-            retransmitted: info.counters.retransmitted_segments,
-            timeouts: Some(info.counters.timeouts),
+/// The rate over time of what was carried: MiB over seconds become Mbit/s, in at most fifty steps.
+fn rates(carried: &Points) -> Points {
+    let (Some(&(began, _)), Some(&(ended, _))) = (carried.first(), carried.last()) else {
+        return Points::new();
+    };
+    let step = ((ended - began) / 50.0).max(0.01);
+    let mut points = Points::new();
+    let mut from = (began, carried.first().map_or(0.0, |(_, bytes)| *bytes));
+    for &(at, bytes) in carried {
+        if at - from.0 >= step {
+            points.push((at, (bytes - from.1) * 1024.0 * 1024.0 * 8.0 / 1e6 / (at - from.0)));
+            from = (at, bytes);
         }
     }
+    points
 }
 
 /// All connections of a program.
@@ -130,8 +146,8 @@ impl Connections {
 
     fn summary(&self) -> Vec<Row> {
         let sum = |part: &dyn Fn(&Seen) -> u64| self.seen.iter().map(part).sum::<u64>().to_string();
-        let last = |part: &dyn Fn(&Sample) -> u64| {
-            sum(&|seen: &Seen| seen.trace.last().as_ref().map_or(0, part))
+        let last = |part: &dyn Fn(&Counters) -> u64| {
+            sum(&|seen: &Seen| seen.trace.last().map_or(0, |last| part(&last.counters)))
         };
         vec![
             Row::new(
@@ -141,8 +157,8 @@ impl Connections {
             Row::new("Connections by the kernel", [self.by_kernel.to_string()]),
             Row::new("Bytes sent", [sum(&|seen| seen.bytes[0])]),
             Row::new("Bytes received", [sum(&|seen| seen.bytes[1])]),
-            Row::new("Segments sent again", [last(&|sample| sample.retransmitted)]),
-            Row::new("Retransmission timeouts", [last(&|sample| sample.timeouts.unwrap_or(0))]),
+            Row::new("Segments sent again", [last(&|counters| counters.retransmitted_segments)]),
+            Row::new("Retransmission timeouts", [last(&|counters| counters.timeouts)]),
         ]
     }
 
@@ -154,6 +170,8 @@ impl Connections {
             "seconds#",
             "sent, bytes#",
             "received, bytes#",
+            "sent, Mbit/s#",
+            "received, Mbit/s#",
             "sent again#",
             "round-trip time, ms#",
         ];
@@ -162,9 +180,10 @@ impl Connections {
             .seen
             .iter()
             .map(|seen| {
-                let last = seen.trace.last().unwrap_or_default();
-                let rtt =
-                    last.srtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
+                let last = seen.trace.last();
+                let rtt = last.and_then(|last| last.srtt);
+                let rtt = rtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
+                let again = last.map_or(0, |last| last.counters.retransmitted_segments);
                 vec![
                     seen.local.clone().into(),
                     seen.remote.clone().into(),
@@ -172,7 +191,9 @@ impl Connections {
                     format!("{:.3}", seen.seconds()).into(),
                     seen.bytes[0].to_string().into(),
                     seen.bytes[1].to_string().into(),
-                    last.retransmitted.to_string().into(),
+                    seen.rate(0).into(),
+                    seen.rate(1).into(),
+                    again.to_string().into(),
                     rtt.into(),
                 ]
             })

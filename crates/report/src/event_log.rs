@@ -53,7 +53,7 @@ struct Logged {
     incoming: Incoming,
     windows: Windows,
     last_rtt: Points,
-    srtt: Points,
+    smoothed: Points,
 }
 
 /// The data that the host sent.
@@ -78,7 +78,7 @@ struct Incoming {
 /// The sender's windows, and the events at the height of cwnd.
 #[derive(Clone, Debug, Default)]
 struct Windows {
-    cwnd: Points,
+    used: Points,
     ssthresh: Points,
     in_flight: Points,
     recoveries: Points,
@@ -218,13 +218,13 @@ impl Logged {
         let bytes = u64::from(values.bytes);
         let start = values.position;
         let cwnd = kib(values.cwnd.into());
-        self.windows.cwnd.push((at, cwnd));
+        self.windows.used.push((at, cwnd));
         let ssthresh =
             if values.ssthresh == u32::MAX { f64::NAN } else { kib(values.ssthresh.into()) };
         self.windows.ssthresh.push((at, ssthresh));
         self.windows.in_flight.push((at, kib(values.in_flight.into())));
         if values.srtt > 0 {
-            self.srtt.push((at, f64::from(values.srtt) / 1e3));
+            self.smoothed.push((at, f64::from(values.srtt) / 1e3));
         }
         match event {
             FlowEvent::Acknowledged => {
@@ -276,10 +276,10 @@ impl Logged {
         let incoming = Chart::new("Received data", "sequence", "KiB")
             .series("received in order", Style::Step, Hue::Blue, received)
             .series("edge of the window", Style::Dashed, Hue::Grey, edge);
-        let Windows { cwnd, ssthresh, in_flight, recoveries, timeouts, undone } =
+        let Windows { used, ssthresh, in_flight, recoveries, timeouts, undone } =
             self.windows.clone();
         let windows = Chart::new("Windows of the sender", "window", "KiB")
-            .series("cwnd", Style::Step, Hue::Blue, cwnd)
+            .series("cwnd", Style::Step, Hue::Blue, used)
             .series("ssthresh", Style::Step, Hue::Orange, ssthresh)
             .series("in flight", Style::Line, Hue::Green, in_flight)
             .markers("fast recovery", Shape::Triangle, Hue::Pink, recoveries)
@@ -287,7 +287,7 @@ impl Logged {
             .markers("undone", Shape::Cross, Hue::Grey, undone);
         let rtt = Chart::new("Round-trip time", "time", "ms")
             .floating()
-            .series("smoothed", Style::Line, Hue::Blue, self.srtt.clone())
+            .series("smoothed", Style::Line, Hue::Blue, self.smoothed.clone())
             .series("last sample", Style::Dots, Hue::Grey, self.last_rtt.clone());
         let charts = [outgoing, incoming, windows, rtt];
         let charts = charts.into_iter().filter(|chart| !chart.is_empty()).collect();

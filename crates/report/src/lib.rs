@@ -47,6 +47,7 @@ mod drawing;
 mod emulation;
 mod encode;
 pub mod event_log;
+pub mod flent;
 mod html;
 pub mod labels;
 mod live;
@@ -55,6 +56,7 @@ pub mod overview;
 mod page;
 #[cfg(feature = "png")]
 mod pictures;
+mod play;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
@@ -82,6 +84,7 @@ pub use number::short;
 pub(crate) use number::short_as;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
+pub use play::play_page;
 pub use plot::{plot, plot_sized};
 #[cfg(feature = "png")]
 pub use png::png;

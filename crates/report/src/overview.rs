@@ -17,7 +17,7 @@ use crate::run::{bounds, verdict};
 use crate::statistics::Summary;
 use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
-pub use stored::{main_numbers, of_store};
+pub use stored::{main_numbers, of_store, of_store_over, of_stores};
 
 /// The most failed runs that are listed; the table of all has the others.
 const MOST_FAILED: usize = 50;
@@ -42,6 +42,8 @@ struct Overview {
     command: String,
     /// The program's version.
     version: String,
+    /// The path of the setting to draw over, if one was chosen.
+    over: Option<String>,
 }
 
 /// A point of the sweep.
@@ -75,7 +77,6 @@ impl Overview {
         let measured = Measured::of(&self.runs);
         let mut blocks = Vec::new();
         blocks.extend(self.failed().map(Block::Table));
-        blocks.push(Block::Table(self.all()));
         blocks.extend(heat::maps(self, &measured).into_iter().map(Block::Drawing));
         let (done, planned, seeds) = (self.runs.len(), self.planned, self.seeds.len());
         let counted = |count: usize, what: &str| {
@@ -100,7 +101,10 @@ impl Overview {
             blocks,
             sections: charts::sections(self, &measured),
             // The charts show what these tables have exactly.
-            after: measured.iter().map(|one| Block::Table(self.numbers(one))).collect(),
+            after: {
+                let numbers = measured.iter().map(|one| Block::Table(self.numbers(one)));
+                numbers.chain([Block::Table(self.all())]).collect()
+            },
             command: self.command.clone(),
             command_note: format!("With transom {}.", self.version),
             ..ReportData::default()
@@ -121,7 +125,7 @@ impl Overview {
         }
         let mut text = format!("Bands fail in {failed} of {done} runs.");
         if missing + waiting > 0 {
-            text += &format!(" {} are not finished.", missing + waiting);
+            text += &format!(" {} are missing or waiting.", missing + waiting);
         }
         Some(Verdict { passed: false, text })
     }
@@ -184,13 +188,13 @@ impl Overview {
             for seed in seeds() {
                 row.push(match runs.get(&(point.point, *seed)) {
                     None if self.part.is_some() => "not here".into(),
-                    None => "not finished".into(),
+                    None => "missing".into(),
                     Some(run) => {
                         let banded = run.judgements.iter().any(is_band);
                         let cell = match run.passed {
                             Some(passed) if banded => Cell::default().verdict(passed),
                             Some(_) => "done".into(),
-                            None => "waits".into(),
+                            None => "waiting".into(),
                         };
                         cell.link(&run.page)
                     }
@@ -229,7 +233,12 @@ impl Overview {
             row.push(summary.count.to_string().into());
             row.push(short(summary.mean).into());
             let half_width = summary.half_width;
-            row.push(half_width.map_or("–".into(), |half| short_as(half, summary.mean)).into());
+            let identical = summary.count > 1 && summary.min == summary.max;
+            row.push(match half_width {
+                _ if identical => "identical".into(),
+                Some(half) => short_as(half, summary.mean).into(),
+                None => "–".into(),
+            });
             row.extend([summary.min, summary.median, summary.max].map(|one| short(one).into()));
             if banded {
                 row.push(here.bounds.clone().into());

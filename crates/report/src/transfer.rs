@@ -2,12 +2,16 @@
 //!
 //! ```
 //! use transom_report::render;
-//! use transom_report::transfer::{Outcome, QueueTrace, Sample, Trace, Transfers};
+//! use transom_report::transfer::{Outcome, QueueTrace, Trace, Transfers};
 //! use transom_sim::link::Counters;
+//! use transom_tcp::state::ConnectionState;
 //!
 //! let mut trace = Trace::default();
-//! trace.add(0.005, Sample { cwnd: 14_600, in_flight: 14_600, ..Sample::default() });
-//! trace.add(0.010, Sample { cwnd: 29_200, in_flight: 20_440, ..Sample::default() });
+//! let mut state = ConnectionState::unknown();
+//! (state.cwnd, state.in_flight) = (14_600, 14_600);
+//! trace.add(0.005, &state);
+//! (state.cwnd, state.in_flight) = (29_200, 20_440);
+//! trace.add(0.010, &state);
 //! let (sha256, seconds) = ("c0ffee".to_owned(), 0.01);
 //! let there = Outcome { title: "there".into(), seconds, sha256, trace, ..Outcome::default() };
 //! let back = Outcome { title: "back".into(), ..there.clone() };
@@ -25,87 +29,74 @@
 //! ```
 
 use transom_sim::link::Counters;
+use transom_tcp::state::{ConnectionState, Untold};
 use transom_tcp::time::Duration;
 
 use crate::{Chart, Hue, MOST_POINTS, Points, ReportData, Row, Section, Shape, Style};
 
-/// One sample of a sender.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sample {
-    /// The congestion window in bytes.
-    pub cwnd: u64,
-    /// The slow start threshold in bytes, once there is one.
-    pub ssthresh: Option<u64>,
-    /// Bytes that have been sent and are not acknowledged.
-    pub in_flight: u64,
-    /// The smoothed round-trip time.
-    pub srtt: Option<Duration>,
-    /// The last sample of the round-trip time.
-    pub last_rtt: Option<Duration>,
-    /// The smallest sample of the round-trip time.
-    pub min_rtt: Option<Duration>,
-    /// How many segments have been sent again by now.
-    pub retransmitted: u64,
-    /// How many retransmission timeouts there have been by now, if the sender tells.
-    pub timeouts: Option<u64>,
-}
-
 /// The samples of one transfer, as series over seconds. Windows are in KiB, round-trip times in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    cwnd: Points,
+    window: Points,
     ssthresh: Points,
     in_flight: Points,
-    srtt: Points,
+    smoothed: Points,
     last_rtt: Points,
     min_rtt: Points,
     /// Retransmission timeouts, at the height of cwnd.
     timeouts: Points,
-    last: Option<Sample>,
+    last: Option<ConnectionState>,
 }
 
 impl Trace {
-    /// Adds a sample, taken `at` this many seconds.
-    pub fn add(&mut self, at: f64, sample: Sample) {
+    /// Adds the state of the sender, taken `at` this many seconds.
+    pub fn add(&mut self, at: f64, sender: &ConnectionState) {
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         let ms = |span: Duration| span.as_secs_f64() * 1e3;
-        self.cwnd.push((at, kib(sample.cwnd)));
-        self.ssthresh.push((at, sample.ssthresh.map_or(f64::NAN, kib)));
-        self.in_flight.push((at, kib(sample.in_flight)));
-        if let Some(srtt) = sample.srtt {
-            self.srtt.push((at, ms(srtt)));
+        self.window.push((at, kib(sender.cwnd)));
+        let threshold = Some(sender.ssthresh).filter(|&threshold| threshold != u64::MAX);
+        self.ssthresh.push((at, threshold.map_or(f64::NAN, kib)));
+        self.in_flight.push((at, kib(sender.in_flight)));
+        if let Some(srtt) = sender.srtt {
+            self.smoothed.push((at, ms(srtt)));
         }
-        if let Some(rtt) = sample.last_rtt {
+        if let Some(rtt) = sender.last_rtt {
             self.last_rtt.push((at, ms(rtt)));
         }
-        if let Some(rtt) = sample.min_rtt {
+        if let Some(rtt) = sender.min_rtt {
             self.min_rtt.push((at, ms(rtt)));
         }
-        let before = self.last.and_then(|last| last.timeouts).unwrap_or(0);
-        if sample.timeouts.is_some_and(|count| count > before) {
-            self.timeouts.push((at, kib(sample.cwnd)));
+        let before = self.last.map_or(0, |last| last.counters.timeouts);
+        if sender.counters.timeouts > before {
+            self.timeouts.push((at, kib(sender.cwnd)));
         }
-        self.last = Some(sample);
+        self.last = Some(*sender);
     }
 
     /// The charts of the windows and of the round-trip time.
     pub(crate) fn charts(&self) -> [Chart; 2] {
         let windows = Chart::new("Windows of the sender", "window", "KiB")
-            .series("cwnd", Style::Step, Hue::Blue, self.cwnd.clone())
+            .series("cwnd", Style::Step, Hue::Blue, self.window.clone())
             .series("ssthresh", Style::Step, Hue::Orange, self.ssthresh.clone())
             .series("in flight", Style::Line, Hue::Green, self.in_flight.clone())
             .markers("timeout", Shape::Ring, Hue::Red, self.timeouts.clone());
         let rtt = Chart::new("Round-trip time", "time", "ms")
             .floating()
-            .series("smoothed", Style::Line, Hue::Blue, self.srtt.clone())
+            .series("smoothed", Style::Line, Hue::Blue, self.smoothed.clone())
             .series("smallest", Style::Step, Hue::Pink, self.min_rtt.clone())
             .series("last sample", Style::Dots, Hue::Grey, self.last_rtt.clone());
         [windows, rtt]
     }
 
-    /// The sample that was added last.
-    pub fn last(&self) -> Option<Sample> {
-        self.last
+    /// The state that was added last.
+    pub fn last(&self) -> Option<&ConnectionState> {
+        self.last.as_ref()
+    }
+
+    /// How many retransmission timeouts there were, if the sender tells.
+    pub fn timeouts(&self) -> Option<u64> {
+        let told = self.last.filter(|last| !last.untold.contains(Untold::TIMEOUTS));
+        told.map(|last| last.counters.timeouts)
     }
 }
 
@@ -305,13 +296,18 @@ mod tests {
     fn samples_become_series_and_timeouts_are_seen_once() {
         let mut trace = Trace::default();
         for (at, timeouts) in [(0.1, 0), (0.2, 1), (0.3, 1)] {
-            let sample = Sample { cwnd: 2048, timeouts: Some(timeouts), ..Sample::default() };
-            trace.add(at, sample);
+            let mut sample = ConnectionState::unknown();
+            (sample.cwnd, sample.counters.timeouts) = (2048, timeouts);
+            trace.add(at, &sample);
         }
-        assert_eq!(trace.cwnd, [(0.1, 2.0), (0.2, 2.0), (0.3, 2.0)]);
+        assert_eq!(trace.window, [(0.1, 2.0), (0.2, 2.0), (0.3, 2.0)]);
         assert_eq!(trace.timeouts, [(0.2, 2.0)]);
-        assert!(trace.ssthresh.iter().all(|(_, height)| height.is_nan()) && trace.srtt.is_empty());
-        assert_eq!(trace.last().unwrap().timeouts, Some(1));
+        assert!(
+            trace.ssthresh.iter().all(|(_, height)| height.is_nan()) && trace.smoothed.is_empty()
+        );
+        assert_eq!(trace.last().unwrap().counters.timeouts, 1);
+        // A sender that is not known does not tell.
+        assert_eq!(trace.timeouts(), None);
     }
 
     #[test]

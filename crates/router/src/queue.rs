@@ -10,29 +10,46 @@
 //! packet's owner writes it into the header ([`transom_wire::ip::set_ecn`]).
 //!
 //! Disciplines are deterministic: the same calls at the same times with the same [`RandomSource`] give the same results on
-//! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets.
+//! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets. A discipline that keeps flows apart
+//! looks at each of its queues when it is full, and drops several packets then.
+//!
+//! Some disciplines keep flows apart. The owner of a packet says whose it is ([`Flow`]); [`FlowHasher`] finds it in the packet. Two of them wait
+//! although the link is free ([`Discipline::ready_at`]): [`Cake`] with a shaper, and [`Fq`] with a rate for each flow.
 
+mod cake;
 mod codel;
 mod config;
 mod drop_head;
 mod drop_tail;
+mod dualpi2;
 mod fifo;
+mod flow;
+mod fq;
+mod fq_codel;
 mod limit;
 mod parameters;
 mod pie;
 mod red;
+mod rounds;
+mod statistics;
 
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
+pub use cake::{Cake, CakeConfig, Isolation};
 pub use codel::{CoDel, CoDelConfig};
 pub use config::{Config, ConfigError};
 pub use drop_head::DropHead;
 pub use drop_tail::DropTail;
+pub use dualpi2::{DualPi2, DualPi2Config};
+pub use flow::{Flow, FlowHasher};
+pub use fq::{Fq, FqConfig};
+pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use limit::{Limit, Unit};
 pub use parameters::ParameterError;
 pub use pie::{DelayEstimate, Gain, Pie, PieConfig};
 pub use red::{Red, RedConfig};
+pub use statistics::QueueStatistics;
 
 use fifo::Fifo;
 
@@ -66,6 +83,17 @@ pub trait Discipline<P>: Send {
     fn is_empty(&self) -> bool {
         self.length().packets == 0
     }
+
+    /// The earliest time at which [`dequeue`](Self::dequeue) may give a packet, if the discipline itself holds back all that waits. `None` if
+    /// only the link decides, or if nothing waits.
+    fn ready_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Calls `each` with the name and the statistics of each queue inside, for disciplines that have several.
+    fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
+        let _ = each;
+    }
 }
 
 /// A source of random decisions.
@@ -95,12 +123,23 @@ pub struct Item<P> {
     pub marked: bool,
     /// When it entered the queue: set by [`Discipline::enqueue`].
     pub enqueued: Instant,
+    /// The flow that it belongs to, for disciplines that keep flows apart. All packets with the default are one flow.
+    pub flow: Flow,
+    /// Whether it came through the low-latency queue of a dual queue (RFC 9332): set by [`Discipline::dequeue`].
+    pub low_latency: bool,
 }
 
 impl<P> Item<P> {
     /// A packet of `len` bytes that no queue has seen.
     pub const fn new(packet: P, len: usize, ecn: Ecn) -> Self {
-        Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO }
+        let flow = Flow::NONE;
+        Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO, flow, low_latency: false }
+    }
+
+    /// The same packet, of this flow.
+    #[must_use]
+    pub fn of_flow(self, flow: Flow) -> Self {
+        Item { flow, ..self }
     }
 
     /// Whether its transport supports marks. This includes a packet that was marked before.
@@ -188,5 +227,7 @@ fn mark<P>(now: Instant, cause: Cause, item: &mut Item<P>, sink: &mut Sink<'_, P
     sink(Event::Marked { at: now, cause, item });
 }
 
+#[cfg(test)]
+mod bench;
 #[cfg(test)]
 mod properties;

@@ -3,9 +3,10 @@
 //! A packet offered to [`LinkModel::send`] meets the effects in the order in which a real path has them:
 //!
 //! 1. **MTU**: a packet that is too big is dropped.
-//! 2. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
-//! 3. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
-//! 4. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
+//! 2. **Policer**: a packet beyond the rate that it lets pass is dropped.
+//! 3. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
+//! 4. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
+//! 5. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
 //!    reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
 //!    taken its place in the queue and its time on the serialiser, as on a real link.
 //!
@@ -23,6 +24,7 @@ mod deliveries;
 mod jitter;
 mod loss;
 mod managed;
+mod policer;
 mod queue;
 mod queue_config;
 mod rate_trace;
@@ -41,8 +43,9 @@ use crate::units::{QueueLimit, Rate};
 use delays::Waits;
 use deliveries::Deliveries;
 use managed::{Managed, Waiting};
+use policer::Bucket;
 use transmitter::Transmitter;
-use transom_router::queue::Item;
+use transom_router::queue::{Flow, FlowHasher, Item, QueueStatistics};
 use transom_wire::ip::{Ecn, set_ecn};
 
 pub use config::{LinkConfig, LinkConfigError};
@@ -52,6 +55,7 @@ pub use delays::Delays;
 pub use jitter::{Jitter, JitterOrder};
 pub use loss::{GilbertElliott, Loss, LossProcess};
 pub use managed::Fate;
+pub use policer::Policer;
 pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
 pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
@@ -79,7 +83,7 @@ pub enum Admission {
 pub enum DropCause {
     /// It was larger than the link's MTU.
     TooBig,
-    /// The queue had no room for it, or its discipline did not want it.
+    /// The queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
     QueueFull,
     /// The wire lost it, by the loss model.
     Loss,
@@ -139,6 +143,7 @@ impl<P> Delivered<P> {
 /// One direction of a path, carrying packets of type `P`. See the [module](self).
 pub struct LinkModel<P> {
     config: LinkConfig,
+    policer: Option<Bucket>,
     transmitter: Transmitter,
     queue: Queue<P>,
     wire: Wire,
@@ -147,6 +152,10 @@ pub struct LinkModel<P> {
     clock: Instant,
     counters: Counters,
     waits: Measured,
+    /// The same of packets that came through a low-latency queue.
+    low_waits: Measured,
+    /// Finds the flows of packets, if the queue keeps them apart.
+    hasher: Option<FlowHasher>,
 }
 
 /// Whether it is of interest how long each packet waits, and what has been seen of it.
@@ -158,6 +167,14 @@ enum Measured {
 }
 
 impl Measured {
+    /// What was seen since the last call.
+    fn take(&mut self) -> Delays {
+        match self {
+            Measured::No | Measured::Nothing => Delays::default(),
+            Measured::Waits(waits) => waits.take(),
+        }
+    }
+
     fn record(&mut self, delay: Duration) {
         if delay.is_zero() {
             return;
@@ -217,6 +234,8 @@ pub(crate) mod purpose {
     pub(super) const QUEUE: u64 = 5;
     /// The random part of the delay. Both directions of a link draw with the entity of the first.
     pub(crate) const DELAY: u64 = 6;
+    /// The key by which flows are told apart.
+    pub(super) const FLOWS: u64 = 7;
 }
 
 impl<P: Clone + Send + 'static> LinkModel<P> {
@@ -240,7 +259,14 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 Queue::Managed,
             ),
         };
+        let hasher = config.queue.0.tells_flows_apart().then(|| {
+            let mut secret = [0; 16];
+            streams.rng(entity, purpose::FLOWS).fill(&mut secret);
+            FlowHasher::new(secret)
+        });
         LinkModel {
+            hasher,
+            policer: config.policer.map(Bucket::new),
             transmitter: Transmitter::new(config),
             queue,
             wire: Wire::new(config, streams, entity, Instant::ZERO),
@@ -248,6 +274,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             clock: Instant::ZERO,
             counters: Counters::default(),
             waits: Measured::No,
+            low_waits: Measured::No,
             config: config.clone(),
         }
     }
@@ -264,8 +291,24 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         self.send_with(now, packet, len, Ecn::NotEct)
     }
 
-    /// Offers a packet of `len` bytes with its ECN codepoint at time `now`.
+    /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
+    pub fn flow_of(&self, packet: &[u8]) -> Flow {
+        self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
+    }
+
+    /// Offers a packet of `len` bytes with its ECN codepoint at time `now`. Nobody knows its flow.
     pub fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
+        self.send_of(now, packet, len, (ecn, Flow::NONE))
+    }
+
+    /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.
+    pub fn send_of(
+        &mut self,
+        now: Instant,
+        packet: P,
+        len: usize,
+        (ecn, flow): (Ecn, Flow),
+    ) -> Admission {
         let now = self.advance(now);
         let index = self.counters.offered.packets;
         self.counters.offered.count(len);
@@ -273,6 +316,10 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         if self.config.mtu.is_some_and(|mtu| len as u64 > u64::from(mtu.get())) {
             self.counters.too_big.count(len);
             return Admission::Dropped(DropCause::TooBig);
+        }
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len)) {
+            self.counters.queue_full.count(len);
+            return Admission::Dropped(DropCause::QueueFull);
         }
         let busy = self.transmitter.must_wait(now);
         match &mut self.queue {
@@ -294,7 +341,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                     self.transmitter.idle_until(now);
                 }
                 let waiting = Waiting { packet, index, sent: now };
-                let (admitted, verdicts) = queue.offer(now, waiting, len, ecn);
+                let (admitted, verdicts) = queue.offer(now, waiting, len, (ecn, flow));
                 self.counters.count(verdicts);
                 if !admitted {
                     self.counters.queue_full.count(len);
@@ -314,17 +361,22 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// Takes the next packet out of a managed queue onto the wire, at `at`.
     fn transmit_next(&mut self, at: Instant) {
         let Queue::Managed(queue) = &mut self.queue else { return };
+        let shaped = queue.ready_at().is_some();
         let (item, verdicts) = queue.next(at);
         self.counters.count(verdicts);
-        let Some(Item { packet: Waiting { packet, index, sent }, len, marked, .. }) = item else {
-            return;
-        };
+        let Some(Item { packet, len, marked, low_latency, .. }) = item else { return };
+        let Waiting { packet, index, sent } = packet;
         let delay = at.since(sent);
         self.counters.dequeued += 1;
         self.counters.queue_delay = self.counters.queue_delay + delay;
         self.waits.record(delay);
-        // It has waited for this since it came.
-        let transmission = self.transmitter.transmit(sent, len);
+        if low_latency {
+            self.counters.low_dequeued += 1;
+            self.counters.low_queue_delay = self.counters.low_queue_delay + delay;
+            self.low_waits.record(delay);
+        }
+        // It has waited for this since it came, unless it was the queue that held it.
+        let transmission = self.transmitter.transmit(if shaped { at } else { sent }, len);
         let in_flight = InFlight { sent, index, len, transmission, marked };
         let kept = queue.tells_fates().then(|| packet.clone());
         let admission = self.carry(in_flight, packet);
@@ -374,11 +426,17 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let due = self.deliveries.next_due();
         match &self.queue {
             Queue::Managed(queue) if !queue.is_empty() => {
-                let turn = self.transmitter.turn();
+                let turn = self.turn_of(queue);
                 Some(due.map_or(turn, |due| due.min(turn)))
             }
             _ => due,
         }
+    }
+
+    /// When the next packet of a queue is taken: when the serialiser is free and the queue ready.
+    fn turn_of(&self, queue: &Managed<P>) -> Instant {
+        let turn = self.transmitter.turn();
+        queue.ready_at().map_or(turn, |ready| turn.max(ready))
     }
 
     /// Takes the next packet that has arrived by `now`. Call it until it returns `None`.
@@ -449,18 +507,30 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Keeps from now on how long each packet waits, for [`LinkModel::take_delays`].
     pub fn measure_delays(&mut self) {
-        if let Measured::No = self.waits {
-            self.waits = Measured::Nothing;
+        for waits in [&mut self.waits, &mut self.low_waits] {
+            if let Measured::No = waits {
+                *waits = Measured::Nothing;
+            }
+        }
+    }
+
+    /// The same as [`take_delays`](Self::take_delays) for the packets that came through the low-latency queue of a dual queue.
+    pub fn take_low_delays(&mut self, now: Instant) -> Delays {
+        self.advance(now);
+        self.low_waits.take()
+    }
+
+    /// Calls `each` with the name and the statistics of each queue inside the discipline, if it has several.
+    pub fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
+        if let Queue::Managed(queue) = &self.queue {
+            queue.queues(each);
         }
     }
 
     /// How long the packets had waited that have left the queue by `now` and since the last call.
     pub fn take_delays(&mut self, now: Instant) -> Delays {
         self.advance(now);
-        match &mut self.waits {
-            Measured::No | Measured::Nothing => Delays::default(),
-            Measured::Waits(waits) => waits.take(),
-        }
+        self.waits.take()
     }
 
     /// The configuration the link was made with.
@@ -480,7 +550,10 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     fn advance(&mut self, now: Instant) -> Instant {
         self.clock = self.clock.max(now);
         loop {
-            let turn = self.transmitter.turn();
+            let turn = match &self.queue {
+                Queue::Computed(_) => Instant::ZERO,
+                Queue::Managed(queue) => self.turn_of(queue),
+            };
             match &mut self.queue {
                 Queue::Computed(queue) => {
                     let waits = &mut self.waits;

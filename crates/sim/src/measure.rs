@@ -10,10 +10,10 @@ use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError, WindowReport};
 use crate::traffic::{Flow, SendCounters, Sent};
 use transom_router::window;
-use transom_tcp::connection::Info;
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
-pub use delay::QueueDelay;
+pub use delay::{Lane, QueueDelay};
 pub use summary::{efficiency, jain_index, per_second, percentile};
 
 /// A flow at one moment.
@@ -102,8 +102,8 @@ pub struct SenderSample {
     pub rto: Duration,
 }
 
-impl From<Info> for SenderSample {
-    fn from(info: Info) -> Self {
+impl From<ConnectionState> for SenderSample {
+    fn from(info: ConnectionState) -> Self {
         SenderSample {
             cwnd: info.cwnd,
             ssthresh: (info.ssthresh != u64::MAX).then_some(info.ssthresh),
@@ -127,6 +127,8 @@ pub struct LinkSample {
     pub counters: Counters,
     /// How long the packets had waited that left the queue since the sample before.
     pub delays: Delays,
+    /// The same of those that came through the low-latency queue of a dual queue.
+    pub low_delays: Delays,
     /// Its window control, if it has one.
     pub window: Option<WindowSample>,
 }
@@ -136,7 +138,8 @@ impl LinkSample {
     /// [`LinkModel::measure_delays`] before, so that it records delays.
     pub fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
         let (waiting, delays) = (link.queued(at), link.take_delays(at));
-        LinkSample { at, waiting, counters: link.counters(), delays, window: None }
+        let low_delays = link.take_low_delays(at);
+        LinkSample { at, waiting, counters: link.counters(), delays, low_delays, window: None }
     }
 }
 

@@ -245,7 +245,8 @@ impl Fabric {
             let comment = Some(comment.as_str()).filter(|comment| !comment.is_empty());
             tap(now, &packet.bytes()?, comment);
         }
-        match wire.model.send_with(now, id, packet.len(), packet.ecn()) {
+        let flow = wire.model.flow_of(packet.headers());
+        match wire.model.send_of(now, id, packet.len(), (packet.ecn(), flow)) {
             Admission::Queued => {}
             Admission::Duplicated => packets.duplicate(id),
             Admission::Dropped(_) => packets.release(id),

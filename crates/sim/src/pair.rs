@@ -113,7 +113,9 @@ impl Pair {
                     continue;
                 }
                 let (len, ecn) = (bytes.len(), peek_ecn(&bytes));
-                let _ = self.links[side as usize].send_with(self.now, bytes, len, ecn);
+                let link = &mut self.links[side as usize];
+                let flow = link.flow_of(&bytes);
+                let _ = link.send_of(self.now, bytes, len, (ecn, flow));
             }
         }
     }

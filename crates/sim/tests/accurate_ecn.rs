@@ -12,7 +12,7 @@ use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::accurate_ecn::{self, FIELD};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::{AccurateInfo, Info};
+use transom_tcp::connection::{AccurateInfo, ConnectionState};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
@@ -85,7 +85,7 @@ impl Talk {
         }
     }
 
-    fn info(&mut self, side: Side) -> Info {
+    fn info(&mut self, side: Side) -> ConnectionState {
         let now = self.pair.now();
         let id = self.ends[side as usize].expect("a connection");
         self.pair.host(side).connection(id).expect("it is there").info(now)

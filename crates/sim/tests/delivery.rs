@@ -7,7 +7,7 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::{Adu, Info, Piece};
+use transom_tcp::connection::{Adu, ConnectionState, Piece};
 use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn host(address: &str, tcp: &str) -> Stack {
 }
 
 /// Moves the bytes to a reader with these units, and says what became of its end of the connection, and the most it ever held.
-fn transfer(sender: &str, reader: &str, seed: u64) -> (Info, usize) {
+fn transfer(sender: &str, reader: &str, seed: u64) -> (ConnectionState, usize) {
     let link: LinkConfig =
         "rate=40Mbit/s, delay=10ms, queue=60 packets, loss=0.5%".parse().unwrap();
     let (alice, mut bob) = (host("10.0.0.1", sender), host("10.0.0.2", reader));

@@ -6,7 +6,7 @@ use crate::opening::{self, Opening};
 use crate::socket::{Role, Stream};
 use crate::stream::{self, How, MSG_DONTWAIT, Pieces};
 use std::net::SocketAddr;
-use transom_tcp::connection::{Connection, State};
+use transom_tcp::connection::State;
 
 impl Sockets<'_> {
     /// Whether nothing passes before the handshake is complete. A connection that began with a SYN and a cookie is used at once.
@@ -27,7 +27,7 @@ impl Sockets<'_> {
     pub(crate) fn release_syn(&mut self, fd: i32) {
         let Ok(Some(stream)) = self.stream(fd) else { return };
         let now = self.now();
-        let _ = self.stack.with_connection(stream.id, now, Connection::release_syn);
+        let _ = self.stack.with_connection(stream.id, now, |connection| connection.release(now));
         self.settle();
     }
 }

@@ -4,7 +4,7 @@
 //! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
 //! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
 
-use transom_tcp::connection::{AccurateInfo, FastOpenFailure, Info, State};
+use transom_tcp::connection::{AccurateInfo, ConnectionState, FastOpenFailure, State};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
@@ -202,7 +202,7 @@ pub struct TcpInfo {
 }
 
 /// The counters of accurate ECN alone.
-fn accurate_ecn(info: &Info) -> TcpInfo {
+fn accurate_ecn(info: &ConnectionState) -> TcpInfo {
     let Some(accurate) = info.ecn.and_then(|ecn| ecn.accurate) else { return TcpInfo::default() };
     let AccurateInfo { received, delivered, .. } = accurate;
     // Counts wrap there, as in Linux.
@@ -291,7 +291,7 @@ impl TcpInfo {
     }
 
     /// A connection.
-    pub fn of(info: &Info) -> Self {
+    pub fn of(info: &ConnectionState) -> Self {
         let mss = u64::from(info.mss.max(1));
         let segments = |bytes: u64| small(bytes.div_ceil(mss));
         let counters = &info.counters;

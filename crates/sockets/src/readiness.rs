@@ -93,14 +93,14 @@ impl Sockets<'_> {
 
     /// Whether the low-water mark of a reader is reached (SO_RCVLOWAT).
     fn has_enough(&self, stream: &Stream) -> bool {
-        self.connection(stream).is_some_and(|connection| connection.is_readable())
+        self.connection(stream).is_some_and(|connection| connection.has_enough(usize::MAX))
     }
 
     /// Has the stack tell of room to write, if there is too little now.
     pub fn await_room(&mut self, fd: i32) {
         if let Ok(Some(stream)) = self.stream(fd) {
             let now = self.now();
-            let _ = self.stack.with_connection(stream.id, now, |c| c.await_room());
+            let _ = self.stack.with_connection(stream.id, now, |c| c.expect_room());
         }
     }
 

@@ -158,7 +158,7 @@ impl Slot {
 
     /// A template for the prepared packet, if it must not be fragmented while others may be.
     fn template_of_probe(&self, prepared: &Prepared) -> Option<Template> {
-        if self.ip_fields.dont_fragment || !self.connection.probes_path_with(prepared) {
+        if self.ip_fields.dont_fragment || !prepared.probes_path() {
             return None;
         }
         Template::new(&self.key, &IpFields { dont_fragment: true, ..self.ip_fields })
@@ -317,9 +317,8 @@ impl Stack {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
         connection.set_memory_state(self.memory.state());
-        let before = self.log.checkpoint(connection);
         let result = call(connection);
-        self.log.changes(subject, connection, before);
+        connection.publish(&mut self.log.recorder(subject));
         Some(result)
     }
 
@@ -349,14 +348,16 @@ impl Stack {
             self.prune();
         }
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if !slot.connection.has_events() {
+        let mut next = slot.connection.poll_event();
+        if next.is_none() {
             return;
         }
         let Some(id) = self.id_of(index) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         let mut time_wait = false;
         let (mut connected, mut closed) = (false, false);
-        while let Some(event) = slot.connection.poll_event() {
+        while let Some(event) = next {
+            next = slot.connection.poll_event();
             time_wait |= event == Event::TimeWait;
             connected |= event == Event::Connected;
             closed |= event == Event::Closed;
@@ -438,7 +439,7 @@ impl Stack {
         let Some(mtu) = slot.connection.path_state().proven.filter(|_| !slot.detached) else {
             return;
         };
-        let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
+        let (remote, heard) = (slot.key.remote, slot.connection.path_state().heard);
         let connection = &slot.connection;
         self.path_mtus.prove(remote, PathMtu { mtu, whole: connection.dont_fragment() });
         if connection.path_state().is_narrow {

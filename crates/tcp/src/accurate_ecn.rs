@@ -53,6 +53,7 @@ impl Default for AccurateConfig {
 
 /// Packets and bytes that have arrived, or were reported as arrived, since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counts {
     /// Packets with congestion experienced.
     pub ce_packets: u64,

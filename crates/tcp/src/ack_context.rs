@@ -5,6 +5,7 @@
 
 use crate::pos::Pos;
 use crate::rate::RateSample;
+use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use transom_wire::Timestamps;
 
@@ -53,8 +54,8 @@ pub struct AckContext {
     pub included_retransmission: bool,
     /// The round-trip time sample, if it gave one.
     pub rtt: Option<Duration>,
-    /// The smoothed round-trip time, once there is a sample; with this one.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
     /// The least round-trip time seen on the connection.
     pub min_rtt: Option<Duration>,
     /// The peer's timestamp and its echo of ours, if it sends them.
@@ -80,4 +81,12 @@ pub struct AckContext {
     pub marked: Option<u64>,
     /// The segment size, SMSS of RFC 5681, in bytes.
     pub mss: u32,
+}
+
+impl AckContext {
+    /// The smoothed round-trip time, once there is a sample.
+    #[inline]
+    pub fn srtt(&self) -> Option<Duration> {
+        self.estimate.map(|estimate| estimate.srtt)
+    }
 }

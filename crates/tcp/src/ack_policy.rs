@@ -5,6 +5,7 @@ pub mod immediate;
 pub mod quick;
 mod unit;
 
+use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use core::fmt;
 pub use unit::AckUnit;
@@ -26,8 +27,8 @@ pub struct Arrival {
     pub fin: bool,
     /// The window that was offered last, in bytes.
     pub window: u64,
-    /// The sender's smoothed round-trip time, once there is a sample.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
     /// The sender's retransmission timeout.
     pub rto: Duration,
 }

@@ -85,6 +85,7 @@ pub mod ltcp;
 pub mod multcp;
 pub mod nice;
 pub mod none;
+pub mod prague;
 pub mod reno;
 pub mod scalable;
 mod takeover;
@@ -95,8 +96,9 @@ pub mod westwood;
 
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments};
+use crate::pacing::RatePacing;
 use crate::rate::LostTransmission;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::fmt;
@@ -117,6 +119,13 @@ pub struct Window {
     pub ssthresh: u64,
     /// The sender's maximum segment size.
     pub mss: u32,
+}
+
+impl Default for Window {
+    /// None yet.
+    fn default() -> Self {
+        Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 }
+    }
 }
 
 impl Window {
@@ -300,6 +309,16 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn answers_marks(&self) -> bool {
         true
     }
+
+    /// Whether the controller is scalable (RFC 9331 section 4): where feedback is accurate, its packets carry ECT(1) and get the marks of L4S queues.
+    fn is_scalable(&self) -> bool {
+        false
+    }
+
+    /// How much may leave in one burst on a connection that paces, as a span of time at the pace.
+    fn pacing_burst(&self) -> Duration {
+        RatePacing::BURST
+    }
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
@@ -386,6 +405,7 @@ pub const ALGORITHMS: &[Entry] = &[
     ledbat::ENTRY,
     ledbat_plus_plus::ENTRY,
     dctcp::ENTRY,
+    prague::ENTRY,
     bbr::ENTRY,
     bbr3::ENTRY,
 ];
@@ -395,6 +415,7 @@ pub const ALGORITHMS: &[Entry] = &[
 pub struct CongestionChoice {
     name: &'static str,
     needs_pacing: bool,
+    pacing_burst: Duration,
     algorithm: Arc<dyn Algorithm>,
 }
 
@@ -403,7 +424,8 @@ impl CongestionChoice {
     pub fn new(algorithm: impl Algorithm + 'static) -> Self {
         let controller = algorithm.controller();
         let (name, needs_pacing) = (controller.name(), controller.needs_pacing());
-        CongestionChoice { name, needs_pacing, algorithm: Arc::new(algorithm) }
+        let pacing_burst = controller.pacing_burst();
+        CongestionChoice { name, needs_pacing, pacing_burst, algorithm: Arc::new(algorithm) }
     }
 
     /// The name of its controllers.
@@ -414,6 +436,11 @@ impl CongestionChoice {
     /// Whether its controllers count on being paced ([`CongestionControl::needs_pacing`]).
     pub fn needs_pacing(&self) -> bool {
         self.needs_pacing
+    }
+
+    /// The bursts of its controllers ([`CongestionControl::pacing_burst`]).
+    pub fn pacing_burst(&self) -> Duration {
+        self.pacing_burst
     }
 
     /// RFC 5681.

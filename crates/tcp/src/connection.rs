@@ -23,13 +23,16 @@ mod ecn;
 pub mod exchange;
 pub mod extensions;
 mod fast_open;
+pub(crate) mod glance;
 mod halves;
 mod headers;
 mod held_open;
 mod icmp;
-mod info;
+mod limited;
 mod limiter;
 mod memory;
+mod notices;
+mod observe;
 mod offered;
 mod open;
 mod output;
@@ -37,7 +40,6 @@ mod partial;
 mod path_mtu;
 mod reports;
 mod settings;
-mod snapshot;
 mod through;
 mod timers;
 mod user_timeout;
@@ -48,7 +50,6 @@ pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
 pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome, OpeningState};
 pub use icmp::IcmpError;
-pub use info::{Counters, EcnInfo, Info, LimitedBy};
 pub use memory::{MemoryState, RESERVE};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
@@ -56,7 +57,8 @@ pub use partial::PartialInfo;
 pub use path_mtu::PathState;
 pub use reports::Report;
 pub use settings::{Setting, Settings};
-pub use snapshot::{Checkpoint, Snapshot};
+
+pub use crate::state::{ConnectionState, Counters, EcnInfo, LimitedBy};
 
 use crate::control::Control;
 use crate::options::Agreed;
@@ -75,6 +77,7 @@ const MIN_SEGMENT: u32 = 16;
 
 /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum State {
     /// Nothing is left of the connection.
     Closed,
@@ -99,6 +102,25 @@ pub enum State {
 }
 
 impl State {
+    /// All of them.
+    pub const ALL: [State; 10] = [
+        State::Closed,
+        State::SynSent,
+        State::SynReceived,
+        State::Established,
+        State::FinWait1,
+        State::FinWait2,
+        State::CloseWait,
+        State::Closing,
+        State::LastAck,
+        State::TimeWait,
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// Its name in logs and reports: that of RFC 9293, in small letters.
     pub const fn name(self) -> &'static str {
         match self {
@@ -154,7 +176,7 @@ pub enum ConnectionError {
 /// An event for the owner of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`]).
     Answered,
     /// The handshake is complete.
     Connected,
@@ -172,11 +194,9 @@ pub enum Event {
     Closed,
 }
 
-/// How the connection was opened.
+/// What an opening leaves behind.
 #[derive(Debug)]
 struct Handshake {
-    /// Whether we sent the first SYN [MUST-11].
-    active: bool,
     /// The state of Fast Open, if it is used.
     fast: Option<Box<fast_open::FastOpenState>>,
     /// What an open keeps until it is complete.
@@ -211,22 +231,14 @@ struct Replies {
 /// What the owner wants, besides data.
 #[derive(Debug)]
 struct Owner {
+    /// It was the owner who opened the connection, with the first SYN [MUST-11].
+    active: bool,
     /// The application has closed its handle: nothing will be read or written any more.
     gone: bool,
     /// It was closed, and its extensions have had their time.
     dismissed: bool,
     /// Small segments do not wait.
     nodelay: bool,
-}
-
-/// What the owner has not asked for yet.
-#[derive(Debug)]
-struct Notices {
-    events: u8,
-    soft_error: Option<Box<icmp::SoftError>>,
-    reports: reports::Reports,
-    /// For the log: see [`Connection::take_duplicate`].
-    duplicate_seen: bool,
 }
 
 /// One TCP connection.
@@ -252,7 +264,7 @@ pub struct Connection {
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
     extensions: extensions::Layers,
-    notices: Notices,
+    notices: notices::Notices,
     error: Option<ConnectionError>,
     owner: Owner,
     /// The state of the host's memory.
@@ -262,7 +274,7 @@ pub struct Connection {
     /// Boxed, as most connections have none.
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
-    limited: info::LimitedAccount,
+    limited: limited::LimitedAccount,
 }
 
 impl Connection {
@@ -292,6 +304,7 @@ impl Connection {
     }
 
     /// SND.UNA.
+    #[inline]
     fn una(&self) -> Pos {
         self.control.una()
     }
@@ -322,6 +335,7 @@ impl Connection {
 
     /// The next event, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
     /// want reports of errors ignores them [SHLD-20].
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         const ALL: [Event; 8] = [
             Event::Answered,
@@ -336,12 +350,6 @@ impl Connection {
         let event = *ALL.get(self.notices.events.trailing_zeros() as usize)?;
         self.notices.events &= self.notices.events - 1;
         Some(event)
-    }
-
-    /// Whether [`Connection::poll_event`] has something to give.
-    #[inline]
-    pub fn has_events(&self) -> bool {
-        self.notices.events != 0
     }
 
     fn raise(&mut self, event: Event) {

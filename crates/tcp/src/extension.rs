@@ -70,9 +70,8 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{
-    LayerChange, LayerEvent, Observed, ObservedLayers, RequestCounters, View,
-};
+pub use crate::connection::extensions::{Observed, ObservedLayers, RequestCounters, View};
+pub use crate::event::LayerChange;
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};

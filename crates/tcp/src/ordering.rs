@@ -46,6 +46,7 @@ pub struct Arrived {
 
 /// Parts of the stream in the place of application data units that were not units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct UnitFaults {
     /// Data that no encoder produces.
     pub malformed: u64,

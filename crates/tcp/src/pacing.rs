@@ -24,11 +24,19 @@ pub struct RatePacing {
 
 impl Default for RatePacing {
     fn default() -> Self {
-        RatePacing { next: Instant::ZERO, slack: Duration::from_millis(1) }
+        RatePacing::with_bursts(RatePacing::BURST)
     }
 }
 
 impl RatePacing {
+    /// How much usually leaves in one burst, as a span of time at the pace.
+    pub const BURST: Duration = Duration::from_millis(1);
+
+    /// One that lets bursts of this span leave, or of two segments if that is more.
+    pub const fn with_bursts(slack: Duration) -> Self {
+        RatePacing { next: Instant::ZERO, slack }
+    }
+
     /// Sets the rate to `new`; the remaining debt at the old rate is scaled to the new one.
     pub fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
         if self.next <= now {
@@ -53,8 +61,12 @@ impl RatePacing {
 
     /// The most bytes one transmission should carry at `rate`, so that a super-segment is not a burst.
     pub fn quantum(&self, rate: Option<u64>) -> u64 {
-        // One millisecond's worth, as the large stacks size their super-segments.
-        rate.map_or(u64::MAX, |rate| (rate / 1000).max(2 * 1460))
+        // Usually one millisecond's worth, as the large stacks size their super-segments.
+        let worth = |rate: u64| {
+            let bytes = u128::from(rate) * u128::from(self.slack.as_nanos()) / 1_000_000_000;
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        rate.map_or(u64::MAX, |rate| worth(rate).max(2 * 1460))
     }
 
     /// `bytes` left at `now` while the rate to keep is `rate` bytes per second (`None`: no opinion).

@@ -19,6 +19,7 @@ use crate::time::{Duration, Instant};
 
 /// The attempts before lost data is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Persistence {
     /// How often data is sent again at most; `None`: as often as its lifetime allows.
     pub retransmissions: Option<u16>,

@@ -11,6 +11,7 @@ use transom_wire::Seq;
 
 /// A position in one direction's sequence space.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pos(u64);
 
 impl Pos {

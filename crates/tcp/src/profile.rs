@@ -130,6 +130,9 @@ pub struct Profile {
     pub adopt_user_timeout: Option<(Duration, Duration)>,
     /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors)(crate::connection::Connection::set_report_soft_errors).
     pub report_soft_errors: bool,
+    /// Data that came in order before an error can be read after it, as on Linux. Without it the error takes that data away, so that no reader takes a part
+    /// for the whole (RFC 9293 section 3.10.7.4 has all queues flushed).
+    pub read_after_error: bool,
     /// How long TIME-WAIT lasts: 2·MSL.
     pub time_wait: Duration,
     /// How long a closed connection waits for the peer's FIN (FIN-WAIT-2); zero: not at all.
@@ -209,6 +212,7 @@ impl Profile {
             advertise_user_timeout: false,
             adopt_user_timeout: None,
             report_soft_errors: false,
+            read_after_error: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_retries: 8,

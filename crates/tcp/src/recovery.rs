@@ -16,14 +16,16 @@ pub mod whole_window;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
+use crate::rto::Estimate;
 use crate::sent::{Sent, SentList};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use core::fmt;
 use core::ops::Range;
 pub use unit::RecoveryUnit;
 
 /// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Phase {
     /// Nothing is suspicious.
     #[default]
@@ -37,6 +39,14 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 4] = [Phase::Open, Phase::Disorder, Phase::Recovery, Phase::Loss];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,8 +79,8 @@ pub struct Verdict {
 pub struct Times {
     /// The present.
     pub now: Instant,
-    /// The smoothed round-trip time, once there is a sample.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
     /// When the retransmission timer expires, if it runs.
     pub timeout_at: Option<Instant>,
     /// The sender's maximum segment size.

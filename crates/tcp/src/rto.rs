@@ -10,6 +10,22 @@ use crate::time::{Duration, Instant};
 use core::fmt;
 pub use unit::TimerUnit;
 
+/// An estimate of the round-trip time (RFC 6298 section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Estimate {
+    /// The smoothed round-trip time.
+    pub srtt: Duration,
+    /// Its variation.
+    pub rttvar: Duration,
+}
+
+impl Estimate {
+    /// After a first sample.
+    pub fn first(rtt: Duration) -> Self {
+        Estimate { srtt: rtt, rttvar: rtt.over(2) }
+    }
+}
+
 /// A retransmission-timer unit.
 pub trait RetransmissionTimer: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
@@ -25,11 +41,18 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// next one.
     fn on_round(&mut self) {}
 
+    /// The estimate of the round-trip time, once there is a sample.
+    fn estimate(&self) -> Option<Estimate>;
+
     /// The smoothed round-trip time, once there is a sample.
-    fn srtt(&self) -> Option<Duration>;
+    fn srtt(&self) -> Option<Duration> {
+        self.estimate().map(|estimate| estimate.srtt)
+    }
 
     /// The round-trip time variation, once there is a sample.
-    fn rttvar(&self) -> Option<Duration>;
+    fn rttvar(&self) -> Option<Duration> {
+        self.estimate().map(|estimate| estimate.rttvar)
+    }
 
     /// The timeout, with its back-off.
     fn rto(&self) -> Duration;

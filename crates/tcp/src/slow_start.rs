@@ -3,6 +3,8 @@
 //! The unit is called while cwnd is below ssthresh; it may lower ssthresh to end slow start before a loss does. The part of an
 //! acknowledgement beyond the end counts for congestion avoidance.
 
+#[cfg(test)]
+mod bottleneck;
 pub mod hystart;
 pub mod hystart_pp;
 pub mod limited;

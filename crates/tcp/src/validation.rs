@@ -12,7 +12,8 @@ mod unit;
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
-use crate::time::{Duration, Instant};
+use crate::rto::Estimate;
+use crate::time::Instant;
 use core::fmt;
 pub use unit::ValidationUnit;
 
@@ -20,14 +21,15 @@ pub use unit::ValidationUnit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBounds {
     /// The upper bound of cwnd.
-    pub cwnd: u64,
+    pub most_cwnd: u64,
     /// The lower bound of ssthresh: up to there the path is known.
-    pub ssthresh: u64,
+    pub least_ssthresh: u64,
 }
 
 impl WindowBounds {
     /// All that it was.
-    pub const UNCHANGED: WindowBounds = WindowBounds { cwnd: Window::WIDEST, ssthresh: 0 };
+    pub const UNCHANGED: WindowBounds =
+        WindowBounds { most_cwnd: Window::WIDEST, least_ssthresh: 0 };
 }
 
 /// Data is about to leave after a silence that was longer than the retransmission timeout, with nothing outstanding.
@@ -37,8 +39,8 @@ pub struct IdlePeriod {
     pub now: Instant,
     /// When data last left.
     pub since: Instant,
-    /// The smoothed round-trip time, once there is a sample.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
 }
 
 /// A validation unit.

@@ -322,6 +322,26 @@ fn a_reset_with_data_is_a_reset() {
     assert_eq!(peer.connection.error(), Some(ConnectionError::Reset));
 }
 
+/// As Linux does it: what came in order before the reset is read, and then the reset is told. Nothing is kept of a hole's other side, or for nobody.
+#[test]
+fn what_came_before_a_reset_can_be_kept() {
+    for keeps in [false, true] {
+        let mut peer =
+            Setup::default().profile(|profile| profile.read_after_error = keeps).active();
+        peer.recv(seg().data(100)).recv(seg().seq(201).data(10)).recv(seg().seq(101).rst());
+        let mut out = [0; 1000];
+        let reset = Err(ReadError::Failed(ConnectionError::Reset));
+        let first = peer.connection.read(peer.now, &mut out);
+        assert_eq!(first, if keeps { Ok(100) } else { reset });
+        assert_eq!(peer.connection.read(peer.now, &mut out), reset);
+        peer.expect_state(State::Closed);
+    }
+    let mut peer = Setup::default().profile(|profile| profile.read_after_error = true).active();
+    peer.recv(seg().data(100)).drain();
+    peer.close();
+    assert_eq!(peer.connection.readable(), 0);
+}
+
 /// [SHLD-3] Closing with data unread, and data arriving after the close, reset the connection.
 #[test]
 fn data_that_nobody_will_read_resets() {

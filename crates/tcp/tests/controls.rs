@@ -235,7 +235,7 @@ fn what_is_unsent_is_bounded() {
     assert_eq!(peer.write_some(50_000), 3000);
     peer.drain();
     // The window is full now: 2000 bytes are unsent.
-    assert_eq!(peer.connection.write_space(), Ok(1000));
+    assert_eq!(peer.connection.writable(), Ok(1000));
     assert!(!peer.connection.is_writable());
     assert_eq!(peer.write_some(50_000), 1000);
     assert_eq!(peer.write_some(50_000), 0);
@@ -248,7 +248,7 @@ fn what_is_unsent_is_bounded() {
     assert!(peer.connection.is_writable());
     // Without the mark the send buffer decides.
     peer.connection.set(Setting::NotsentLowWater(0));
-    assert!(peer.connection.write_space().unwrap() > 100_000);
+    assert!(peer.connection.writable().unwrap() > 100_000);
 }
 
 /// As on Linux a segment is begun where there is any room.
@@ -278,11 +278,15 @@ fn a_reader_is_told_from_the_low_water_mark_on() {
     let mut peer = active();
     peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(1000));
-    assert!(!peer.take_events().contains(&Event::Readable) && !peer.connection.is_readable());
+    assert!(
+        !peer.take_events().contains(&Event::Readable) && !peer.connection.has_enough(usize::MAX)
+    );
     // A reader that wants less has enough.
     assert!(peer.connection.has_enough(1000) && !peer.connection.has_enough(1001));
     peer.recv(seg().data(600));
-    assert!(peer.take_events().contains(&Event::Readable) && peer.connection.is_readable());
+    assert!(
+        peer.take_events().contains(&Event::Readable) && peer.connection.has_enough(usize::MAX)
+    );
     peer.read(1600);
     peer.recv(seg().data(700));
     assert!(peer.take_events().is_empty());
@@ -298,13 +302,15 @@ fn the_end_of_the_stream_is_told_below_the_mark() {
     let mut peer = active();
     peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(100));
-    assert!(!peer.connection.is_readable());
+    assert!(!peer.connection.has_enough(usize::MAX));
     peer.recv(seg().fin());
-    assert!(peer.take_events().contains(&Event::Readable) && peer.connection.is_readable());
+    assert!(
+        peer.take_events().contains(&Event::Readable) && peer.connection.has_enough(usize::MAX)
+    );
     let mut peer = active();
     peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(100)).recv(seg().rst().seq(101));
-    assert!(peer.connection.is_readable(), "the error");
+    assert!(peer.connection.has_enough(usize::MAX), "the error");
 }
 
 /// A mark that the receive buffer can never reach does not lock the reader out.
@@ -315,9 +321,9 @@ fn half_of_the_receive_buffer_is_enough() {
     for _ in 0..4 {
         peer.recv(seg().data(1000));
     }
-    assert!(!peer.connection.is_readable());
+    assert!(!peer.connection.has_enough(usize::MAX));
     peer.recv(seg().data(1000));
-    assert!(peer.connection.is_readable());
+    assert!(peer.connection.has_enough(usize::MAX));
 }
 
 // ----- TCP_LINGER2 -----

@@ -11,7 +11,7 @@ use crate::common;
 use common::world::{Path, Random, World};
 use common::{IRS, ISS, Peer, Setup, ms, secs};
 use std::fmt::Write;
-use transom_tcp::compose::{PRESETS, Unit, compose};
+use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
 use transom_tcp::connection::{IcmpError, MemoryState, State};
 use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
 use transom_tcp::time::Instant;
@@ -166,7 +166,7 @@ impl Story {
                 said = (read > 0).then(|| format!("read {read}"));
             }
             800..803 if self.seed % 2 == 1 => {
-                let nxt = connection.snapshot().snd_una.stream_offset() as u32;
+                let nxt = connection.info(now).snd_una.stream_offset() as u32;
                 let iss = if end == 0 { ISS } else { IRS };
                 let seq = Seq::new(iss.wrapping_add(1).wrapping_add(nxt));
                 let mtu = 700 + 100 * random.below(8) as u32;
@@ -178,7 +178,10 @@ impl Story {
                 let more = ["limited-slow-start", "immediate-ack", "ledbat", "nodelay", "htcp"];
                 let all = [&words[..], &more[..]].concat();
                 let word = all[random.below(all.len() as u64) as usize];
-                said = Some(format!("{word} {:?}", connection.recompose(now, word)));
+                said = Some(format!(
+                    "{word} {:?}",
+                    Composer::default().exchange(connection, now, word)
+                ));
             }
             806..809 if self.seed % 3 == 1 => {
                 let state = [MemoryState::Normal, MemoryState::Pressure, MemoryState::Full];

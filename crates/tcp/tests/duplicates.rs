@@ -8,6 +8,7 @@ use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::arguments::Fraction;
+use transom_tcp::compose::Composer;
 use transom_tcp::extension::Variable;
 use transom_tcp::profile::{Profile, RecoveryChoice};
 use transom_tcp::reordering::Robustness;
@@ -210,16 +211,16 @@ fn rr_sets_early_retransmit_aside() {
 fn rr_exchanged() {
     let mut peer = Setup::default().active();
     let now = peer.now;
-    peer.connection.recompose(now, "rr(cap=1) + dsack").unwrap();
+    Composer::default().exchange(&mut peer.connection, now, "rr(cap=1) + dsack").unwrap();
     peer.write(10_000).drain();
     reordered(&mut peer, 1);
     assert_eq!(dupthresh(&peer), 6);
     let now = peer.now;
-    peer.connection.recompose(now, "no-rr").unwrap();
+    Composer::default().exchange(&mut peer.connection, now, "no-rr").unwrap();
     assert_eq!(dupthresh(&peer), 3);
-    peer.connection.recompose(now, "rr").unwrap();
+    Composer::default().exchange(&mut peer.connection, now, "rr").unwrap();
     assert_eq!(dupthresh(&peer), 3);
-    let error = peer.connection.recompose(now, "rr(cap=1.1)").unwrap_err();
+    let error = Composer::default().exchange(&mut peer.connection, now, "rr(cap=1.1)").unwrap_err();
     assert!(error.to_string().contains("the whole window, not 1.1"), "{error}");
 }
 
@@ -229,15 +230,20 @@ fn exchanged() {
     let mut peer = written(Setup::newreno(), 3000, false);
     peer.wait(100).recv(duplicate(false, 1)).silent();
     let now = peer.now;
-    peer.connection.recompose(now, "early-retransmit + no-limited-transmit").unwrap();
+    Composer::default()
+        .exchange(&mut peer.connection, now, "early-retransmit + no-limited-transmit")
+        .unwrap();
     peer.recv(duplicate(false, 2)).expect(&["A 1:1001 ack 1"]);
 
     let rack = |profile: &mut Profile| profile.recovery = RecoveryChoice::RackTlp;
     let mut peer = Setup::default().profile(rack).active();
     let now = peer.now;
-    let error = peer.connection.recompose(now, "early-retransmit + rack-tlp").unwrap_err();
+    let error = Composer::default()
+        .exchange(&mut peer.connection, now, "early-retransmit + rack-tlp")
+        .unwrap_err();
     assert!(error.to_string().starts_with("early retransmit counts duplicates"), "{error}");
     // It comes with a recovery that counts duplicates, and a live connection keeps its own.
-    let error = peer.connection.recompose(now, "early-retransmit").unwrap_err();
+    let error =
+        Composer::default().exchange(&mut peer.connection, now, "early-retransmit").unwrap_err();
     assert!(error.to_string().contains("would exchange loss recovery"), "{error}");
 }

@@ -13,7 +13,8 @@ use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
 use transom_tcp::recovery::Phase;
-use transom_tcp::time::Instant;
+use transom_tcp::rto::Estimate;
+use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
@@ -63,14 +64,14 @@ impl CongestionControl for Greedy {
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
-        // Ten segments left at 100 ms, and the first two are acknowledged.
+        // Ten segments left at 100 ms, and the first two are acknowledged: after that of the SYN a second sample of 100 ms.
         assert_eq!(
             *takeover,
             Takeover {
                 now: Instant::from_millis(200),
                 in_flight: 12_000,
                 delivered: 2000,
-                srtt: Some(ms(100)),
+                estimate: Some(Estimate { srtt: ms(100), rttvar: Duration::from_micros(37_500) }),
                 min_rtt: Some(ms(100)),
             }
         );
@@ -95,7 +96,7 @@ fn the_window_is_handed_over() {
     peer.pump();
     peer.silent();
     let after = peer.info();
-    assert_eq!((after.congestion, after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
+    assert_eq!((after.congestion.as_str(), after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
     assert_eq!(peer.connection.profile().congestion.name(), "greedy");
     assert_eq!((after.srtt, after.rttvar, after.rto), (before.srtt, before.rttvar, before.rto));
     assert_eq!((after.min_rtt, after.delivered), (before.min_rtt, before.delivered));
@@ -248,7 +249,7 @@ fn in_the_handshake_the_last_one_starts() {
         .unwrap();
     setup.accept(&mut peer);
     // LEDBAT begins with two segments (RFC 6817 section 2.4.2).
-    assert_eq!((peer.info().congestion, peer.info().cwnd), ("ledbat", 2000));
+    assert_eq!((peer.info().congestion.as_str(), peer.info().cwnd), ("ledbat", 2000));
     // On a live connection it goes on with what is there.
     let mut peer = ten_out(Setup::default());
     exchange(&mut peer, "ledbat");
@@ -336,7 +337,7 @@ fn pacing_starts_and_ends() {
     // To exchange it for itself again and again lets nothing out.
     for _ in 0..10 {
         peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
-        peer.connection.recompose(peer.now, "pacing").unwrap();
+        Composer::default().exchange(&mut peer.connection, peer.now, "pacing").unwrap();
         peer.pump();
     }
     peer.silent();
@@ -345,21 +346,28 @@ fn pacing_starts_and_ends() {
 #[test]
 fn by_name() {
     let mut peer = ten_out(Setup::default());
-    peer.connection.recompose(peer.now, "vegas + pacing + nodelay + prr + undo").unwrap();
+    Composer::default()
+        .exchange(&mut peer.connection, peer.now, "vegas + pacing + nodelay + prr + undo")
+        .unwrap();
     let profile = peer.connection.profile();
     assert_eq!((profile.congestion.name(), profile.pacing), ("vegas", PacingChoice::Rate));
     assert_eq!((profile.reduction, profile.undo), (ReductionChoice::Prr, UndoConfig::ALL));
     assert!(peer.connection.settings().nodelay);
     // A text does not undo settings of a call that it does not mention.
     peer.connection.set(Setting::NoDelay(false));
-    peer.connection.recompose(peer.now, "cubic").unwrap();
+    Composer::default().exchange(&mut peer.connection, peer.now, "cubic").unwrap();
     assert!(!peer.connection.settings().nodelay);
     assert_eq!(peer.info().congestion, "cubic");
     // Nothing of a text that is refused takes effect.
-    let error = peer.connection.recompose(peer.now, "bbr + newreno").unwrap_err();
+    let error =
+        Composer::default().exchange(&mut peer.connection, peer.now, "bbr + newreno").unwrap_err();
     let RecomposeError::Fixed { word, unit, reason: _ } = &error else { panic!("{error}") };
     assert_eq!((word.as_str(), *unit), ("newreno", Unit::Recovery));
-    assert!(peer.connection.recompose(peer.now, "bbr + delayed-ack(delay=1s)").is_err());
+    assert!(
+        Composer::default()
+            .exchange(&mut peer.connection, peer.now, "bbr + delayed-ack(delay=1s)")
+            .is_err()
+    );
     assert_eq!(peer.info().congestion, "cubic");
     // A program's own algorithms go by name too.
     const MINE: transom_tcp::congestion::Entry = transom_tcp::congestion::Entry {
@@ -369,8 +377,8 @@ fn by_name() {
         read: |_| Ok(CongestionChoice::reno()),
     };
     let composer = Composer::default().with(MINE);
-    assert!(peer.connection.recompose(peer.now, "mine").is_err());
-    peer.connection.recompose_with(peer.now, &composer, "mine").unwrap();
+    assert!(Composer::default().exchange(&mut peer.connection, peer.now, "mine").is_err());
+    composer.exchange(&mut peer.connection, peer.now, "mine").unwrap();
     assert_eq!(peer.info().congestion, "reno");
 }
 
@@ -384,7 +392,7 @@ fn who_counts_on_pacing_is_paced() {
     assert_eq!(peer.connection.profile().pacing, PacingChoice::Rate);
     let refused = peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None));
     assert_eq!(refused, Err(ProfileError::NeedsPacing("bbr")));
-    peer.connection.recompose(peer.now, "reno + no-pacing").unwrap();
+    Composer::default().exchange(&mut peer.connection, peer.now, "reno + no-pacing").unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::None);
     assert_eq!(peer.connection.profile().validate(), Ok(()));
 }

@@ -3,12 +3,12 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, secs, seg};
-use transom_tcp::connection::{ConnectionError, Event, State};
+use transom_tcp::connection::{ConnectionError, Event, Setting, State};
 
 /// Its SYN has left, and the answer will be held for 30 seconds.
 fn holding(setup: &Setup) -> Peer {
     let mut peer = setup.connecting();
-    peer.connection.hold_answer(secs(30));
+    peer.connection.set(Setting::HoldAnswer(secs(30)));
     peer.expect(&["S 0:1"]);
     peer
 }
@@ -26,7 +26,7 @@ fn answered(setup: &Setup) -> Peer {
 }
 
 fn release(peer: &mut Peer) {
-    peer.connection.release_answer(peer.now);
+    peer.connection.release(peer.now);
     peer.pump();
 }
 

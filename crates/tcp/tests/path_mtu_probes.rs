@@ -21,7 +21,7 @@ fn transfer(peer: &mut Peer, total: usize, path: i64) -> Vec<i64> {
     let end = next + total as i64;
     for _ in 0..100_000 {
         while written < total {
-            let space = peer.connection.write_space().unwrap_or(0).min(total - written);
+            let space = peer.connection.writable().unwrap_or(0).min(total - written);
             if space == 0 {
                 break;
             }

@@ -28,14 +28,29 @@ fn three_later_segments_mean_loss() {
     assert_eq!((peer.info().phase, peer.info().ssthresh), (Phase::Recovery, 5000));
 }
 
-/// With fewer, a quarter of a round trip more than the round trip has to pass: 125 ms since the segment left.
+/// With fewer, a quarter of a round trip more than the round trip has to pass: 125 ms since the segment left. The timer waits for 4 ms more.
 #[test]
 fn a_single_later_segment_means_loss_after_a_while() {
     let mut peer = ten();
     let start = peer.millis() - 100;
     peer.recv(seg().sack(&[(1001, 2001)])).silent();
-    peer.run_to(start + 124).silent();
-    peer.run_to(start + 125).expect(&["A 1:1001 ack 1"]);
+    peer.run_to(start + 128).silent();
+    peer.run_to(start + 129).expect(&["A 1:1001 ack 1"]);
+    assert_eq!(peer.info().phase, Phase::Recovery);
+}
+
+/// An acknowledgement in those 4 ms finds the loss by itself. Its segment left 26 ms after the lost one and took 100 ms, so the same 125 ms hold.
+#[test]
+fn an_acknowledgement_comes_before_the_timer() {
+    let mut peer = rack();
+    let start = peer.millis();
+    peer.write(2_000);
+    assert_eq!(peer.ranges(), [(1, 1001), (1001, 2001)]);
+    peer.wait(26).write(1_000);
+    assert_eq!(peer.ranges(), [(2001, 3001)]);
+    peer.run_to(start + 100).recv(seg().sack(&[(1001, 2001)])).silent();
+    peer.run_to(start + 126).silent();
+    peer.recv(seg().sack(&[(1001, 3001)])).expect(&["A 1:1001 ack 1"]);
     assert_eq!(peer.info().phase, Phase::Recovery);
 }
 
@@ -51,8 +66,8 @@ fn reordering_makes_patient() {
     }
     peer.silent();
     assert_eq!(peer.info().phase, Phase::Disorder);
-    peer.run_to(start + 124).silent();
-    peer.run_to(start + 125).expect(&["A 2001:3001 ack 1"]);
+    peer.run_to(start + 128).silent();
+    peer.run_to(start + 129).expect(&["A 2001:3001 ack 1"]);
 }
 
 /// Section 6.2 step 5: a retransmission is lost too, when something that left later arrives.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use transom_stack::config::{StackConfig, StackCounters};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, SocketError, Stack, StackEvent};
-use transom_tcp::connection::{Connection, Event, Info, ReadError, State};
+use transom_tcp::connection::{Connection, ConnectionState, Event, ReadError, State};
 use transom_tcp::time::{Duration, Instant};
 
 /// Sees every call on a host's stack.
@@ -122,7 +122,7 @@ impl<W: Watch> Host<W> {
 
     /// A snapshot of a connection.
     #[track_caller]
-    pub fn info(&self, id: ConnectionId) -> Info {
+    pub fn info(&self, id: ConnectionId) -> ConnectionState {
         self.connection(id).info(self.now)
     }
 

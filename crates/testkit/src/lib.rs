@@ -43,6 +43,7 @@ pub mod host;
 pub mod packets;
 pub mod peer;
 pub mod sent;
+pub mod story;
 
 pub use host::Host;
 pub use peer::{Peer, bare_options, stream, stream_from, usual_options};

@@ -19,14 +19,14 @@
 //! let alice = Stack::builder().address("10.0.0.1".parse().unwrap(), 24).start(left)?;
 //! let bob = Stack::builder().address("10.0.0.2".parse().unwrap(), 24).start(right)?;
 //!
-//! let listener = TcpListener::bind(&bob, "10.0.0.2:7".parse().unwrap())?;
+//! let listener = TcpListener::bind(&bob, "10.0.0.2:7").await?;
 //! let server = tokio::spawn(async move {
 //!     let (mut stream, _) = listener.accept().await?;
 //!     let (mut input, mut output) = stream.split();
 //!     tokio::io::copy(&mut input, &mut output).await
 //! });
 //!
-//! let mut stream = TcpStream::connect(&alice, "10.0.0.2:7".parse().unwrap()).await?;
+//! let mut stream = TcpStream::connect(&alice, "10.0.0.2:7").await?;
 //! stream.write_all(b"hello").await?;
 //! stream.shutdown().await?;
 //! let mut echo = String::new();
@@ -58,12 +58,17 @@
 //! `AsyncBufReadExt` could not call [`TcpStream::split`] any more, because the trait has a method of that name.
 #![forbid(unsafe_code)]
 
+mod address;
+mod blocking;
+mod drain;
 mod input;
 mod listener;
 mod split;
 mod stream;
 
+pub use address::ToSocketAddrs;
+pub use drain::drain;
 pub use listener::TcpListener;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use stream::TcpStream;
-pub use transom_net::{Bytes, ListenConfig, Profile, Stack};
+pub use transom_net::{Bytes, ConnectOptions, ListenConfig, Profile, Stack};

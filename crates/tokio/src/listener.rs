@@ -1,9 +1,11 @@
 //! `TcpListener`, with the names and behaviour of `tokio::net::TcpListener`.
 
+use crate::address::{ToSocketAddrs, each_address};
 use crate::stream::TcpStream;
+use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Context, Poll};
 use transom_net::{ListenConfig, Stack};
 
 /// A socket server on a [`Stack`].
@@ -13,20 +15,28 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at `addr`.
+    /// Listens at the first of `addr`'s addresses that can be listened at.
     ///
     /// # Errors
-    /// As [`transom_net::TcpListener::bind`].
-    pub fn bind(stack: &Stack, addr: SocketAddr) -> io::Result<Self> {
-        Self::bind_with(stack, addr, ListenConfig::default())
+    /// Those of the last address tried, as [`transom_net::TcpListener::bind`].
+    pub async fn bind(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
+        Self::bind_with(stack, addr, ListenConfig::default()).await
     }
 
-    /// Listens at `addr` with its own backlog or profile.
+    /// Listens at the first of `addr`'s addresses that can be listened at, with its own backlog or profile.
     ///
     /// # Errors
-    /// As [`transom_net::TcpListener::bind_with`].
-    pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
-        transom_net::TcpListener::bind_with(stack, addr, config).map(Self::from_net)
+    /// Those of the last address tried, as [`transom_net::TcpListener::bind_with`].
+    pub async fn bind_with(
+        stack: &Stack,
+        addr: impl ToSocketAddrs,
+        config: ListenConfig,
+    ) -> io::Result<Self> {
+        each_address(addr, |addr| {
+            let listener = transom_net::TcpListener::bind_with(stack, addr, config.clone());
+            ready(listener.map(Self::from_net))
+        })
+        .await
     }
 
     /// Takes a listener of [`transom_net`].
@@ -57,7 +67,7 @@ impl TcpListener {
         &self,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        let (stream, peer) = ready!(self.listener.poll_accept(context))?;
+        let (stream, peer) = task::ready!(self.listener.poll_accept(context))?;
         Poll::Ready(Ok((TcpStream::from_net(stream)?, peer)))
     }
 

@@ -1,5 +1,6 @@
 //! `TcpStream`, with the names and behaviour of `tokio::net::TcpStream`.
 
+use crate::address::{ToSocketAddrs, each_address};
 use crate::input::Input;
 use crate::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use std::future::poll_fn;
@@ -9,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use transom_net::{Bytes, Info, Profile, Stack};
+use transom_net::{Bytes, ConnectOptions, ConnectionState, Stack};
 
 /// A TCP connection on a [`Stack`].
 ///
@@ -21,29 +22,30 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Connects to `remote`.
+    /// Connects to the first of `addr`'s addresses that answers.
     ///
     /// # Errors
-    /// As [`transom_net::TcpStream::connect`]: refused, timed out, unreachable.
-    pub async fn connect(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        Self::connect_with(stack, None, remote, None).await
+    /// Those of the last address tried, as [`transom_net::TcpStream::connect`]: refused, timed out, unreachable.
+    pub async fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
+        Self::connect_with(stack, addr, &ConnectOptions::new()).await
     }
 
-    /// Connects from a given local address and port (either may be unspecified), with a given profile. If the future is dropped, the connection is
-    /// closed.
+    /// Connects to the first of `addr`'s addresses that answers: from an address of one's choice, or with a profile of one's own. If the future is
+    /// dropped, the connection is closed. The timeout of `options` is for calls that block: an asynchronous program has `tokio::time::timeout`.
     ///
     /// # Errors
     /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub async fn connect_with(
         stack: &Stack,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        profile: Option<Profile>,
+        addr: impl ToSocketAddrs,
+        options: &ConnectOptions,
     ) -> io::Result<Self> {
-        let stream =
-            transom_net::TcpStream::connect_nonblocking_with(stack, local, remote, profile)?;
-        poll_fn(|context| stream.poll_connected(context)).await?;
-        Ok(TcpStream { stream, input: Input::default() })
+        each_address(addr, |remote| async move {
+            let stream = transom_net::TcpStream::connect_nonblocking_with(stack, remote, options)?;
+            poll_fn(|context| stream.poll_connected(context)).await?;
+            Ok(TcpStream { stream, input: Input::default() })
+        })
+        .await
     }
 
     /// Takes a stream of [`transom_net`], which becomes non-blocking.
@@ -219,7 +221,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn info(&self) -> io::Result<Info> {
+    pub fn info(&self) -> io::Result<ConnectionState> {
         self.stream.info()
     }
 }

@@ -8,6 +8,7 @@ mod cancellation;
 mod devices;
 mod grpc;
 mod http;
+mod names;
 mod pool;
 mod streams;
 mod tls;

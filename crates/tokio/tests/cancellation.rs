@@ -96,15 +96,15 @@ fn reading_in_a_race_with_a_timer() {
 fn accepting_and_connecting() {
     run(async {
         let (a, b) = hosts();
-        let at = "10.0.0.2:7".parse().unwrap();
-        let listener = TcpListener::bind(&b, at).unwrap();
+        let at = "10.0.0.2:7";
+        let listener = TcpListener::bind(&b, at).await.unwrap();
         give_up!(listener.accept());
         let client = TcpStream::connect(&a, at).await.unwrap();
         let (server, peer) = listener.accept().await.unwrap();
         assert_eq!(peer, client.local_addr().unwrap());
         drop((client, server));
         // Nobody is there: the attempt ends with its future.
-        give_up!(TcpStream::connect(&a, "10.0.0.99:7".parse().unwrap()));
+        give_up!(TcpStream::connect(&a, "10.0.0.99:7"));
         let drained = tokio::task::spawn_blocking(move || a.drain(Duration::from_secs(20)));
         assert!(drained.await.unwrap());
     });

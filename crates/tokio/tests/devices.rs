@@ -9,7 +9,7 @@ use transom_tokio::{Stack, TcpListener, TcpStream};
 
 /// A megabyte there and back.
 async fn echoes(client: &Stack, server: &Stack, at: SocketAddr) {
-    let listener = TcpListener::bind(server, at).unwrap();
+    let listener = TcpListener::bind(server, at).await.unwrap();
     let echo = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (mut input, mut output) = stream.split();

@@ -91,8 +91,8 @@ impl Service<Request<Body>> for Channel {
 fn tonic_echoes() {
     run(async {
         let (a, b) = hosts();
-        let at = "10.0.0.2:50051".parse().unwrap();
-        let listener = TcpListener::bind(&b, at).unwrap();
+        let at = "10.0.0.2:50051";
+        let listener = TcpListener::bind(&b, at).await.unwrap();
         let server = tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let service =

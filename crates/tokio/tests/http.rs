@@ -79,8 +79,8 @@ where
 fn hyper_asks_axum() {
     run(async {
         let (a, b) = hosts();
-        let at = "10.0.0.2:80".parse().unwrap();
-        let listener = Served(TcpListener::bind(&b, at).unwrap());
+        let at = "10.0.0.2:80";
+        let listener = Served(TcpListener::bind(&b, at).await.unwrap());
         let server = tokio::spawn(async move { axum::serve(listener, pages()).await });
         let build = |path: &str| Request::builder().uri(path).header("host", "transom");
         let page = build("/").body(Full::default()).unwrap();
@@ -110,7 +110,7 @@ fn hyper_asks_axum() {
 fn curl_asks_axum() {
     let Some(kernel) = Kernel::beside() else { return };
     run(async {
-        let listener = TcpListener::bind(&kernel.stack, Kernel::ours(80)).unwrap();
+        let listener = TcpListener::bind(&kernel.stack, Kernel::ours(80)).await.unwrap();
         let server = tokio::spawn(async move { axum::serve(Served(listener), pages()).await });
         for (path, length) in [("", 5), ("large", LARGE)] {
             let mut curl = Command::new("curl");

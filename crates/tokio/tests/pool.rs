@@ -27,7 +27,7 @@ async fn address(client: &Pool, uri: &str) -> String {
 fn connections_are_used_again() {
     run(async {
         let (a, b) = hosts();
-        let listener = Served(TcpListener::bind(&b, "10.0.0.2:80".parse().unwrap()).unwrap());
+        let listener = Served(TcpListener::bind(&b, "10.0.0.2:80").await.unwrap());
         let tell = |ConnectInfo(Peer(from)): ConnectInfo<Peer>| async move { from.to_string() };
         let pages = Router::new().route("/", get(tell));
         let pages = pages.into_make_service_with_connect_info::<Peer>();

@@ -10,7 +10,7 @@ use transom_tokio::{Bytes, TcpListener, TcpStream};
 fn a_thousand_connections_without_a_thread_or_a_descriptor_each() {
     run(async {
         let (a, b) = hosts();
-        let listener = TcpListener::bind(&b, "10.0.0.2:7".parse().unwrap()).unwrap();
+        let listener = TcpListener::bind(&b, "10.0.0.2:7").await.unwrap();
         let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
         let echo = tokio::spawn(async move {
             loop {
@@ -24,7 +24,7 @@ fn a_thousand_connections_without_a_thread_or_a_descriptor_each() {
         let before = descriptors();
         let mut streams = Vec::new();
         for _ in 0..1000 {
-            streams.push(TcpStream::connect(&a, "10.0.0.2:7".parse().unwrap()).await.unwrap());
+            streams.push(TcpStream::connect(&a, "10.0.0.2:7").await.unwrap());
         }
         let tasks: Vec<_> = (0u32..)
             .zip(streams)
@@ -175,7 +175,7 @@ fn trying_does_not_wait() {
 fn errors_are_those_of_the_blocking_sockets() {
     run(async {
         let (a, b) = hosts();
-        let refused = TcpStream::connect(&a, "10.0.0.2:9".parse().unwrap()).await.unwrap_err();
+        let refused = TcpStream::connect(&a, "10.0.0.2:9").await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         let (mut client, server) = connection(&a, &b).await;
         server.set_zero_linger().unwrap();

@@ -1,7 +1,7 @@
 //! Exercise 1, solved: additive increase, multiplicative decrease.
 //!
 //! docs/classroom/aimd.md has the task. Run it with
-//! `cargo run -p transom-examples --example aimd_solution`.
+//! `cargo run -p transom-classroom --bin aimd_solution`.
 
 #[path = "../aimd_check.rs"]
 mod aimd_check;

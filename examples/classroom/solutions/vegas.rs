@@ -1,7 +1,7 @@
 //! Exercise 2, solved: jitter only delays, so the least round-trip time of a round shows the queue.
 //!
 //! docs/classroom/vegas.md has the task. Run it with
-//! `cargo run -p transom-examples --example vegas_solution`.
+//! `cargo run -p transom-classroom --bin vegas_solution`.
 
 #[path = "../course.rs"]
 mod course;

@@ -6,7 +6,7 @@ use super::waiting::{duration, patiently, wait_for};
 use crate::error::{os, outside, value};
 use crate::extension::{Errors, PyExtension};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PySlice};
 use rustix::event::PollFlags;
 use rustix::fd::AsRawFd;
 use std::borrow::Cow;
@@ -86,6 +86,22 @@ impl Stream {
         );
         let got = got?;
         Ok(PyBytes::new(py, buffer.get(..got).unwrap_or_default()))
+    }
+
+    /// Receives into a buffer, up to ``nbytes`` bytes or as much as it holds, and returns how many.
+    #[pyo3(signature = (buffer, nbytes=0))]
+    fn recv_into(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        nbytes: usize,
+    ) -> PyResult<usize> {
+        let view = PyMemoryView::from(buffer)?.call_method1("cast", ("B",))?;
+        let room = view.len()?;
+        let got = self.recv(py, if nbytes == 0 { room } else { nbytes.min(room) })?;
+        let count = got.len()?;
+        view.set_item(PySlice::new(py, 0, count as isize, 1), got)?;
+        Ok(count)
     }
 
     /// Sends some of the bytes, and returns how many.
@@ -236,11 +252,12 @@ impl Stream {
         };
         let dict = PyDict::new(py);
         dict.set_item("state", format!("{:?}", info.state))?;
-        dict.set_item("congestion", info.congestion)?;
+        dict.set_item("congestion", info.congestion.as_str())?;
         dict.set_item("mss", info.mss)?;
         dict.set_item("cwnd", info.cwnd)?;
         dict.set_item("ssthresh", info.ssthresh)?;
         dict.set_item("in_flight", info.in_flight)?;
+        dict.set_item("limited_because", info.limited_because.name())?;
         dict.set_item("snd_wnd", info.snd_wnd)?;
         dict.set_item("rcv_wnd", info.rcv_wnd)?;
         dict.set_item("srtt", seconds(info.srtt))?;

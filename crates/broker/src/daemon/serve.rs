@@ -138,11 +138,7 @@ impl Daemon {
         }
         let mut fds: Vec<_> =
             fds.into_iter().map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        match poll(&mut fds, Some(&timeout)) {
+        match poll(&mut fds, Timespec::try_from(timeout).ok().as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(Vec::new()),
             Err(errno) => return Err(errno.into()),

@@ -35,7 +35,7 @@ impl Transfer {
     /// Asserts that the other end acknowledges more bytes.
     fn assert_progress(&self) {
         let acknowledged =
-            || transom_device::kernel_tcp::tcp_info(&self.stream).unwrap().bytes_acked.unwrap();
+            || transom_device::kernel_tcp::tcp_info(&self.stream).unwrap().bytes_acked().unwrap();
         let before = acknowledged();
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }

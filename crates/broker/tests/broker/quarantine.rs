@@ -133,7 +133,9 @@ impl Thief {
         for packet in waiting(self.tun()) {
             let Some((from, _)) = frames::ends(&packet) else { continue };
             let flags = frames::ports(&packet).2;
-            let of_old = ports.contains(&from.port()) && flags & SYN == 0;
+            // A port that was closed after its reset answers the thief's own SYN with the sequence number zero (RFC 9293 section 3.10.7.1).
+            let refusal = flags == frames::RST | ACK && frames::seq(&packet) == 0;
+            let of_old = ports.contains(&from.port()) && flags & SYN == 0 && !refusal;
             assert!(!of_old, "a segment of {from}'s with the flags {flags:#x}: {packet:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! Figure 8 of icTCP with real processes: four flows from one host to another, each for itself and under a Congestion Manager. Run it with
 //!
 //! ```sh
-//! cargo build -p transom && cargo build -p transom-remote --example cm_udp && cargo run -p transom --example cm_processes
+//! cargo build -p transom-cli && cargo build -p transom-remote --example cm_udp && cargo run -p transom-cli --example cm_processes
 //! ```
 //!
 //! Two network namespaces have an emulated path between them: 1 Mbit/s and 120 ms each way. In the one are the senders, each a process: `transom send`, and

@@ -18,7 +18,7 @@ pub(crate) fn text(plan: &Plan, results: &[Vec<Turn>]) -> String {
     let _ = write!(
         text,
         "# Four flows of four processes (icTCP, section 5.4.2, figure 8)\n\n\
-         `cargo run -p transom --example cm_processes -- --turns {turns} --seconds {span}`; the top of `crates/cli/examples/cm_processes/main.rs` says \
+         `cargo run -p transom-cli --example cm_processes -- --turns {turns} --seconds {span}`; the top of `crates/cli/examples/cm_processes/main.rs` says \
          what to build before.\n\n\
          One host sends to another over an emulated path with {rate} and {} ms each way, and a queue of {queue}. Each flow is a process. TCP is \
          `transom send --tcp classic`; UDP is `cm_udp`. The receiver is the kernel's. Throughput is the payload that arrives in {span} s. The \

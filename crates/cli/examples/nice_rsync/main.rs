@@ -1,7 +1,7 @@
 //! The cost of a background copy to a foreground transfer, with real programs. Run it with
 //!
 //! ```sh
-//! cargo build --release -p transom && cargo run --release -p transom --example nice_rsync
+//! cargo build --release -p transom-cli && cargo run --release -p transom-cli --example nice_rsync
 //! ```
 //!
 //! Two network namespaces have an emulated path between them, with a bottleneck. In the foreground, the kernel's TCP sends files of one size one after the
@@ -113,7 +113,7 @@ fn beside_this_program() -> Result<PathBuf> {
 fn main() -> Result<ExitCode> {
     let plan = Plan::from_arguments()?;
     if !plan.transom.is_file() {
-        anyhow::bail!("{} is not there: cargo build -p transom", plan.transom.display());
+        anyhow::bail!("{} is not there: cargo build -p transom-cli", plan.transom.display());
     }
     // While there is one thread.
     transom_device::namespace::enter_user_namespace().context("no network of our own")?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
-use transom_net::Info;
+use transom_net::ConnectionState;
 
 use super::protocol::{Purpose, Receipt};
 use crate::output;
@@ -23,16 +23,18 @@ pub(super) struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     retransmitted: u64,
-    cwnd: u64,
-    srtt: Option<Duration>,
+    /// The sum of the congestion windows.
+    windows: u64,
+    /// The longest smoothed round-trip time.
+    longest_rtt: Option<Duration>,
 }
 
-impl From<&Info> for Sender {
-    fn from(info: &Info) -> Self {
+impl From<&ConnectionState> for Sender {
+    fn from(info: &ConnectionState) -> Self {
         Sender {
             retransmitted: info.counters.retransmitted_segments,
-            cwnd: info.cwnd,
-            srtt: info.srtt.map(Duration::from),
+            windows: info.cwnd,
+            longest_rtt: info.srtt.map(Duration::from),
         }
     }
 }
@@ -42,8 +44,8 @@ impl Sender {
     pub(super) fn with(self, other: Sender) -> Sender {
         Sender {
             retransmitted: self.retransmitted + other.retransmitted,
-            cwnd: self.cwnd + other.cwnd,
-            srtt: self.srtt.max(other.srtt),
+            windows: self.windows + other.windows,
+            longest_rtt: self.longest_rtt.max(other.longest_rtt),
         }
     }
 }
@@ -114,10 +116,11 @@ impl Report {
         } else {
             line.push_str(&format!("{done:>9}  {:>12.0} /s", per_second(done, span)));
         }
-        if let Some(Sender { cwnd, srtt, .. }) = sender.filter(|_| self.purpose == Purpose::Upload)
+        if let Some(Sender { windows, longest_rtt, .. }) =
+            sender.filter(|_| self.purpose == Purpose::Upload)
         {
-            let cwnd = Bytes(cwnd).to_string();
-            let rtt = srtt.map_or(0.0, |srtt| srtt.as_secs_f64() * 1e3);
+            let cwnd = Bytes(windows).to_string();
+            let rtt = longest_rtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
             line.push_str(&format!("  retransmits {new:>4}  cwnd {cwnd:>10}  RTT {rtt:.3} ms"));
         }
         output::line(line)

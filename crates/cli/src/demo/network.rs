@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::Device;
 use transom_device::capture::Tapped;
-use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
+use transom_device::kernel_tcp::tcp_info;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::tun::Tun;
@@ -20,6 +20,7 @@ use transom_lab::emulated::{Emulated, PathConfig, PathMonitor};
 use transom_net::{Profile, Stack};
 use transom_report::transfer::QueueTrace;
 use transom_sim::link::{QueueEvent, QueueObserver};
+use transom_tcp::state::{ConnectionState, Untold};
 
 const OURS: &str = "192.0.2.2";
 const PEERS: &str = "192.0.2.1";
@@ -155,16 +156,16 @@ pub(crate) enum PeerStream {
 }
 
 impl PeerStream {
-    pub(crate) fn kernel_info(&self) -> Option<KernelTcpInfo> {
+    /// The state of its connection. All that is outstanding counts as in flight with the kernel.
+    pub(crate) fn info(&self) -> Option<ConnectionState> {
         match self {
-            PeerStream::Kernel(stream) => tcp_info(stream).ok(),
-            PeerStream::Transom(_) => None,
-        }
-    }
-
-    pub(crate) fn transom_info(&self) -> Option<transom_net::Info> {
-        match self {
-            PeerStream::Kernel(_) => None,
+            PeerStream::Kernel(stream) => {
+                let mut told = ConnectionState::of_tcp_info(tcp_info(stream).ok()?.as_bytes())?;
+                (told.in_flight, told.min_rtt) = (told.outstanding, None);
+                told.counters.timeouts = 0;
+                told.untold |= Untold::TIMEOUTS;
+                Some(told)
+            }
             PeerStream::Transom(stream) => stream.info().ok(),
         }
     }

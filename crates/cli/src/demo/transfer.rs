@@ -108,7 +108,7 @@ impl<'a> Transfer<'a> {
         let (mut shown_at, mut shown_bytes) = (timeline.seconds(), 0u64);
         while !done.load(Ordering::Acquire) {
             if let Some(sample) = sender.look() {
-                trace.add(timeline.seconds(), sample);
+                trace.add(timeline.seconds(), &sample);
             }
             let now = timeline.seconds();
             if now - shown_at > 0.2 {
@@ -120,7 +120,7 @@ impl<'a> Transfer<'a> {
                     "{rate:>7.1} Mbit/s  cwnd {:>6.1} KiB  RTT {:>6.2} ms  retransmitted {:>4} ",
                     sample.cwnd as f64 / 1024.0,
                     sample.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
-                    sample.retransmitted
+                    sample.counters.retransmitted_segments
                 ));
                 }
                 (shown_at, shown_bytes) = (now, bytes);
@@ -128,7 +128,7 @@ impl<'a> Transfer<'a> {
             std::thread::sleep(SAMPLE_EVERY);
         }
         if let Some(sample) = sender.look() {
-            trace.add(timeline.seconds(), sample);
+            trace.add(timeline.seconds(), &sample);
         }
         bar.set_position(arrived.load(Ordering::Relaxed));
         bar.finish_and_clear();
@@ -143,8 +143,8 @@ impl<'a> Transfer<'a> {
             started: self.started,
             seconds: ended - self.started,
             sha256: hash::of_file(self.copy_path)?,
-            retransmitted: last.map_or(0, |sample| sample.retransmitted),
-            timeouts: last.and_then(|sample| sample.timeouts),
+            retransmitted: last.map_or(0, |sample| sample.counters.retransmitted_segments),
+            timeouts: trace.timeouts(),
             rtt: last.and_then(|sample| sample.srtt),
             trace,
             passed,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use transom_exec::{Counts, Watcher};
-use transom_net::Info;
+use transom_net::ConnectionState;
 use transom_report::ReportData;
 use transom_report::connections::{Connections, Seen};
 
@@ -55,11 +55,13 @@ impl Recorder {
     }
 
     /// The page.
-    pub(super) fn page(&self, network: &str, counts: Counts) -> ReportData {
+    pub(super) fn page(&self, program: &str, network: &str, counts: Counts) -> ReportData {
         let seen: Vec<Seen> = self.recorded().seen.drain(..).map(|one| one.seen).collect();
         let command: Vec<String> = std::env::args().collect();
         let connections = Connections {
-            lead: format!("The connections of a program that knows nothing of Transom. {network}."),
+            lead: format!(
+                "The connections of `{program}`, which knows nothing of Transom. {network}."
+            ),
             unseen: counts.by_transom.saturating_sub(seen.len() as u64),
             by_kernel: counts.by_kernel,
             seen,
@@ -70,7 +72,13 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn sample(&mut self, connection: u64, ends: [SocketAddr; 2], info: &Info, last: bool) {
+    fn sample(
+        &mut self,
+        connection: u64,
+        ends: [SocketAddr; 2],
+        info: &ConnectionState,
+        last: bool,
+    ) {
         let at = self.began.elapsed().as_secs_f64();
         let recorded = &mut *self.recorded();
         let place = match recorded.places.get(&connection) {

@@ -56,6 +56,25 @@ fn window(connection: &ConnectionReport) -> Option<&Limit> {
     connection.limits.iter().find(|limit| limit.variable == "cwnd")
 }
 
+/// The process that attached the extensions, and the programs in its control group.
+fn of_whom(process: u32, group: &str) -> String {
+    let listed = std::fs::read_to_string(Path::new(group).join("cgroup.procs"));
+    let listed = listed.unwrap_or_default();
+    let mut names: Vec<String> = Vec::new();
+    for process in listed.lines() {
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        let name: String = name.trim().chars().filter(|sign| !sign.is_control()).collect();
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.truncate(3);
+    if names.is_empty() {
+        return format!("process {process}");
+    }
+    format!("process {process}, {}", names.join(" and "))
+}
+
 fn table(reports: &[HostReport]) -> String {
     if reports.is_empty() {
         return "no connection of the kernel's has extensions".to_owned();
@@ -64,8 +83,8 @@ fn table(reports: &[HostReport]) -> String {
     for report in reports {
         let _ = writeln!(
             text,
-            "process {}, {}: {}, {} connections now, {} in all",
-            report.process,
+            "{}, {}: {}, {} connections now, {} in all",
+            of_whom(report.process, &report.cgroup),
             report.cgroup,
             report.extensions,
             report.connections.len(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use rayon::prelude::*;
-use transom_lab::results::{Found, Plan, PlannedRun, Store, StoredRun};
+use transom_lab::results::{Found, Line, Plan, PlannedRun, Store, StoredRun, Summary};
 use transom_lab::run::Observations;
 use transom_lab::scenario::Resolved;
 use transom_report::{self as report, INDEX, REPORT, ReportData, overview};
@@ -75,16 +75,25 @@ pub(super) fn page(
     Ok(data)
 }
 
-/// Writes the page of all runs, if there are several, and says whether there is one.
-pub(super) fn index(store: &Store, png: bool) -> anyhow::Result<bool> {
+/// Writes the page of all runs, if there are several, drawn over a setting if one is chosen. Says whether there is one.
+pub(super) fn index(store: &Store, png: bool, over: Option<&str>) -> anyhow::Result<bool> {
     // A single run has nothing to be compared with.
     let single = store.plan()?.is_some_and(|plan| plan.runs.len() < 2);
     if single {
         return Ok(false);
     }
-    let Some(data) = overview::of_store(store)? else { return Ok(false) };
+    let Some(data) = overview::of_store_over(store, over)? else { return Ok(false) };
     write(store.directory(), INDEX, &data, png)?;
     Ok(true)
+}
+
+/// Writes the table with a line for each run, and gives it.
+pub(super) fn summary(store: &Store) -> anyhow::Result<Summary> {
+    let runs = store.runs()?;
+    let lines = runs.par_iter().map(Line::of).collect::<Result<Vec<Line>, _>>()?;
+    let summary = Summary::of(lines);
+    summary.write(store)?;
+    Ok(summary)
 }
 
 /// Writes a page atomically, and its pictures if they are wanted.

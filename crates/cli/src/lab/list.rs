@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use transom_lab::results::{Entry, Found, Manifest, Plan, Store};
+use transom_lab::results::{Entry, Found, Manifest, Plan, State, Store};
 use transom_lab::scenario::Setting;
 
 use super::columns::{Side, lay_out};
@@ -85,6 +85,7 @@ struct Summary {
     finished: usize,
     passed: usize,
     failed: usize,
+    waiting: usize,
     size: u64,
 }
 
@@ -100,36 +101,38 @@ impl Summary {
             finished: 0,
             passed: 0,
             failed: 0,
+            waiting: 0,
             size: 0,
         };
         for entry in entries.iter().filter(|entry| entry.planned.is_some() || plan.is_none()) {
             let Found::Finished(stored) = &entry.found else { continue };
             summary.finished += 1;
             summary.size += stored.size()?;
-            match stored.manifest().passed() {
-                Some(true) => summary.passed += 1,
-                Some(false) => summary.failed += 1,
-                None => {}
+            match stored.manifest().state() {
+                State::Passed => summary.passed += 1,
+                State::Failed => summary.failed += 1,
+                State::Waiting => summary.waiting += 1,
+                State::Done => {}
             }
         }
         Ok(summary)
     }
 
     fn line(&self) -> [String; 7] {
-        let waiting = self.finished - self.passed - self.failed;
         [
             self.directory.display().to_string(),
             self.scenario.clone(),
             format!("{} of {}", self.finished, self.planned),
             self.passed.to_string(),
             self.failed.to_string(),
-            waiting.to_string(),
+            self.waiting.to_string(),
             Bytes(self.size).to_string(),
         ]
     }
 
     fn json(&self) -> Value {
-        let Summary { directory, scenario, planned, finished, passed, failed, size } = self;
+        let Summary { directory, scenario, planned, finished, passed, failed, waiting, size } =
+            self;
         json!({
             "directory": directory,
             "scenario": scenario,
@@ -137,6 +140,7 @@ impl Summary {
             "finished": finished,
             "passed": passed,
             "failed": failed,
+            "waiting": waiting,
             "bytes": size,
         })
     }
@@ -191,16 +195,12 @@ fn runs(store: &Store, as_json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// The text for a run's state.
-fn state(entry: &Entry, has_plan: bool) -> &'static str {
+fn state(entry: &Entry, has_plan: bool) -> String {
     match &entry.found {
-        Found::Missing => "not finished",
-        Found::Damaged(_) => "damaged",
-        Found::Finished(_) if entry.planned.is_none() && has_plan => "of another plan",
-        Found::Finished(stored) => match stored.manifest().passed() {
-            Some(true) => "passed",
-            Some(false) => "FAILED",
-            None => "waiting",
-        },
+        Found::Missing => "missing".into(),
+        Found::Damaged(_) => "damaged".into(),
+        Found::Finished(_) if entry.planned.is_none() && has_plan => "orphaned".into(),
+        Found::Finished(stored) => stored.manifest().state().to_string(),
     }
 }
 
@@ -215,7 +215,7 @@ fn listed(settings: &[Setting]) -> String {
 }
 
 fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
-    let state = state(entry, plan.is_some()).to_owned();
+    let state = state(entry, plan.is_some());
     let directory = entry.directory.clone();
     if let Found::Finished(stored) = &entry.found {
         let manifest = stored.manifest();
@@ -226,7 +226,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
             manifest.point.to_string(),
             manifest.seed.to_string(),
             state,
-            format!("{held} of {all}"),
+            if all == 0 { String::new() } else { format!("{held} of {all}") },
             Bytes(stored.size()?).to_string(),
             listed(&manifest.settings),
         ]);

@@ -47,7 +47,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::note("interrupted; run the same command to continue");
         return Ok(ExitCode::from(status));
     }
-    finish::index(&store, false)?;
+    finish::index(&store, false, None)?;
+    finish::summary(&store)?;
     let holds = |run: &&PlannedRun| match store.find(run) {
         Found::Finished(stored) => stored.manifest().passed() == Some(true),
         Found::Missing | Found::Damaged(_) => false,

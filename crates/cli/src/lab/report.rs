@@ -24,7 +24,9 @@ Examples:
   transom lab report results/fairness
       all pages of these results
   transom lab report results/fairness --png
-      and every chart as a PNG file beside them")]
+      and every chart as a PNG file beside them
+  transom lab report results/fairness --over topology.bottleneck.queue
+      the charts of the sweep over this setting")]
 pub(crate) struct Args {
     /// A results directory
     #[arg(value_name = "DIR")]
@@ -32,11 +34,14 @@ pub(crate) struct Args {
     /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)
     #[arg(long)]
     png: bool,
+    /// Draw the page of the sweep over this setting, by its path, such as topology.bottleneck.delay
+    #[arg(long, value_name = "PATH")]
+    over: Option<String>,
 }
 
 /// Writes the pages.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { directory, png } = args;
+    let Args { directory, png, over } = args;
     if png {
         Feature::Png.need()?;
     }
@@ -46,6 +51,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stored = store.runs()?;
     if stored.is_empty() {
         bail!("no run in {} is finished", directory.display());
+    }
+    let swept = |path: &String| {
+        let points = plan.iter().flat_map(|plan| &plan.points);
+        points.flat_map(|point| &point.settings).any(|setting| setting.path == *path)
+    };
+    if let Some(path) = over.as_ref().filter(|path| !swept(path)) {
+        bail!("{path} is not swept in {}", directory.display());
     }
     let interruption = Interruption::handle()?;
     let runs: Vec<PlannedRun> = stored
@@ -68,7 +80,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::note("interrupted: not all pages are written");
         return Ok(ExitCode::from(status));
     }
-    let page = match (finish::index(&store, png)?, stored.first()) {
+    finish::summary(&store)?;
+    let page = match (finish::index(&store, png, over.as_deref())?, stored.first()) {
         (false, Some(run)) => run.directory().join(REPORT),
         _ => directory.join(INDEX),
     };

@@ -57,6 +57,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             seeds: args.seeds(),
             shard: args.shard,
             emulated: args.emulate,
+            units: None,
         },
     );
     let points = scenario.points();
@@ -216,7 +217,8 @@ impl Job<'_> {
         });
         progress.finish();
         finished?;
-        finish::index(&store, png)?;
+        finish::index(&store, png, None)?;
+        let summary = pool.install(|| finish::summary(&store))?;
         engine::clean(&store, plan.own());
         let hurry = || interruption.is_requested();
         if let Some(live) = &live {
@@ -227,7 +229,15 @@ impl Job<'_> {
 
         let already = outcomes.iter().filter(|one| **one == Outcome::There).count();
         let shown = verdict::Shown { json: self.json, points: plan.points.len() > 1, already };
-        let all_hold = verdict::show(&store, &done, runs.len(), &shown)?;
+        let all_hold = verdict::show(&store, &done, runs.len(), &shown, &summary)?;
+        let orphans = store.orphans()?.len();
+        if orphans > 0 {
+            let (runs, are) = if orphans == 1 { ("run", "is") } else { ("runs", "are") };
+            let directory = store.directory().display();
+            output::note(format_args!(
+                "{orphans} {runs} in {directory} {are} of another form of the scenario: `transom lab prune {directory}` removes them"
+            ));
+        }
         if let Some(status) = interruption.status() {
             let (missing, all) = (runs.len() - done.len(), runs.len());
             output::note(format_args!(

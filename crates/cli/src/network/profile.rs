@@ -49,6 +49,13 @@ impl ProfileArgs {
         Ok(profile)
     }
 
+    /// The extensions that are asked for, in words.
+    pub(super) fn extensions(&self) -> Option<String> {
+        let profile = self.profile().ok()?;
+        let words: Vec<String> = profile.extensions.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| words.join(" + "))
+    }
+
     /// Whether extensions are asked for.
     pub(super) fn has_extensions(&self) -> bool {
         self.extension.is_some()

@@ -130,14 +130,14 @@ fn compare(
         ))?;
         return Ok(true);
     };
-    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
-    let Compared { same, not_stored, different } = own.compared(&stored);
     if in_real_time {
         output::line(
             "Runs in real time are never the same twice: `transom papers results` has the stored values.",
         )?;
         return Ok(true);
     }
+    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
+    let Compared { same, not_stored, different } = own.compared(&stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),
@@ -182,7 +182,7 @@ fn job<'a>(
     Job {
         scenario,
         beside: Path::new(""),
-        plan: Plan::new(scenario, Choice { file, seeds, shard: None, emulated }),
+        plan: Plan::new(scenario, Choice { file, seeds, shard: None, emulated, units: None }),
         directory: args.output.join(experiment.id).join(form(args.full)),
         points: args.point.clone(),
         jobs: if emulated { 1 } else { args.jobs.unwrap_or(0) },

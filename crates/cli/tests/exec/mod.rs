@@ -6,6 +6,7 @@ mod closing;
 mod devices;
 mod hostile;
 mod languages;
+mod lent;
 mod matrix;
 mod programs;
 mod report;

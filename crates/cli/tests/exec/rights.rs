@@ -29,6 +29,38 @@ fn as_root(files: &[(&str, &str)], programs: &[&str], text: &str) -> Option<Stri
     in_own_network(&apart, &programs, prepare, &format!("{SETUP}{text}"))
 }
 
+/// Tries to listen at ports, low and high, everywhere.
+const PORTS: &str = r#"
+import errno, sys
+from socket import *
+def listens(address, port):
+    s = socket(AF_INET6 if ':' in address else AF_INET)
+    try: s.bind((address, port)); s.listen(); return 'listens'
+    except OSError as error: return errno.errorcode[error.errno]
+print(*(f'{address}:{port}={listens(address, port)}' for address in ('', '127.0.0.1', '127.0.0.7', '::1', '::') for port in map(int, sys.argv[1:])))
+"#;
+
+#[test]
+fn a_low_port_takes_the_callers_right() {
+    let said = as_root(
+        &[("ports.py", PORTS)],
+        &[],
+        r#"
+C="setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps +net_bind_service --ambient-caps +net_bind_service"
+same "$($N python3 ports.py 81 8081)" "$($T $N python3 ports.py 81 8081)"
+# With the capability that is about this, or where low ports are anybody's, a port is had.
+same "$($C python3 ports.py 81)" "$($T $C python3 ports.py 81)"
+echo 80 >/proc/sys/net/ipv4/ip_unprivileged_port_start
+same "$($N python3 ports.py 79 81)" "$($T $N python3 ports.py 79 81)"
+"#,
+    );
+    let Some(said) = said else { return };
+    assert!(!said.contains("here:"), "{said}");
+    // So that the script cannot pass by saying nothing.
+    assert_eq!(said.matches("same: ").count(), 3, "{said}");
+    assert!(said.contains(":81=EACCES") && said.contains("127.0.0.1:81=listens"), "{said}");
+}
+
 /// Root's program is refused nothing, and has its listener at the address of Transom.
 #[test]
 fn root_has_a_low_port() {
@@ -51,6 +83,50 @@ s = create_server(('', 81))
 while True:
     c, _ = s.accept(); c.sendall(b'low'); c.close()
 "#;
+
+/// A firewall that knows who a packet is from: connections that the kernel makes have the caller as their owner.
+#[test]
+fn firewalls_know_the_owner() {
+    let said = as_root(
+        &[("try.py", TRY), ("server.py", SERVER)],
+        &["iptables"],
+        r#"
+python3 server.py & until [ -e ready ]; do sleep 0.02; done
+iptables -A OUTPUT -p tcp --dport 7000 -m owner --uid-owner 65534 -j REJECT --reject-with tcp-reset || exit 99
+for who in "" "$N"; do
+    same "$($who python3 try.py 10.9.0.1 127.0.0.1)" "$($X --not 10.9.0.0/24 -- $who python3 try.py 10.9.0.1 127.0.0.1)"
+done
+"#,
+    );
+    let Some(said) = said else { return };
+    let expected =
+        "same: 10.9.0.1=in 127.0.0.1=in\nsame: 10.9.0.1=ECONNREFUSED 127.0.0.1=ECONNREFUSED\n";
+    assert_eq!(said, expected);
+}
+
+/// The same for control groups: the program is in one, and the supervisor is not.
+#[test]
+fn firewalls_know_the_control_group() {
+    let said = as_root(
+        &[("try.py", TRY), ("server.py", SERVER)],
+        &["iptables"],
+        r#"
+mount=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p' /proc/mounts | head -n 1)
+[ -n "$mount" ] || { echo "no cgroup2 is mounted" >&2; exit 99; }
+name=transom-test-$(cat /proc/sys/kernel/random/uuid); mkdir "$mount/$name" || exit 99
+trap 'rmdir "$mount/$name"' EXIT
+iptables -A OUTPUT -p tcp --dport 7000 -m cgroup --path "$name" -j REJECT --reject-with tcp-reset || exit 99
+python3 server.py & until [ -e ready ]; do sleep 0.02; done
+G="sh -c 'echo 0 >$mount/$name/cgroup.procs; exec python3 try.py 10.9.0.1 127.0.0.1'"
+same "$(python3 try.py 10.9.0.1 127.0.0.1)" "$($X --not 10.9.0.0/24 -- python3 try.py 10.9.0.1 127.0.0.1)"
+same "$(eval "$G")" "$(eval "$X --not 10.9.0.0/24 -- $G")"
+"#,
+    );
+    let Some(said) = said else { return };
+    let expected =
+        "same: 10.9.0.1=in 127.0.0.1=in\nsame: 10.9.0.1=ECONNREFUSED 127.0.0.1=ECONNREFUSED\n";
+    assert_eq!(said, expected);
+}
 
 const TRY: &str = r#"
 import errno, sys

@@ -40,6 +40,24 @@ fn a_killed_supervisor_leaves_nobody_spinning() {
     assert_eq!(inside(&path, script).text(), "gone\n");
 }
 
+/// The process that has made an ordinary user's network ends its sockets. It waits until the guard has seen which servers there are.
+#[test]
+fn a_slow_guard_finds_the_servers() {
+    if !available(&["python3", "pgrep"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "ip tuntap add dev transom0 mode tun user 0 vnet_hdr; ip addr add 10.9.0.1/24 dev transom0; ip link set transom0 up
+        unshare -U --map-user=1000 --map-group=1000 $T sh -c 'python3 -m http.server 8000 >/dev/null 2>&1 & echo $! >pid; wait' & supervisor=$!
+        answers http://10.9.0.2:8000/small
+        guard=$(pgrep -P $supervisor -f exec-guard); maker=$(pgrep -P $supervisor -f exec-maker)
+        kill -STOP $guard; kill -9 $supervisor; wait $supervisor 2>/dev/null
+        for turn in $(seq 20); do kill -0 $maker 2>/dev/null || break; sleep 0.05; done; kill -CONT $guard
+        while kill -0 $(cat pid) 2>/dev/null || kill -0 $maker 2>/dev/null; do sleep 0.05; done; echo gone";
+    let ended = inside(&path, script);
+    assert_eq!(ended.text(), "gone\n", "{}", ended.stderr);
+}
+
 /// A client that tries again whatever happens, and clients that wait: to read, in poll, for a connection to be made, and for one to be accepted. None of
 /// them goes on for ever.
 #[test]

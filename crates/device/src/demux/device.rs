@@ -10,7 +10,7 @@ use std::time::Duration;
 use transom_base::packet::PacketBuf;
 use transom_wire::offload::RxOffload;
 
-use super::{LONGEST, hello, set_nonblocking, welcomed};
+use super::{LONGEST, hello, welcomed};
 use crate::interface::IpPrefix;
 use crate::passing;
 use crate::{Capabilities, Device, RxPacket, TxPacket};
@@ -43,7 +43,7 @@ impl DemuxDevice {
         let text = String::from_utf8(answer).map_err(|_| io::ErrorKind::InvalidData)?;
         let (mtu, addresses) = welcomed(&text)?;
         let socket = descriptors.pop().ok_or(io::ErrorKind::InvalidData)?;
-        set_nonblocking(&socket)?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(DemuxDevice { socket, addresses, mtu, packet: Vec::new() })
     }
 

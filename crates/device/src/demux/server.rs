@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::{LONGEST, asked, ends, refusal, set_nonblocking, welcome};
+use super::{LONGEST, asked, ends, refusal, welcome};
 use crate::interface::IpPrefix;
 use crate::open::Opened;
 use crate::passing;
@@ -136,11 +136,8 @@ impl Demultiplexer {
         let all = [device, listener].into_iter().chain(others).chain(arrivals);
         let mut fds: Vec<PollFd<'_>> =
             all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: most.subsec_nanos().into(),
-        };
-        match poll(&mut fds, Some(&timeout)) {
+        // A time that is too long for the kernel is for ever.
+        match poll(&mut fds, Timespec::try_from(most).ok().as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno.into()),
@@ -181,34 +178,34 @@ impl Demultiplexer {
         let Some(bytes) = passing::receive(stream, LONGEST, 0, &mut Vec::new())? else {
             return Ok(());
         };
-        let text = String::from_utf8_lossy(&bytes);
-        let Some(ports) = asked(&text) else {
-            return passing::send(
-                stream,
-                refusal("it does not speak this protocol").as_bytes(),
-                &[],
-            );
+        let ports = match self.allowed(&String::from_utf8_lossy(&bytes)) {
+            Ok(ports) => ports,
+            Err(reason) => return passing::send(stream, refusal(&reason).as_bytes(), &[]),
         };
-        if self.clients.len() >= MOST {
-            return passing::send(stream, refusal("there are too many processes").as_bytes(), &[]);
-        }
-        let owner = |port: u16| self.owners.get(usize::from(port)).copied().unwrap_or_default();
-        let each = || ports.iter().flat_map(RangeInclusive::clone);
-        if let Some(port) = each().find(|port| owner(*port) != 0) {
-            let text = format!("another process has port {port}");
-            return passing::send(stream, refusal(&text).as_bytes(), &[]);
-        }
         let (near, far) = passing::pair()?;
-        set_nonblocking(&near)?;
+        rustix::io::ioctl_fionbio(&near, true)?;
         let number = self.last.wrapping_add(1).max(1);
         let mtu = self.device.capabilities().mtu;
         passing::send(stream, welcome(mtu, &self.addresses).as_bytes(), &[far.as_fd()])?;
         self.last = number;
-        for port in each() {
+        for port in ports.into_iter().flatten() {
             self.own(port, number);
         }
         self.clients.push(Client { number, socket: near });
         Ok(())
+    }
+
+    /// The ports that a process asks for, or why it gets none.
+    fn allowed(&self, text: &str) -> Result<Vec<RangeInclusive<u16>>, String> {
+        let ports = asked(text).ok_or("it does not speak this protocol")?;
+        if self.clients.len() >= MOST {
+            return Err("there are too many processes".to_owned());
+        }
+        let owner = |port: u16| self.owners.get(usize::from(port)).copied().unwrap_or_default();
+        match ports.iter().cloned().flatten().find(|port| owner(*port) != 0) {
+            Some(port) => Err(format!("another process has port {port}")),
+            None => Ok(ports),
+        }
     }
 
     fn own(&mut self, port: u16, number: u32) {

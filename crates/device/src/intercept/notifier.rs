@@ -124,14 +124,18 @@ impl Notifier {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> io::Result<bool> {
+        // Not SECCOMP_ADDFD_FLAG_SEND: if a signal comes just then, Linux 6.18 leaves out the descriptor and the call returns 0.
         let mut request = seccomp_notif_addfd {
             id,
-            flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+            flags: 0,
             srcfd: descriptor.as_raw_fd() as u32,
             newfd: 0,
             newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
         };
-        gone(self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut request))
+        match self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut request) {
+            Ok(number) => self.answer(id, Answer::Value(i64::from(number))),
+            Err(error) => gone(Err(error)),
+        }
     }
 
     fn request<T>(&self, request: libc::Ioctl, argument: *mut T) -> io::Result<c_int> {

@@ -49,6 +49,28 @@ impl IpPrefix {
         IpPrefix { address, length: self.length }
     }
 
+    /// The first address of the network that a host may have and nobody has yet, with the network's length. The network's own address is no
+    /// host's, and with IPv4 neither is the last one, but where there are only two (RFC 3021).
+    pub(crate) fn first_host(self, is_taken: impl Fn(IpAddr) -> bool) -> Option<Self> {
+        let host_bits = u32::from(bits(self.address) - self.length);
+        let last = u128::MAX.checked_shl(host_bits).map_or(u128::MAX, |mask| !mask);
+        let (first, last) = match self.address {
+            _ if host_bits == 1 => (0, 1),
+            IpAddr::V4(_) => (1, last.saturating_sub(1)),
+            IpAddr::V6(_) => (1, last),
+        };
+        // Few addresses are taken, so few are tried.
+        (first..=last).take(256).find_map(|host| {
+            let address = match self.network().address {
+                IpAddr::V4(v4) => {
+                    IpAddr::from(Ipv4Addr::from_bits(v4.to_bits() | u32::try_from(host).ok()?))
+                }
+                IpAddr::V6(v6) => IpAddr::from(Ipv6Addr::from_bits(v6.to_bits() | host)),
+            };
+            (!is_taken(address)).then_some(IpPrefix { address, length: self.length })
+        })
+    }
+
     /// Whether an address is one of the network's.
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = |ours: u128, theirs: u128, bits: u32| {

@@ -32,6 +32,10 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
         Reason::NotBuilt => {
             "build it with `--features xdp`; `packet:INTERFACE` does the same by another way".into()
         }
+        Reason::NoRoom { .. } => "give it a longer network, such as 10.9.0.2/24".into(),
+        Reason::Apart { own, .. } => {
+            format!("leave the kernel's address out: it gets another one of {}", own.network())
+        }
         Reason::NoAddress => "choose one, such as 10.9.0.2/24".into(),
         _ => return None,
     })

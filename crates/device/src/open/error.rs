@@ -4,22 +4,34 @@ use std::io;
 use std::path::PathBuf;
 
 use super::advice::advice;
+use crate::interface::IpPrefix;
 use crate::packet::PacketError;
 use crate::tun::TunError;
 use crate::udp::UdpError;
 use crate::word::DeviceWord;
 
-/// A device could not be opened: which, and what to do about it. Why is its [`source`](std::error::Error::source), a [`Reason`].
+/// A device could not be opened: which, why, and one thing to do about it, in this order. Its text has the whole [`Reason`], so it has no
+/// [`source`](std::error::Error::source): also a caller that shows one error alone, as a C program does, shows the cause.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the device {word}{}", with_comma(.advice))]
+#[error("cannot open the device {word}: {}{}", with_causes(.reason), in_brackets(.advice))]
 pub struct OpenError {
     word: DeviceWord,
     advice: Option<String>,
-    #[source]
     reason: Box<Reason>,
 }
 
-fn with_comma(advice: &Option<String>) -> String {
+/// An error with its causes, in a line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn in_brackets(advice: &Option<String>) -> String {
     advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default()
 }
 
@@ -37,6 +49,12 @@ impl OpenError {
     /// Why it could not be opened.
     pub fn reason(&self) -> &Reason {
         &self.reason
+    }
+
+    /// The same with other advice, of a caller who knows better what helps.
+    #[must_use]
+    pub fn with_advice(self, advice: impl Into<String>) -> Self {
+        OpenError { advice: Some(advice.into()), ..self }
     }
 
     /// Advice: a remedy, or a device that works instead.
@@ -98,6 +116,20 @@ pub enum Reason {
         /// The cause.
         source: io::Error,
     },
+    /// The stack's network has no other address, for the kernel's end of a TUN interface.
+    #[error("the network {prefix} has no second address, which the kernel's end needs")]
+    NoRoom {
+        /// The stack's address with its network.
+        prefix: IpPrefix,
+    },
+    /// The two ends of a TUN interface are in different networks, so the kernel would not find the stack.
+    #[error("the kernel at {kernel} does not find {own}, which is in another network")]
+    Apart {
+        /// The stack's address with its network.
+        own: IpPrefix,
+        /// The kernel's.
+        kernel: IpPrefix,
+    },
     /// The stack needs addresses, and the device has none to give.
     #[error("the stack on it needs an address")]
     NoAddress,
@@ -126,7 +158,11 @@ impl Reason {
             #[cfg(feature = "xdp")]
             Reason::Xdp(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
-            Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress => io::ErrorKind::InvalidInput,
+            Reason::NoTun
+            | Reason::MtuIsFixed
+            | Reason::NoAddress
+            | Reason::NoRoom { .. }
+            | Reason::Apart { .. } => io::ErrorKind::InvalidInput,
             Reason::NotBuilt => io::ErrorKind::Unsupported,
         }
     }

@@ -1,17 +1,8 @@
-use std::error::Error;
-
 use super::*;
 
 /// The message about a word that cannot be opened.
 fn said(word: &str, options: &OpenOptions) -> String {
-    let error = open(&word.parse().unwrap(), options).unwrap_err();
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(reason) = source {
-        text = format!("{text}: {reason}");
-        source = reason.source();
-    }
-    text
+    open(&word.parse().unwrap(), options).unwrap_err().to_string()
 }
 
 #[test]
@@ -20,17 +11,17 @@ fn what_cannot_be_opened_says_why_and_what_would_work() {
     for (word, expected) in [
         (
             "shared",
-            "cannot open the device shared (root starts the broker once; without it `packet:INTERFACE` works for root, and `udp:ADDRESS:PORT` for everybody): the broker is not available at /run/transom/broker.sock",
+            "cannot open the device shared: the broker is not available at /run/transom/broker.sock: this program has no client of the broker (root starts the broker once; without it `packet:INTERFACE` works for root, and `udp:ADDRESS:PORT` for everybody)",
         ),
         ("shared:/nowhere", "the broker is not available at /nowhere"),
         (
             "tun:lo",
-            "cannot open the device tun:lo (`packet:lo` is for Ethernet interfaces): it is an interface, but not a TUN interface",
+            "cannot open the device tun:lo: it is an interface, but not a TUN interface (`packet:lo` is for Ethernet interfaces)",
         ),
         ("fd:1234", "this process has no descriptor 1234"),
         (
             "mem:x",
-            "cannot open the device mem:x (choose one, such as 10.9.0.2/24): the stack on it needs an address",
+            "cannot open the device mem:x: the stack on it needs an address (choose one, such as 10.9.0.2/24)",
         ),
         (
             "udp:listen:192.0.2.77:4000",
@@ -68,4 +59,38 @@ fn two_stacks_of_a_process_meet_in_memory() {
     let (mut one, mut other) = (open_at("10.9.0.1/24"), open_at("10.9.0.2/24"));
     one.device.send(&crate::TxPacket::whole(b"hello")).unwrap();
     assert_eq!(other.device.recv().unwrap().bytes(), b"hello");
+}
+
+/// The kernel's end of a TUN interface is in the stack's network: otherwise the kernel sends what is for the stack elsewhere, in silence.
+#[test]
+fn the_kernels_end_follows_from_the_stacks_addresses() {
+    let prefixes =
+        |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpPrefix>>();
+    let ends = |own: &[&str], kernel: &[&str]| {
+        kernel_ends(&OpenOptions {
+            addresses: prefixes(own),
+            kernel_addresses: prefixes(kernel),
+            ..OpenOptions::default()
+        })
+    };
+    for (own, kernel) in [
+        (&[][..], &["10.9.0.1/24"][..]),
+        (&["10.77.0.2/24"], &["10.77.0.1/24"]),
+        (&["10.77.0.1/24"], &["10.77.0.2/24"]),
+        (&["10.77.0.1/24", "10.77.0.2/24"], &["10.77.0.3/24"]),
+        (&["10.77.0.250/30"], &["10.77.0.249/30"]),
+        (&["10.77.0.4/31"], &["10.77.0.5/31"]),
+        (&["10.77.0.2/24", "fd09::1/64"], &["10.77.0.1/24", "fd09::2/64"]),
+    ] {
+        assert_eq!(ends(own, &[]).unwrap(), prefixes(kernel), "{own:?}");
+    }
+    for alone in ["10.77.0.2/32", "fd09::1/128"] {
+        let reason = ends(&[alone], &[]).unwrap_err();
+        assert!(matches!(reason, Reason::NoRoom { .. }), "{alone}: {reason}");
+    }
+    assert_eq!(ends(&["10.77.0.2/24"], &["10.77.0.9/16"]).unwrap(), prefixes(&["10.77.0.9/16"]));
+    let reason = ends(&["10.77.0.2/24"], &["10.9.0.1/24"]).unwrap_err();
+    let expected =
+        "the kernel at 10.9.0.1/24 does not find 10.77.0.2/24, which is in another network";
+    assert_eq!(reason.to_string(), expected);
 }

@@ -70,10 +70,8 @@ pub enum MakerError {
         /// The system's answer.
         source: io::Error,
     },
-    /// There is no user namespace for it, which is one of two ways.
-    #[error(
-        "an ordinary user has a network for the program's sockets in a user namespace, or from a broker: there is no user namespace ({reason}), and no broker was asked"
-    )]
+    /// There is no user namespace for it. A [network that somebody else makes](super::PrivateBuilder::open_by) is the other way.
+    #[error("there is no user namespace ({reason})")]
     NoUserNamespace {
         /// The maker's words.
         reason: String,
@@ -262,6 +260,11 @@ impl Maker {
             (Reply::Destroyed(destroyed), none) if none.is_empty() => Ok(destroyed),
             (reply, _) => Err(unexpected(reply)),
         }
+    }
+
+    /// A copy of our end of the socket. The maker goes on while there is one.
+    pub(super) fn hold(&self) -> io::Result<OwnedFd> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner).try_clone()
     }
 
     /// A netlink socket to ask for sockets.

@@ -11,9 +11,12 @@
 //! | class and priority of `net_cls` and `net_prio` (version 1) | the maker's | of itself: `__receive_sock()` sets both to the receiver's when a descriptor is injected |
 //! | memory group (`sk_memcg`) | the maker's | as the control group, with version 2 |
 //! | rights at `bind(2)` and at options | are asked of the task that makes the call | of itself: these calls run in the program |
-//! | credentials of the open file (`f_cred`), security label | the maker's | stays; TCP asks for neither, a security module may |
+//! | credentials of the open file (`f_cred`), security label | the maker's | stays; TCP asks for neither, a security module may. Firewalls ask for `f_cred` (`owner`), but see none of these sockets |
 //!
 //! A connection that is accepted is made by the program's own `accept(2)`, so its inode has the right owner.
+//!
+//! A socket *outside*, by which the supervisor connects or listens for a caller, is seen by firewalls. So all of these are the caller's there, `f_cred` too:
+//! [`Caller::socket_outside`].
 //!
 //! # Spare sockets
 //! A thread inside the namespace keeps some ready, so that `socket(2)` costs its caller a pop and, for another user, an `fchown(2)`. For another control group,
@@ -32,10 +35,11 @@ use super::PrivateNetwork;
 use super::maker::{Maker, MakerError};
 use crate::namespace::{Namespace, NamespaceError};
 
+mod born;
 mod caller;
-mod cgroup;
 
-pub use caller::{Caller, Home};
+use born::{Order, as_owner};
+pub use caller::{Caller, Home, may_bind_low_ports};
 
 /// So many spare sockets a process in another control group makes at once.
 const BATCH: usize = 4;
@@ -196,7 +200,31 @@ pub(super) fn make_in_group(
     family: Family,
     count: usize,
 ) -> io::Result<Vec<OwnedFd>> {
-    cgroup::make(group, namespace, family.number(), count)
+    let domain = family.number();
+    Order { group, namespace: Some(namespace), owner: None, domain, count }.carry_out()
+}
+
+impl Caller {
+    /// A TCP socket of the network that the calling thread is in, as the caller would have made it: its user, its group and its control group are the
+    /// caller's. For firewalls, routes and programs at control groups it is the caller's own. It blocks.
+    ///
+    /// # Errors
+    /// The kernel's. Without the rights to act for the caller there is no socket.
+    pub fn socket_outside(&self, family: Family) -> io::Result<OwnedFd> {
+        let owner = (self.user, self.group);
+        let Some(group) = &self.other_group else { return as_owner(owner, || make(family)) };
+        let domain = family.number();
+        let order = Order { group, namespace: None, owner: Some(owner), domain, count: 1 };
+        order.carry_out()?.pop().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Does something while files that the calling thread makes are the caller's, such as the socket that `accept(2)` gives.
+    ///
+    /// # Errors
+    /// Those of `act`, and the kernel's without the rights to act for the caller.
+    pub fn as_owner<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        as_owner((self.user, self.group), act)
+    }
 }
 
 impl SocketMaker {

@@ -2,13 +2,14 @@
 
 use super::macroflow::Report;
 use transom_tcp::extension::View;
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of a connection, in bytes, as an extension sees it in its process or from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowState {
     /// TCP's own congestion window.
-    pub cwnd: u64,
+    pub window: u64,
     /// Sent and not acknowledged cumulatively.
     pub outstanding: u64,
     /// Written by the application and not sent.
@@ -17,8 +18,8 @@ pub struct FlowState {
     pub snd_wnd: u64,
     /// Payload of a full segment.
     pub mss: u64,
-    /// The smoothed round-trip time and its variation, once there is a sample.
-    pub rtt: Option<(Duration, Duration)>,
+    /// The round-trip time, once there is a sample.
+    pub rtt: Option<Estimate>,
     /// The retransmission timeout.
     pub rto: Duration,
     /// Delivered in all.
@@ -31,12 +32,12 @@ impl FlowState {
     /// That of a connection in this process.
     pub fn of(view: &View<'_>) -> Self {
         FlowState {
-            cwnd: view.cwnd(),
+            window: view.cwnd(),
             outstanding: view.outstanding(),
             unsent: view.unsent(),
             snd_wnd: view.snd_wnd(),
             mss: view.mss(),
-            rtt: view.srtt().zip(view.rttvar()),
+            rtt: view.estimate(),
             rto: view.rto(),
             delivered: view.delivered(),
             lost: view.lost(),
@@ -55,7 +56,7 @@ impl FlowState {
     pub(super) fn report(&self, now: Instant) -> Report {
         let usable = self.usable();
         Report {
-            window: self.cwnd,
+            window: self.window,
             outstanding: self.outstanding,
             usable,
             packet: self.mss,

@@ -3,6 +3,7 @@
 use super::rates::{loss_rate, rate};
 use std::collections::BTreeMap;
 use transom_tcp::arguments::Fraction;
+use transom_tcp::rto::Estimate as RoundTrip;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of a member, as it reports it.
@@ -17,7 +18,7 @@ pub(super) struct Report {
     /// Its largest packet, in bytes.
     pub packet: u64,
     /// The smoothed round-trip time and its variation, if it has measured any.
-    pub rtt: Option<(Duration, Duration)>,
+    pub rtt: Option<RoundTrip>,
     /// Bytes delivered, and bytes lost, since it began.
     pub delivered: u64,
     pub lost: u64,
@@ -108,28 +109,26 @@ pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
 pub struct Estimate {
     /// Bytes per second: its window over the round-trip time.
     pub rate: u64,
-    /// The smoothed round-trip time: its own, or the mean of the others while it has none.
-    pub srtt: Duration,
-    /// Its variation.
-    pub rttvar: Duration,
+    /// The round-trip time: its own, or the mean of the others while it has none.
+    pub rtt: RoundTrip,
     /// The share that was lost of everything that the present members sent.
     pub loss: Fraction,
 }
 
 pub(super) fn estimate(members: &Members, id: u64, now: Instant) -> Option<Estimate> {
     let own = members.get(&id)?;
-    let (srtt, rttvar) = own.report.rtt.or_else(|| mean_rtt(members))?;
+    let rtt = own.report.rtt.or_else(|| mean_rtt(members))?;
     let window = own.report.window.min(share(members, id, now));
-    Some(Estimate { rate: rate(window, srtt), srtt, rttvar, loss: loss(members) })
+    Some(Estimate { rate: rate(window, rtt.srtt), rtt, loss: loss(members) })
 }
 
-fn mean_rtt(members: &Members) -> Option<(Duration, Duration)> {
+fn mean_rtt(members: &Members) -> Option<RoundTrip> {
     let known: Vec<_> = members.values().filter_map(|member| member.report.rtt).collect();
     let count = u64::try_from(known.len()).ok().filter(|&count| count > 0)?;
-    let sum = |of: fn(&(Duration, Duration)) -> Duration| {
+    let mean = |of: fn(&RoundTrip) -> Duration| {
         known.iter().fold(Duration::ZERO, |sum, rtt| sum + of(rtt)).over(count)
     };
-    Some((sum(|rtt| rtt.0), sum(|rtt| rtt.1)))
+    Some(RoundTrip { srtt: mean(|rtt| rtt.srtt), rttvar: mean(|rtt| rtt.rttvar) })
 }
 
 fn loss(members: &Members) -> Fraction {
@@ -150,8 +149,8 @@ pub struct Macroflow {
     pub outstanding: u64,
     /// The sum that is shared: the windows of all, as far as they have use for them.
     pub window: u64,
-    /// The mean of their smoothed round-trip times.
-    pub srtt: Option<Duration>,
+    /// The mean of their round-trip times.
+    pub rtt: Option<RoundTrip>,
     /// The share that was lost of everything that they sent.
     pub loss: Fraction,
 }
@@ -167,7 +166,7 @@ impl Macroflow {
             active: active.clone().count(),
             outstanding: sum(|report| report.outstanding),
             window: sum(Report::entitlement),
-            srtt: mean_rtt(members).map(|(srtt, _)| srtt),
+            rtt: mean_rtt(members),
             loss: loss(members),
         }
     }

@@ -34,6 +34,7 @@ use transom_tcp::congestion::{
     initial_window,
 };
 use transom_tcp::pos::Pos;
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// A member without events for this many smoothed round-trip times, and at least this long, has no share.
@@ -65,8 +66,8 @@ pub struct MacroflowInfo {
     pub members: usize,
     /// The window of all together; RFC 5681's variables.
     pub window: Window,
-    /// The smoothed round-trip time of the last report.
-    pub srtt: Option<Duration>,
+    /// The round-trip time of the last report.
+    pub rtt: Option<Estimate>,
 }
 
 #[derive(Debug)]
@@ -74,7 +75,7 @@ struct State {
     window: Window,
     members: BTreeMap<u64, Member>,
     next: u64,
-    srtt: Option<Duration>,
+    rtt: Option<Estimate>,
     reduction: Option<Reduction>,
 }
 
@@ -117,7 +118,7 @@ impl Shared {
     pub fn new(name: &str) -> Self {
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 };
         let members = BTreeMap::new();
-        let state = State { window, members, next: 0, srtt: None, reduction: None };
+        let state = State { window, members, next: 0, rtt: None, reduction: None };
         Shared { name: name.into(), weight: 1, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -132,7 +133,7 @@ impl Shared {
     pub fn info(&self) -> Option<MacroflowInfo> {
         let state = lock(&self.state);
         let known =
-            MacroflowInfo { members: state.members.len(), window: state.window, srtt: state.srtt };
+            MacroflowInfo { members: state.members.len(), window: state.window, rtt: state.rtt };
         Some(known).filter(|known| known.members > 0)
     }
 }
@@ -160,7 +161,7 @@ impl fmt::Display for Shared {
 
 impl State {
     fn expiry(&self, now: Instant) -> Instant {
-        now + self.srtt.map_or(SILENT, |srtt| srtt.times(SILENT_ROUNDS)).max(SILENT)
+        now + self.rtt.map_or(SILENT, |rtt| rtt.srtt.times(SILENT_ROUNDS)).max(SILENT)
     }
 
     /// The share of a member, in bytes.
@@ -237,7 +238,7 @@ impl Share {
     fn join(&mut self, alone: Window, now: Instant) -> u64 {
         let mut state = lock(&self.state);
         if state.members.is_empty() {
-            (state.window, state.reduction, state.srtt) = (alone, None, None);
+            (state.window, state.reduction, state.rtt) = (alone, None, None);
         }
         let id = state.next;
         state.next += 1;
@@ -284,7 +285,7 @@ impl CongestionControl for Share {
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
         let Some(id) = self.id else { return };
         let mut state = lock(&self.state);
-        state.srtt = ack.srtt.or(state.srtt);
+        state.rtt = ack.estimate.or(state.rtt);
         let expires = state.expiry(ack.now);
         if let Some(member) = state.members.get_mut(&id) {
             let unused = !ack.cwnd_limited && !ack.recovering;

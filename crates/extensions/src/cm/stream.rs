@@ -224,7 +224,7 @@ impl Stream {
         let passed =
             |was: u64, is: u64, down: Fraction, up: Fraction| is < down.of(was) || is > up.of(was);
         let changed = self.told.is_none_or(|told| {
-            let [was, is] = [told, current].map(|estimate| estimate.srtt.as_nanos());
+            let [was, is] = [told, current].map(|estimate| estimate.rtt.srtt.as_nanos());
             passed(told.rate, current.rate, limits.rate_down, limits.rate_up)
                 || passed(was, is, limits.rtt_down, limits.rtt_up)
         });
@@ -276,7 +276,7 @@ impl Stream {
                 outstanding: self.outstanding,
                 usable,
                 packet: self.packet,
-                rtt: self.timer.srtt().zip(self.timer.rttvar()),
+                rtt: self.timer.estimate(),
                 delivered: self.delivered,
                 lost: self.lost,
                 // An application that has gone without closing does not hold up the others.
@@ -326,7 +326,7 @@ mod tests {
         }
         assert_eq!((stream.allowed(at(100)), stream.outstanding()), (20_000, 20_000));
         let estimate = stream.query(at(100)).unwrap();
-        assert_eq!((estimate.rate, estimate.srtt.as_millis()), (200_000, 100));
+        assert_eq!((estimate.rate, estimate.rtt.srtt.as_millis()), (200_000, 100));
         // 4000 of 16 000 bytes that are accounted for are lost: half of the window, once in a round trip.
         let loss = Feedback { received: 1000, lost: 2000, mode: LossMode::Loss, rtt: None };
         stream.update(at(200), loss);

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use transom_device::kernel_tcp::tcp_info;
+use transom_tcp::state::ConnectionState;
 
 use crate::bed::Bed;
 
@@ -111,11 +112,17 @@ pub(crate) enum Stream {
     Transom(transom_net::TcpStream),
 }
 
+/// The state of a connection of the kernel's.
+fn kernel(stream: &TcpStream) -> io::Result<ConnectionState> {
+    let told = ConnectionState::of_tcp_info(tcp_info(stream)?.as_bytes());
+    told.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 impl Stream {
     /// The smoothed round-trip time: after the handshake, that of an empty path.
     pub(crate) fn round_trip(&self) -> io::Result<Duration> {
         let nanos = match self {
-            Stream::Kernel(stream) => tcp_info(stream)?.srtt.as_nanos(),
+            Stream::Kernel(stream) => kernel(stream)?.srtt.map_or(0, |srtt| srtt.as_nanos()),
             Stream::Transom(stream) => stream.info()?.srtt.map_or(0, |srtt| srtt.as_nanos()),
         };
         Ok(Duration::from_nanos(nanos))
@@ -132,7 +139,7 @@ impl Stream {
                 stream.write_all(bytes)?;
                 stream.shutdown(Shutdown::Write)?;
                 ended(stream.read(&mut [0])?)?;
-                Ok(tcp_info(stream)?.retransmitted_segments)
+                Ok(kernel(stream)?.counters.retransmitted_segments)
             }
             Stream::Transom(stream) => {
                 stream.write_all(bytes)?;

@@ -5,6 +5,8 @@ use std::path::Path;
 use transom_tcp::extension::{ExtensionChoice, ObservedLayers, Variable};
 
 use super::*;
+use transom_tcp::congestion::nice::Nice;
+
 use crate::layout::{NICE_PARAMETERS, NO_SLOT, Opening, RECORD, RawEvent, nice_bytes};
 use crate::state::Known;
 
@@ -17,12 +19,12 @@ const BEGINS: usize = ASKED + 8;
 const TRIAL: usize = BEGINS + 8;
 
 /// The program in the kernel, by itself.
-struct InKernel<'a> {
+struct Here<'a> {
     programs: &'a Programs,
     trial: [u8; TRIAL],
 }
 
-impl InKernel<'_> {
+impl Here<'_> {
     fn asked(&self) -> u64 {
         u64::from_ne_bytes(*self.trial[ASKED..].first_chunk().unwrap())
     }
@@ -30,19 +32,19 @@ impl InKernel<'_> {
     fn run(&mut self, event: &[u8; RECORD], begins: bool) -> u64 {
         self.trial[EVENT..ASKED].copy_from_slice(event);
         self.trial[BEGINS..].copy_from_slice(&u64::from(begins).to_ne_bytes());
-        self.programs.try_nice(&mut self.trial);
+        self.programs.try_one("narrow_try", "trials", &mut self.trial);
         self.asked()
     }
 }
 
 /// The extension, by the very code that runs it.
-struct InUserSpace {
+pub(super) struct InUserSpace {
     known: Known,
     layers: ObservedLayers,
 }
 
 impl InUserSpace {
-    fn new(first: &RawEvent, choice: &ExtensionChoice) -> Self {
+    pub(super) fn new(first: &RawEvent, choice: &ExtensionChoice) -> Self {
         let opening = Opening {
             cookie: 1,
             at: first.at,
@@ -53,7 +55,7 @@ impl InUserSpace {
             remote: ([127, 0, 0, 1], 2).into(),
             had: [0; NAME],
             mss: first.mss,
-            cwnd: first.cwnd,
+            segments: first.segments,
             snd_una: first.snd_una,
             place: 0,
             ssthresh: first.ssthresh,
@@ -69,12 +71,12 @@ impl InUserSpace {
     }
 
     /// The request, in bytes.
-    fn asked(&self) -> u64 {
+    pub(super) fn asked(&self) -> u64 {
         let ruling = self.layers.ruling(&self.known.observed, Variable::Cwnd);
         ruling.requested.map_or(u64::MAX, |asked| asked.high())
     }
 
-    fn take(&mut self, raw: &RawEvent) -> u64 {
+    pub(super) fn take(&mut self, raw: &RawEvent) -> u64 {
         let (event, missed) = self.known.take(raw);
         self.layers.missed(missed);
         self.layers.wake(&self.known.observed, &event);
@@ -102,7 +104,7 @@ impl Numbers {
 }
 
 /// The life of a connection, with queues that come and go, losses, timeouts and reductions that are taken back.
-fn life(seed: u64, events: usize) -> Vec<RawEvent> {
+pub(super) fn life(seed: u64, events: usize) -> Vec<RawEvent> {
     let mut random = Numbers(seed);
     let mss = 500 + random.below(1000);
     let base = 1 + random.below(80_000);
@@ -113,7 +115,7 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         at,
         tcp_state: 1,
         mss,
-        cwnd: 10,
+        segments: 10,
         ssthresh: 0x7fff_ffff,
         snd_una: begin,
         snd_nxt: begin.wrapping_add(10 * mss),
@@ -134,7 +136,7 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         if random.once_in(150) {
             now.what = 0x10;
             (now.ca_state, now.retransmits) = (4, now.retransmits.saturating_add(1).min(5));
-            (now.ssthresh, now.cwnd) = ((now.cwnd / 2).max(2), 1);
+            (now.ssthresh, now.segments) = ((now.segments / 2).max(2), 1);
         } else if outstanding > 0 {
             let segments = 1 + random.below(3);
             now.acked = (segments * mss).min(outstanding);
@@ -159,21 +161,22 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
             if random.once_in(200) {
                 now.what |= 0x08;
                 now.ca_state = 3;
-                now.ssthresh = (now.cwnd / 2).max(2);
-                now.cwnd = now.ssthresh + random.below(3);
+                now.ssthresh = (now.segments / 2).max(2);
+                now.segments = now.ssthresh + random.below(3);
             } else if random.once_in(20) {
                 now.ca_state = 0;
             }
             if random.once_in(300) {
                 now.undone = now.undone.wrapping_add(1);
-                (now.cwnd, now.ca_state) = (now.cwnd * 2, 0);
+                (now.segments, now.ca_state) = (now.segments * 2, 0);
             }
             if random.once_in(400) {
                 // Marked.
-                (now.ssthresh, now.cwnd, now.ca_state) = (now.cwnd / 2 + 1, now.cwnd / 2 + 1, 2);
+                (now.ssthresh, now.segments, now.ca_state) =
+                    (now.segments / 2 + 1, now.segments / 2 + 1, 2);
             }
-            if now.cwnd < now.ssthresh || random.once_in(10) {
-                now.cwnd = (now.cwnd + 1).min(4000);
+            if now.segments < now.ssthresh || random.once_in(10) {
+                now.segments = (now.segments + 1).min(4000);
             }
         } else {
             // What was sent when nothing was outstanding.
@@ -188,7 +191,8 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
         now.write_seq = now.snd_nxt.wrapping_add(random.below(2) * 10_000);
         all.push(now);
         // More leaves behind the event.
-        let room = (now.cwnd.min(60) * mss).saturating_sub(now.snd_nxt.wrapping_sub(now.snd_una));
+        let room =
+            (now.segments.min(60) * mss).saturating_sub(now.snd_nxt.wrapping_sub(now.snd_una));
         now.snd_nxt = now.snd_nxt.wrapping_add(room.min(random.below(6) * mss));
     }
     all
@@ -197,7 +201,7 @@ fn life(seed: u64, events: usize) -> Vec<RawEvent> {
 /// Feeds both, and returns how many different windows they asked for.
 fn compare(programs: &Programs, nice: &Nice, text: &str, trace: &[RawEvent]) -> usize {
     let choice = transom_extensions::stack(text).unwrap().remove(0);
-    let mut in_kernel = InKernel { programs, trial: [0; TRIAL] };
+    let mut in_kernel = Here { programs, trial: [0; TRIAL] };
     in_kernel.trial[PARAMETERS..EVENT].copy_from_slice(&nice_bytes(nice));
     let (first, rest) = trace.split_first().unwrap();
     let mut in_user_space = InUserSpace::new(first, &choice);
@@ -212,20 +216,23 @@ fn compare(programs: &Programs, nice: &Nice, text: &str, trace: &[RawEvent]) -> 
     windows.len()
 }
 
-fn programs(test: &str) -> Option<(Cgroup, Programs)> {
+/// Programs for a control group of its own.
+pub(super) fn programs(test: &str, decides: InKernel) -> Option<(Cgroup, Programs)> {
     if !rustix::process::geteuid().is_root() || !Path::new("/sys/kernel/btf/vmlinux").exists() {
         eprintln!("SKIPPED: programs in the kernel need root, and its types (BTF)");
         return None;
     }
     let cgroup = Cgroup::create(test).unwrap();
-    let nice = Some(Nice::default());
-    let programs = Programs::attach(&cgroup, &Settings { connections: 4, nice }).unwrap();
+    let in_kernel = Some(decides);
+    let programs = Programs::attach(&cgroup, &Settings { connections: 4, in_kernel }).unwrap();
     Some((cgroup, programs))
 }
 
 #[test]
 fn the_kernel_program_decides_as_the_extension_does() {
-    let Some((cgroup, programs)) = programs("transom-nice") else { return };
+    let Some((cgroup, programs)) = programs("transom-nice", InKernel::Nice(Nice::default())) else {
+        return;
+    };
     let mut different = 0;
     for seed in 0..40 {
         let trace = life(seed, 600);
@@ -250,7 +257,11 @@ fn the_kernel_program_decides_as_the_extension_does() {
 #[test]
 fn on_events_of_a_transfer_too() {
     let Some(trace) = super::tests::reported() else { return };
-    let Some((cgroup, programs)) = programs("transom-nice-transfer") else { return };
+    let Some((cgroup, programs)) =
+        programs("transom-nice-transfer", InKernel::Nice(Nice::default()))
+    else {
+        return;
+    };
     let losses = trace.iter().filter(|event| event.what & 0x18 != 0).count();
     println!("{} events, {losses} losses", trace.len());
     assert!(trace.len() > 300 && losses > 0);

@@ -59,7 +59,7 @@ fn transfer_over(
             return None;
         }
     }
-    let settings = Settings { connections: 16, nice: None };
+    let settings = Settings { connections: 16, in_kernel: None };
     let mut programs = namespace.run(|| Programs::attach(&cgroup, &settings)).unwrap().unwrap();
     let until = if alive { u64::MAX } else { 0 };
     programs.control(&Control { alive_until: until, leave_at: u64::MAX, walk: 0 }).unwrap();
@@ -102,7 +102,7 @@ fn transfer_over(
             course.told.push(event);
             course.narrowed += u64::from(event.flags & flag::NARROWED != 0);
             course.most_in_flight = course.most_in_flight.max(event.packets_out);
-            course.most_own = course.most_own.max(event.cwnd);
+            course.most_own = course.most_own.max(event.segments);
         }
     }
     drop(writer.join().unwrap());
@@ -117,7 +117,7 @@ fn transfer_over(
 fn the_table_of_requests_makes_nothing_wider() {
     let all = |cookie| Request { reported: 0xff, ..Request::none(cookie) };
     let wide = |cookie| Request {
-        cwnd: ANY - 1,
+        segments: ANY - 1,
         cwnd_cnt: ANY - 1,
         ssthresh: ANY - 1,
         rate: u64::MAX,
@@ -126,11 +126,12 @@ fn the_table_of_requests_makes_nothing_wider() {
     let Some(course) = transfer(wide, true) else { return };
     assert!(course.events > 0 && course.narrowed == 0, "{course:?}");
     // The program's own arithmetic has nothing to divide by, whatever is asked.
-    let nothing = |cookie| Request { cwnd: 2, cwnd_cnt: 0, ssthresh: 0, rate: 0, ..all(cookie) };
+    let nothing =
+        |cookie| Request { segments: 2, cwnd_cnt: 0, ssthresh: 0, rate: 0, ..all(cookie) };
     let course = transfer(nothing, true).unwrap();
     assert!(course.narrowed > 0 && course.most_in_flight <= 3, "{course:?}");
     // For another socket, and of somebody who has gone.
-    let narrow = |cookie| Request { cwnd: 2, ..all(cookie) };
+    let narrow = |cookie| Request { segments: 2, ..all(cookie) };
     let course = transfer(|cookie| narrow(cookie + 1), true).unwrap();
     assert_eq!(course.narrowed, 0, "{course:?}");
     let course = transfer(narrow, false).unwrap();

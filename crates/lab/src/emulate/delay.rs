@@ -23,7 +23,7 @@ const PORT: u16 = 7;
 pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, EmulateError> {
     let scenario = scenario(delay);
     let options = EmulateOptions { directory: Path::new(""), output: Path::new("") };
-    let stage = Stage::set(&scenario, 1, options)?;
+    let stage = Stage::set(&scenario, 1, options, &|_, _| ())?;
     let namespaces = stage.namespaces();
     let [from, to] = &namespaces[..] else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rustix::event::epoll::EventFlags;
-use transom_device::kernel_tcp::KernelTcpInfo;
 use transom_device::scheduling::prefer;
 use transom_sim::link::Traffic;
 use transom_sim::measure::Recorder;
 use transom_sim::network::{Network, NodeId};
 use transom_sim::traffic::FlowId;
 use transom_stack::stack::ConnectionId;
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::clock::Clock;
@@ -49,7 +49,7 @@ pub(super) struct Driver {
     /// The flows whose senders are outside, and where these are.
     senders: Vec<(FlowId, NodeId)>,
     /// The state of the flows.
-    known: BTreeMap<FlowId, (Traffic, Totals, Option<KernelTcpInfo>)>,
+    known: BTreeMap<FlowId, (Traffic, Totals, Option<ConnectionState>)>,
     counted: BTreeMap<FlowId, Totals>,
     pub(super) lags: Lags,
     /// A buffer for the pieces of a super-segment.

@@ -1,11 +1,17 @@
 //! The connections that send for flows, and their counters.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Weak;
 
-use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
+use transom_device::kernel_tcp::tcp_info;
 use transom_sim::traffic::FlowId;
+use transom_tcp::state::{ConnectionState, Untold};
+
+/// The state of one of the kernel's sockets.
+pub(super) fn state_of(socket: &impl AsFd) -> Option<ConnectionState> {
+    ConnectionState::of_tcp_info(tcp_info(socket).ok()?.as_bytes())
+}
 
 /// The counters of a flow's senders over all its connections, as far as the kernel reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +26,14 @@ impl Totals {
         Totals { payload: Some(0), retransmissions: 0, timeouts: Some(0) };
 
     /// With what one more connection has counted.
-    pub(super) fn and(self, info: &KernelTcpInfo) -> Totals {
+    pub(super) fn and(self, info: &ConnectionState) -> Totals {
+        let counters = &info.counters;
+        let told = |flag, count| (!info.untold.contains(flag)).then_some(count);
         let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
         Totals {
-            payload: sum(self.payload, info.bytes_sent),
-            retransmissions: self.retransmissions + info.retransmitted_segments,
-            timeouts: sum(self.timeouts, info.timeouts),
+            payload: sum(self.payload, told(Untold::BYTES_SENT, counters.bytes_sent)),
+            retransmissions: self.retransmissions + counters.retransmitted_segments,
+            timeouts: sum(self.timeouts, told(Untold::TIMEOUTS, counters.timeouts)),
         }
     }
 
@@ -53,7 +61,7 @@ impl Followed {
         self.present.insert(number, (flow, socket));
     }
 
-    pub(super) fn ends(&mut self, flow: FlowId, number: u64, last: Option<KernelTcpInfo>) {
+    pub(super) fn ends(&mut self, flow: FlowId, number: u64, last: Option<ConnectionState>) {
         self.present.remove(&number);
         let past = self.past.entry(flow).or_insert(Totals::NONE);
         if let Some(info) = last {
@@ -63,11 +71,11 @@ impl Followed {
 
     /// Asks the kernel: for each flow the counters of all its connections, and the state of the last one that was opened, if it
     /// still exists.
-    pub(super) fn ask(&self) -> BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> {
-        let mut told: BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> =
+    pub(super) fn ask(&self) -> BTreeMap<FlowId, (Totals, Option<ConnectionState>)> {
+        let mut told: BTreeMap<FlowId, (Totals, Option<ConnectionState>)> =
             self.past.iter().map(|(flow, past)| (*flow, (*past, None))).collect();
         for (flow, socket) in self.present.values() {
-            let info = socket.upgrade().and_then(|socket| tcp_info(&*socket).ok());
+            let info = socket.upgrade().and_then(|socket| state_of(&*socket));
             let (totals, last) = told.entry(*flow).or_insert((Totals::NONE, None));
             if let Some(info) = &info {
                 *totals = totals.and(info);
@@ -108,11 +116,11 @@ mod tests {
             return;
         }
         assert_eq!(totals.payload, Some(1500));
-        assert_eq!(last.unwrap().bytes_sent, Some(500));
-        followed.ends(flow, 2, tcp_info(&*other).ok());
+        assert_eq!(last.unwrap().counters.bytes_sent, 500);
+        followed.ends(flow, 2, state_of(&*other));
         drop(other);
         let (totals, last) = followed.ask()[&flow];
-        assert_eq!((totals.payload, last.unwrap().bytes_sent), (Some(1500), Some(1000)));
+        assert_eq!((totals.payload, last.unwrap().counters.bytes_sent), (Some(1500), 1000));
         // One that has gone before it was said is not there.
         drop(one);
         let (now, last) = followed.ask()[&flow];

@@ -12,10 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
-use transom_device::kernel_tcp::{KernelTcpInfo, KernelTcpState};
+use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
 use transom_sim::network::NodeId;
 use transom_sim::traffic::FlowId;
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::EmulateError;
@@ -39,7 +40,7 @@ pub(super) struct FlowState {
     pub(super) flow: FlowId,
     pub(super) delivered: u64,
     /// A unique number of the sender's connection, and the kernel's information on it.
-    pub(super) sender: Option<(u64, KernelTcpInfo)>,
+    pub(super) sender: Option<(u64, ConnectionState)>,
     /// The host that sends.
     pub(super) from: NodeId,
     /// The counters of all its senders.
@@ -128,7 +129,7 @@ struct End {
     diag: Diag,
     closed_sockets: ClosedSockets,
     /// The connections that were ever seen, by their cookies, as they were last.
-    seen: BTreeMap<u64, KernelTcpInfo>,
+    seen: BTreeMap<u64, ConnectionState>,
 }
 
 struct Work {
@@ -177,11 +178,11 @@ impl Watched {
         let at_client = client.sample(|one| one.remote == server);
         let at_server = served.sample(|one| one.local == server);
         let received =
-            |end: &End| -> u64 { end.seen.values().filter_map(|info| info.bytes_received).sum() };
+            |end: &End| -> u64 { end.seen.values().map(|info| info.counters.bytes_accepted).sum() };
         // Up is from the client to the server.
         let (up, down) = (received(served), received(client));
         let (end, present) = if up >= down { (client, at_client) } else { (served, at_server) };
-        let most = present.into_iter().flatten().max_by_key(|(_, info)| info.bytes_sent);
+        let most = present.into_iter().flatten().max_by_key(|(_, info)| info.counters.bytes_sent);
         FlowState {
             flow: self.flow,
             delivered: up.max(down),
@@ -197,11 +198,12 @@ impl End {
     fn sample(
         &mut self,
         is_its: impl Fn(&TcpSocket) -> bool,
-    ) -> io::Result<Vec<(u64, KernelTcpInfo)>> {
-        let mut remember = |sockets: Vec<TcpSocket>| -> Vec<(u64, KernelTcpInfo)> {
+    ) -> io::Result<Vec<(u64, ConnectionState)>> {
+        let mut remember = |sockets: Vec<TcpSocket>| -> Vec<(u64, ConnectionState)> {
             let its = sockets.into_iter().filter(|one| is_its(one));
             let known = its.filter_map(|one| {
-                (one.state != KernelTcpState::LISTEN).then_some((one.cookie, one.info?))
+                let info = ConnectionState::of_tcp_info(one.info?.as_bytes())?;
+                (one.state != KernelTcpState::LISTEN).then_some((one.cookie, info))
             });
             let known: Vec<_> = known.collect();
             self.seen.extend(known.iter().copied());

@@ -1,9 +1,9 @@
 //! The sample of a sender with the kernel's TCP, in the form of the simulator's recorder. Values that the kernel does not report stay
 //! unknown.
 
-use transom_device::kernel_tcp::KernelTcpInfo;
 use transom_sim::link::Traffic;
-use transom_sim::measure::{OutsideSample, SenderSample, SentSample};
+use transom_sim::measure::{OutsideSample, SentSample};
+use transom_tcp::state::ConnectionState;
 
 use super::followed::Totals;
 
@@ -11,7 +11,7 @@ use super::followed::Totals;
 pub(super) fn of(
     packets: Traffic,
     totals: Totals,
-    present: Option<&KernelTcpInfo>,
+    present: Option<&ConnectionState>,
 ) -> OutsideSample {
     OutsideSample {
         sent: SentSample {
@@ -22,18 +22,6 @@ pub(super) fn of(
             timeouts: totals.timeouts,
             fast_recoveries: None,
         },
-        sender: present.map(sender),
-    }
-}
-
-fn sender(info: &KernelTcpInfo) -> SenderSample {
-    SenderSample {
-        cwnd: info.cwnd,
-        ssthresh: info.ssthresh,
-        in_flight: info.in_flight,
-        mss: u32::try_from(info.mss).unwrap_or(u32::MAX),
-        srtt: Some(info.srtt).filter(|srtt| !srtt.is_zero()),
-        last_rtt: None,
-        rto: info.rto,
+        sender: present.map(|&state| state.into()),
     }
 }

@@ -29,7 +29,7 @@ use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
-use super::followed::Followed;
+use super::followed::{Followed, state_of};
 use super::timers::Timers;
 use super::wait::Waiter;
 
@@ -243,7 +243,7 @@ impl KernelSockets {
     /// Closes a released connection once the kernel has finished it.
     fn reap(&mut self, number: u64) {
         let Some(Entry::Connection(connection)) = self.entries.get(&number) else { return };
-        if tcp_info(&connection.socket).is_ok_and(|info| info.state != KernelTcpState::CLOSE) {
+        if tcp_info(&connection.socket).is_ok_and(|info| info.state() != KernelTcpState::CLOSE) {
             return;
         }
         self.forget(number);
@@ -254,7 +254,7 @@ impl KernelSockets {
         if let Some(Entry::Connection(connection)) = self.entries.remove(&number)
             && let Some(flow) = connection.flow
         {
-            self.followed.ends(flow, number, tcp_info(&connection.socket).ok());
+            self.followed.ends(flow, number, state_of(&connection.socket));
         }
     }
 

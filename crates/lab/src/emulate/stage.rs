@@ -20,7 +20,7 @@ use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
 use super::{EmulateError, EmulateOptions, Emulation};
-use crate::run::build::{Built, KernelHosts, build};
+use crate::run::build::{Built, Change, KernelHosts, build_with};
 use crate::run::capture::Captures;
 use crate::run::event_log::EventLogs;
 use crate::run::{Observations, Progress};
@@ -48,9 +48,11 @@ impl<'a> Stage<'a> {
         scenario: &'a Resolved,
         seed: u64,
         options: EmulateOptions<'_>,
+        change: &Change<'_>,
     ) -> Result<Self, EmulateError> {
         check(scenario)?;
-        let mut built = build(scenario, seed, options.directory, KernelHosts::Outside)?;
+        let outside = KernelHosts::Outside;
+        let mut built = build_with(scenario, seed, options.directory, outside, change)?;
         let captures = Captures::begin(scenario, &mut built, options.output)?;
         let logs = EventLogs::begin(&mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;
@@ -141,13 +143,14 @@ impl<'a> Stage<'a> {
 fn check(scenario: &Resolved) -> Result<(), EmulateError> {
     for flow in &scenario.flows {
         let Some(host) = scenario.hosts.get(&flow.from) else { continue };
-        if let Traffic::OnOffUdp(udp) = &flow.traffic
-            && host.kind == HostKind::Kernel
-            && udp.payload.0 + DATAGRAM_HEADERS > host.mtu.into()
-        {
+        let payload = match &flow.traffic {
+            Traffic::OnOffUdp(udp) => udp.payload.0,
+            _ => continue,
+        };
+        if host.kind == HostKind::Kernel && payload + DATAGRAM_HEADERS > host.mtu.into() {
             return Err(EmulateError::Datagrams {
                 flow: flow.name.clone(),
-                payload: udp.payload.0,
+                payload,
                 host: flow.from.clone(),
                 mtu: host.mtu,
             });

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
-use transom_device::kernel_tcp::KernelTcpInfo;
 use transom_device::namespace::Namespace;
 use transom_device::scheduling::prefer;
 use transom_sim::random::Streams;
 use transom_sim::traffic::{Application, FlowId, Io, Ledger};
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::EmulateError;
@@ -101,7 +101,7 @@ impl Worker {
     pub(super) fn collect(
         &self,
         ledger: &mut Ledger,
-    ) -> io::Result<BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)>> {
+    ) -> io::Result<BTreeMap<FlowId, (Totals, Option<ConnectionState>)>> {
         let mut shared = lock(&self.shared);
         if let Some(failure) = shared.failure.take() {
             return Err(failure);

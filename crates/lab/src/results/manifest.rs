@@ -8,6 +8,7 @@ use crate::run::Judgement;
 use crate::scenario::{Band, Name, RunId, Setting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The manifest's file.
 pub(super) const FILE: &str = "run.json";
@@ -21,6 +22,9 @@ pub struct Manifest {
     pub id: RunId,
     /// Which program: see [`VERSION`](crate::VERSION).
     pub version: String,
+    /// Units of a program's own that took part, with digests of their sources.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub units: Option<String>,
     /// The scenario's name.
     pub name: String,
     /// The point of the sweep, from one.
@@ -71,6 +75,30 @@ pub struct FileEntry {
 
 impl Versioned for Manifest {}
 
+/// The state of a finished run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Nothing is expected of it.
+    Done,
+    /// Everything that is expected holds.
+    Passed,
+    /// Something that is expected does not hold.
+    Failed,
+    /// Something is compared with a run that is not there.
+    Waiting,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            State::Done => "done",
+            State::Passed => "passed",
+            State::Failed => "failed",
+            State::Waiting => "waiting",
+        })
+    }
+}
+
 impl Manifest {
     /// The results of all bands that could be judged.
     pub fn judgements(&self) -> impl Iterator<Item = &Judgement> {
@@ -84,6 +112,19 @@ impl Manifest {
             return Some(false);
         }
         (self.waiting() == 0).then_some(true)
+    }
+
+    /// Its state, in one word for all commands and pages.
+    pub fn state(&self) -> State {
+        let judged = self.bands.iter().map(|one| &one.band);
+        let mut all = judged.chain(self.comparisons.iter().map(|one| &one.band));
+        let expects = all.any(Band::expects);
+        match self.passed() {
+            Some(false) => State::Failed,
+            None => State::Waiting,
+            Some(true) if expects => State::Passed,
+            Some(true) => State::Done,
+        }
     }
 
     /// How many bands wait for another run.

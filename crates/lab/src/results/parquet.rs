@@ -12,9 +12,11 @@
 //! could have been written.
 
 mod read;
+mod summary;
 mod write;
 
 pub(super) use read::read;
+pub(super) use summary::summary;
 pub(super) use write::write;
 
 use super::column::Table;

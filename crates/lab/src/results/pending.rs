@@ -77,7 +77,7 @@ impl Pending {
     /// # Errors
     /// [`StoreError`] if something cannot be written; nothing is left then.
     pub fn finish(self, run: Run<'_>, seen: &Observations) -> Result<StoredRun, StoreError> {
-        let Run { plan: _, planned, variant } = run;
+        let Run { plan, planned, variant } = run;
         let scenario = &variant.resolved;
         let toml = scenario.to_toml();
         self.file(SCENARIO, |to| to.write_all(toml.as_bytes()))?;
@@ -94,6 +94,7 @@ impl Pending {
             format: FORMAT,
             id: planned.id,
             version: crate::VERSION.into(),
+            units: plan.units.clone(),
             name: scenario.scenario.name.to_string(),
             point: planned.point,
             settings: variant.settings.clone(),

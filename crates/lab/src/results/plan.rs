@@ -32,6 +32,9 @@ pub struct Plan {
     /// The form of the scenario, if not the default one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub form: Option<String>,
+    /// Units of a program's own, such as controllers in Python, with digests of their sources: they decide the runs too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub units: Option<String>,
     /// The SHA-256 of everything that the scenario says, and of whether it is emulated, in hexadecimal.
     pub scenario: String,
     /// The points of the sweep.
@@ -89,17 +92,27 @@ pub struct Choice {
     pub shard: Option<Shard>,
     /// Whether the runs are made in real time; see [`emulate`](crate::emulate).
     pub emulated: bool,
+    /// Units that are not the scenario's, in words that change when they do.
+    pub units: Option<String>,
 }
 
 impl Plan {
     /// The plan of a scenario's runs. A file that a scenario names may have gone since the scenario was read; its points are left out.
     pub fn new(scenario: &Scenario, choice: Choice) -> Plan {
-        let Choice { file, seeds, shard, emulated } = choice;
+        let Choice { file, seeds, shard, emulated, units } = choice;
         let form = scenario.form();
         let seeds = seeds.unwrap_or_else(|| scenario.seeds().to_vec());
         let mut digest = Sha256::new();
         if emulated {
             digest.update("emulated");
+        }
+        // What makes the runs: this program, and what is added to it.
+        let program = match &units {
+            None => crate::VERSION.to_owned(),
+            Some(units) => format!("{} with {units}", crate::VERSION),
+        };
+        if units.is_some() {
+            digest.update(&program);
         }
         let mut name = String::new();
         let (mut points, mut runs, mut directories) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -113,8 +126,8 @@ impl Plan {
             }
             for &seed in &seeds {
                 let id = match emulated {
-                    true => resolved.emulated_id(seed, crate::VERSION),
-                    false => resolved.id(seed, crate::VERSION),
+                    true => resolved.emulated_id(seed, &program),
+                    false => resolved.id(seed, &program),
                 };
                 let mut directory = id.short();
                 if !directories.insert(directory.clone()) {
@@ -129,7 +142,7 @@ impl Plan {
         let version = crate::VERSION.into();
         let format = super::FORMAT;
         let form = form.map(str::to_owned);
-        Plan { format, version, name, file, form, scenario, points, seeds, shard, runs }
+        Plan { format, version, name, file, form, units, scenario, points, seeds, shard, runs }
     }
 
     /// How the scenario's file is named to a command: with its form.
@@ -160,18 +173,31 @@ impl Plan {
     pub fn includes(&self, other: &Plan) -> bool {
         self.version == other.version
             && self.scenario == other.scenario
+            && self.units == other.units
             && self.shard == other.shard
             && other.seeds.iter().all(|seed| self.seeds.contains(seed))
     }
 
     /// Whether another plan is of the same runs of the same scenario by the same program; it may be of another shard of them.
     pub fn is_of_the_same_runs(&self, other: &Plan) -> bool {
-        let Plan { format, version, name, file: _, form, scenario, points, seeds, shard: _, runs } =
-            self;
+        let Plan {
+            format,
+            version,
+            name,
+            file: _,
+            form,
+            units,
+            scenario,
+            points,
+            seeds,
+            shard: _,
+            runs,
+        } = self;
         *format == other.format
             && *version == other.version
             && *name == other.name
             && *form == other.form
+            && *units == other.units
             && *scenario == other.scenario
             && *points == other.points
             && *seeds == other.seeds

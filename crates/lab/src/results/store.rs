@@ -241,6 +241,27 @@ impl Store {
         Ok(entries)
     }
 
+    /// The runs that are not of the plan, such as those of the scenario before it was changed.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the directory or the plan cannot be read.
+    pub fn orphans(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let Some(plan) = self.plan()? else { return Ok(Vec::new()) };
+        let mut others = self.run_directories()?;
+        for run in plan.own() {
+            others.remove(&run.directory);
+        }
+        Ok(others.iter().map(|name| self.directory.join(name)).collect())
+    }
+
+    /// Removes a run that is not of the plan.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove_orphan(&self, directory: &Path) -> Result<(), StoreError> {
+        fs::remove_dir_all(directory).map_err(StoreError::io("remove", directory))
+    }
+
     /// The names of directories that can be runs.
     fn run_directories(&self) -> Result<BTreeSet<String>, StoreError> {
         let wrong = StoreError::io("read", &self.directory);

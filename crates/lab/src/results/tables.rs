@@ -180,6 +180,8 @@ static LINK_COLUMNS: &[Column<LinkSample>] = &columns! { LinkSample:
     always "reordered", "packets held back so far so that others may overtake them", counters.reordered;
     always "dequeued", "packets that left the queue for the serialiser so far, those that found it idle included", counters.dequeued;
     always "queue_delay", "how long these were in the queue, nanoseconds, all added up", counters.queue_delay;
+    always "low_dequeued", "of these packets, those that came through the low-latency queue of a dual queue", counters.low_dequeued;
+    always "low_queue_delay", "how long those were in the queue, nanoseconds, all added up", counters.low_queue_delay;
     always "opportunities", "opportunities to deliver that a rate trace has had so far, taken or not", counters.opportunities;
     maybe in window "window_target", "the window that the link's window control has arrived at, bytes; empty without one, and of a policy that has not the same for all flows", target;
     always in window "window_acks", "acknowledgements that have come back past the window control so far; empty without one, as are the next columns", acks;
@@ -189,6 +191,7 @@ static LINK_COLUMNS: &[Column<LinkSample>] = &columns! { LinkSample:
     always in window "window_held", "acknowledgements that it delayed so far", held;
     always in window "window_opened", "flows whose handshake it has seen so far", opened;
     bytes "queue_delays", "the delays of those that had to wait since the row before: the greatest, nanoseconds; then, of each bucket of an HDR histogram of two digits, its distance from the one before and its count; all as LEB128 numbers", delays, Delays::as_bytes, Delays::from_bytes;
+    bytes "low_queue_delays", "the same of those that came through the low-latency queue of a dual queue", low_delays, Delays::as_bytes, Delays::from_bytes;
     derived "queue_delay_p50", "the median delay of the packets that left the queue since the row before, nanoseconds, to 1 %", |before, row| percentile(before, row, 50);
     derived "queue_delay_p95", "its 95th percentile", |before, row| percentile(before, row, 95);
     derived "queue_delay_p99", "its 99th percentile", |before, row| percentile(before, row, 99);
@@ -218,6 +221,7 @@ impl Table for Links {
             waiting: Traffic::default(),
             counters: Counters::default(),
             delays: Delays::default(),
+            low_delays: Delays::default(),
             window: None,
         }
     }

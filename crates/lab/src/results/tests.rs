@@ -70,7 +70,7 @@ impl Sweep {
         let shard = shard.map(|shard| shard.parse().unwrap());
         let plan = Plan::new(
             &scenario,
-            Choice { file: "t.toml".into(), shard, seeds: None, emulated: false },
+            Choice { file: "t.toml".into(), shard, seeds: None, emulated: false, units: None },
         );
         Sweep { scenario, plan }
     }

@@ -3,8 +3,8 @@
 use super::RunError;
 use super::companion::{self, Datagrams};
 use crate::scenario::{
-    Count, Distribution, Flow, HostKind, Name, Program, RateTraces, Resolved, SizeDistribution,
-    TimeDistribution, TraceError, Traffic, read_trace,
+    Count, Distribution, Flow, HostKind, Name, PingProtocol, Program, RateTraces, Resolved,
+    SizeDistribution, TimeDistribution, TraceError, Traffic, read_trace,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -15,14 +15,14 @@ use transom_extensions::companion::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::random::{Draw, Streams};
 use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Limited, OnOff, Pattern, Requests,
-    Responder, Schedule, Sink, Transfers, requests,
+    Amount, Application, Bulk, DatagramSink, Echo, Exchange, FlowId, Limited, OnOff, Pattern,
+    Pings, Requests, Responder, Schedule, Sink, Transfers, requests,
 };
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.
-const FIRST_PORT: u16 = 1024;
+pub(crate) const FIRST_PORT: u16 = 1024;
 /// The entities of the flows' random starts.
 const START_STREAMS: u64 = 1 << 49;
 /// From here datagrams are sent.
@@ -249,13 +249,20 @@ fn add(
     let port =
         FIRST_PORT.checked_add(to.arriving).ok_or_else(|| RunError::Ports(flow.to.clone()))?;
     to.arriving += 1;
+    // Where answers to its datagrams arrive, if it has any.
+    let mut echo_port = 0;
+    if matches!(&flow.traffic, Traffic::Ping(ping) if ping.protocol == PingProtocol::Udp) {
+        let from = places.get_mut(&flow.from).ok_or_else(|| unknown(&flow.from))?;
+        let free = FIRST_PORT.checked_add(from.arriving);
+        echo_port = free.ok_or_else(|| RunError::Ports(flow.from.clone()))?;
+        from.arriving += 1;
+    }
     let to = places.get(&flow.to).ok_or_else(|| unknown(&flow.to))?;
     let receiver = to.node;
     let mut at_receiver = profile(&flow.profile.or(to.profile), &to.macroflows);
     let from = places.get(&flow.from).ok_or_else(|| unknown(&flow.from))?;
     let mut at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
-    let answers = matches!(flow.traffic, Traffic::RequestResponse(_) | Traffic::Web(_));
-    let sends_data = if answers { &mut at_receiver } else { &mut at_sender };
+    let sends_data = if flow.traffic.answers() { &mut at_receiver } else { &mut at_sender };
     if let Some(companion) = companions.get(&flow.name) {
         Arc::make_mut(sends_data).extensions.push(companion::publisher(companion));
     }
@@ -309,6 +316,21 @@ fn add(
             let source = OnOff::new(number, DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
             (Box::new(source), Box::new(DatagramSink::new(number, port)))
         }
+        Traffic::Ping(ping) if ping.protocol == PingProtocol::Udp => {
+            let ours = SocketAddrV4::new(topology.address(from.node)?, echo_port);
+            let size = u16::try_from(ping.size.0).unwrap_or(u16::MAX);
+            let client = Pings::new(number, echo_port, remote, size, ping.interval.0, end);
+            (Box::new(client), Box::new(Echo::new(port, ours)))
+        }
+        Traffic::Ping(ping) => {
+            let exchange = Exchange {
+                request: Draw::Constant(ping.size.0),
+                response: Draw::Constant(ping.size.0),
+                think: Draw::Constant(ping.interval.0.as_nanos()),
+            };
+            let pattern = Pattern::Sequence(None);
+            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+        }
         Traffic::Companion(companion) => {
             // One whose flow is missing was refused when the scenario was read: it has no rate.
             let path = companions.get(&companion.beside).cloned().unwrap_or_default();
@@ -336,11 +358,9 @@ fn add(
             both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
         }
     };
-    match flow.traffic {
-        Traffic::RequestResponse(_) | Traffic::Web(_) => {
-            applications.count(number, to, Sends::From(port));
-        }
-        _ => applications.count(number, from, Sends::To(remote)),
+    match flow.traffic.answers() {
+        true => applications.count(number, to, Sends::From(port)),
+        false => applications.count(number, from, Sends::To(remote)),
     }
     match applications.at(to) {
         Some(outside) => outside.servers.push((number, server)),

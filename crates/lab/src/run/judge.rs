@@ -8,7 +8,7 @@ use course::Level;
 use serde::{Deserialize, Deserializer, Serialize};
 use transom_sim::link::OPPORTUNITY;
 use transom_sim::measure::{
-    FlowSample, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
+    FlowSample, Lane, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -99,7 +99,8 @@ impl Span {
     }
 }
 
-fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
+/// The values of a quantity; none where nothing was measured.
+pub(super) fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
     let span = Span::of(quantity);
     if let Some(level) = Level::of(quantity) {
         let times = course::of(quantity, seen, span).into_iter();
@@ -111,8 +112,14 @@ fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
             let back = quantity.direction == Some(Direction::Back);
             let found = seen.links.iter().find(|one| one.name == *link && one.back == back);
             let Some(link) = found else { return Vec::new() };
-            if quantity.measure == Measure::QueueDelay {
-                return queue_delay(quantity.statistic, link, span);
+            let lane = match quantity.measure {
+                Measure::QueueDelay => Some(Lane::All),
+                Measure::LowLatencyDelay => Some(Lane::LowLatency),
+                Measure::ClassicDelay => Some(Lane::Classic),
+                _ => None,
+            };
+            if let Some(lane) = lane {
+                return queue_delay(quantity.statistic, link, lane, span);
             }
             summarise(quantity.statistic, of_link(quantity.measure, link, span))
         }
@@ -250,10 +257,15 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
     }
 }
 
-/// One statistic of the delays of all packets that left a queue: mean and maximum are exact, the others to 1 %.
-fn queue_delay(statistic: Option<Statistic>, link: &LinkObservations, span: Span) -> Vec<f64> {
+/// One statistic of the delays of the packets of one lane that left a queue: mean and maximum are exact, the others to 1 %.
+fn queue_delay(
+    statistic: Option<Statistic>,
+    link: &LinkObservations,
+    lane: Lane,
+    span: Span,
+) -> Vec<f64> {
     let samples = span.within(&link.samples, |sample| sample.at);
-    let Some(delay) = QueueDelay::between(samples) else { return Vec::new() };
+    let Some(delay) = QueueDelay::of_lane(samples, lane) else { return Vec::new() };
     let percentile = |percent| delay.percentile(percent).as_nanos() as f64;
     vec![match statistic {
         // A scenario that asks for anything else of many values is refused when it is read.

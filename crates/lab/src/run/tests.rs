@@ -1,5 +1,6 @@
 mod changes;
 mod control;
+mod pings;
 
 use super::*;
 use crate::scenario::Scenario;
@@ -535,8 +536,7 @@ flow = "datagrams"
 from = "14s"
 max = "1kbit/s"
 "#;
-    let scenario = Scenario::parse("test.toml", text).unwrap();
-    let scenario = scenario.sweep().next().unwrap().resolved;
+    let scenario = resolved(text);
     for judgement in judge(&scenario, &run(&scenario, 1)) {
         assert!(judgement.passed, "{judgement:?}");
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use transom_extensions::cm::Manager;
+use transom_extensions::policy::pinned;
 use transom_extensions::{CATALOGUE, Guarded, StackError, stack, stack_sharing};
 use transom_tcp::extension::ExtensionChoice;
 
@@ -41,6 +42,8 @@ impl FromStr for Extensions {
     fn from_str(text: &str) -> Result<Self, StackError> {
         // One space between words, so that equal texts are written alike.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The content of a policy's file decides what a run does, so it is part of the run's identity.
+        let text = pinned(&text);
         stack(&text)?;
         Ok(Extensions { text })
     }

@@ -20,6 +20,8 @@ use transom_tcp::time::Duration;
 const MOST: u64 = 100_000;
 /// The largest payload of a UDP datagram over IPv4 (RFC 768, RFC 791): 65,535 bytes less the headers.
 const LARGEST_DATAGRAM: u64 = 65_507;
+/// A ping that is up to 63 bytes longer fits a packet of 1280 bytes, which every path of IPv6 carries.
+const LARGEST_PING: u64 = 1024;
 
 /// The common keys of all flows. With a group's name at an end, or with `count`, it is several flows, called NAME1, NAME2 and so on;
 /// NAME means all of them.
@@ -227,6 +229,7 @@ fn read_traffic(special: &mut Table, span: &Span, problems: &mut Problems) -> Op
         "companion" => decode(special, span, &also, problems).map(Traffic::Companion),
         "app-limited" => decode(special, span, &also, problems).map(Traffic::AppLimited),
         "trace" => decode(special, span, &also, problems).map(Traffic::Trace),
+        "ping" => decode(special, span, &also, problems).map(Traffic::Ping),
         "program" => decode(special, span, &also, problems).map(Traffic::Program),
         _ => None,
     }
@@ -353,6 +356,15 @@ fn check_traffic(traffic: &Traffic, place: &impl Fn(&str) -> Span, problems: &mu
         Traffic::Companion(companion) => {
             above_zero("payload", &[companion.payload], &[]);
             check_datagram(companion.payload, place, problems);
+        }
+        Traffic::Ping(ping) => {
+            above_zero("size", &[ping.size], &[]);
+            above_zero("interval", &[], &[ping.interval]);
+            if ping.size.0 > LARGEST_PING {
+                let bound = format!("at most {LARGEST_PING} bytes");
+                let value = ping.size.to_string();
+                problems.add(place("size"), Problem::OutOfBounds { key: "size", value, bound });
+            }
         }
         Traffic::AppLimited(stream) => above_zero("write", &[stream.write], &[]),
     }

@@ -111,7 +111,14 @@ impl Known<'_> {
                 .map(|flow| &flow.name)
                 .collect();
             let tcp = measure.needs() == Requirement::Tcp;
-            if let (true, Some(name)) = (tcp, flows.iter().find(|name| udp.contains(name))) {
+            // A ping over UDP has a time from question to answer too.
+            let pings = |name: &&Name| {
+                let mut all = self.flows.flows.iter();
+                measure == Measure::CompletionTime
+                    && all.any(|flow| flow.name == **name && flow.traffic.completes())
+            };
+            let without = flows.iter().filter(|name| udp.contains(name)).find(|name| !pings(name));
+            if let (true, Some(name)) = (tcp, without) {
                 let text = format!("`{name}` is UDP, which has nothing of the kind");
                 problems.add(place("measure"), Problem::Conflict(text));
             }

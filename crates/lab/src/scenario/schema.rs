@@ -231,7 +231,7 @@ impl JsonSchema for OneWay {
 }
 
 /// The documentation of a link's options: types of value, meaning, an example.
-const LINK_OPTIONS: [(&str, &[&str], &str, &str); 14] = [
+const LINK_OPTIONS: [(&str, &[&str], &str, &str); 15] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
     (
         "rate-trace",
@@ -261,6 +261,12 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 14] = [
         &["string"],
         "A random part of the propagation delay, up to this much, drawn once for each link and seed.",
         "2ms",
+    ),
+    (
+        "policer",
+        &["string"],
+        "Drops what is beyond a rate, before the queue.",
+        "20Mbit/s burst 50kB",
     ),
     ("jitter", &["string"], "Extra delay for each packet.", "uniform(2ms, 5ms)"),
     ("jitter-order", &["string"], "Whether jitter may reorder: keep or free.", "free"),

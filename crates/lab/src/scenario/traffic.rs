@@ -30,13 +30,15 @@ pub enum Traffic {
     AppLimited(AppLimited),
     /// A file of times and sizes.
     Trace(Trace),
+    /// Small questions and their answers: how long the way there and back takes.
+    Ping(Ping),
     /// Real programs, on hosts that have the kernel's TCP.
     Program(Program),
 }
 
 impl Traffic {
     /// The words for `kind`.
-    pub(crate) const KINDS: [&'static str; 9] = [
+    pub(crate) const KINDS: [&'static str; 10] = [
         "bulk",
         "transfer",
         "request-response",
@@ -45,6 +47,7 @@ impl Traffic {
         "companion",
         "app-limited",
         "trace",
+        "ping",
         "program",
     ];
 
@@ -59,13 +62,32 @@ impl Traffic {
             Traffic::Companion(_) => "companion",
             Traffic::AppLimited(_) => "app-limited",
             Traffic::Trace(_) => "trace",
+            Traffic::Ping(_) => "ping",
             Traffic::Program(_) => "program",
         }
     }
 
     /// Whether it uses TCP.
     pub fn is_tcp(&self) -> bool {
-        !matches!(self, Traffic::OnOffUdp(_) | Traffic::Companion(_))
+        match self {
+            Traffic::OnOffUdp(_) | Traffic::Companion(_) => false,
+            Traffic::Ping(ping) => ping.protocol == PingProtocol::Tcp,
+            _ => true,
+        }
+    }
+
+    /// Whether it has completions: transfers, requests and pings that have come to their end.
+    pub fn completes(&self) -> bool {
+        self.is_tcp() || matches!(self, Traffic::Ping(_))
+    }
+
+    /// Whether `to` answers, so that it is the sender whose TCP is measured.
+    pub fn answers(&self) -> bool {
+        match self {
+            Traffic::RequestResponse(_) | Traffic::Web(_) => true,
+            Traffic::Ping(ping) => ping.protocol == PingProtocol::Tcp,
+            _ => false,
+        }
     }
 }
 
@@ -159,6 +181,37 @@ pub struct AppLimited {
     /// How much it writes at once.
     #[serde(default = "write_size")]
     pub write: Size,
+}
+
+/// Small questions and their answers, each with its round-trip time as a completion.
+///
+/// UDP asks at fixed times, whatever becomes of the answers. TCP asks over one connection, and waits for each answer and then for the interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Ping {
+    /// The protocol that carries them.
+    pub protocol: PingProtocol,
+    /// How long after each other they are sent.
+    pub interval: Time,
+    /// The size of a question and of its answer. Datagrams are up to 63 bytes longer, which tells them from each other.
+    pub size: Size,
+}
+
+impl Default for Ping {
+    fn default() -> Self {
+        let interval = Time(transom_tcp::time::Duration::from_millis(200));
+        Ping { protocol: PingProtocol::Udp, interval, size: Size(64) }
+    }
+}
+
+/// The carrier of pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PingProtocol {
+    /// Datagrams.
+    Udp,
+    /// A connection.
+    Tcp,
 }
 
 /// Data from a file. Each line has a time in seconds since the flow's start and a number of bytes, with a comma between them; lines that

@@ -1,6 +1,7 @@
 use super::*;
 use crate::row::Process;
 use crate::row::tests::row;
+use transom_tcp::state::{LimitedBy, Untold};
 
 fn chooses(filter: &str, row: &Row) -> bool {
     filter.parse::<Filter>().unwrap_or_else(|error| panic!("{filter}: {error}")).chooses(row)
@@ -9,7 +10,8 @@ fn chooses(filter: &str, row: &Row) -> bool {
 #[test]
 fn connections_are_chosen_as_ss_does() {
     let mut web = row(7, 1, "10.1.2.3:443", "192.0.2.9:50000");
-    web.limited_by = "cwnd".into();
+    web.tcp.limited_by = LimitedBy::CongestionWindow;
+    web.tcp.untold.remove(Untold::LIMIT);
     web.layers = vec!["nice".into()];
     for filter in [
         "",

@@ -1,8 +1,8 @@
 //! A copy of a view.
 
-use transom_tcp::connection::Info;
 use transom_tcp::extension::variable::{ALL, COUNT};
 use transom_tcp::extension::{Ack, Capabilities, Message, RequestCounters, Ruling, Variable, View};
+use transom_tcp::state::ConnectionState;
 use transom_tcp::time::Instant;
 
 /// At most this many messages are copied; any number may be in flight.
@@ -13,14 +13,8 @@ const MOST: usize = 256;
 pub struct Snapshot {
     /// When.
     pub at: Instant,
-    /// Every variable of TCP's own, and the totals.
-    pub info: Info,
-    /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
-    pub outstanding: u64,
-    /// Written by the application and not sent yet, in bytes.
-    pub unsent: u64,
-    /// How many duplicate acknowledgements mean a loss to TCP.
-    pub dupthresh: u32,
+    /// The state by TCP's own values, and the totals.
+    pub info: ConnectionState,
     /// The counts of the extensions' requests.
     pub request_counters: RequestCounters,
     /// How many acknowledgements have arrived since the connection had its first extension. If this grew by more than [`Snapshot::acks`] holds, the
@@ -44,9 +38,6 @@ impl Snapshot {
         Snapshot {
             at: view.now(),
             info: view.info(),
-            outstanding: view.outstanding(),
-            unsent: view.unsent(),
-            dupthresh: view.dupthresh(),
             request_counters: view.request_counters(),
             acks_seen: view.acks_seen(),
             acks: acks.into_iter().flatten().take(MOST).cloned().collect(),

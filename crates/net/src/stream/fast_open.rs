@@ -13,7 +13,7 @@ impl TcpStream {
     /// returns how much of `data` was accepted; the caller must write the rest.
     ///
     /// Data in a SYN may reach the server's program twice (RFC 7413 section 2.1), if the network duplicates the SYN and the second one arrives after
-    /// the connection has ended. So it should be an idempotent request. [`Info::fast_open`](crate::Info::fast_open) reports the outcome.
+    /// the connection has ended. So it should be an idempotent request. [`ConnectionState::fast_open`](crate::ConnectionState::fast_open) reports the outcome.
     ///
     /// # Errors
     /// As [`TcpStream::connect`].
@@ -54,7 +54,7 @@ impl TcpStream {
             let Some(data) = data else { return Ok((id, 0)) };
             let written = inner.host.write(id, now, data).unwrap_or(0);
             // Also without any data.
-            let _ = inner.host.with_connection(id, now, |connection| connection.release_syn());
+            let _ = inner.host.with_connection(id, now, |connection| connection.release(now));
             Ok((id, written))
         })?;
         Ok((TcpStream::new(shared, id, is_mapped(remote.ip())), written))

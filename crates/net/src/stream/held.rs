@@ -105,7 +105,7 @@ impl HeldStream {
     pub fn release(mut self) -> io::Result<TcpStream> {
         self.is_answered()?;
         let stream = self.stream.take().ok_or(Errno::NOTCONN)?;
-        stream.change(|connection, now| connection.release_answer(now))?;
+        stream.change(|connection, now| connection.release(now))?;
         Ok(stream)
     }
 }

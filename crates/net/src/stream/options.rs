@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use transom_tcp::compose::Composer;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Setting;
 use transom_tcp::connection::exchange::Choice;
@@ -85,7 +86,8 @@ impl TcpStream {
     /// [`io::ErrorKind::InvalidInput`] with the reason, for words there are not and units that cannot be exchanged: nothing has been exchanged
     /// then. [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn recompose(&self, text: &str) -> io::Result<()> {
-        self.change(|connection, now| connection.recompose(now, text))?.map_err(invalid)
+        self.change(|connection, now| Composer::default().exchange(connection, now, text))?
+            .map_err(invalid)
     }
 
     /// Exchanges a unit; [`transom_tcp::connection::exchange`] says what stays.

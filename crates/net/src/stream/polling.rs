@@ -141,7 +141,7 @@ impl TcpStream {
         let runtime = &self.socket.shared.runtime;
         let polled = runtime.poll(self.channel(direction), slot, context, |inner, now| {
             let ready = inner.host.with_connection(id, now, |connection| match direction {
-                Direction::Read => connection.is_readable(),
+                Direction::Read => connection.has_enough(usize::MAX),
                 Direction::Write => connection.is_writable() || !connection.expect_room(),
             });
             (inner.has_failed() || ready.unwrap_or(true)).then_some(Ok(()))

@@ -6,7 +6,7 @@ pub(crate) mod world {
     use std::time::Duration;
 
     use transom_device::memory::{MemoryConfig, pair};
-    use transom_net::Stack;
+    use transom_net::{ConnectOptions, Stack};
 
     pub(crate) use transom_net::{TcpListener, TcpStream};
 
@@ -63,7 +63,7 @@ pub(crate) mod world {
 
         pub(crate) fn connect_to_self(&self) -> io::Result<TcpStream> {
             let addr = ([10, 0, 0, 1], 4000).into();
-            TcpStream::connect_with(&self.client, Some(addr), addr, None, None)
+            TcpStream::connect_with(&self.client, addr, &ConnectOptions::new().local(addr))
         }
 
         pub(crate) fn connect_on_server(&self, addr: SocketAddr) -> io::Result<TcpStream> {

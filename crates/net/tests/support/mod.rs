@@ -13,7 +13,7 @@ use transom_device::Device;
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunBuilder, TunError, TunOffload};
 use transom_lab::{Emulated, PathConfig, PathMonitor};
-use transom_net::{Info, Profile, Stack};
+use transom_net::{ConnectionState, Profile, Stack};
 
 /// A transfer that makes no progress for so long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -237,7 +237,7 @@ pub fn both_ways(
     bytes: u64,
     at_once: bool,
     seed: u64,
-) -> Info {
+) -> ConnectionState {
     let (ours, theirs) = lab.connect(version, role);
     let what = format!("{version:?} {role:?} {bytes} bytes, seed {seed}");
     let up = || {

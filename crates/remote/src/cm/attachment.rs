@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Instant as Clock;
 use transom_extensions::cm::{FlowState, Manager, Membership, macroflow_to};
+use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The longest line or frame of Transom's: its first line names all connections.
@@ -161,38 +162,26 @@ fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// The places of the values of a [`FlowState`] among the numbers of an event.
-#[derive(Debug)]
-struct Places {
-    cwnd: usize,
-    outstanding: usize,
-    unsent: usize,
-    snd_wnd: usize,
-    mss: usize,
-    srtt: usize,
-    rttvar: usize,
-    rto: usize,
-    delivered: usize,
-    lost: usize,
-}
+/// The values of a [`FlowState`], by their names in the view.
+const VALUES: [&str; 10] = [
+    "cwnd",
+    "outstanding",
+    "unsent",
+    "snd_wnd",
+    "mss",
+    "srtt",
+    "rttvar",
+    "rto",
+    "delivered",
+    "lost_bytes",
+];
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| {
-    let place = |name: &str| {
+/// Their places among the numbers of an event.
+static PLACES: LazyLock<[usize; 10]> = LazyLock::new(|| {
+    VALUES.map(|name| {
         let place = VIEW.iter().position(|(other, _)| *other == name);
         place.map_or(usize::MAX, |place| place + BEFORE_THE_VIEW)
-    };
-    Places {
-        cwnd: place("cwnd"),
-        outstanding: place("outstanding"),
-        unsent: place("unsent"),
-        snd_wnd: place("snd_wnd"),
-        mss: place("mss"),
-        srtt: place("srtt"),
-        rttvar: place("rttvar"),
-        rto: place("rto"),
-        delivered: place("delivered"),
-        lost: place("lost_bytes"),
-    }
+    })
 });
 
 /// The state in a frame, if it is an event.
@@ -215,17 +204,18 @@ fn read_event(frame: &[u8]) -> io::Result<Option<FlowState>> {
     let optional = |place| {
         known(place).map(|number| (number != u64::MAX).then(|| Duration::from_nanos(number)))
     };
-    let at = &*PLACES;
+    let [window, outstanding, unsent, snd_wnd, mss, srtt, rttvar, rto, delivered, lost] = *PLACES;
+    let rtt = optional(srtt)?.zip(optional(rttvar)?);
     Ok(Some(FlowState {
-        cwnd: known(at.cwnd)?,
-        outstanding: known(at.outstanding)?,
-        unsent: known(at.unsent)?,
-        snd_wnd: known(at.snd_wnd)?,
-        mss: known(at.mss)?,
-        rtt: optional(at.srtt)?.zip(optional(at.rttvar)?),
-        rto: Duration::from_nanos(known(at.rto)?),
-        delivered: known(at.delivered)?,
-        lost: known(at.lost)?,
+        window: known(window)?,
+        outstanding: known(outstanding)?,
+        unsent: known(unsent)?,
+        snd_wnd: known(snd_wnd)?,
+        mss: known(mss)?,
+        rtt: rtt.map(|(srtt, rttvar)| Estimate { srtt, rttvar }),
+        rto: Duration::from_nanos(known(rto)?),
+        delivered: known(delivered)?,
+        lost: known(lost)?,
     }))
 }
 
@@ -238,7 +228,7 @@ mod tests {
         let numbers: Vec<u64> = (0..64).collect();
         let state = read_event(&frame(EVENT, &numbers)[4..]).unwrap().unwrap();
         // The fifth value of the view is cwnd, the fourth the segment's size.
-        assert_eq!((state.mss, state.cwnd), (6, 7));
+        assert_eq!((state.mss, state.window), (6, 7));
         assert!(state.rtt.is_some());
     }
 

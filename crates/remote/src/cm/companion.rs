@@ -114,8 +114,8 @@ impl Companion {
             Request::Query {} => {
                 let estimate = stream.query(now).map(|known| Estimate {
                     rate: known.rate,
-                    srtt: known.srtt.as_nanos(),
-                    rttvar: known.rttvar.as_nanos(),
+                    rtt: known.rtt.srtt.as_nanos(),
+                    rttvar: known.rtt.rttvar.as_nanos(),
                     loss: known.loss.millionths() as f64 / 1e6,
                 });
                 return self.say(&Reply::Estimate(estimate));

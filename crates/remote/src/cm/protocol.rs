@@ -148,8 +148,9 @@ pub enum Reply {
 pub struct Estimate {
     /// Bytes per second that the flow may send.
     pub rate: u64,
-    /// The smoothed round-trip time.
-    pub srtt: u64,
+    /// The smoothed round-trip time, nanoseconds.
+    #[serde(rename = "srtt")]
+    pub rtt: u64,
     /// Its variation.
     pub rttvar: u64,
     /// The share that was lost of all that the macroflow sent.
@@ -165,8 +166,9 @@ pub struct Macroflow {
     pub window: u64,
     /// Sent and not acknowledged, in bytes.
     pub outstanding: u64,
-    /// The mean smoothed round-trip time.
-    pub srtt: Option<u64>,
+    /// The mean smoothed round-trip time, nanoseconds.
+    #[serde(rename = "srtt")]
+    pub rtt: Option<u64>,
     /// Its flows.
     pub flows: Vec<Flow>,
 }

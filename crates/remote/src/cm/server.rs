@@ -440,9 +440,9 @@ impl CmServer {
                     Some(Flow { process: one.process(), kind: "udp".into(), share })
                 });
                 let flows = tcp.chain(udp).collect();
-                let srtt = known.srtt.map(transom_tcp::time::Duration::as_nanos);
+                let rtt = known.rtt.map(|rtt| rtt.srtt.as_nanos());
                 let (window, outstanding) = (known.window, known.outstanding);
-                Some(Macroflow { name, window, outstanding, srtt, flows })
+                Some(Macroflow { name, window, outstanding, rtt, flows })
             });
         described.collect()
     }

@@ -9,11 +9,39 @@ use crate::HorizontalAxis;
 /// One of the things that are swept, for a horizontal axis.
 #[derive(Debug)]
 pub(super) struct Axis {
+    /// How its places are joined.
+    pub(super) joined: Joined,
     /// Which of the points' settings it is.
     pub(super) number: usize,
     pub(super) across: HorizontalAxis,
     /// The place of each point.
     pub(super) places: Vec<f64>,
+}
+
+/// How the points of a curve over an axis are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joined {
+    /// One after the other.
+    All,
+    /// All but the first, which is zero and has no place among factors: the axis is broken there.
+    BehindZero,
+    /// Not at all: these are categories.
+    Nothing,
+}
+
+/// The settings that have several values, by their numbers, each with its values in the order of their first points.
+pub(super) fn varying(points: &[Point]) -> Vec<(usize, Vec<String>)> {
+    let settings = points.first().map_or(0, |point| point.settings.len());
+    let values = |number: usize| {
+        let mut values: Vec<String> = Vec::new();
+        for setting in points.iter().filter_map(|point| point.settings.get(number)) {
+            if !values.contains(&setting.value) {
+                values.push(setting.value.clone());
+            }
+        }
+        (number, values)
+    };
+    (0..settings).map(values).filter(|(_, values)| values.len() > 1).collect()
 }
 
 /// The two axes of a map: the settings of a sweep that has exactly two with several values each.
@@ -32,9 +60,9 @@ pub(super) fn two(points: &[Point]) -> Option<[Axis; 2]> {
     several.next().is_none().then_some(two)
 }
 
-/// The axis to draw over: of those that are numbers the one with the most values, else the one with the most values. None if
-/// nothing is swept.
-pub(super) fn axis(points: &[Point]) -> Option<Axis> {
+/// The axis to draw over: the chosen setting, or else of those that are numbers the one with the most values, else the one with the most values. None
+/// if nothing is swept.
+pub(super) fn axis(points: &[Point], chosen: Option<&str>) -> Option<Axis> {
     let first = points.first()?;
     let axes: Vec<(Axis, usize)> = (0..first.settings.len())
         .map(|number| {
@@ -49,8 +77,12 @@ pub(super) fn axis(points: &[Point]) -> Option<Axis> {
             (of_values(number, path, &values), distinct.len())
         })
         .filter(|(_, distinct)| *distinct > 1)
+        .filter(|(axis, _)| {
+            let path = first.settings.get(axis.number).map(|setting| setting.path.as_str());
+            chosen.is_none() || path == chosen
+        })
         .collect();
-    let is_number = |axis: &Axis| matches!(axis.across, HorizontalAxis::Number { .. });
+    let is_number = |axis: &Axis| axis.joined != Joined::Nothing;
     // The first of those that are equally good.
     let best =
         axes.into_iter().rev().max_by_key(|(axis, distinct)| (is_number(axis), *distinct))?;
@@ -60,8 +92,12 @@ pub(super) fn axis(points: &[Point]) -> Option<Axis> {
 fn of_values(number: usize, path: &str, values: &[&str]) -> Axis {
     if let Some((places, unit)) = numbers(values) {
         let label = if unit.is_empty() { path.into() } else { format!("{path} ({unit})") };
+        if is_geometric_beside_zero(&places) {
+            return broken(number, label, values, &places);
+        }
         let logarithmic = is_geometric(&places);
-        return Axis { number, across: HorizontalAxis::Number { label, logarithmic }, places };
+        let across = HorizontalAxis::Number { label, logarithmic };
+        return Axis { joined: Joined::All, number, across, places };
     }
     let mut names: Vec<String> = Vec::new();
     let places = values
@@ -75,7 +111,26 @@ fn of_values(number: usize, path: &str, values: &[&str]) -> Axis {
             place as f64
         })
         .collect();
-    Axis { number, across: HorizontalAxis::Names { label: path.into(), names }, places }
+    let across = HorizontalAxis::Names { label: path.into(), names };
+    Axis { joined: Joined::Nothing, number, across, places }
+}
+
+/// Zero, and then factors at equal distances.
+fn broken(number: usize, label: String, values: &[&str], numbers: &[f64]) -> Axis {
+    let mut known: Vec<(f64, &str)> = numbers.iter().copied().zip(values.iter().copied()).collect();
+    known.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    known.dedup_by(|(one, _), (other, _)| one == other);
+    let place = |value: &f64| known.iter().position(|(known, _)| known == value).unwrap_or(0);
+    let places = numbers.iter().map(|value| place(value) as f64).collect();
+    let names = known.iter().map(|(_, text)| (*text).to_owned()).collect();
+    let across = HorizontalAxis::Names { label, names };
+    Axis { joined: Joined::BehindZero, number, across, places }
+}
+
+/// Whether there is zero, and the others are factors.
+fn is_geometric_beside_zero(values: &[f64]) -> bool {
+    let above: Vec<f64> = values.iter().copied().filter(|value| *value != 0.0).collect();
+    above.len() < values.len() && is_geometric(&above)
 }
 
 /// The values as numbers with a common unit, if that is what they are.
@@ -158,5 +213,15 @@ mod tests {
         assert!(!is_geometric(&[10.0, 20.0, 30.0, 40.0]));
         assert!(!is_geometric(&[1.0, 100.0]));
         assert!(!is_geometric(&[0.0, 1.0, 10.0]));
+        assert!(is_geometric_beside_zero(&[0.0, 0.01, 0.1, 1.0]));
+        assert!(!is_geometric_beside_zero(&[0.0, 10.0, 20.0, 30.0]));
+    }
+
+    #[test]
+    fn an_axis_with_zero_and_factors_is_broken() {
+        let axis = of_values(0, "loss", &["0", "0.1", "0.001", "0.01", "0"]);
+        assert_eq!((axis.joined, axis.places), (Joined::BehindZero, vec![0.0, 3.0, 1.0, 2.0, 0.0]));
+        let names = ["0", "0.001", "0.01", "0.1"].map(String::from).to_vec();
+        assert_eq!(axis.across, HorizontalAxis::Names { label: "loss".into(), names });
     }
 }

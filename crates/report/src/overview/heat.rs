@@ -13,8 +13,12 @@ const LEAST: usize = 3;
 const MOST: usize = 30;
 /// As many measures have maps.
 const MOST_MAPS: usize = 12;
-/// The size of a field, and the room above the fields: for the title, and for what the rows are.
+/// The least width and the height of a field, and the greatest width. Fields fill the page as far as that goes.
 const FIELD: (f64, f64) = (66.0, 34.0);
+const WIDEST: f64 = 160.0;
+/// The width of a page.
+const PAGE: f64 = 1120.0;
+/// The room above the fields: for the title, and for what the rows are.
 const TOP: f64 = 60.0;
 /// How dark the least and the greatest value are.
 const SHADES: (f64, f64) = (0.06, 0.62);
@@ -82,23 +86,27 @@ fn map(
     }
     let widest = rows.iter().map(|place| text_width(&place.text, 11.0)).fold(0.0, f64::max);
     let left = 28.0 + widest.min(220.0);
-    let (width, height) = (columns.len() as f64 * FIELD.0, rows.len() as f64 * FIELD.1);
-    let mut svg = Svg::new((left + width + 16.0).max(320.0), TOP + height + 48.0);
+    let each = ((PAGE - left - 16.0) / columns.len() as f64).clamp(FIELD.0, WIDEST);
+    let (width, height) = (columns.len() as f64 * each, rows.len() as f64 * FIELD.1);
     let unit =
         if measured.unit.is_empty() { String::new() } else { format!(" ({})", measured.unit) };
-    svg.text("title", (16.0, 24.0), Anchor::Start, &format!("{}{unit}", measured.label));
+    let title = format!("{}{unit}", measured.label);
+    // No title is cut.
+    let whole = (left + width + 16.0).max(32.0 + text_width(&title, 15.0)).max(320.0);
+    let mut svg = Svg::new(whole, TOP + height + 48.0);
+    svg.text("title", (16.0, 24.0), Anchor::Start, &title);
     // The first row is at the bottom, as on an axis.
     let top = |row: usize| TOP + height - (row + 1) as f64 * FIELD.1;
     for &(point, column, row, mean) in &fields {
         let share = if most > least { (mean - least) / (most - least) } else { 0.5 };
         let shade = SHADES.0 + share * (SHADES.1 - SHADES.0);
-        let (x, y) = (left + column as f64 * FIELD.0, top(row));
+        let (x, y) = (left + column as f64 * each, top(row));
         let page = overview.page_of(point);
         if let Some(page) = page {
             svg.link(page);
         }
-        svg.shaded("dot f-blue", (x + 1.0, y + 1.0), (FIELD.0 - 2.0, FIELD.1 - 2.0), shade);
-        let middle = (x + FIELD.0 / 2.0, y + FIELD.1 / 2.0 + 4.0);
+        svg.shaded("dot f-blue", (x + 1.0, y + 1.0), (each - 2.0, FIELD.1 - 2.0), shade);
+        let middle = (x + each / 2.0, y + FIELD.1 / 2.0 + 4.0);
         svg.text("small", middle, Anchor::Middle, &short(mean));
         if page.is_some() {
             svg.end_link();
@@ -110,7 +118,7 @@ fn map(
     }
     let mut end = f64::MIN;
     for (column, place) in columns.iter().enumerate() {
-        let x = left + (column as f64 + 0.5) * FIELD.0;
+        let x = left + (column as f64 + 0.5) * each;
         let half = text_width(&place.text, 11.0) / 2.0;
         // A text that would be written over the one before is left out.
         if x - half > end {

@@ -3,7 +3,9 @@
 use rayon::prelude::*;
 use transom_lab::results::{Store, StoreError, StoredRun};
 use transom_lab::run::{Judgement, Observations, judge};
-use transom_lab::scenario::{Band, Direction, Measure, Name, Quantity, Resolved, Statistic, Time};
+use transom_lab::scenario::{
+    Band, Direction, Measure, Name, Quantity, Resolved, Setting, Statistic, Time,
+};
 
 use super::{Overview, Point, RunOfSweep, profiles};
 use crate::{REPORT, ReportData};
@@ -30,17 +32,82 @@ const MOST_GROUPS: usize = 5;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn of_store(store: &Store) -> Result<Option<ReportData>, StoreError> {
-    Ok(overview(store)?.map(|overview| overview.data()))
+    of_store_over(store, None)
 }
 
-fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
+/// The same, drawn over the setting with this path.
+///
+/// # Errors
+/// If something that is stored cannot be read.
+pub fn of_store_over(store: &Store, over: Option<&str>) -> Result<Option<ReportData>, StoreError> {
+    let overview = overview(store, false)?;
+    Ok(overview.map(|overview| Overview { over: over.map(str::to_owned), ..overview }.data()))
+}
+
+/// Two results directories on one page: which of them it is, is one more value that is swept. Expectations are left out, as each has its own.
+///
+/// # Errors
+/// If something that is stored cannot be read.
+pub fn of_stores(names: [&str; 2], stores: [&Store; 2]) -> Result<Option<ReportData>, StoreError> {
+    let mut all: Option<Overview> = None;
+    for (name, store) in names.into_iter().zip(stores) {
+        let Some(mut one) = overview(store, true)? else { continue };
+        let directory = std::path::absolute(store.directory());
+        let directory = directory.unwrap_or_else(|_| store.directory().to_path_buf());
+        let before = all.iter().flat_map(|all| &all.points).map(|point| point.point).max();
+        for point in &mut one.points {
+            point.point += before.unwrap_or(0);
+            let which = Setting { path: "results".into(), value: name.into() };
+            point.settings.insert(0, which);
+        }
+        for run in &mut one.runs {
+            run.point += before.unwrap_or(0);
+            run.page = directory.join(&run.page).display().to_string();
+        }
+        match &mut all {
+            None => all = Some(one),
+            Some(all) => {
+                all.points.extend(one.points);
+                all.runs.extend(one.runs);
+                all.planned += one.planned;
+                all.seeds.extend(one.seeds);
+                all.seeds.sort_unstable();
+                all.seeds.dedup();
+            }
+        }
+    }
+    let Some(mut all) = all else { return Ok(None) };
+    // Each point has a value for everything that either of them sweeps.
+    let mut paths: Vec<String> = Vec::new();
+    for setting in all.points.iter().flat_map(|point| &point.settings) {
+        if !paths.contains(&setting.path) {
+            paths.push(setting.path.clone());
+        }
+    }
+    for point in &mut all.points {
+        let own = std::mem::take(&mut point.settings);
+        let value = |path: &String| {
+            let found = own.iter().find(|setting| setting.path == *path);
+            found.map_or_else(|| "–".to_owned(), |setting| setting.value.clone())
+        };
+        let settings = paths.iter();
+        point.settings =
+            settings.map(|path| Setting { path: path.clone(), value: value(path) }).collect();
+    }
+    let [one, other] = names;
+    all.title = format!("{one} and {other}: {}", all.title);
+    all.command = String::new();
+    Ok(Some(all.data()))
+}
+
+fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreError> {
     let plan = store.plan()?;
     let stored = store.runs()?;
     let Some(first) = stored.first() else { return Ok(None) };
     let scenario = first.scenario()?;
     let header = &scenario.scenario;
     let expects = |run: &StoredRun| run.manifest().judgements().next().is_some();
-    let nothing_expected = !stored.iter().any(expects);
+    let nothing_expected = main_only || !stored.iter().any(expects);
     let runs: Vec<RunOfSweep> = stored
         .par_iter()
         .map(|run| {
@@ -81,6 +148,7 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
             seeds: plan.seeds,
             runs,
             version,
+            over: None,
         },
         // Without a plan there is what there is.
         None => {
@@ -99,7 +167,18 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
             let planned = runs.len();
             let command = String::new();
             let part = None;
-            Overview { title, description, points, seeds, runs, planned, part, command, version }
+            Overview {
+                title,
+                description,
+                points,
+                seeds,
+                runs,
+                planned,
+                part,
+                command,
+                version,
+                over: None,
+            }
         }
     }))
 }
@@ -148,6 +227,17 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
     bands.push(all.clone());
     if scenario.flows.len() > 1 {
         bands.push(band(Measure::Jain, None, None));
+    }
+    let tcp = scenario.flows.iter().filter(|flow| flow.traffic.is_tcp());
+    let tcp: Vec<Name> = tcp.map(|flow| flow.name.clone()).collect();
+    if !tcp.is_empty() {
+        for (measure, statistic) in
+            [(Measure::Retransmissions, Statistic::Sum), (Measure::Rtt, Statistic::Mean)]
+        {
+            let mut band = band(measure, Some(statistic), None);
+            band.quantity.flows = tcp.clone();
+            bands.push(band);
+        }
     }
     // What has a rate of its own: not every access link of a preset is there with one.
     let links = scenario.links.iter().filter(|link| link.there.rate.is_some());

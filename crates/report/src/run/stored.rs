@@ -33,11 +33,14 @@ pub fn stored(
     scenario: &Resolved,
     seen: &Observations,
 ) -> io::Result<ReportData> {
-    let Manifest { point, settings, seed, version, .. } = stored.manifest();
+    let Manifest { point, settings, seed, version, units, .. } = stored.manifest();
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
     let record = Record::read(stored.directory())?;
-    let command = command(plan, *point, *seed, record.is_some());
+    let command = match units {
+        None => command(plan, *point, *seed, record.is_some()),
+        Some(_) => "transom.lab.sweep(…) in Python, with the units that are named below".to_owned(),
+    };
     let points = plan.map_or(0, |plan| plan.points.len());
     let page = Page::new(RunInfo {
         scenario,
@@ -49,6 +52,9 @@ pub fn stored(
     });
     let mut data = page.of_run(seen, &judgements);
     data.notes.extend(labels::departures(stored.manifest()));
+    if let Some(units) = units {
+        data.notes.push(format!("With units of a program's own: {units}."));
+    }
     if let Some(record) = &record {
         emulation::add(record, &mut data);
     }

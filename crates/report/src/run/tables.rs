@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::Resolved;
 use transom_sim::measure::{
-    LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second, percentile,
+    Lane, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second, percentile,
 };
 use transom_tcp::time::Instant;
 
@@ -168,11 +168,20 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     if controlled {
         head.extend(["target (KiB)#", "rewritten#"]);
     }
+    let dual =
+        of_interest.iter().any(|link| link.samples.iter().any(|one| one.counters.low_dequeued > 0));
+    if dual {
+        head.extend(["low-latency packets#", "their p99 (ms)#", "p99 of the others (ms)#"]);
+    }
     head.push("");
     let mut table = Table::new("Links in numbers", &head);
     table.caption = "Queue and delay are means: of the packets that wait, and of how long each was in the queue.".into();
     if controlled {
         table.caption += " So is the target of window control; rewritten are windows of acknowledgements, and their share of all.";
+    }
+    if dual {
+        table.caption +=
+            " Of a dual queue, the packets of each of its two queues are shown by themselves, too.";
     }
     let hues = Hue::ALL.into_iter().map(Some).chain(std::iter::repeat(None));
     for (link, hue) in of_interest.iter().zip(hues).take(MOST) {
@@ -215,6 +224,13 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
         ];
         if controlled {
             cells.extend(window_control(samples));
+        }
+        if dual {
+            cells.push(grouped(grown(|one| one.counters.low_dequeued)).into());
+            for lane in [Lane::LowLatency, Lane::Classic] {
+                let delay = QueueDelay::of_lane(samples, lane);
+                cells.push(cell(delay.map(|delay| millis(delay.percentile(99.0)))));
+            }
         }
         cells.push(parts(way).join(", ").into());
         table.rows.push(cells);

@@ -64,6 +64,12 @@ impl CoDelConfig {
 pub struct CoDel<P> {
     config: CoDelConfig,
     fifo: Fifo<P>,
+    state: State,
+}
+
+/// The state of CoDel for one queue, whoever has the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
     /// When packets will have waited for an interval, if they do now.
     first_above: Option<Instant>,
     /// Whether packets are being dropped.
@@ -83,53 +89,12 @@ impl<P> CoDel<P> {
     /// [`ParameterError`] if the parameters make no sense.
     pub fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
-        Ok(CoDel {
-            config,
-            fifo: Fifo::new(),
-            first_above: None,
-            dropping: false,
-            drop_next: Instant::ZERO,
-            count: 0,
-            last_count: 0,
-        })
+        Ok(CoDel { config, fifo: Fifo::new(), state: State::new() })
     }
 
     /// When the next packet is due to be dropped or marked; `None` while the queue is considered good.
     pub fn drop_next(&self) -> Option<Instant> {
-        self.dropping.then_some(self.drop_next)
-    }
-
-    /// Takes the oldest packet, and tells whether it may be dropped (`dodequeue` in the RFC).
-    fn pop(&mut self, now: Instant) -> Option<(Item<P>, bool)> {
-        let Some(item) = self.fifo.pop() else {
-            self.first_above = None;
-            return None;
-        };
-        let below = item.waited(now) < self.config.target;
-        if below || self.fifo.length().bytes <= u64::from(self.config.mtu) {
-            self.first_above = None;
-            return Some((item, false));
-        }
-        let first_above = *self.first_above.get_or_insert(now + self.config.interval);
-        Some((item, now >= first_above))
-    }
-
-    /// Drops `item` and takes the next one, or marks it. The flag tells whether the packet returned may be dropped.
-    fn signal(
-        &mut self,
-        now: Instant,
-        mut item: Item<P>,
-        sink: &mut Sink<'_, P>,
-    ) -> (Option<Item<P>>, bool, Signalled) {
-        if self.config.ecn && item.is_ecn_capable() {
-            mark(now, Cause::Delay, &mut item, sink);
-            return (Some(item), true, Signalled::Marked);
-        }
-        sink(Event::Dropped { at: now, cause: Cause::Delay, item });
-        match self.pop(now) {
-            Some((next, ok_to_drop)) => (Some(next), ok_to_drop, Signalled::Dropped),
-            None => (None, false, Signalled::Dropped),
-        }
+        self.state.dropping.then_some(self.state.drop_next)
     }
 }
 
@@ -147,25 +112,68 @@ fn control_law(t: Instant, interval: Duration, count: u64) -> Instant {
     t + Duration::from_nanos((square / u128::from(count.max(1))).isqrt() as u64)
 }
 
-impl<P: Send> Discipline<P> for CoDel<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        item: Item<P>,
-        _: &mut dyn RandomSource,
-        sink: &mut Sink<'_, P>,
-    ) -> Admission {
-        self.fifo.admit(now, item, self.config.limit, sink)
+impl State {
+    /// That of a queue that has had no packet.
+    pub(super) const fn new() -> Self {
+        State {
+            first_above: None,
+            dropping: false,
+            drop_next: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+        }
     }
 
-    fn dequeue(
+    /// Takes the oldest packet, and tells whether it may be dropped (`dodequeue` in the RFC).
+    fn pop<P>(
         &mut self,
+        config: &CoDelConfig,
+        fifo: &mut Fifo<P>,
         now: Instant,
-        _: &mut dyn RandomSource,
+    ) -> Option<(Item<P>, bool)> {
+        let Some(item) = fifo.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        let below = item.waited(now) < config.target;
+        if below || fifo.length().bytes <= u64::from(config.mtu) {
+            self.first_above = None;
+            return Some((item, false));
+        }
+        let first_above = *self.first_above.get_or_insert(now + config.interval);
+        Some((item, now >= first_above))
+    }
+
+    /// Drops `item` and takes the next one, or marks it. The flag tells whether the packet returned may be dropped.
+    fn signal<P>(
+        &mut self,
+        config: &CoDelConfig,
+        fifo: &mut Fifo<P>,
+        now: Instant,
+        mut item: Item<P>,
+        sink: &mut Sink<'_, P>,
+    ) -> (Option<Item<P>>, bool, Signalled) {
+        if config.ecn && item.is_ecn_capable() {
+            mark(now, Cause::Delay, &mut item, sink);
+            return (Some(item), true, Signalled::Marked);
+        }
+        sink(Event::Dropped { at: now, cause: Cause::Delay, item });
+        match self.pop(config, fifo, now) {
+            Some((next, ok_to_drop)) => (Some(next), ok_to_drop, Signalled::Dropped),
+            None => (None, false, Signalled::Dropped),
+        }
+    }
+
+    /// Takes the next packet of `fifo` to transmit (`deque` in the RFC).
+    pub(super) fn dequeue<P>(
+        &mut self,
+        config: &CoDelConfig,
+        fifo: &mut Fifo<P>,
+        now: Instant,
         sink: &mut Sink<'_, P>,
     ) -> Option<Item<P>> {
-        let interval = self.config.interval;
-        let Some((item, mut ok_to_drop)) = self.pop(now) else {
+        let interval = config.interval;
+        let Some((item, mut ok_to_drop)) = self.pop(config, fifo, now) else {
             self.dropping = false;
             return None;
         };
@@ -173,7 +181,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
             if !ok_to_drop {
                 return Some(item);
             }
-            let (next, ..) = self.signal(now, item, sink);
+            let (next, ..) = self.signal(config, fifo, now, item, sink);
             self.dropping = true;
             // Drops of the last dropping state that were more than it started with. If it ended a short while ago, the
             // rate it had reached is a good one to start with (RFC 8289, section 5.5).
@@ -195,7 +203,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
             let item = current.take()?;
             self.count = self.count.saturating_add(1);
             let signalled;
-            (current, ok_to_drop, signalled) = self.signal(now, item, sink);
+            (current, ok_to_drop, signalled) = self.signal(config, fifo, now, item, sink);
             if ok_to_drop {
                 self.drop_next = control_law(self.drop_next, interval, self.count);
             }
@@ -203,6 +211,27 @@ impl<P: Send> Discipline<P> for CoDel<P> {
                 return current;
             }
         }
+    }
+}
+
+impl<P: Send> Discipline<P> for CoDel<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        item: Item<P>,
+        _: &mut dyn RandomSource,
+        sink: &mut Sink<'_, P>,
+    ) -> Admission {
+        self.fifo.admit(now, item, self.config.limit, sink)
+    }
+
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        _: &mut dyn RandomSource,
+        sink: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
+        self.state.dequeue(&self.config, &mut self.fifo, now, sink)
     }
 
     fn length(&self) -> Length {

@@ -1,19 +1,23 @@
 //! Which queue, with which parameters: as a value and as text.
 
+mod set;
+mod show;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::str::FromStr;
 
 use transom_base::time::Duration;
 
 use super::{
-    CoDel, CoDelConfig, DelayEstimate, Discipline, DropHead, DropTail, Limit, ParameterError, Pie,
-    PieConfig, Red, RedConfig, Unit,
+    Cake, CakeConfig, CoDel, CoDelConfig, Discipline, DropHead, DropTail, DualPi2, DualPi2Config,
+    Fq, FqCoDel, FqCoDelConfig, FqConfig, Limit, ParameterError, Pie, PieConfig, Red, RedConfig,
+    Unit,
 };
-use crate::quantity::{DurationText, parse_duration};
 use crate::text;
+
+use set::{Refusal, threshold};
 
 /// A queue discipline and its parameters.
 ///
@@ -26,6 +30,10 @@ use crate::text;
 /// | `red` | `limit`, `min` (5), `max` (15), both in packets or like `30kB`; `w` (0.002), `p` (1/50), `packet` (1500B), `transmission` (from the link), `gentle`, `ecn` |
 /// | `codel` | `limit`, `target` (5ms), `interval` (100ms), `mtu` (1500B), `ecn` |
 /// | `pie` | `limit`, `target` (15ms), `update` (15ms), `burst` (150ms), `alpha` (0.125), `beta` (1.25), `packet` (1500B), `bytes`, `departure-rate`, `derandomize`, `ecn`, `ecn-limit` (10%) |
+/// | `fq-codel` | `limit` (10240 packets), `flows` (1024), `target` (5ms), `interval` (100ms), `quantum` (1514B), `mtu` (1500B), `ce-threshold` (none), `l4s`, `ecn` (true) |
+/// | `dualpi2` | `limit` (10000 packets), `target` (15ms), `update` (16ms), `alpha` (0.16), `beta` (3.2), `coupling` (2), `threshold` (0.8ms), `range` (0.4ms), `mtu` (1500B), `classic` (1/16), `ecn` (true) |
+/// | `cake` | `limit` (4MiB), `flows` (1024), `bandwidth` (none), `overhead` (0), `mpu` (0B), `rtt` (100ms), `isolation` (triple, source, destination or flows), `ecn` (true) |
+/// | `fq` | `limit` (10000 packets), `flow-limit` (100), `quantum` (3028B), `initial-quantum` (15140B), `maxrate` (none), `refill` (40ms), `ce-threshold` (none) |
 ///
 /// Parameters without a value are switches: `gentle` means `gentle=true`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +54,14 @@ pub enum Config {
     CoDel(CoDelConfig),
     /// [`Pie`].
     Pie(PieConfig),
+    /// [`FqCoDel`].
+    FqCoDel(FqCoDelConfig),
+    /// [`DualPi2`].
+    DualPi2(DualPi2Config),
+    /// [`Cake`].
+    Cake(CakeConfig),
+    /// [`Fq`].
+    Fq(FqConfig),
 }
 
 impl Default for Config {
@@ -60,8 +76,8 @@ impl Default for Config {
 pub enum ConfigError {
     /// It names no discipline, or its parentheses do not match.
     #[error(
-        "`{0}` is not a queue: write a limit such as `100 packets`, or drop-tail, drop-head, red, codel or pie \
-         with parameters in parentheses, such as red(50 packets, min=5, max=15, gentle)"
+        "`{0}` is not a queue: write a limit such as `100 packets`, or drop-tail, drop-head, red, codel, pie, \
+         fq-codel, dualpi2, cake or fq with parameters in parentheses, such as red(50 packets, min=5, max=15, gentle)"
     )]
     NotAQueue(String),
     /// The discipline has no such parameter.
@@ -114,6 +130,10 @@ impl Config {
             Config::Red(config) => Box::new(Red::new(config)?),
             Config::CoDel(config) => Box::new(CoDel::new(config)?),
             Config::Pie(config) => Box::new(Pie::new(config)?),
+            Config::FqCoDel(config) => Box::new(FqCoDel::new(config)?),
+            Config::DualPi2(config) => Box::new(DualPi2::new(config)?),
+            Config::Cake(config) => Box::new(Cake::new(config)?),
+            Config::Fq(config) => Box::new(Fq::new(config)?),
         })
     }
 
@@ -127,6 +147,10 @@ impl Config {
             Config::Red(config) => config.validate(),
             Config::CoDel(config) => config.validate(),
             Config::Pie(config) => config.validate(),
+            Config::FqCoDel(config) => config.validate(),
+            Config::DualPi2(config) => config.validate(),
+            Config::Cake(config) => config.validate(),
+            Config::Fq(config) => config.validate(),
         }
     }
 
@@ -143,6 +167,11 @@ impl Config {
         self
     }
 
+    /// Whether it keeps flows apart, so that packets have to say whose they are ([`Item::flow`](super::Item::flow)).
+    pub const fn tells_flows_apart(&self) -> bool {
+        matches!(self, Config::FqCoDel(_) | Config::Cake(_) | Config::Fq(_))
+    }
+
     /// The discipline's name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -151,6 +180,10 @@ impl Config {
             Config::Red(_) => "red",
             Config::CoDel(_) => "codel",
             Config::Pie(_) => "pie",
+            Config::FqCoDel(_) => "fq-codel",
+            Config::DualPi2(_) => "dualpi2",
+            Config::Cake(_) => "cake",
+            Config::Fq(_) => "fq",
         }
     }
 
@@ -161,6 +194,10 @@ impl Config {
             Config::Red(config) => config.limit,
             Config::CoDel(config) => config.limit,
             Config::Pie(config) => config.limit,
+            Config::FqCoDel(config) => config.limit,
+            Config::DualPi2(config) => config.limit,
+            Config::Cake(config) => config.limit,
+            Config::Fq(config) => config.limit,
         }
     }
 
@@ -171,6 +208,10 @@ impl Config {
             Config::Red(config) => config.limit = capacity,
             Config::CoDel(config) => config.limit = capacity,
             Config::Pie(config) => config.limit = capacity,
+            Config::FqCoDel(config) => config.limit = capacity,
+            Config::DualPi2(config) => config.limit = capacity,
+            Config::Cake(config) => config.limit = capacity,
+            Config::Fq(config) => config.limit = capacity,
         }
     }
 
@@ -186,9 +227,13 @@ impl Config {
                 let limit = text::limit(value).ok_or(Refusal::Value("100 packets or 64KiB"));
                 limit.map(|limit| self.set_limit(limit))
             }
-            Config::Red(config) => set_red(config, parameter, value),
-            Config::CoDel(config) => set_codel(config, parameter, value),
-            Config::Pie(config) => set_pie(config, parameter, value),
+            Config::Red(config) => set::red(config, parameter, value),
+            Config::CoDel(config) => set::codel(config, parameter, value),
+            Config::Pie(config) => set::pie(config, parameter, value),
+            Config::FqCoDel(config) => set::fq_codel(config, parameter, value),
+            Config::DualPi2(config) => set::dualpi2(config, parameter, value),
+            Config::Cake(config) => set::cake(config, parameter, value),
+            Config::Fq(config) => set::fq(config, parameter, value),
             Config::DropTail { .. } | Config::DropHead { .. } => Err(Refusal::Unknown),
         };
         done.map_err(|refusal| match refusal {
@@ -216,102 +261,17 @@ impl Config {
                 "limit, target, update, burst, alpha, beta, packet, bytes, departure-rate, derandomize, ecn, \
                  ecn-limit"
             }
-        }
-    }
-}
-
-/// Why a parameter cannot be set.
-enum Refusal {
-    /// There is none of this name.
-    Unknown,
-    /// The value is not one; this would be.
-    Value(&'static str),
-    /// It does not count what RED's other threshold counts.
-    MixedUnits,
-}
-
-/// Stores a value that could be read, or gives the example of one.
-fn store<T>(place: &mut T, read: Option<T>, example: &'static str) -> Result<(), Refusal> {
-    *place = read.ok_or(Refusal::Value(example))?;
-    Ok(())
-}
-
-const PROBABILITY: &str = "1/50, 2% or 0.02";
-const DURATION: &str = "20ms or 1.5s";
-const BYTES: &str = "1500B";
-const SWITCH: &str = "true or false";
-
-fn switch(value: &str) -> Option<bool> {
-    value.parse().ok()
-}
-
-fn set_red(config: &mut RedConfig, parameter: &str, value: &str) -> Result<(), Refusal> {
-    match parameter {
-        "min" | "max" => {
-            let (unit, amount) = threshold(value).ok_or(Refusal::Value("5 (packets) or 30kB"))?;
-            if unit != config.unit {
-                return Err(Refusal::MixedUnits);
+            Config::FqCoDel(_) => {
+                "limit, flows, target, interval, quantum, mtu, ce-threshold, l4s, ecn"
             }
-            *(if parameter == "min" { &mut config.min } else { &mut config.max }) = amount;
-            Ok(())
+            Config::DualPi2(_) => {
+                "limit, target, update, alpha, beta, coupling, threshold, range, mtu, classic, ecn"
+            }
+            Config::Cake(_) => "limit, flows, bandwidth, overhead, mpu, rtt, isolation, ecn",
+            Config::Fq(_) => {
+                "limit, flow-limit, quantum, initial-quantum, maxrate, refill, ce-threshold"
+            }
         }
-        "w" => store(&mut config.weight, value.parse().ok(), PROBABILITY),
-        "p" => store(&mut config.max_p, value.parse().ok(), PROBABILITY),
-        "packet" => store(&mut config.packet_size, text::length(value), BYTES),
-        "transmission" => {
-            store(&mut config.transmission, parse_duration(value).ok().map(Some), DURATION)
-        }
-        "gentle" => store(&mut config.gentle, switch(value), SWITCH),
-        "ecn" => store(&mut config.ecn, switch(value), SWITCH),
-        _ => Err(Refusal::Unknown),
-    }
-}
-
-/// One of RED's thresholds: a bare number counts packets.
-fn threshold(value: &str) -> Option<(Unit, u64)> {
-    if let Ok(packets) = value.trim().parse() {
-        return Some((Unit::Packets, packets));
-    }
-    match text::limit(value)? {
-        Limit::Packets(packets) => Some((Unit::Packets, packets)),
-        Limit::Bytes(bytes) => Some((Unit::Bytes, bytes)),
-        Limit::Unlimited => None,
-    }
-}
-
-fn set_codel(config: &mut CoDelConfig, parameter: &str, value: &str) -> Result<(), Refusal> {
-    match parameter {
-        "target" => store(&mut config.target, parse_duration(value).ok(), DURATION),
-        "interval" => store(&mut config.interval, parse_duration(value).ok(), DURATION),
-        "mtu" => store(&mut config.mtu, text::length(value), BYTES),
-        "ecn" => store(&mut config.ecn, switch(value), SWITCH),
-        _ => Err(Refusal::Unknown),
-    }
-}
-
-fn set_pie(config: &mut PieConfig, parameter: &str, value: &str) -> Result<(), Refusal> {
-    match parameter {
-        "target" => store(&mut config.target, parse_duration(value).ok(), DURATION),
-        "update" => store(&mut config.update, parse_duration(value).ok(), DURATION),
-        "burst" => store(&mut config.burst, parse_duration(value).ok(), DURATION),
-        "alpha" => store(&mut config.alpha, text::gain(value), "0.125"),
-        "beta" => store(&mut config.beta, text::gain(value), "1.25"),
-        "packet" => store(&mut config.packet_size, text::length(value), BYTES),
-        "bytes" => {
-            let unit = |bytes| if bytes { Unit::Bytes } else { Unit::Packets };
-            store(&mut config.unit, switch(value).map(unit), SWITCH)
-        }
-        "departure-rate" => {
-            let estimate = |measured| match measured {
-                true => DelayEstimate::DepartureRate,
-                false => DelayEstimate::Timestamps,
-            };
-            store(&mut config.estimate, switch(value).map(estimate), SWITCH)
-        }
-        "derandomize" => store(&mut config.derandomize, switch(value), SWITCH),
-        "ecn" => store(&mut config.ecn, switch(value), SWITCH),
-        "ecn-limit" => store(&mut config.ecn_limit, value.parse().ok(), PROBABILITY),
-        _ => Err(Refusal::Unknown),
     }
 }
 
@@ -347,6 +307,10 @@ impl FromStr for Config {
             "red" => Config::Red(RedConfig { unit: red_unit(&arguments)?, ..RedConfig::default() }),
             "codel" => Config::CoDel(CoDelConfig::default()),
             "pie" => Config::Pie(PieConfig::default()),
+            "fq-codel" => Config::FqCoDel(FqCoDelConfig::default()),
+            "dualpi2" => Config::DualPi2(DualPi2Config::default()),
+            "cake" => Config::Cake(CakeConfig::default()),
+            "fq" => Config::Fq(FqConfig::default()),
             _ => return Err(not_a_queue()),
         };
         let mut seen: Vec<&str> = Vec::new();
@@ -365,71 +329,6 @@ impl FromStr for Config {
         }
         config.validate()?;
         Ok(config)
-    }
-}
-
-impl fmt::Display for Config {
-    /// All parameters; switches that are on. It reads back as the same configuration.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({}", self.name(), self.limit())?;
-        let mut switches: [(&str, bool); 4] = [("", false); 4];
-        match *self {
-            Config::DropTail { limit: _ } | Config::DropHead { limit: _ } => {}
-            Config::Red(RedConfig {
-                limit: _,
-                unit,
-                min,
-                max,
-                weight,
-                max_p,
-                packet_size,
-                transmission,
-                gentle,
-                ecn,
-            }) => {
-                let unit = if unit == Unit::Bytes { "B" } else { "" };
-                write!(f, ", min={min}{unit}, max={max}{unit}, w={weight}, p={max_p}")?;
-                write!(f, ", packet={packet_size}B")?;
-                if let Some(transmission) = transmission {
-                    write!(f, ", transmission={}", DurationText(transmission))?;
-                }
-                switches[..2].copy_from_slice(&[("gentle", gentle), ("ecn", ecn)]);
-            }
-            Config::CoDel(CoDelConfig { limit: _, target, interval, mtu, ecn }) => {
-                let (target, interval) = (DurationText(target), DurationText(interval));
-                write!(f, ", target={target}, interval={interval}, mtu={mtu}B")?;
-                switches[0] = ("ecn", ecn);
-            }
-            Config::Pie(PieConfig {
-                limit: _,
-                target,
-                update,
-                burst,
-                alpha,
-                beta,
-                unit,
-                packet_size,
-                estimate,
-                derandomize,
-                ecn,
-                ecn_limit,
-            }) => {
-                let (target, update) = (DurationText(target), DurationText(update));
-                write!(f, ", target={target}, update={update}, burst={}", DurationText(burst))?;
-                write!(f, ", alpha={alpha}, beta={beta}, packet={packet_size}B")?;
-                write!(f, ", ecn-limit={ecn_limit}")?;
-                switches = [
-                    ("bytes", unit == Unit::Bytes),
-                    ("departure-rate", estimate == DelayEstimate::DepartureRate),
-                    ("derandomize", derandomize),
-                    ("ecn", ecn),
-                ];
-            }
-        }
-        for (name, _) in switches.iter().filter(|(_, on)| *on) {
-            write!(f, ", {name}")?;
-        }
-        f.write_str(")")
     }
 }
 

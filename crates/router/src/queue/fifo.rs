@@ -44,6 +44,15 @@ impl<P> Fifo<P> {
         self.items.push_back(Item { enqueued: now, ..item });
     }
 
+    /// The oldest packet.
+    pub(super) fn front(&self) -> Option<&Item<P>> {
+        self.items.front()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Takes the oldest packet.
     pub(super) fn pop(&mut self) -> Option<Item<P>> {
         let item = self.items.pop_front()?;

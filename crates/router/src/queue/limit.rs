@@ -27,6 +27,17 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// Whether a queue may hold so much.
+    pub const fn holds(self, length: Length) -> bool {
+        match self {
+            Limit::Packets(limit) => length.packets <= limit,
+            Limit::Bytes(limit) => length.bytes <= limit,
+            Limit::Unlimited => true,
+        }
+    }
+}
+
 impl Default for Limit {
     /// 1000 packets: Linux' default for an Ethernet interface (`txqueuelen`).
     fn default() -> Self {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
 use super::text::{SyntaxError, list};
-use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, RateTrace, Reorder};
+use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder};
 use super::{QueueConfig, WindowConfig};
 use crate::random::Rng;
 use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
@@ -31,6 +31,9 @@ pub struct LinkConfig {
     /// The SHA-256 that the trace's file has, in hexadecimal, where that has been noted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_trace_sha256: Option<String>,
+    /// Drops what is beyond a rate, before the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
     /// The queue before the serialiser, without the packet being transmitted.
     pub queue: QueueConfig,
     /// How the windows in acknowledgements that come back past the queue are rewritten for its sake.
@@ -75,7 +78,7 @@ pub enum LinkConfigError {
     NotAnOption(String),
     /// There is no option of this name.
     #[error(
-        "there is no link option `{0}`: the options are rate, rate-trace, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
+        "there is no link option `{0}`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
          duplicate, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
@@ -118,6 +121,7 @@ impl LinkConfig {
                 self.rate_trace_sha256 = Some(value.into());
                 Ok(())
             }
+            "policer" => value.parse().map(|policer| self.policer = Some(policer)),
             "queue" => value.parse().map(|queue| self.queue = queue),
             "window" => value.parse().map(|window| self.window = window),
             "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),

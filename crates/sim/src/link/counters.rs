@@ -36,7 +36,7 @@ pub struct Counters {
     pub delivered: Traffic,
     /// Dropped: larger than the MTU.
     pub too_big: Traffic,
-    /// Dropped: refused by the queue.
+    /// Dropped: refused by the queue, or by the policer before it.
     pub queue_full: Traffic,
     /// Dropped after they had waited.
     pub queue_dropped: Traffic,
@@ -54,6 +54,10 @@ pub struct Counters {
     pub dequeued: u64,
     /// How long these were in the queue, all added up: divided by their number, the mean delay.
     pub queue_delay: Duration,
+    /// Of these packets, those that came through the low-latency queue of a dual queue.
+    pub low_dequeued: u64,
+    /// How long those were in the queue, all added up.
+    pub low_queue_delay: Duration,
     /// Opportunities to deliver that a rate trace has had, taken or not; zero without one.
     pub opportunities: u64,
     /// The most packets, and the most bytes, that ever waited for the serialiser.

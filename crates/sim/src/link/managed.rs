@@ -7,7 +7,7 @@
 use super::{QueueEvent, QueueObserver, QueueSample, Traffic};
 use crate::random::Rng;
 use std::fmt;
-use transom_router::queue::{Admission, Discipline, Event, Item, Length};
+use transom_router::queue::{Admission, Discipline, Event, Flow, Item, Length, QueueStatistics};
 use transom_tcp::time::Instant;
 use transom_wire::ip::Ecn;
 
@@ -85,7 +85,7 @@ impl<P> Managed<P> {
         now: Instant,
         waiting: Waiting<P>,
         len: usize,
-        ecn: Ecn,
+        (ecn, flow): (Ecn, Flow),
     ) -> (bool, Verdicts) {
         let Managed { discipline, rng, observer, fates, .. } = self;
         let index = waiting.index;
@@ -93,7 +93,7 @@ impl<P> Managed<P> {
         let before = discipline.length();
         let admission = discipline.enqueue(
             now,
-            Item::new(waiting, len, ecn),
+            Item::new(waiting, len, ecn).of_flow(flow),
             &mut || rng.next_u64(),
             &mut |event| match event {
                 // Its owner is told by what is returned.
@@ -143,6 +143,16 @@ impl<P> Managed<P> {
         let length = self.length();
         self.peak.packets = self.peak.packets.max(length.packets);
         self.peak.bytes = self.peak.bytes.max(length.bytes);
+    }
+
+    /// The earliest time at which the discipline gives a packet, if it is not only the serialiser that decides.
+    pub(super) fn ready_at(&self) -> Option<Instant> {
+        self.discipline.ready_at()
+    }
+
+    /// Calls `each` with the name and the statistics of each of its queues.
+    pub(super) fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
+        self.discipline.queues(each);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -68,6 +68,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             rate: rate.0,
             rate_trace: rate.1,
             rate_trace_sha256: None,
+            policer: None,
             queue,
             window: WindowConfig::default(),
             delay,

@@ -8,8 +8,8 @@ use transom_router::queue::{Config, ConfigError, Limit};
 
 /// A queue discipline with its parameters.
 ///
-/// Written as a limit, which means drop-tail ("100 packets", "64KiB", "unlimited"), or as one of `drop-tail`, `drop-head`, `red`, `codel`
-/// and `pie` with parameters: "red(50 packets, min=5, max=15, gentle)". See [`Config`].
+/// Written as a limit, which means drop-tail ("100 packets", "64KiB", "unlimited"), or as one of `drop-tail`, `drop-head`, `red`, `codel`,
+/// `pie`, `fq-codel`, `dualpi2`, `cake` and `fq` with parameters: "red(50 packets, min=5, max=15, gentle)". See [`Config`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueueConfig(pub Config);
 

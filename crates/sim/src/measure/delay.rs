@@ -16,26 +16,70 @@ pub struct QueueDelay {
     histogram: Histogram<u64>,
 }
 
+/// Which packets of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// All of them.
+    All,
+    /// Those that came through the low-latency queue of a dual queue.
+    LowLatency,
+    /// The others.
+    Classic,
+}
+
 impl QueueDelay {
     /// Between the first and the last of these samples, which follow each other in one series. `None` if no packet left the queue.
     pub fn between(samples: &[LinkSample]) -> Option<Self> {
+        QueueDelay::of_lane(samples, Lane::All)
+    }
+
+    /// The same for the packets of one lane. The greatest delay of the classic lane is to 1 %.
+    pub fn of_lane(samples: &[LinkSample], lane: Lane) -> Option<Self> {
         let (first, later) = samples.split_first()?;
         let last = later.last()?;
-        let packets = last.counters.dequeued - first.counters.dequeued;
+        let counts = |sample: &LinkSample| {
+            let counters = &sample.counters;
+            let all = (counters.dequeued, counters.queue_delay.as_nanos());
+            let low = (counters.low_dequeued, counters.low_queue_delay.as_nanos());
+            match lane {
+                Lane::All => all,
+                Lane::LowLatency => low,
+                Lane::Classic => (all.0.saturating_sub(low.0), all.1.saturating_sub(low.1)),
+            }
+        };
+        let ((before, delay_before), (after, delay_after)) = (counts(first), counts(last));
+        let packets = after.saturating_sub(before);
         if packets == 0 {
             return None;
         }
-        let total = Duration::from_nanos(
-            last.counters.queue_delay.as_nanos() - first.counters.queue_delay.as_nanos(),
-        );
-        let mut histogram = Histogram::new(2).ok()?;
-        for (delay, count) in later.iter().flat_map(|sample| sample.delays.counts()) {
-            histogram.record_n(delay.as_nanos(), count).ok()?;
+        let total = Duration::from_nanos(delay_after.saturating_sub(delay_before));
+        let recorded = |low: bool| {
+            let mut histogram = Histogram::<u64>::new(2).ok()?;
+            let delays = |sample: &LinkSample| {
+                if low { sample.low_delays.clone() } else { sample.delays.clone() }
+            };
+            for sample in later {
+                for (delay, count) in delays(sample).counts() {
+                    histogram.record_n(delay.as_nanos(), count).ok()?;
+                }
+            }
+            Some(histogram)
+        };
+        let mut histogram = recorded(lane == Lane::LowLatency)?;
+        if lane == Lane::Classic {
+            histogram.subtract(recorded(true)?).ok()?;
         }
         let at_once = packets.saturating_sub(histogram.len());
         histogram.record_n(0, at_once).ok()?;
-        let max = later.iter().filter_map(|sample| sample.delays.max()).max();
-        Some(QueueDelay { packets, total, max: max.unwrap_or_default(), histogram })
+        let delays = later.iter().map(|sample| match lane {
+            Lane::LowLatency => &sample.low_delays,
+            Lane::All | Lane::Classic => &sample.delays,
+        });
+        let mut max = delays.filter_map(|delays| delays.max()).max().unwrap_or_default();
+        if lane == Lane::Classic {
+            max = max.min(Duration::from_nanos(histogram.max()));
+        }
+        Some(QueueDelay { packets, total, max, histogram })
     }
 
     /// How many packets.

@@ -308,7 +308,10 @@ pub(crate) fn run_with(
     outcome
 }
 
-fn info(pair: &mut Pair, end: &End) -> Option<(State, u64, u64, transom_tcp::connection::Info)> {
+fn info(
+    pair: &mut Pair,
+    end: &End,
+) -> Option<(State, u64, u64, transom_tcp::state::ConnectionState)> {
     let now = pair.now();
     let connection = pair.host(end.side).connection(end.id?)?;
     Some((connection.state(), end.written, end.read, connection.info(now)))

@@ -8,6 +8,7 @@ mod exchange;
 mod fast_open;
 mod liveness;
 mod partial;
+mod policies;
 mod seeds;
 mod shadow;
 mod stacked;

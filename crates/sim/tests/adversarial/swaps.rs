@@ -8,9 +8,9 @@ use super::seeds::profile;
 use std::cell::Cell;
 use transom_sim::pair::Pair;
 use transom_sim::random::{Rng, Streams};
-use transom_tcp::compose::{Unit, WORDS};
+use transom_tcp::compose::{Composer, Unit, WORDS};
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::connection::{Connection, Info};
+use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::time::Instant;
 
 /// The words whose units can be exchanged, by unit.
@@ -38,7 +38,7 @@ fn text(words: &[(Unit, &'static str)], rng: &mut Rng) -> String {
 }
 
 /// What no exchange may change.
-fn kept(info: &Info) -> impl PartialEq + std::fmt::Debug {
+fn kept(info: &ConnectionState) -> impl PartialEq + std::fmt::Debug {
     let path = (info.srtt, info.rttvar, info.min_rtt, info.rto, info.delivered);
     let data = (info.snd_una, info.snd_nxt, info.rcv_nxt, info.in_flight, info.sacked, info.lost);
     (path, data, info.phase, info.recovery, info.retransmits, info.counters)
@@ -47,7 +47,7 @@ fn kept(info: &Info) -> impl PartialEq + std::fmt::Debug {
 fn exchange(connection: &mut Connection, now: Instant, text: &str) {
     let before = connection.info(now);
     // A unit that does not fit the rest of the connection is refused, and nothing changes.
-    let exchanged = connection.recompose(now, text).is_ok();
+    let exchanged = Composer::default().exchange(connection, now, text).is_ok();
     let after = connection.info(now);
     assert!(after.cwnd <= before.cwnd, "{text}: {} after {}", after.cwnd, before.cwnd);
     assert!(after.cwnd >= u64::from(after.mss), "{text}: {}", after.cwnd);

@@ -6,34 +6,65 @@
 use alloc::string::String;
 use core::fmt::Write;
 use transom_tcp::connection::Connection;
+use transom_tcp::event::{Event, Publisher, Sent};
 use transom_tcp::extension::{Decider, variable};
+use transom_tcp::time::Instant;
 
-/// Puts it into `out`, in the place of what was there.
-pub(super) fn write(out: &mut String, connection: &Connection, again: bool) {
-    out.clear();
-    // A String takes whatever it is given.
-    let _ = describe(out, connection, again);
+/// Describes the segments that leave.
+pub(super) struct Comments<'a> {
+    now: Instant,
+    /// The last description, where there are to be any.
+    out: Option<&'a mut String>,
 }
 
-fn describe(out: &mut String, connection: &Connection, again: bool) -> core::fmt::Result {
-    let snapshot = connection.snapshot();
-    let (rto, backoffs) = connection.retransmission_timeout();
-    let (phase, limit) = (snapshot.phase.name(), snapshot.limited_by.name());
-    if again {
+impl<'a> Comments<'a> {
+    pub(super) fn new(now: Instant, out: Option<&'a mut String>) -> Self {
+        Comments { now, out }
+    }
+}
+
+impl Publisher for Comments<'_> {
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.out.is_some()
+    }
+
+    fn publish(&mut self, connection: &Connection, event: Event<'_>) {
+        if let (Some(out), Event::Sent(sent)) = (&mut self.out, event) {
+            out.clear();
+            // A String takes whatever it is given.
+            let _ = describe(out, connection, self.now, &sent);
+        }
+    }
+}
+
+fn describe(
+    out: &mut String,
+    connection: &Connection,
+    now: Instant,
+    sent: &Sent,
+) -> core::fmt::Result {
+    let state = connection.info(now);
+    let (phase, limit) = (state.phase.name(), state.limited_by.name());
+    if sent.again {
         out.push_str("retransmission ");
     }
-    write!(out, "cwnd={} ssthresh=", snapshot.cwnd)?;
-    match snapshot.ssthresh {
+    write!(out, "cwnd={} ssthresh=", state.cwnd)?;
+    match state.ssthresh {
         u64::MAX => out.push_str("none"),
         ssthresh => write!(out, "{ssthresh}")?,
     }
-    write!(out, " in_flight={} phase={phase} limited_by={limit}", snapshot.in_flight)?;
-    if let Some(srtt) = snapshot.srtt {
+    write!(out, " in_flight={} phase={phase}", state.in_flight)?;
+    if let Some(probe) = sent.probe {
+        write!(out, " probe={}", probe.name())?;
+    }
+    write!(out, " limited_by={limit}")?;
+    if let Some(srtt) = state.srtt {
         write!(out, " srtt={}us", srtt.as_micros())?;
     }
-    write!(out, " rto={}us", rto.as_micros())?;
-    if backoffs > 0 {
-        write!(out, " backoffs={backoffs}")?;
+    write!(out, " rto={}us", state.rto.as_micros())?;
+    if state.backoffs > 0 {
+        write!(out, " backoffs={}", state.backoffs)?;
     }
     if connection.layers().next().is_none() {
         return Ok(());

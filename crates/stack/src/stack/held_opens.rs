@@ -3,6 +3,7 @@
 use super::{ConnectError, ConnectionId, SocketError, Stack};
 use alloc::sync::Arc;
 use core::net::SocketAddr;
+use transom_tcp::connection::Setting;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -26,7 +27,8 @@ impl Stack {
     ) -> Result<ConnectionId, ConnectError> {
         let id = self.connect(now, local, remote, profile)?;
         // The SYN leaves later, so the hold is there before any answer.
-        let _ = self.with_connection(id, now, |connection| connection.hold_answer(limit));
+        let _ =
+            self.with_connection(id, now, |connection| connection.set(Setting::HoldAnswer(limit)));
         Ok(id)
     }
 
@@ -35,6 +37,6 @@ impl Stack {
     /// # Errors
     /// [`SocketError::NotFound`] if there is no such connection.
     pub fn release_answer(&mut self, id: ConnectionId, now: Instant) -> Result<(), SocketError> {
-        self.with_connection(id, now, |connection| connection.release_answer(now))
+        self.with_connection(id, now, |connection| connection.release(now))
     }
 }

@@ -20,7 +20,11 @@ impl Stack {
     pub fn expected_headers(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.slots.get(self.slot_index(id)?)?;
         let connection = &slot.connection;
-        if connection.has_unread() || !connection.state().can_receive() || slot.to_self {
+        if connection.readable() > 0
+            || connection.hole().is_some()
+            || !connection.state().can_receive()
+            || slot.to_self
+        {
             return None;
         }
         let ip = if slot.key.local.is_ipv4() { 20 } else { 40 };
@@ -65,9 +69,8 @@ impl Stack {
             ecn: peek_ecn(head),
         };
         slot.connection.set_memory_state(self.memory.state());
-        let before = self.log.checkpoint(&slot.connection);
         slot.connection.on_segment(now, &segment);
-        self.log.changes(subject, &mut slot.connection, before);
+        slot.connection.publish(&mut self.log.recorder(subject));
         let claimed = claimed.get();
         if claimed > 0 {
             slot.connection.consumed_in_place(now, claimed);

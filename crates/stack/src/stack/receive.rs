@@ -116,10 +116,9 @@ impl Stack {
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
             connection.set_memory_state(self.memory.state());
-            let before = self.log.checkpoint(connection);
             let back =
                 connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
-            self.log.changes(subject, connection, before);
+            connection.publish(&mut self.log.recorder(subject));
             self.touched(index, now);
             return back;
         }

@@ -2,13 +2,14 @@
 
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
-use crate::stack::comment;
+use crate::stack::comment::Comments;
 use crate::stack::receive::{Origin, Packet};
 use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::connection::Prepared;
+use transom_tcp::event::Publisher as _;
 use transom_tcp::profile::Profile;
 use transom_tcp::segment;
 use transom_tcp::time::Instant;
@@ -238,16 +239,15 @@ impl Stack {
         let subject = self.subject(index, now);
         loop {
             let slot = self.slots.get_mut(index)?;
-            let resent = slot.connection.counters().retransmitted_segments;
             let prepared = slot.connection.prepare(now)?;
             slot.follow_connection();
             let of_probe = slot.template_of_probe(&prepared);
-            self.log.sent(subject, &slot.connection, resent, &prepared);
-            self.log.layer_events(subject, &mut slot.connection);
-            if self.config.comments {
-                let again = slot.connection.counters().retransmitted_segments > resent;
-                comment::write(&mut self.scratch.comment, &slot.connection, again);
+            let comments = self.config.comments.then_some(&mut self.scratch.comment);
+            let mut watchers = (self.log.recorder(subject), Comments::new(now, comments));
+            if watchers.is_on() {
+                watchers.publish(&slot.connection, prepared.event());
             }
+            slot.connection.publish_layers(&mut watchers);
             let transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
             // On the way to ourselves nothing has to be cut.

@@ -3,12 +3,22 @@
 use crate::harness::*;
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_tcp::connection::{Connection, State};
+use transom_tcp::event::Publisher;
 use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
 use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
+
+/// Counts what is published.
+struct Counted(usize);
+
+impl Publisher for Counted {
+    fn publish(&mut self, _: &Connection, _: transom_tcp::event::Event<'_>) {
+        self.0 += 1;
+    }
+}
 
 /// A host with a connection, and how far its log has been read.
 struct Scene {
@@ -347,5 +357,12 @@ fn a_small_ring_keeps_the_latest_and_none_keeps_nothing() {
             .with_connection(id, now, |connection| connection.attach(now, Box::<Fickle>::default()))
     });
     assert!(attached.unwrap().is_ok());
-    assert!(!scene.host.connection(id).has_layer_events());
+    let left = scene.host.call(|stack, now| {
+        stack.with_connection(id, now, |connection| {
+            let mut left = Counted(0);
+            connection.publish(&mut left);
+            left.0
+        })
+    });
+    assert_eq!(left.unwrap(), 0);
 }

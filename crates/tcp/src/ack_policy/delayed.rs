@@ -84,7 +84,7 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            srtt: None,
+            estimate: None,
             rto: Duration::from_secs(1),
         }
     }

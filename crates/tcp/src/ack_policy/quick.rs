@@ -88,7 +88,7 @@ impl QuickAck {
         if delay > MIN_DELAY {
             let turns = self.ping_pong || self.pushed;
             let most = if turns { MAX_DELAY } else { SLOW_ARRIVALS };
-            let rtt = arrival.srtt.map_or(most, |srtt| srtt.max(MIN_DELAY));
+            let rtt = arrival.estimate.map_or(most, |known| known.srtt.max(MIN_DELAY));
             delay = delay.min(most).min(rtt);
         }
         delay.min(self.max)
@@ -190,7 +190,7 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            srtt: Some(Duration::from_millis(srtt)),
+            estimate: Some(crate::rto::Estimate::first(Duration::from_millis(srtt))),
             rto: Duration::from_millis((srtt * 3).max(200)),
         }
     }

@@ -54,6 +54,11 @@ pub const PRESETS: &[Preset] = &[
         summary: "short queues where switches mark early (RFC 8257), and timeouts that fit round trips of microseconds; for both ends",
     },
     Preset {
+        name: "l4s",
+        text: "prague + accecn + rack-tlp + prr + undo + pacing + quick-ack",
+        summary: "scalable for the public internet (RFC 9331): queues below a millisecond where the bottleneck has a dual queue, classic elsewhere",
+    },
+    Preset {
         name: "model-based",
         text: "bbr + pacing + rack-tlp + undo + no-ecn",
         summary: "paces at the measured rate of the path, and does not treat losses as congestion; without ECN, because it ignores marks",
@@ -135,6 +140,10 @@ mod tests {
             }
             if profile.congestion.needs_pacing() {
                 assert_ne!(profile.pacing, crate::profile::PacingChoice::None, "{}", preset.name);
+            }
+            // RFC 9331 section 4.2: a scalable controller needs accurate feedback.
+            if profile.congestion.name() == "prague" {
+                assert!(matches!(profile.ecn, EcnChoice::Accurate(_)), "{}", preset.name);
             }
             // RFC 8257 section 3: DCTCP's sender needs DCTCP's receiver.
             if profile.congestion.name() == "dctcp" {

@@ -1,7 +1,10 @@
 //! Texts that change what a live connection is made of.
 
 use super::{ComposeError, Composer, Unit, preset, split};
+use crate::connection::exchange::Choice;
+use crate::connection::{Connection, Setting};
 use crate::profile::{Profile, ProfileError};
+use crate::time::Instant;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -65,6 +68,39 @@ impl Unit {
 }
 
 impl Composer {
+    /// Exchanges units of a live connection by name, such as `vegas + pacing`. The other units stay.
+    ///
+    /// # Errors
+    /// [`RecomposeError`]: a text that cannot be read or units that do not work together, and units that cannot be exchanged on a live
+    /// connection, with the reason. Nothing has been exchanged then.
+    pub fn exchange(
+        &self,
+        connection: &mut Connection,
+        now: Instant,
+        text: &str,
+    ) -> Result<(), RecomposeError> {
+        let nodelay = connection.settings().nodelay;
+        let current = Profile { nodelay, ..connection.profile().clone() };
+        let profile = self.recompose(&current, text)?;
+        let Profile { early_retransmit, limited_transmit, nodelay, .. } = profile;
+        for choice in [
+            Choice::Acknowledgements(profile.ack),
+            // Before pacing, which the one that leaves may count on.
+            Choice::Congestion(profile.congestion),
+            Choice::Pacing(profile.pacing),
+            Choice::Counting(profile.counting),
+            Choice::SlowStart(profile.slow_start),
+            Choice::Duplicates { early_retransmit, limited_transmit },
+            Choice::Reordering(profile.reordering),
+            Choice::Reduction(profile.reduction),
+            Choice::Undo(profile.undo),
+        ] {
+            connection.exchange(now, choice)?;
+        }
+        connection.set(Setting::NoDelay(nodelay));
+        Ok(())
+    }
+
     /// The profile that `text` makes of `current`, which is in use: only units that can be exchanged may differ. To name what is there
     /// already is no exchange.
     ///

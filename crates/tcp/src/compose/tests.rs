@@ -148,7 +148,7 @@ fn what_is_wrong_is_said() {
 #[test]
 fn pacing_comes_with_who_needs_it() {
     for entry in ALGORITHMS.iter().filter(|entry| entry.name != "none") {
-        let needs = entry.name.starts_with("bbr");
+        let needs = entry.name.starts_with("bbr") || entry.name == "prague";
         let profile = compose(entry.name).unwrap();
         assert_eq!(profile.congestion.needs_pacing(), needs, "{}", entry.name);
         let expected = if needs { PacingChoice::Rate } else { PacingChoice::None };

@@ -396,12 +396,12 @@ impl CongestionControl for Controller {
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
-        let Takeover { now, in_flight, delivered, srtt, min_rtt } = *takeover;
+        let Takeover { now, in_flight, delivered, estimate, min_rtt } = *takeover;
         self.last = Last { delivered, newly: 0, in_flight };
         self.next_round_delivered = delivered;
         self.min_rtt = min_rtt.filter(|rtt| !rtt.is_zero()).map(|rtt| (rtt, now));
         self.on_start(window, now);
-        if let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) {
+        if let Some(rtt) = estimate.map(|known| known.srtt).filter(|rtt| !rtt.is_zero()) {
             // The window in a round trip instead of in a millisecond.
             self.pacing_rate = mul_div(self.pacing_rate, 1_000_000, rtt.as_nanos());
         }

@@ -430,12 +430,12 @@ impl CongestionControl for Controller {
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
-        let Takeover { now, in_flight, delivered, srtt, min_rtt: _ } = *takeover;
+        let Takeover { now, in_flight, delivered, estimate, min_rtt: _ } = *takeover;
         self.on_start(window, now);
         // Rounds and totals go on from what has been delivered; what the path can carry is found out anew.
         (self.delivered, self.in_flight) = (delivered, in_flight);
         self.model.rounds.restart(delivered);
-        if let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) {
+        if let Some(rtt) = estimate.map(|known| known.srtt).filter(|rtt| !rtt.is_zero()) {
             // The window in a round trip instead of in a millisecond.
             self.pacing_rate = mul_div(self.pacing_rate, 1_000_000, rtt.as_nanos());
         }

@@ -147,7 +147,7 @@ impl<C: CongestionControl> Path<C> {
             lost,
             sack_agreed: true,
             rtt: Some(rtt),
-            srtt: Some(rtt),
+            estimate: Some(crate::rto::Estimate::first(rtt)),
             min_rtt: self.min_rtt,
             round_start,
             delivered,

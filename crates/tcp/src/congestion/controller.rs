@@ -2,12 +2,12 @@
 
 use super::{
     CongestionControl, CongestionEvent, Takeover, Window, bbr, bbr3, bic, cubic, dctcp, fast,
-    highspeed, htcp, ledbat, ledbat_plus_plus, lp, ltcp, multcp, nice, none, reno, scalable, vegas,
-    westwood,
+    highspeed, htcp, ledbat, ledbat_plus_plus, lp, ltcp, multcp, nice, none, prague, reno,
+    scalable, vegas, westwood,
 };
 use crate::ack_context::AckContext;
 use crate::rate::LostTransmission;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 
 /// The controller of a connection: one of those here, or a program's own.
@@ -34,6 +34,7 @@ pub(super) enum Kind {
     Ledbat(Box<ledbat::Controller>),
     LedbatPlusPlus(Box<ledbat_plus_plus::Controller>),
     Dctcp(Box<dctcp::Controller>),
+    Prague(Box<prague::Controller>),
     Bbr(Box<bbr::Controller>),
     Bbr3(Box<bbr3::Controller>),
     /// A program's own.
@@ -68,6 +69,7 @@ macro_rules! each {
             Kind::Ledbat($unit) => $call,
             Kind::LedbatPlusPlus($unit) => $call,
             Kind::Dctcp($unit) => $call,
+            Kind::Prague($unit) => $call,
             Kind::Bbr($unit) => $call,
             Kind::Bbr3($unit) => $call,
             Kind::Custom($unit) => $call,
@@ -154,5 +156,15 @@ impl CongestionControl for Controller {
     #[inline]
     fn answers_marks(&self) -> bool {
         each!(&self.0, one => one.answers_marks())
+    }
+
+    #[inline]
+    fn is_scalable(&self) -> bool {
+        each!(&self.0, one => one.is_scalable())
+    }
+
+    #[inline]
+    fn pacing_burst(&self) -> Duration {
+        each!(&self.0, one => one.pacing_burst())
     }
 }

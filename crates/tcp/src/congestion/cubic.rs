@@ -14,6 +14,9 @@
 //! - A window that is already at or above W_max when congestion avoidance begins starts with K = 0 and W_max = cwnd, as after a slow start that
 //!   ended without a loss (section 4.10). The cube root of a negative number would put the plateau into the past.
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
+//! - Before the first loss cwnd also grows by a twentieth in each round trip, as Linux' does. A slow start that ended early leaves a window that may be
+//!   a small part of what the path carries, and W_cubic is slow to get from there to the rest. RFC 5681 section 3.1 allows slow start up to the
+//!   first loss, which is twenty times as fast. [`Cubic::before_loss`] is that share; with zero it is the RFC by the letter.
 //! - Sections 4.2 and 5.8: time in which the window was not the limit does not count towards t. It is subtracted in pieces, from one acknowledgement
 //!   to the next. A new epoch begins after an idle period, and when validation has reduced the window.
 //! - Sections 4.9.1 and 4.9.2 (what was for nothing): W_max, K, W_est and the epoch come back as they were, with t running on, also where cwnd is above
@@ -45,6 +48,8 @@ pub struct Cubic {
     /// Whether W_est grows like Reno's window, a segment each round trip, once it has reached cwnd_prior (section 4.3). Linux has no such step: there it
     /// goes on with α.
     pub beyond_prior: bool,
+    /// How much of itself the window gains in a round trip at least, until the first loss.
+    pub before_loss: Fraction,
 }
 
 impl Default for Cubic {
@@ -54,6 +59,7 @@ impl Default for Cubic {
             beta: Fraction::from_millionths(700_000),
             fast_convergence: true,
             beyond_prior: true,
+            before_loss: Fraction::from_millionths(50_000),
         }
     }
 }
@@ -71,13 +77,19 @@ pub const ENTRY: Entry = Entry {
         let fast_convergence =
             arguments.word("fast-convergence", &switch)?.unwrap_or(default.fast_convergence);
         let beyond_prior = arguments.word("beyond-prior", &switch)?.unwrap_or(default.beyond_prior);
+        let before_loss = arguments.fraction("before-loss")?.unwrap_or(default.before_loss);
         if c.millionths() == 0 || c > Fraction::from_millionths(100_000_000) {
             return Err(arguments.impossible(format_args!("c is above 0 and at most 100, not {c}")));
         }
         if beta.millionths() == 0 || beta >= Fraction::ONE {
             return Err(arguments.impossible(format_args!("beta is between 0 and 1, not {beta}")));
         }
-        Ok(CongestionChoice::new(Cubic { c, beta, fast_convergence, beyond_prior }))
+        if before_loss > Fraction::ONE {
+            return Err(
+                arguments.impossible(format_args!("before-loss is at most 1, not {before_loss}"))
+            );
+        }
+        Ok(CongestionChoice::new(Cubic { c, beta, fast_convergence, beyond_prior, before_loss }))
     },
 };
 
@@ -102,6 +114,7 @@ impl fmt::Display for Cubic {
             .parameter("beta", self.beta, self.beta == default.beta)
             .parameter("fast-convergence", fast, self.fast_convergence == default.fast_convergence)
             .parameter("beyond-prior", beyond, self.beyond_prior == default.beyond_prior)
+            .parameter("before-loss", self.before_loss, self.before_loss == default.before_loss)
             .finish()
     }
 }
@@ -185,7 +198,7 @@ impl Controller {
     /// Sections 4.6 and 4.7: remembers the window that was too large, and ends the epoch.
     fn remember(&mut self, window: &Window) {
         self.before = Some(self.state);
-        let Cubic { beta, fast_convergence, c: _, beyond_prior: _ } = self.parameters;
+        let Cubic { beta, fast_convergence, .. } = self.parameters;
         self.state.w_max = if fast_convergence && window.cwnd < self.state.w_max {
             mul_div(window.cwnd, 1_000_000 + beta.millionths(), 2_000_000)
         } else {
@@ -217,7 +230,7 @@ impl CongestionControl for Controller {
             Some(epoch) => epoch,
             None => self.begin(window, ack.now),
         };
-        let Cubic { c, beta, fast_convergence: _, beyond_prior } = self.parameters;
+        let Cubic { c, beta, beyond_prior, before_loss, .. } = self.parameters;
         let (segment, cwnd) = (window.segment(), window.cwnd.max(1));
         let (acked, wide) = (u128::from(acked), u128::from(cwnd));
 
@@ -235,17 +248,18 @@ impl CongestionControl for Controller {
 
         // Section 4.2.
         let elapsed = ack.now.since(epoch.start);
-        let rtt = ack.srtt.or(ack.rtt).unwrap_or(Duration::ZERO);
+        let rtt = ack.srtt().or(ack.rtt).unwrap_or(Duration::ZERO);
         let at = |span: Duration| w_cubic(span.as_micros(), epoch.k, epoch.origin, c, segment);
-        if at(elapsed) < epoch.w_est {
-            window.resize(cwnd.max(epoch.w_est));
-        } else {
-            // Sections 4.4 and 4.5.
-            let target = at(elapsed + rtt).clamp(cwnd, cwnd + cwnd / 2);
-            let missing = u128::from(target - cwnd);
-            let grown = epoch.cwnd_carry.divide(missing.saturating_mul(acked), wide);
-            window.resize(cwnd.saturating_add(grown));
-        }
+        let friendly = at(elapsed) < epoch.w_est;
+        // Sections 4.4 and 4.5.
+        let target = at(elapsed + rtt).clamp(cwnd, cwnd + cwnd / 2);
+        let missing = if friendly { 0 } else { target - cwnd };
+        // Nothing is known yet of where the path is full.
+        let least = if self.state.prior == 0 { before_loss.of(cwnd) } else { 0 };
+        let missing = u128::from(missing.max(least));
+        let grown = epoch.cwnd_carry.divide(missing.saturating_mul(acked), wide);
+        let reached = if friendly { epoch.w_est } else { cwnd };
+        window.resize(reached.max(cwnd.saturating_add(grown)));
         self.state.epoch = Some(epoch);
     }
 

@@ -229,7 +229,7 @@ impl Queue {
             (self.base, self.current) = (BaseDelay::new(), CurrentDelay::new());
         }
         self.base.add(ack.now, delay);
-        let current = self.current.add(ack.now, delay, ack.srtt);
+        let current = self.current.add(ack.now, delay, ack.srtt());
         let queued = current.saturating_sub(self.base.least());
         Some(Duration::from_nanos(u64::try_from(queued).unwrap_or(0)))
     }

@@ -121,7 +121,7 @@ impl Controller {
 
     /// The events of time: a slowdown begins, freezes or ends.
     fn advance(&mut self, window: &mut Window, ack: &AckContext) {
-        let rtt = ack.srtt.or(ack.rtt).unwrap_or(self.target);
+        let rtt = ack.srtt().or(ack.rtt).unwrap_or(self.target);
         match self.phase {
             Phase::Avoidance if self.slowdown_at.is_some_and(|at| ack.now >= at) => {
                 window.ssthresh = window.cwnd.max(window.floor());
@@ -169,7 +169,7 @@ impl CongestionControl for Controller {
             }
             let exit = Duration::from_nanos(self.target.as_nanos() / 4 * 3);
             if self.phase == Phase::FirstSlowStart && (queued > exit || !window.in_slow_start()) {
-                let rtt = ack.srtt.or(ack.rtt).unwrap_or(self.target);
+                let rtt = ack.srtt().or(ack.rtt).unwrap_or(self.target);
                 self.slowdown_at = Some(ack.now + rtt.times(FROZEN));
                 self.begin_avoidance(window);
             }

@@ -153,7 +153,7 @@ impl CongestionControl for Controller {
         window.cwnd_cnt = 0;
         window.resize(left);
         window.ssthresh = window.ssthresh.min(window.cwnd).max(window.floor());
-        let rtt = ack.srtt.or(ack.rtt).unwrap_or(Duration::from_millis(100));
+        let rtt = ack.srtt().or(ack.rtt).unwrap_or(Duration::from_millis(100));
         self.phase = Some(Inference { watch: now + rtt, end: now + rtt.times(3) });
     }
 

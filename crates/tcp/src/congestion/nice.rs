@@ -24,6 +24,7 @@ use super::{
 };
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -91,7 +92,7 @@ impl Algorithm for Nice {
             min_rtt: None,
             max_rtt: Duration::ZERO,
             below: false,
-            srtt: None,
+            estimate: None,
             acked: 0,
             delayed: 0,
             wait: 1,
@@ -118,7 +119,7 @@ pub(super) struct Controller {
     max_rtt: Duration,
     /// Whether the window has fallen to one segment and not yet come back.
     below: bool,
-    srtt: Option<Duration>,
+    estimate: Option<Estimate>,
     /// Bytes of this round whose round-trip time is known.
     acked: u64,
     /// Those among them that met a queue.
@@ -185,7 +186,7 @@ impl CongestionControl for Controller {
     }
 
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
-        self.srtt = ack.srtt;
+        self.estimate = ack.estimate;
         self.count(ack);
         let congested = ack.round_start && self.were_too_many();
         let verdict = self.vegas.measure(window, ack);
@@ -241,7 +242,7 @@ impl CongestionControl for Controller {
         if self.wait == 1 || window.cwnd > window.segment() {
             return None;
         }
-        let span = self.srtt?.times(self.wait);
+        let span = self.estimate?.srtt.times(self.wait);
         Some(mul_div(window.segment(), 1_000_000_000, span.as_nanos()).max(1))
     }
 }

@@ -1,5 +1,6 @@
 //! One controller takes over from another on a live connection.
 
+use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 
 /// The connection's measurements when a controller takes over. They survive the earlier controller; its own conclusions do not.
@@ -11,8 +12,8 @@ pub struct Takeover {
     pub in_flight: u64,
     /// Bytes delivered on the connection so far.
     pub delivered: u64,
-    /// The smoothed round-trip time, once there is a sample.
-    pub srtt: Option<Duration>,
+    /// The estimate of the round-trip time, once there is a sample.
+    pub estimate: Option<Estimate>,
     /// The least round-trip time seen on the connection.
     pub min_rtt: Option<Duration>,
 }

@@ -33,6 +33,8 @@ pub(super) struct Trace {
     pub(super) rate: Option<u64>,
     /// Whether acknowledgements echo congestion experienced.
     pub(super) ecn_echo: bool,
+    /// The marked bytes that acknowledgements report, with accurate feedback.
+    pub(super) marked: Option<u64>,
     pub(super) cwnd_limited: bool,
     pub(super) recovering: bool,
     pub(super) app_limited: bool,
@@ -66,6 +68,7 @@ impl Trace {
             min_rtt: None,
             rate: None,
             ecn_echo: false,
+            marked: None,
             cwnd_limited: true,
             recovering: false,
             app_limited: false,
@@ -95,7 +98,7 @@ impl Trace {
             newly_delivered: bytes,
             sack_agreed: true,
             rtt: Some(rtt),
-            srtt: Some(rtt),
+            estimate: Some(crate::rto::Estimate::first(rtt)),
             min_rtt: self.min_rtt,
             timestamps: self.timestamps,
             round_start,
@@ -113,6 +116,7 @@ impl Trace {
             in_flight: flight.saturating_sub(bytes),
             cwnd_limited: self.cwnd_limited,
             ecn_echo: self.ecn_echo,
+            marked: self.marked,
             mss: MSS as u32,
             ..AckContext::default()
         };

@@ -108,7 +108,7 @@ impl CongestionControl for Controller {
             return;
         };
         let span = ack.now.since(since);
-        if span < SHORTEST.max(ack.srtt.unwrap_or(SHORTEST)) {
+        if span < SHORTEST.max(ack.srtt().unwrap_or(SHORTEST)) {
             return;
         }
         let Some(rate) = rate_of(ack.delivered.saturating_sub(before), span) else { return };

@@ -89,6 +89,7 @@ pub(super) struct Marks {
 
 /// Accurate ECN on a connection, as [`Connection::info`] gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AccurateInfo {
     /// Packets and bytes that arrived here.
     pub received: Counts,
@@ -257,7 +258,7 @@ impl Connection {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let acceptable = header.flags.contains(Flags::SYN | Flags::ACK)
-            && self.handshake.active
+            && self.owner.active
             && (start, ack) == (Pos::INITIAL, Pos::FIRST_DATA);
         if !acceptable {
             return;

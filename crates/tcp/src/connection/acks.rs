@@ -171,10 +171,13 @@ impl Connection {
         let overtaken_upto = self.control.board().sacked().last().map(|range| range.end);
         // The window probe may have been taken after all.
         self.snd.probes.outstanding &= ack <= self.nxt();
+        let had = self.control.board().delivery().delivered();
         let mut delivered = self.control.acknowledge(ack, now);
         self.snd.buffer.acknowledge(ack);
         self.forget_records(ack);
         let duplicated = self.take_sack_blocks(now, arriving, &mut delivered);
+        let new = self.control.board().delivery().delivered() - had;
+        self.notices.acknowledged(false, self.una() > arriving.una, new);
         if let (Some(lowest), Some(upto)) = (delivered.lowest_original, overtaken_upto) {
             self.control.note_reordering(lowest, upto);
         }
@@ -206,7 +209,7 @@ impl Connection {
             } else {
                 ack == una && bare && ack + window == before.edge && !arriving.is_old()
             };
-        self.notices.duplicate_seen |= duplicate;
+        self.notices.acknowledged(duplicate, false, 0);
         duplicate
     }
 
@@ -327,7 +330,12 @@ impl Connection {
         self.counters.lost_bytes += outcome.lost;
         self.counters.fast_recoveries += u64::from(outcome.recovers);
         self.counters.spurious_reductions += u64::from(outcome.undone);
+        self.notices.lost(outcome.lost);
+        if outcome.undone {
+            self.notices.undone();
+        }
         if outcome.recovers {
+            self.notices.recovers();
             self.note_for_extensions(Wake::LOSS);
         }
         if outcome.probe_lost {
@@ -405,7 +413,7 @@ impl Connection {
         if self.fin_acked() {
             match self.state {
                 State::FinWait1 => {
-                    self.state = State::FinWait2;
+                    self.enter(State::FinWait2);
                     if self.owner.gone {
                         self.wait_for_fin(now);
                     }

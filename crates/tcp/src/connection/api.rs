@@ -113,7 +113,7 @@ impl Connection {
     /// already, and how many it may append: at least one. There is memory for so many; more do not count. At most 64 KB are written at once.
     ///
     /// Returns how many bytes were appended; zero if `fill` has appended none.
-    pub fn write_by(
+    pub(super) fn write_by(
         &mut self,
         now: Instant,
         fill: impl FnOnce(&mut Vec<u8>, usize),
@@ -194,12 +194,6 @@ impl Connection {
         Ok(written)
     }
 
-    /// How many bytes a write would take now, without any consequence.
-    pub fn write_space(&self) -> Result<usize, WriteError> {
-        self.write_state()?;
-        Ok(self.send_room())
-    }
-
     /// The room of the send buffer, or the part that the host's memory allows.
     pub(super) fn buffer_space(&self) -> usize {
         let space = self.snd.buffer.space();
@@ -215,11 +209,6 @@ impl Connection {
         let space = self.send_room();
         self.snd.writer_waits |= space == 0;
         Ok(space)
-    }
-
-    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for callers that do not write into less.
-    pub fn await_room(&mut self) {
-        self.snd.writer_waits = true;
     }
 
     /// The error that a reader hears of when there is no more data. None if the peer's FIN has arrived, as on Linux: the reader has all that was sent.
@@ -254,7 +243,7 @@ impl Connection {
     }
 
     /// Whether there is something that the reader has not got: bytes, or a hole to take note of.
-    pub fn has_unread(&self) -> bool {
+    pub(super) fn has_unread(&self) -> bool {
         self.rcv.ordering.readable() > 0 || self.rcv.ordering.hole().is_some()
     }
 
@@ -449,16 +438,6 @@ impl Connection {
     /// Whether the next arrivals are acknowledged at once, as far as is known.
     pub(super) fn quick_ack(&self) -> bool {
         self.rcv.policy.is_quick()
-    }
-
-    /// Whether the handshake is complete and the connection not over.
-    pub fn is_open(&self) -> bool {
-        self.state.is_synchronized() && self.state != State::TimeWait
-    }
-
-    /// When anything acceptable last arrived of the peer.
-    pub fn last_heard(&self) -> Instant {
-        self.rcv.heard.last
     }
 
     /// Marks the device as able to take `max` payload bytes in one transmission.

@@ -233,7 +233,7 @@ impl Connection {
         let next = self.rcv.next();
         if start == next {
             match self.state {
-                State::SynReceived if self.handshake.active => self.fail(ConnectionError::Refused),
+                State::SynReceived if self.owner.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
                 _ => self.fail(ConnectionError::Reset),
@@ -344,6 +344,7 @@ impl Connection {
         let Arrived { accepted, gap, readable } =
             self.rcv.ordering.take_in(at, payload, self.rcv.flow.buffer_limit());
         self.counters.bytes_accepted += accepted.new_bytes;
+        self.notices.arrived(accepted.new_bytes);
         if let Some((from, upto)) = accepted.duplicate {
             self.note_duplicate(from, upto);
         }
@@ -386,7 +387,7 @@ impl Connection {
             pushed,
             fin,
             window: self.rcv.edge.since(self.rcv.last_ack_sent),
-            srtt: self.control.timer().srtt(),
+            estimate: self.control.timer().estimate(),
             rto: self.control.timer().rto(),
         };
         match self.rcv.policy.on_arrival(&arrival) {
@@ -430,9 +431,9 @@ impl Connection {
         self.rcv.ack_now = true;
         self.acknowledge_arrival(now, 1, true, true, true);
         match self.state {
-            State::Established | State::SynReceived => self.state = State::CloseWait,
+            State::Established | State::SynReceived => self.enter(State::CloseWait),
             State::FinWait1 if self.fin_acked() => self.enter_time_wait(now),
-            State::FinWait1 => self.state = State::Closing,
+            State::FinWait1 => self.enter(State::Closing),
             State::FinWait2 => self.enter_time_wait(now),
             _ => {}
         }

@@ -18,11 +18,11 @@ impl Connection {
             State::SynSent | State::SynReceived => self.snd.fin_queued = true,
             State::Established => {
                 self.snd.fin_queued = true;
-                self.state = State::FinWait1;
+                self.enter(State::FinWait1);
             }
             State::CloseWait => {
                 self.snd.fin_queued = true;
-                self.state = State::LastAck;
+                self.enter(State::LastAck);
             }
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck => {}
         }
@@ -117,7 +117,7 @@ impl Connection {
         }
         self.on_syn_unanswered(error);
         self.refuse_answer();
-        self.state = State::Closed;
+        self.enter(State::Closed);
         self.error = self.error.or(error);
         self.timers.clear_all();
         self.control.end();
@@ -126,7 +126,8 @@ impl Connection {
         self.rcv.ack_now = false;
         // Data received in order may still be read, except after an error or if nobody is there to read it. An error takes nothing away from a
         // stream whose end has arrived: the reader takes no part for the whole.
-        let cut_short = self.error.is_some() && !self.peer_has_closed();
+        let keeps = self.peer_has_closed() || self.profile.read_after_error;
+        let cut_short = self.error.is_some() && !keeps;
         if cut_short || self.error == Some(ConnectionError::Aborted) || self.owner.gone {
             self.drop_received();
         }
@@ -139,7 +140,7 @@ impl Connection {
     /// Enters TIME-WAIT for 2·MSL, or starts it anew [MUST-13].
     pub(super) fn enter_time_wait(&mut self, now: Instant) {
         if self.state != State::TimeWait {
-            self.state = State::TimeWait;
+            self.enter(State::TimeWait);
             self.timers.clear_all();
             self.control.end();
             self.raise(Event::TimeWait);

@@ -321,7 +321,7 @@ impl Connection {
     }
 
     /// Whether a waiting reader should be woken now.
-    pub fn is_readable(&self) -> bool {
+    pub(super) fn is_readable(&self) -> bool {
         self.has_enough(usize::MAX)
     }
 

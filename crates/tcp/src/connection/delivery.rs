@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// The length of the peer's stream in bytes, once its FIN has arrived; earlier data may still be missing.
-    pub fn stream_length(&self) -> Option<u64> {
+    pub(super) fn stream_length(&self) -> Option<u64> {
         self.rcv.fin.map(|fin| fin.stream_offset())
     }
 

@@ -183,7 +183,7 @@ impl Connection {
     /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
-        if self.handshake.active || !extended || !flags.contains(Flags::ECE) {
+        if self.owner.active || !extended || !flags.contains(Flags::ECE) {
             return;
         }
         let nxt = self.nxt();
@@ -239,7 +239,8 @@ impl Connection {
 
     /// The codepoint of a packet. Only new data is ECN-capable (RFC 3168 sections 5.2 and 6.1.4 to 6.1.6). A profile can include retransmissions,
     /// probes, FINs and resets, but never pure acknowledgements, whose marks could not be echoed. If the controller ignores marks, no packet is
-    /// ECN-capable.
+    /// ECN-capable. A scalable controller asks for the marks of L4S by ECT(1), and may do so only with accurate feedback (RFC 9331 sections 4.1 and
+    /// 4.2).
     pub(super) fn codepoint(&self, plan: &Plan) -> Ecn {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
         let capable = self.ecn.as_ref().is_some_and(|ecn| !ecn.silent)
@@ -254,6 +255,10 @@ impl Connection {
                 }
                 Plan::Syn | Plan::KeepAlive | Plan::Ack | Plan::EarlyAck(..) => false,
             };
-        if capable { Ecn::Ect0 } else { Ecn::NotEct }
+        match capable {
+            true if self.agreed.accurate && self.control.is_scalable() => Ecn::Ect1,
+            true => Ecn::Ect0,
+            false => Ecn::NotEct,
+        }
     }
 }

@@ -37,7 +37,6 @@
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::ack_policy::AckPolicy as _;
-use crate::compose::{Composer, RecomposeError};
 use crate::congestion::{CongestionChoice, Counting};
 use crate::control::Unit;
 use crate::path_mtu::PathMtuDiscovery;
@@ -159,42 +158,6 @@ impl Connection {
     /// Whether packets may be fragmented, and whether what routers say of their size counts, from now on. The packets' own flag is the host's business.
     pub(super) fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
         self.change_profile(|profile| profile.path_mtu_discovery = choice);
-    }
-
-    /// Exchanges units by name, such as `vegas + pacing`: see [`compose`](crate::compose). The other units stay.
-    ///
-    /// # Errors
-    /// [`RecomposeError`]: a text that cannot be read or units that do not work together, and units that cannot be exchanged on a live
-    /// connection, with the reason. Nothing has been exchanged then.
-    pub fn recompose(&mut self, now: Instant, text: &str) -> Result<(), RecomposeError> {
-        self.recompose_with(now, &Composer::default(), text)
-    }
-
-    /// Like [`Connection::recompose`], with the algorithms that a program has added.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recompose_with(
-        &mut self,
-        now: Instant,
-        composer: &Composer,
-        text: &str,
-    ) -> Result<(), RecomposeError> {
-        let current = Profile { nodelay: self.owner.nodelay, ..(*self.profile).clone() };
-        let profile = composer.recompose(&current, text)?;
-        self.exchange(now, Choice::Acknowledgements(profile.ack))?;
-        // Before pacing, which the one that leaves may count on.
-        self.exchange(now, Choice::Congestion(profile.congestion))?;
-        self.exchange(now, Choice::Pacing(profile.pacing))?;
-        self.exchange(now, Choice::Counting(profile.counting))?;
-        self.exchange(now, Choice::SlowStart(profile.slow_start))?;
-        let Profile { early_retransmit, limited_transmit, .. } = profile;
-        self.exchange(now, Choice::Duplicates { early_retransmit, limited_transmit })?;
-        self.exchange(now, Choice::Reordering(profile.reordering))?;
-        self.exchange(now, Choice::Reduction(profile.reduction))?;
-        self.exchange(now, Choice::Undo(profile.undo))?;
-        self.set_nodelay(profile.nodelay);
-        Ok(())
     }
 
     /// Gives the connection its own profile when its units differ from those of its host.

@@ -1,5 +1,5 @@
-//! The extensions of a connection: attached, woken, detached. `effective` applies their limits to the connection; `layer_events` reports changes to a
-//! log.
+//! The extensions of a connection: attached, woken, detached. `effective` applies their limits to the connection; `layer_events` keeps what is
+//! to be published of them.
 
 mod effective;
 mod host;
@@ -10,9 +10,9 @@ mod unconstrained;
 mod view;
 
 use effective::ASKED_ANEW;
+pub(super) use effective::Own;
 use host::note;
 pub(super) use host::{Host, Shared};
-pub use layer_events::{LayerChange, LayerEvent};
 pub(super) use layers::Layers;
 pub use observed::{Observed, ObservedLayers};
 use view::Source;

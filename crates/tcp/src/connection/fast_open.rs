@@ -18,6 +18,7 @@ use transom_wire::{FastOpen, Flags, Options, TcpHeader};
 
 /// The reason why Fast Open was requested but not effective (Linux' `tcpi_fastopen_client_fail`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FastOpenFailure {
     /// It was effective, or not requested.
     #[default]
@@ -32,6 +33,7 @@ pub enum FastOpenFailure {
 
 /// The state of Fast Open on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FastOpenInfo {
     /// Data in the SYN was acknowledged: ours by the peer's SYN-ACK, or the peer's by ours.
     pub syn_data_acked: bool,
@@ -66,7 +68,7 @@ pub struct OpeningState {
     pub is_past_syn: bool,
     /// The SYN waits for data to go with.
     pub holds_syn: bool,
-    /// The peer has answered our SYN, and the answer is held ([`Connection::hold_answer`]).
+    /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`](crate::connection::Setting::HoldAnswer)).
     pub is_answered: bool,
 }
 
@@ -127,7 +129,7 @@ impl Connection {
     /// answered before the handshake is complete. Data is accepted up to the first window; a FIN is not, and the peer sends it again. The SYN-ACK
     /// leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
     pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
-        if self.state != State::SynReceived || self.handshake.active {
+        if self.state != State::SynReceived || self.owner.active {
             return;
         }
         self.handshake.fast = Some(FastOpenState::new(true, cookie));
@@ -171,7 +173,7 @@ impl Connection {
     }
 
     /// Releases a SYN that [waits for data](OpeningState::holds_syn), with the present data.
-    pub fn release_syn(&mut self) {
+    pub(super) fn release_syn(&mut self) {
         if let Some(state) = &mut self.handshake.fast {
             state.held = false;
         }
@@ -258,7 +260,10 @@ impl Connection {
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
+            let had = self.control.board().delivery().delivered();
             self.control.on_syn_data(ack, self.snd.syn.sent_at, now);
+            let new = self.control.board().delivery().delivered() - had;
+            self.notices.acknowledged(false, false, new);
             self.snd.buffer.acknowledge(ack);
             self.forget_records(ack);
         }

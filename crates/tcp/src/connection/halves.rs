@@ -191,7 +191,14 @@ impl Receiver {
         self.ordering.next()
     }
 
-    /// The round-trip time as a receiver sees it, once there is a sample.
+    /// The last sample of the round-trip time as a receiver sees it, and when it was taken.
+    pub(super) fn last_rtt(&self) -> Option<(Instant, Duration)> {
+        let RoundTrip { sample, sampled_at, .. } = self.round_trip;
+        let sample = Duration::from_micros(u64::from(sample));
+        (sampled_at > Instant::ZERO).then_some((sampled_at, sample))
+    }
+
+    /// That time smoothed, once there is a sample.
     pub(super) fn rtt(&self) -> Option<Duration> {
         Some(self.round_trip.smoothed).filter(|&rtt| rtt < Duration::MAX)
     }

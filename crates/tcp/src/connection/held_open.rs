@@ -34,11 +34,8 @@ struct Answer {
 }
 
 impl Connection {
-    /// Holds the peer's answer to our SYN, for `limit` at most: the handshake is completed by [`Connection::release_answer`] only. When the limit
-    /// passes first, the peer is reset, and the connection has timed out.
-    ///
-    /// To be called before the peer has answered; later it does nothing.
-    pub fn hold_answer(&mut self, limit: Duration) {
+    /// See [`Setting::HoldAnswer`](super::Setting::HoldAnswer).
+    pub(super) fn hold_answer(&mut self, limit: Duration) {
         if self.state == State::SynSent && !self.is_answered() {
             let held = HeldOpen { limit, answer: None };
             self.handshake.opening = Some(Box::new(Opening::Held(held)));
@@ -50,8 +47,10 @@ impl Connection {
         self.state == State::SynSent && self.answer().is_some()
     }
 
-    /// Completes the handshake, at once if the peer has answered, or else when it does. Data that was written meanwhile leaves with it.
-    pub fn release_answer(&mut self, now: Instant) {
+    /// Continues an opening that was held. A SYN that [waits for data](super::OpeningState::holds_syn) leaves with the present data. A held answer
+    /// completes the handshake, at once if the peer has answered, or else when it does; data that was written meanwhile leaves with it.
+    pub fn release(&mut self, now: Instant) {
+        self.release_syn();
         let Some(answer) = self.take_held() else { return };
         let Some(Answer { header, ecn, at }) = answer.filter(|_| self.state == State::SynSent)
         else {

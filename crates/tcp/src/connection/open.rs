@@ -7,8 +7,8 @@ use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Early, Event, Handshake, MemoryState, Notices, Opening,
-    Owner, Receiver, Replies, Sender, State, info::LimitedAccount,
+    Connection, ConnectionError, Counters, Early, Event, Handshake, MemoryState, Opening, Owner,
+    Receiver, Replies, Sender, State, limited::LimitedAccount, notices::Notices,
 };
 use crate::control::Control;
 use crate::flow::FlowControl as _;
@@ -86,7 +86,7 @@ impl Connection {
     ) -> Self {
         let mut connection = Connection::new(profile, endpoint, path, iss, timestamp_offset, now);
         connection.state = State::SynSent;
-        connection.handshake.active = true;
+        connection.owner.active = true;
         connection.snd.syn.due = true;
         connection
     }
@@ -137,7 +137,7 @@ impl Connection {
             path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
             control: Control::new(profile.clone(), path.mss(), now),
-            handshake: Handshake { active: false, fast: None, opening: None },
+            handshake: Handshake { fast: None, opening: None },
             snd: Sender::new(SeqSpace::new(iss), profile.send_buffer, now),
             rcv: Receiver::new(SeqSpace::new(Seq::new(0)), units, timestamps, now),
             ecn: None,
@@ -145,14 +145,9 @@ impl Connection {
             replies: Replies::default(),
             partial: None,
             extensions: Default::default(),
-            notices: Notices {
-                events: 0,
-                soft_error: None,
-                reports: Reports::new(profile.report_soft_errors),
-                duplicate_seen: false,
-            },
+            notices: Notices::new(Reports::new(profile.report_soft_errors)),
             error: None,
-            owner: Owner { gone: false, dismissed: false, nodelay: profile.nodelay },
+            owner: Owner { active: false, gone: false, dismissed: false, nodelay: profile.nodelay },
             memory: MemoryState::Normal,
             controls: Controls::of_profile(&profile),
             user_timeout: UserTimeouts::new(&profile),
@@ -256,7 +251,7 @@ impl Connection {
         } else {
             // [MUST-10] simultaneous open
             self.snd.peer.edge = Pos::INITIAL + window;
-            self.state = State::SynReceived;
+            self.enter(State::SynReceived);
             self.snd.syn.due = true;
             self.keep_for_later(segment);
         }
@@ -269,7 +264,7 @@ impl Connection {
         let header = segment.header;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let crossing = self.state == State::SynReceived
-            && self.handshake.active
+            && self.owner.active
             && header.flags.contains(Flags::SYN | Flags::ACK)
             && start == Pos::INITIAL
             && ack > Pos::INITIAL
@@ -327,20 +322,22 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant) {
         // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
         // which of the two is acknowledged.
-        let lost = if self.handshake.active || self.is_opened_fast() {
+        let lost = if self.owner.active || self.is_opened_fast() {
             self.snd.retransmits > 0
         } else {
             self.snd.syn.transmissions > 1
         };
         let once = self.snd.syn.transmissions <= 1;
+        let una = self.una();
         self.control.begin(now, once.then(|| now.since(self.snd.syn.sent_at)), lost);
+        self.notices.acknowledged(false, self.una() > una, 0);
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
         self.limited.forget_busy();
         if self.has_unsent() || self.control.board().outstanding() > 0 {
             self.note_unacked(now);
         }
-        self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
+        self.enter(if self.snd.fin_queued { State::FinWait1 } else { State::Established });
         let clamp = self.clamp();
         self.control.rearm(now, &clamp);
         self.arm_keep_alive();

@@ -1,14 +1,15 @@
 //! Output: one function combines recovery (what to retransmit), congestion control (how much), pacing (when), and the limits on new data: the
 //! peer's window, Nagle's algorithm and silly-window avoidance.
 
-use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
 use super::{Connection, State};
 use crate::control::Clamp;
+use crate::event::{Event, Probe, Sent};
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::recovery::Retransmission;
 use crate::segment::Transmit;
+use crate::state::LimitReason;
 use crate::time::Instant;
 use core::ops::Range;
 use transom_wire::{Ecn, Flags, TcpHeader};
@@ -20,14 +21,8 @@ pub struct Prepared {
     range: Range<Pos>,
     segment_size: Option<u16>,
     ecn: Ecn,
-}
-
-impl Connection {
-    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
-    #[inline]
-    pub fn probes_path_with(&self, prepared: &Prepared) -> bool {
-        self.is_path_probe(&prepared.range)
-    }
+    again: bool,
+    probe: Option<Probe>,
 }
 
 /// The next transmission.
@@ -112,9 +107,39 @@ impl Prepared {
         self.range.clone()
     }
 
+    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
+    #[inline]
+    pub fn probes_path(&self) -> bool {
+        self.probe == Some(Probe::PathMtu)
+    }
+
     /// The ECN codepoint for the packet.
     pub fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    /// The event that it is, for a [publisher](crate::event::Publisher).
+    #[inline]
+    pub fn event(&self) -> Event<'static> {
+        let flags = self.header.flags;
+        let range = match flags.contains(Flags::SYN) {
+            true => Pos::INITIAL..self.range.end.max(Pos::FIRST_DATA),
+            false => self.range(),
+        };
+        Event::Sent(Sent { range, flags, again: self.again, probe: self.probe })
+    }
+}
+
+impl Plan {
+    /// What the segment finds out, if it is a probe.
+    fn probe(&self) -> Option<Probe> {
+        match self {
+            Plan::TailProbe(..) => Some(Probe::Loss),
+            Plan::PathProbe(..) => Some(Probe::PathMtu),
+            Plan::Probe => Some(Probe::Window),
+            Plan::KeepAlive => Some(Probe::KeepAlive),
+            _ => None,
+        }
     }
 }
 
@@ -140,6 +165,7 @@ impl Connection {
             }
         };
         let ecn = self.codepoint(&plan);
+        let (probe, sent_again) = (plan.probe(), self.counters.retransmitted_segments);
         let (header, range) = self.commit(plan, now, &clamp);
         let end = range.end.min(self.snd.buffer.end());
         let len = end.since(range.start);
@@ -153,12 +179,13 @@ impl Connection {
         if len > 0 && !syn {
             self.notify_data(now, range.clone());
         }
-        Some(Prepared { header, range, segment_size, ecn })
+        let again = self.counters.retransmitted_segments > sent_again;
+        Some(Prepared { header, range, segment_size, ecn, again, probe })
     }
 
     /// The segment of [`Connection::prepare`], with its payload.
     pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
-        let Prepared { header, range, segment_size, ecn } = prepared;
+        let Prepared { header, range, segment_size, ecn, again: _, probe: _ } = prepared;
         let payload = self.snd.buffer.slices(range.clone());
         Transmit { header: *header, payload, segment_size: *segment_size, ecn: *ecn }
     }
@@ -235,7 +262,7 @@ impl Connection {
             Some(Wait::Hold(hold)) => self.note_hold(now, hold, clamp),
             Some(Wait::Paced(release)) => {
                 self.control.wait_for_pacing(release);
-                self.limited.note(now, LimitedBy::Pacing);
+                self.limited.note(now, LimitReason::Pacing);
             }
             None => {}
         }
@@ -412,30 +439,30 @@ impl Connection {
         match hold {
             Hold::NoData => {
                 self.control.on_app_limited();
-                self.limited.note(now, LimitedBy::Application);
+                self.limited.note(now, LimitReason::NoData);
             }
-            Hold::Nagle => self.limited.note(now, LimitedBy::Application),
+            Hold::Nagle => self.limited.note(now, LimitReason::Nagle),
             Hold::Cork => {
-                self.limited.note(now, LimitedBy::Application);
+                self.limited.note(now, LimitReason::Cork);
                 self.hold_tail(now);
             }
             Hold::CongestionWindow if self.control.would_fit_without(clamp) => {
                 // TCP's own window was not what held it back, and is not to grow for it.
-                self.limited.note(now, LimitedBy::VirtualWindow);
+                self.limited.note(now, LimitReason::VirtualWindow);
             }
             Hold::CongestionWindow => {
                 self.control.on_limited();
-                self.limited.note(now, LimitedBy::CongestionWindow);
+                self.limited.note(now, LimitReason::CongestionWindow);
             }
             Hold::PeerWindow => {
-                self.limited.note(now, LimitedBy::PeerWindow);
+                self.limited.note(now, LimitReason::PeerWindow);
                 // [MUST-35] [MUST-36]
                 if idle {
                     self.arm_persist(now);
                 }
             }
             Hold::SillyWindow => {
-                self.limited.note(now, LimitedBy::PeerWindow);
+                self.limited.note(now, LimitReason::SillyWindow);
                 if idle {
                     self.arm_override(now);
                 }

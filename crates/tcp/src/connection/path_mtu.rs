@@ -85,6 +85,8 @@ pub struct PathState {
     pub is_narrow: bool,
     /// Packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
     pub fragments: bool,
+    /// When anything acceptable last arrived of the peer.
+    pub heard: Instant,
 }
 
 impl PathMtu {
@@ -199,6 +201,7 @@ impl Connection {
             proven: self.proven_path_mtu(),
             is_narrow: self.has_narrow_path(),
             fragments: self.path_fragments(),
+            heard: self.rcv.heard.last,
         }
     }
 

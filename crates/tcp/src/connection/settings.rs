@@ -41,6 +41,9 @@ pub enum Setting {
     SoftErrors(bool),
     /// Gives up when data stays unacknowledged for this long; nothing leaves it to R2 [MUST-21]. The peer's option is ignored from then on.
     UserTimeout(Option<Duration>),
+    /// Holds the peer's answer to our SYN, for so long at most: the handshake is completed by [`Connection::release`] only. When the limit passes
+    /// first, the peer is reset, and the connection has timed out. After the peer has answered it does nothing.
+    HoldAnswer(Duration),
     /// The peer's address, said before the handshake is complete. TCP itself needs none: it is for the extensions that the profile names
     /// ([`View::remote`](crate::extension::View::remote)). Without them it is not kept, so that a connection takes no memory for it.
     Remote(IpAddr),
@@ -68,6 +71,7 @@ impl Connection {
     pub fn set(&mut self, setting: Setting) {
         match setting {
             Setting::NoDelay(value) => self.set_nodelay(value),
+            Setting::HoldAnswer(limit) => self.hold_answer(limit),
             Setting::KeepAlive(value) => self.set_keep_alive(value),
             Setting::Cork(value) => self.set_cork(value),
             Setting::NotsentLowWater(value) => self.set_notsent_low_water(value),

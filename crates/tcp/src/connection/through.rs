@@ -50,7 +50,7 @@ impl Connection {
         if self.send_room() < unit.min(rest.len()) {
             // What keeps it from being written comes first.
             self.write(now, &[])?;
-            self.await_room();
+            self.snd.writer_waits = true;
             return Err(WriteError::WouldBlock);
         }
         let written = self.write_by(now, |end, most| {

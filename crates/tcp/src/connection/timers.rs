@@ -185,6 +185,7 @@ impl Connection {
             self.raise(Event::Trouble);
         }
         self.counters.timeouts += 1;
+        self.notices.timed_out();
         let first = self.snd.retransmits == 1;
         if !self.control.has_begun() {
             if self.control.board().outstanding() > 0 {

@@ -88,7 +88,9 @@ impl Control {
         if verdict.exited {
             self.end_episode();
         }
-        if let Some(WindowBounds { cwnd, ssthresh }) = self.validation.on_ack(&self.window, &ack) {
+        if let Some(WindowBounds { most_cwnd: cwnd, least_ssthresh: ssthresh }) =
+            self.validation.on_ack(&self.window, &ack)
+        {
             let event = CongestionEvent::Unvalidated { cwnd, ssthresh, idle: false };
             self.reduce(event, ack.now, &mut outcome);
         }
@@ -167,7 +169,7 @@ impl Control {
             sack_agreed: self.sack,
             included_retransmission: delivered.included_retransmission,
             rtt: delivered.rtt,
-            srtt: self.timer.srtt(),
+            estimate: self.timer.estimate(),
             min_rtt,
             timestamps: input.timestamps,
             round_start: outcome.round_start,

@@ -30,7 +30,7 @@ pub(crate) struct Clamp {
     layers: bool,
     /// Safe ranges are not kept to.
     lifted: bool,
-    cwnd: Interval,
+    window: Interval,
     cwnd_cnt: Interval,
     ssthresh: Interval,
     dupthresh: Interval,
@@ -48,7 +48,7 @@ impl Clamp {
         asked: Variables::NONE,
         layers: false,
         lifted: false,
-        cwnd: Interval::ANY,
+        window: Interval::ANY,
         cwnd_cnt: Interval::ANY,
         ssthresh: Interval::ANY,
         dupthresh: Interval::ANY,
@@ -66,7 +66,7 @@ impl Clamp {
             let Some(asked) = combined.asked(variable) else { continue };
             clamp.asked.add(Variables::one(variable));
             match variable {
-                Variable::Cwnd => clamp.cwnd = asked,
+                Variable::Cwnd => clamp.window = asked,
                 Variable::CwndCnt => clamp.cwnd_cnt = asked,
                 Variable::Ssthresh => clamp.ssthresh = asked,
                 Variable::Dupthresh => clamp.dupthresh = asked,
@@ -97,7 +97,7 @@ impl Clamp {
 
     /// The window in bytes that is used in the place of `own`.
     fn used_cwnd(&self, own: u64) -> u64 {
-        if self.asks(Variable::Cwnd) { self.safely(self.cwnd, own, safe::cwnd(own)) } else { own }
+        if self.asks(Variable::Cwnd) { self.safely(self.window, own, safe::cwnd(own)) } else { own }
     }
 
     /// The window for new data, in bytes. If a layer limits TCP's own window, it counts in whole segments, so that less than one is none.

@@ -190,7 +190,7 @@ impl Control {
         }
         let times = Times {
             now,
-            srtt: self.timer.srtt(),
+            estimate: self.timer.estimate(),
             timeout_at: running(self.deadlines.retransmission),
             mss: self.window.mss,
         };
@@ -267,7 +267,7 @@ impl Control {
             nxt: self.sent.end(),
             lost,
             sack_agreed: self.sack,
-            srtt: self.timer.srtt(),
+            estimate: self.timer.estimate(),
             min_rtt: self.min_rtt(),
             delivered: self.sent.delivery().delivered(),
             recovering: self.phase() == Phase::Recovery,

@@ -53,7 +53,7 @@ impl Control {
             now,
             in_flight: self.in_flight(),
             delivered: self.sent.delivery().delivered(),
-            srtt: self.timer.srtt(),
+            estimate: self.timer.estimate(),
             min_rtt: self.min_rtt(),
         };
         let flight = self.sent.outstanding();

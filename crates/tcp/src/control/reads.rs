@@ -101,4 +101,9 @@ impl Control {
     pub(crate) fn answers_marks(&self) -> bool {
         self.controller.answers_marks()
     }
+
+    /// Whether the controller is a scalable one.
+    pub(crate) fn is_scalable(&self) -> bool {
+        self.controller.is_scalable()
+    }
 }

@@ -21,8 +21,8 @@ impl Control {
             && now.since(self.sent.latest()) > self.timer.rto()
         {
             let since = self.sent.latest();
-            let silence = IdlePeriod { now, since, srtt: self.timer.srtt() };
-            let WindowBounds { cwnd, ssthresh } =
+            let silence = IdlePeriod { now, since, estimate: self.timer.estimate() };
+            let WindowBounds { most_cwnd: cwnd, least_ssthresh: ssthresh } =
                 self.validation.on_restart(&self.window, &silence);
             let event = CongestionEvent::Unvalidated { cwnd, ssthresh, idle: true };
             self.reduce(event, now, &mut Outcome::default());

@@ -63,7 +63,7 @@ impl Profile {
     pub(crate) fn pacing(&self) -> Option<RatePacing> {
         match self.pacing {
             PacingChoice::None => None,
-            PacingChoice::Rate => Some(RatePacing::default()),
+            PacingChoice::Rate => Some(RatePacing::with_bursts(self.congestion.pacing_burst())),
         }
     }
 }

@@ -37,10 +37,7 @@ impl Recovery for GoBackN {
             }
         } else if ack.duplicate && !self.progress.is_recovering() {
             // While everything is being sent again, duplicates are answers to what had arrived before.
-            self.progress.on_duplicate();
-            self.progress.phase = Phase::Disorder;
-            if self.progress.duplicates >= dup_thresh {
-                self.progress.duplicates = 0;
+            if self.progress.on_duplicate_in_disorder(dup_thresh) {
                 self.progress.enter_recovery(sent);
                 verdict.lost = sent.mark_all_lost();
                 verdict.entered = true;

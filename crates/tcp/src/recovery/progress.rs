@@ -65,6 +65,17 @@ impl Progress {
         self.duplicates = self.duplicates.saturating_add(1);
     }
 
+    /// Counts a duplicate outside of a repair. Whether so many have come that something was lost; then they are counted anew.
+    pub(super) fn on_duplicate_in_disorder(&mut self, dup_thresh: u32) -> bool {
+        self.on_duplicate();
+        self.phase = Phase::Disorder;
+        let enough = self.duplicates >= dup_thresh;
+        if enough {
+            self.duplicates = 0;
+        }
+        enough
+    }
+
     /// The first lost data. The fast retransmission is exempt from the congestion window.
     pub(super) fn next_lost(&self, sent: &SentList) -> Option<Retransmission> {
         let range = sent.next_lost()?;

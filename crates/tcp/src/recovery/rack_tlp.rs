@@ -6,7 +6,7 @@
 //!
 //! Differences from the text: after a timeout everything counts as lost, not only data that left long enough ago (section 6.3), as in the
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
-//! uses the least round-trip time, not the timestamp.
+//! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see `SLACK`.
 
 use super::progress::{Progress, report_progress};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
@@ -18,6 +18,10 @@ use core::ops::Range;
 
 /// How long the peer may delay an acknowledgement (TLP.max_ack_delay): the value of Linux.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// How much later than the RFC says the reordering timer expires. An acknowledgement that comes meanwhile finds the same loss, and its repair takes the
+/// place of what that one says has left. A repair by the timer comes on top of what fills the bottleneck's queue, and a queue that is full, which is why
+/// something was lost, drops it again. Linux adds two ticks of its clock: 2 to 8 ms, by its configuration.
+const SLACK: Duration = Duration::from_millis(4);
 /// The timeout of a probe before there is a round-trip time.
 const FIRST_PROBE: Duration = Duration::from_secs(1);
 /// Recoveries without a duplicate report after which the patience is what it was (RACK.reo_wnd_persist).
@@ -65,7 +69,7 @@ pub struct RackTlp {
     /// RACK.dsack_round.
     dsack_round: Option<Pos>,
     min_rtt: Option<Duration>,
-    srtt: Option<Duration>,
+    round_trip: Option<Duration>,
     dup_thresh: u32,
     mss: u32,
     waiting: Waiting,
@@ -85,7 +89,7 @@ impl Default for RackTlp {
             persist: 0,
             dsack_round: None,
             min_rtt: None,
-            srtt: None,
+            round_trip: None,
             dup_thresh: 3,
             mss: 1,
             waiting: Waiting::Nothing,
@@ -99,7 +103,7 @@ impl RackTlp {
     /// Section 6.2 steps 1 to 3.
     fn take_note(&mut self, ack: &AckContext) {
         self.min_rtt = ack.min_rtt;
-        self.srtt = ack.srtt;
+        self.round_trip = ack.srtt();
         self.mss = ack.mss;
         // An answer that comes sooner than any round trip is one to the original.
         let again = ack
@@ -126,7 +130,7 @@ impl RackTlp {
         }
         let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
         let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
-        quarter.times(u64::from(self.patience)).min(self.srtt.unwrap_or(min_rtt))
+        quarter.times(u64::from(self.patience)).min(self.round_trip.unwrap_or(min_rtt))
     }
 
     fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
@@ -150,7 +154,7 @@ impl RackTlp {
         let Some(rack) = self.rack else { return 0 };
         let wait = rack.rtt + self.window(sent);
         let (lost, later) = sent.mark_lost_sent_before(rack.newest, wait, now);
-        self.waiting = later.map_or(Waiting::Nothing, Waiting::Reordering);
+        self.waiting = later.map_or(Waiting::Nothing, |at| Waiting::Reordering(at + SLACK));
         lost
     }
 
@@ -240,7 +244,7 @@ impl Recovery for RackTlp {
             return None;
         }
         // Section 7.2.
-        let wait = match self.srtt.or(times.srtt) {
+        let wait = match self.round_trip.or(times.estimate.map(|known| known.srtt)) {
             Some(srtt) if sent.outstanding() <= u64::from(times.mss) => {
                 srtt.times(2) + MAX_ACK_DELAY
             }

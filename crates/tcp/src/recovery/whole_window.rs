@@ -45,16 +45,12 @@ impl Recovery for WholeWindow {
                 Phase::Open | Phase::Disorder => self.progress.phase = Phase::Open,
             }
         } else if ack.duplicate && !self.progress.is_recovering() {
-            self.progress.on_duplicate();
-            self.progress.phase = Phase::Disorder;
-            if self.progress.duplicates >= dup_thresh {
-                self.progress.duplicates = 0;
-                if self.recover.is_none_or(|recover| ack.una >= recover) {
-                    self.progress.enter_recovery(sent);
-                    self.recover = Some(sent.end());
-                    verdict.lost = sent.mark_all_lost();
-                    verdict.entered = true;
-                }
+            let enough = self.progress.on_duplicate_in_disorder(dup_thresh);
+            if enough && self.recover.is_none_or(|recover| ack.una >= recover) {
+                self.progress.enter_recovery(sent);
+                self.recover = Some(sent.end());
+                verdict.lost = sent.mark_all_lost();
+                verdict.entered = true;
             }
         }
         verdict

@@ -29,7 +29,7 @@
 //! - The paper's response to a spurious timeout is not here. Other units detect it (RFC 3522) and undo it. They restore the window, which is more
 //!   than RFC 4015's response allows without pacing, and leave the timer.
 
-use super::RetransmissionTimer;
+use super::{Estimate, RetransmissionTimer};
 use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
@@ -77,9 +77,8 @@ const LEAST: u64 = 3;
 
 /// The measurements.
 #[derive(Clone, Copy, Debug)]
-struct Estimate {
-    srtt: Duration,
-    rttvar: Duration,
+struct Measured {
+    estimate: Estimate,
     /// The timeout as of the latest sample.
     rto: Duration,
 }
@@ -88,7 +87,7 @@ struct Estimate {
 #[derive(Clone, Debug)]
 pub struct Eifel {
     config: EifelConfig,
-    estimate: Option<Estimate>,
+    measured: Option<Measured>,
     backoffs: u32,
     /// Samples in this round trip, and in the last.
     samples: u32,
@@ -100,23 +99,18 @@ pub struct Eifel {
 impl Eifel {
     /// A timer without samples.
     pub fn new(config: EifelConfig) -> Self {
-        Eifel { config, estimate: None, backoffs: 0, samples: 0, last_samples: 0, flight: 0 }
+        Eifel { config, measured: None, backoffs: 0, samples: 0, last_samples: 0, flight: 0 }
     }
 
     /// A timer that continues from another one's measurements; `last` was the latest sample.
-    pub fn from_estimate(
-        config: EifelConfig,
-        srtt: Duration,
-        rttvar: Duration,
-        last: Duration,
-    ) -> Self {
+    pub fn from_estimate(config: EifelConfig, estimate: Estimate, last: Duration) -> Self {
         let mut timer = Eifel::new(config);
-        timer.estimate = Some(Estimate { srtt, rttvar, rto: timer.timeout(srtt, rttvar, last) });
+        timer.measured = Some(Measured { estimate, rto: timer.timeout(estimate, last) });
         timer
     }
 
     /// The timeout for an estimate and the latest sample.
-    fn timeout(&self, srtt: Duration, rttvar: Duration, last: Duration) -> Duration {
+    fn timeout(&self, Estimate { srtt, rttvar }: Estimate, last: Duration) -> Duration {
         let (.., weight) = self.gains();
         (srtt + rttvar.times(weight)).max(last + self.config.tick.times(2))
     }
@@ -141,23 +135,23 @@ impl RetransmissionTimer for Eifel {
         self.samples = self.samples.saturating_add(1);
         self.backoffs = 0;
         let (gain, rise, fall, _) = self.gains();
-        let (srtt, rttvar) = match self.estimate {
-            None => (rtt, rtt.over(2)),
-            Some(Estimate { srtt, rttvar, .. }) if rtt < srtt => {
-                (srtt - (srtt - rtt).over(gain), rttvar)
+        let estimate = match self.estimate() {
+            None => Estimate::first(rtt),
+            Some(Estimate { srtt, rttvar }) if rtt < srtt => {
+                Estimate { srtt: srtt - (srtt - rtt).over(gain), rttvar }
             }
-            Some(Estimate { srtt, rttvar, .. }) => {
+            Some(Estimate { srtt, rttvar }) => {
                 let delta = rtt - srtt;
                 let rttvar = if delta >= rttvar {
                     rttvar + (delta - rttvar).over(rise)
                 } else {
                     rttvar - (rttvar - delta).over(fall)
                 };
-                (srtt + delta.over(gain), rttvar)
+                Estimate { srtt: srtt + delta.over(gain), rttvar }
             }
         };
-        let rto = self.timeout(srtt, rttvar, rtt);
-        self.estimate = Some(Estimate { srtt, rttvar, rto });
+        let rto = self.timeout(estimate, rtt);
+        self.measured = Some(Measured { estimate, rto });
     }
 
     fn on_flight(&mut self, segments: u64) {
@@ -169,16 +163,12 @@ impl RetransmissionTimer for Eifel {
         self.flight = 0;
     }
 
-    fn srtt(&self) -> Option<Duration> {
-        self.estimate.map(|estimate| estimate.srtt)
-    }
-
-    fn rttvar(&self) -> Option<Duration> {
-        self.estimate.map(|estimate| estimate.rttvar)
+    fn estimate(&self) -> Option<Estimate> {
+        self.measured.map(|measured| measured.estimate)
     }
 
     fn rto(&self) -> Duration {
-        let base = self.estimate.map_or(self.config.initial, |estimate| estimate.rto);
+        let base = self.measured.map_or(self.config.initial, |measured| measured.rto);
         base.doubled(self.backoffs).min(self.config.max)
     }
 
@@ -195,7 +185,7 @@ impl RetransmissionTimer for Eifel {
     }
 
     fn on_handshake_loss(&mut self) {
-        if self.estimate.is_none() {
+        if self.measured.is_none() {
             self.config.initial = self.config.initial.max(Duration::from_secs(3));
             self.backoffs = 0;
         }
@@ -250,10 +240,10 @@ mod tests {
     #[test]
     fn goes_on_from_what_another_has_measured() {
         let config = EifelConfig::default();
-        let mut timer = Eifel::from_estimate(config, ms(324), ms(162), ms(324));
+        let mut timer = Eifel::from_estimate(config, Estimate::first(ms(324)), ms(324));
         assert_eq!(timer.rto(), ms(810));
         assert_eq!(sample(&mut timer, 324), (324, 144, 324 + 3 * 144));
-        let timer = Eifel::from_estimate(config, ms(324), ms(162), ms(900));
+        let timer = Eifel::from_estimate(config, Estimate::first(ms(324)), ms(900));
         assert_eq!(timer.rto(), ms(920));
     }
 

@@ -3,8 +3,8 @@
 //! For experiments, and for paths that are known. The round-trip time is still smoothed as RFC 6298 does, as other units ask for it; only
 //! the timeout does not follow it. It backs off exponentially, as RFC 8961 section 4 (4) demands of every sender, unless that is switched off.
 
-use super::RetransmissionTimer;
 use super::rfc6298::{Rfc6298, Rfc6298Config};
+use super::{Estimate, RetransmissionTimer};
 use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
@@ -64,12 +64,8 @@ impl RetransmissionTimer for Fixed {
         self.measured.on_sample(rtt, now);
     }
 
-    fn srtt(&self) -> Option<Duration> {
-        self.measured.srtt()
-    }
-
-    fn rttvar(&self) -> Option<Duration> {
-        self.measured.rttvar()
+    fn estimate(&self) -> Option<Estimate> {
+        self.measured.estimate()
     }
 
     fn rto(&self) -> Duration {

@@ -5,7 +5,7 @@
 //! the timeout 200 ms above SRTT. With a sample for every acknowledgement the variation of a steady path decays to zero,
 //! and the first delayed acknowledgement would cause a timeout. The text's one second hides that on most paths.
 
-use super::RetransmissionTimer;
+use super::{Estimate, RetransmissionTimer};
 use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl Rfc6298Config {
 #[derive(Clone, Debug)]
 pub struct Rfc6298 {
     config: Rfc6298Config,
-    estimate: Option<(Duration, Duration)>,
+    estimate: Option<Estimate>,
     initial: Duration,
     backoffs: u32,
 }
@@ -70,15 +70,15 @@ impl Rfc6298 {
     }
 
     /// A timer that continues from another one's measurements.
-    pub fn from_estimate(config: Rfc6298Config, srtt: Duration, rttvar: Duration) -> Self {
-        Rfc6298 { estimate: Some((srtt, rttvar)), ..Rfc6298::new(config) }
+    pub fn from_estimate(config: Rfc6298Config, estimate: Estimate) -> Self {
+        Rfc6298 { estimate: Some(estimate), ..Rfc6298::new(config) }
     }
 
     fn base(&self) -> Duration {
         match self.estimate {
             None => self.initial,
             // (2.3) RTO = SRTT + max(G, 4·RTTVAR)
-            Some((srtt, rttvar)) => {
+            Some(Estimate { srtt, rttvar }) => {
                 let least = self.config.granularity.max(self.config.min_variation);
                 srtt + rttvar.times(4).max(least)
             }
@@ -94,23 +94,19 @@ impl RetransmissionTimer for Rfc6298 {
     fn on_sample(&mut self, rtt: Duration, _now: Instant) {
         self.estimate = Some(match self.estimate {
             // (2.2)
-            None => (rtt, rtt.over(2)),
+            None => Estimate::first(rtt),
             // (2.3), RTTVAR before SRTT: β = 1/4, α = 1/8
-            Some((srtt, rttvar)) => {
+            Some(Estimate { srtt, rttvar }) => {
                 let rttvar = rttvar.times(3).over(4) + srtt.abs_diff(rtt).over(4);
                 let srtt = srtt.times(7).over(8) + rtt.over(8);
-                (srtt, rttvar)
+                Estimate { srtt, rttvar }
             }
         });
         self.backoffs = 0;
     }
 
-    fn srtt(&self) -> Option<Duration> {
-        self.estimate.map(|(srtt, _)| srtt)
-    }
-
-    fn rttvar(&self) -> Option<Duration> {
-        self.estimate.map(|(_, rttvar)| rttvar)
+    fn estimate(&self) -> Option<Estimate> {
+        self.estimate
     }
 
     fn rto(&self) -> Duration {
@@ -179,7 +175,7 @@ mod tests {
     /// The second sample above, after another timer took the first.
     #[test]
     fn goes_on_from_what_another_has_measured() {
-        let mut timer = Rfc6298::from_estimate(bare(), ms(100), ms(50));
+        let mut timer = Rfc6298::from_estimate(bare(), Estimate::first(ms(100)));
         assert_eq!(timer.rto(), ms(300));
         timer.on_sample(ms(180), Instant::ZERO);
         assert_eq!(timer.rto(), ms(340));

@@ -1,9 +1,9 @@
 //! The retransmission timer of a connection, whichever it is.
 
-use super::RetransmissionTimer;
 use super::eifel::Eifel;
 use super::fixed::Fixed;
 use super::rfc6298::Rfc6298;
+use super::{Estimate, RetransmissionTimer};
 use crate::profile::TimerChoice;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -63,13 +63,8 @@ impl RetransmissionTimer for TimerUnit {
     }
 
     #[inline]
-    fn srtt(&self) -> Option<Duration> {
-        each!(self, one => one.srtt())
-    }
-
-    #[inline]
-    fn rttvar(&self) -> Option<Duration> {
-        each!(self, one => one.rttvar())
+    fn estimate(&self) -> Option<Estimate> {
+        each!(self, one => one.estimate())
     }
 
     #[inline]

@@ -109,7 +109,7 @@ impl Cwv {
             ssthresh = (cwnd / 4 * 3).max(ssthresh);
             cwnd = cwnd.min(initial.max(cwnd / 2));
         }
-        Some(WindowBounds { cwnd, ssthresh })
+        Some(WindowBounds { most_cwnd: cwnd, least_ssthresh: ssthresh })
     }
 }
 
@@ -119,8 +119,8 @@ impl Validation for Cwv {
     }
 
     fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds {
-        let IdlePeriod { now, since, srtt } = *silence;
-        self.classify(window, now, since, period(srtt));
+        let IdlePeriod { now, since, estimate } = *silence;
+        self.classify(window, now, since, period(estimate.map(|known| known.srtt)));
         self.expire(window, now).unwrap_or(WindowBounds::UNCHANGED)
     }
 
@@ -128,7 +128,7 @@ impl Validation for Cwv {
         if ack.recovering {
             return None;
         }
-        let period = period(ack.srtt);
+        let period = period(ack.srtt());
         if ack.round_start {
             if let Some(sample) = self.round.take() {
                 self.samples.get_or_insert_default().add(ack.now, sample, period);

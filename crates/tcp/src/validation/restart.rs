@@ -18,6 +18,6 @@ impl Validation for RestartWindow {
     }
 
     fn on_restart(&mut self, window: &Window, _silence: &IdlePeriod) -> WindowBounds {
-        WindowBounds { cwnd: self.initial.bytes(window.mss), ..WindowBounds::UNCHANGED }
+        WindowBounds { most_cwnd: self.initial.bytes(window.mss), ..WindowBounds::UNCHANGED }
     }
 }

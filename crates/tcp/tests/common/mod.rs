@@ -21,7 +21,9 @@ pub use script::{Seg, seg};
 #[allow(unused_imports)]
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
-use transom_tcp::connection::{Connection, Event, Info, ReadError, Received, State, WriteOptions};
+use transom_tcp::connection::{
+    Connection, ConnectionState, Event, ReadError, Received, State, WriteOptions,
+};
 use transom_tcp::extension::Extension;
 use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;
@@ -96,7 +98,7 @@ impl Peer {
         self.now.as_millis()
     }
 
-    pub fn info(&self) -> Info {
+    pub fn info(&self) -> ConnectionState {
         self.connection.info(self.now)
     }
 
@@ -466,7 +468,7 @@ impl Peer {
 
     /// What must hold of every transmission.
     #[track_caller]
-    fn judge(&mut self, before: &Info, out: &Out) {
+    fn judge(&mut self, before: &ConnectionState, out: &Out) {
         let after = self.info();
         let context = || format!("{}\n{}", out.line(), self.summary());
         assert!(out.header.options.encoded_len() <= 40, "options overflow: {}", context());

@@ -219,8 +219,11 @@ impl World {
             );
             if self.ends.iter().all(|end| matches!(end.state(), State::TimeWait | State::Closed)) {
                 for (end, read) in read.iter_mut().enumerate() {
-                    while self.ends[end].connection.has_unread() {
+                    loop {
                         let readable = self.ends[end].connection.readable();
+                        if readable == 0 && self.ends[end].connection.hole().is_none() {
+                            break;
+                        }
                         if readable > 0 {
                             self.ends[end].read(readable);
                         }

@@ -29,7 +29,7 @@ pub(crate) fn hosts() -> (Stack, Stack) {
 
 /// A connection between them: the end that connected, and the one that accepted.
 pub(crate) async fn connection(a: &Stack, b: &Stack) -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind(b, "10.0.0.2:0".parse().unwrap()).unwrap();
+    let listener = TcpListener::bind(b, "10.0.0.2:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (client, server) = tokio::join!(TcpStream::connect(a, at), listener.accept());
     (client.unwrap(), server.unwrap().0)

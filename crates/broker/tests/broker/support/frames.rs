@@ -115,6 +115,12 @@ pub(crate) fn next_syn(tun: &OwnedFd) -> Vec<u8> {
     packets.swap_remove(0)
 }
 
+/// The sequence number.
+pub(crate) fn seq(packet: &[u8]) -> u32 {
+    let at = header_len(packet) + 4;
+    u32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
+}
+
 /// The ports and the flags of a TCP segment.
 pub(crate) fn ports(packet: &[u8]) -> (u16, u16, u8) {
     let tcp = &packet[header_len(packet)..];
@@ -173,21 +179,36 @@ impl Tap {
         let index = net.peer.interfaces().state("eth0").unwrap().index;
         let socket = net.peer.run(|| FrameSocket::open(index)).unwrap().unwrap();
         let mut tap = Tap { socket, host: [0; 6] };
-        // A datagram that nobody wants brings an answer, and with it the address.
-        net.peer
-            .run(|| {
-                let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-                socket.send_to(b"?", (super::HOST4, 9)).unwrap();
-            })
-            .unwrap();
-        let frames = tap.frames(|frame| frame.get(12..14) == Some(&[8, 0]));
+        // A datagram that nobody wants brings an answer, and with it the address. The kernel drops one that waits too long for a neighbour.
+        let socket = net.peer.run(|| std::net::UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+        let answer = |frame: &[u8]| frame.get(12..14) == Some(&[8, 0]);
+        let end = Instant::now() + super::PATIENCE;
+        let frames = loop {
+            // The answer to an earlier one may be reported here.
+            let _ = socket.send_to(b"?", (super::HOST4, 9));
+            match tap.frames_within(Duration::from_secs(1), answer) {
+                Ok(frames) => break frames,
+                Err(_) => assert!(Instant::now() < end, "the host does not answer"),
+            }
+        };
         tap.host.copy_from_slice(&frames.last().unwrap()[6..12]);
         tap
     }
 
     /// Receives frames until `last` accepts one. Returns all of them.
-    fn frames(&self, mut last: impl FnMut(&[u8]) -> bool) -> Vec<Vec<u8>> {
-        let end = Instant::now() + super::PATIENCE;
+    fn frames(&self, last: impl FnMut(&[u8]) -> bool) -> Vec<Vec<u8>> {
+        self.frames_within(super::PATIENCE, last).unwrap_or_else(|others| {
+            panic!("the expected frame did not come; {} other frames did", others.len())
+        })
+    }
+
+    /// The same for so long. Without the expected frame it returns the others as an error.
+    fn frames_within(
+        &self,
+        span: Duration,
+        mut last: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Vec<Vec<u8>>, Vec<Vec<u8>>> {
+        let end = Instant::now() + span;
         let mut frames = Vec::new();
         let mut buffer = vec![0; FrameSocket::MAX_LEN];
         while Instant::now() < end {
@@ -197,13 +218,13 @@ impl Tap {
                     let found = last(&frame);
                     frames.push(frame);
                     if found {
-                        return frames;
+                        return Ok(frames);
                     }
                 }
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         }
-        panic!("the expected frame did not come; {} other frames did", frames.len());
+        Err(frames)
     }
 
     /// Receives IP packets until `last` accepts one. Returns all of them.

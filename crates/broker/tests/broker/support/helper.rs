@@ -1,6 +1,7 @@
 //! This program once more: as a broker, or as a process that holds a device.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -253,8 +254,9 @@ impl HolderState {
         use std::io::Write;
         let from = self.sockets.last().ok_or("no port")?.local_addr();
         let stack = self.stack()?;
-        let to = address.parse()?;
-        let mut stream = transom_net::TcpStream::connect_with(&stack, Some(from), to, None, None)?;
+        let to: SocketAddr = address.parse()?;
+        let options = transom_net::ConnectOptions::new().local(from);
+        let mut stream = transom_net::TcpStream::connect_with(&stack, to, &options)?;
         let sent: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
         let mut writer = stream.try_clone()?;
         let copy = sent.clone();

@@ -35,7 +35,7 @@ pub(crate) const NOBODY: u32 = 65_534;
 /// Another one.
 pub(crate) const SOMEBODY: u32 = 65_533;
 /// An expected event happens within this time, or the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Waits until something is so.
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -1,19 +1,39 @@
-//! The progress bar: how much of all runs is done.
+//! How far the runs are: n of N, and the time left. A bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration as Pause, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use transom_tcp::time::Duration;
 
+use crate::output;
+
 /// The number of steps of one run in the bar.
 const PARTS: u64 = 1000;
+/// How long after each other lines come where there is no terminal.
+const LINES: Pause = Pause::from_secs(30);
 
 /// How far all runs are.
 pub(super) struct Progress {
     bar: ProgressBar,
+    counted: Mutex<Counted>,
+    /// Whether lines are written in the place of a bar.
+    lines: bool,
+}
+
+/// Runs that are finished, and all that are made.
+struct Counted {
+    finished: usize,
+    all: usize,
+    began: Instant,
+    told: Instant,
 }
 
 /// How far one run is.
 pub(super) struct Part<'a> {
-    bar: &'a ProgressBar,
+    progress: &'a Progress,
     duration: Duration,
     shown: u64,
 }
@@ -28,8 +48,11 @@ impl Progress {
         {
             bar.set_style(style);
         }
-        bar.set_message(format!("{runs} run{}", if runs == 1 { "" } else { "s" }));
-        Progress { bar }
+        let now = Instant::now();
+        let counted = Counted { finished: 0, all: runs, began: now, told: now };
+        bar.set_message(counted.message());
+        let lines = !hidden && !std::io::stderr().is_terminal();
+        Progress { bar, counted: Mutex::new(counted), lines }
     }
 
     /// Lets the bar be seen from now on.
@@ -41,6 +64,7 @@ impl Progress {
     /// A stored run takes no time. It would distort the estimate for the others.
     pub(super) fn skip(&self) {
         self.bar.dec_length(PARTS);
+        self.count(|counted| counted.all = counted.all.saturating_sub(1));
     }
 
     /// Begins another stage with this many steps.
@@ -57,10 +81,11 @@ impl Progress {
     /// A run was made elsewhere.
     pub(super) fn whole(&self) {
         self.bar.inc(PARTS);
+        self.count(|counted| counted.finished += 1);
     }
 
     pub(super) fn part(&self, duration: Duration) -> Part<'_> {
-        Part { bar: &self.bar, duration, shown: 0 }
+        Part { progress: self, duration, shown: 0 }
     }
 
     /// Says something above the bar.
@@ -71,6 +96,39 @@ impl Progress {
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+
+    fn count(&self, change: impl FnOnce(&mut Counted)) {
+        let counted = &mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(counted);
+        self.bar.set_message(counted.message());
+        if self.lines && counted.told.elapsed() >= LINES {
+            counted.told = Instant::now();
+            output::note(counted.line());
+        }
+    }
+}
+
+impl Counted {
+    fn message(&self) -> String {
+        let runs = if self.all == 1 { "run" } else { "runs" };
+        format!("{} of {} {runs}", self.finished, self.all)
+    }
+
+    /// With the time left, by the mean of those that are finished.
+    fn line(&self) -> String {
+        let left = self.all.saturating_sub(self.finished);
+        let seconds =
+            self.began.elapsed().as_secs_f64() / self.finished.max(1) as f64 * left as f64;
+        format!("{}, about {} left", self.message(), in_words(seconds))
+    }
+}
+
+fn in_words(seconds: f64) -> String {
+    match seconds.round() as u64 {
+        seconds @ 0..=90 => format!("{seconds} s"),
+        seconds @ 91..=5400 => format!("{} min", (seconds + 30) / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
 }
 
 impl Part<'_> {
@@ -78,7 +136,34 @@ impl Part<'_> {
     pub(super) fn reached(&mut self, reached: Duration) {
         let all = u128::from(self.duration.as_nanos().max(1));
         let part = (u128::from(reached.as_nanos()) * u128::from(PARTS) / all) as u64;
-        self.bar.inc(part.saturating_sub(self.shown));
+        self.progress.bar.inc(part.saturating_sub(self.shown));
+        let was_done = self.shown >= PARTS;
         self.shown = part;
+        if part >= PARTS && !was_done {
+            self.progress.count(|counted| counted.finished += 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_runs_are_counted_among_those_that_are_made() {
+        let progress = Progress::new(3, true);
+        progress.skip();
+        let second = Duration::from_secs(1);
+        let mut part = progress.part(second);
+        part.reached(Duration::from_millis(500));
+        let message = || progress.counted.lock().unwrap().message();
+        assert_eq!(message(), "0 of 2 runs");
+        part.reached(second);
+        part.reached(second);
+        assert_eq!(message(), "1 of 2 runs");
+        assert!(progress.counted.lock().unwrap().line().contains("s left"));
+        assert_eq!(in_words(42.0), "42 s");
+        assert_eq!(in_words(600.0), "10 min");
+        assert_eq!(in_words(7260.0), "2 h 1 min");
     }
 }

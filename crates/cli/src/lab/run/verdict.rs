@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use transom_lab::emulate::Record;
-use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
+use transom_lab::results::{
+    Compared, Found, Line, Manifest, PlannedRun, SUMMARY_CSV, Store, StoredRun, Summary,
+};
 use transom_lab::run::Judgement;
 use transom_report::labels;
 use transom_report::overview::main_numbers;
 
+use super::super::columns::{Side, lay_out};
 use super::super::emulation;
 use crate::output;
 
@@ -32,9 +35,10 @@ pub(super) fn show(
     runs: &[&PlannedRun],
     all: usize,
     shown: &Shown,
+    summary: &Summary,
 ) -> anyhow::Result<bool> {
     let seeds = runs.iter().any(|run| run.seed != runs.first().map_or(run.seed, |one| one.seed));
-    let (mut all_hold, mut expects) = (true, false);
+    let mut all_hold = true;
     let mut listed = Vec::new();
     let mut waiting = 0;
     for run in runs {
@@ -50,12 +54,11 @@ pub(super) fn show(
         };
         let manifest = stored.manifest();
         all_hold &= manifest.passed() != Some(false);
-        expects |= manifest.judgements().next().is_some();
         let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
         all_hold &= record.as_ref().is_none_or(|record| record.failed().next().is_none());
         waiting += manifest.waiting();
         if shown.json {
-            listed.push(summary(&stored, record.as_ref()));
+            listed.push(as_json(&stored, record.as_ref()));
         } else {
             output::line(report(manifest, shown.points, seeds))?;
             if manifest.judgements().next().is_none() && runs.len() <= MOST_NUMBERS {
@@ -81,16 +84,20 @@ pub(super) fn show(
         let bands = if waiting == 1 { "band waits" } else { "bands wait" };
         output::line(format_args!("{waiting} {bands} for runs that are not here."))?;
     }
-    if runs.len() > MOST_NUMBERS && !expects {
-        output::line("The page of the sweep (index.html) has the numbers of all points.")?;
+    if shown.points {
+        for line in main_table(summary) {
+            output::line(line)?;
+        }
     }
     if !runs.is_empty() {
-        output::line(format_args!("Results are in {}.", store.directory().display()))?;
+        let directory = store.directory().display();
+        output::line(format_args!("Every measure of every run is in {directory}/{SUMMARY_CSV}."))?;
+        output::line(format_args!("Results are in {directory}."))?;
     }
     Ok(all_hold)
 }
 
-fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
+fn as_json(stored: &StoredRun, emulation: Option<&Record>) -> Value {
     let manifest = stored.manifest();
     let bands: Vec<&Judgement> = manifest.judgements().collect();
     let mut summary = json!({
@@ -113,6 +120,52 @@ fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
     summary
 }
 
+/// The columns of the table at the end: a number of the summary, its heading, and how it is scaled.
+const MAIN: [(&str, &str, f64); 6] = [
+    ("goodput_bps", "goodput Mbit/s", 1e-6),
+    ("jain", "fairness", 1.0),
+    ("rtt_mean_s", "RTT ms", 1e3),
+    ("rtt_p95_s", "RTT p95 ms", 1e3),
+    ("retransmissions", "sent again", 1.0),
+    ("timeouts", "timeouts", 1.0),
+];
+/// So many points are shown at the end. The summary has all.
+const MOST_POINTS: usize = 40;
+
+/// The main numbers of each point: means over its seeds.
+fn main_table(summary: &Summary) -> Vec<String> {
+    let mut points: Vec<(usize, Vec<&Line>)> = Vec::new();
+    for line in summary.lines() {
+        match points.iter_mut().find(|(point, _)| *point == line.point) {
+            Some((_, lines)) => lines.push(line),
+            None => points.push((line.point, vec![line])),
+        }
+    }
+    let mean = |lines: &[&Line], name: &str| {
+        let numbers = lines.iter().flat_map(|line| &line.numbers).filter(|one| one.name == name);
+        let values: Vec<f64> = numbers.filter_map(|one| one.value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let heads = MAIN.map(|(_, head, _)| head.to_owned());
+    let [a, b, c, d, e, f] = heads;
+    let mut table = vec![["point".into(), a, b, c, d, e, f, "settings".into()]];
+    for (point, lines) in points.iter().take(MOST_POINTS) {
+        let cells = MAIN.map(|(name, _, factor)| {
+            mean(lines, name).map(|value| transom_report::short(value * factor)).unwrap_or_default()
+        });
+        let settings = lines.first().map(|line| &line.settings).into_iter().flatten();
+        let settings = settings.map(|(path, value)| format!("{path} = {value}"));
+        let [a, b, c, d, e, f] = cells;
+        table.push([point.to_string(), a, b, c, d, e, f, settings.collect::<Vec<_>>().join(", ")]);
+    }
+    let right = Side::Right;
+    let mut lines = lay_out([right, right, right, right, right, right, right, Side::Left], &table);
+    if points.len() > MOST_POINTS {
+        lines.push(format!("The first {MOST_POINTS} of {} points.", points.len()));
+    }
+    lines
+}
+
 /// The report on one run for people.
 fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let mut text = String::new();
@@ -127,7 +180,7 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let bands = manifest.bands.iter().map(|one| &one.band);
     let all = bands.chain(manifest.comparisons.iter().map(|one| &one.band));
     let _ = match all.filter(|band| band.expects()).count() {
-        0 => write!(text, "done"),
+        0 => write!(text, "{}", manifest.state()),
         all => write!(text, "{held} of {all} bands hold"),
     };
     for judgement in manifest.judgements() {

@@ -257,6 +257,11 @@ def a_multipath_socket():
     except OSError as error: return errno_name(error)
 
 @case
+def a_socket_of_smc():
+    try: return socket(43, SOCK_STREAM, 0).getsockopt(SOL_SOCKET, SO_DOMAIN)
+    except OSError as error: return errno_name(error)
+
+@case
 def no_descriptor_left():
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); kept = []

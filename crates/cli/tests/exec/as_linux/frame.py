@@ -139,6 +139,19 @@ def seconds(s, option, time):
     """Sets a timeout of the kernel's; Python's own would make the socket one that does not block."""
     s.setsockopt(SOL_SOCKET, option, struct.pack('ll', int(time), int(time % 1 * 1000000)))
 
+def full(s):
+    """Writes until no more can be written, and gives how much it was."""
+    total = 0
+    while not isinstance(n := tried(s.send, b'x' * 65536, MSG_DONTWAIT), str): total += n
+    return total, n
+
+def fill(s):
+    """Fills all that there is on the way to a peer that does not read. On a busy machine, room may come late."""
+    total, quiet = 0, 0
+    while quiet < 15:
+        more = full(s)[0]; total += more; quiet = 0 if more else quiet + 1; time.sleep(0.05)
+    return total
+
 def waits(pid):
     """Whether a process sleeps."""
     return open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0] == 'S'

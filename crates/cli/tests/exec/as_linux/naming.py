@@ -49,7 +49,7 @@ def two_listeners_at_one_port():
 
 @case
 def one_of_two_listeners_ends():
-    one = listener(ME, 0, 64, SAME_PORT); port = one.getsockname()[1]; other = listener(ME, port, 64, SAME_PORT); one.close(); peer = Peer(); other.setblocking(False)
+    one = listener(ME, 0, 64, SAME_PORT); port = one.getsockname()[1]; other = listener(ME, port, 64, SAME_PORT); one.close(); peer = Peer(); other.settimeout(6)
     peer('many = []')
     for _ in range(16): peer(f'many.append(connect({port})) or many.append(c)')
     return len([1 for _ in range(16) if not isinstance(tried(other.accept), str)])
@@ -196,5 +196,11 @@ def cookies():
     def cookie(s): return s.getsockopt(SOL_SOCKET, 57, 8)
     c, peer, s = served(); several = [socket(), c, s, pair()[0]]; numbers = [cookie(s) for s in several]
     return len(set(numbers)), bytes(8) in numbers, cookie(c.dup()) == cookie(c), cookie(c) == cookie(c)
+
+@case
+def a_port_that_somebody_else_has():
+    """Another program of the same machine listens there."""
+    s = socket(); said = tried(s.bind, ('127.0.0.1', 7199))
+    return said, tried(s.listen) if said is None else None
 
 run()

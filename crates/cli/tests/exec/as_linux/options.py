@@ -208,6 +208,11 @@ def options_of_ip():
     return tried(s.setsockopt, IPPROTO_IP, IP_OPTIONS, b'\x01' * 40), s.getsockopt(IPPROTO_IP, IP_OPTIONS, 44), tried(s.setsockopt, IPPROTO_IP, IP_OPTIONS, b'\x01' * 41), tried(s.setsockopt, IPPROTO_IP, IP_OPTIONS, b''), tried(s.setsockopt, IPPROTO_IP, IP_ADD_MEMBERSHIP, inet_aton('224.1.1.1') + inet_aton('0.0.0.0'))
 
 @case
+def keys_that_sign_segments():
+    """TCP-MD5 (RFC 2385), as routers use it."""
+    return tried(socket().setsockopt, IPPROTO_TCP, 14, struct.pack('=HH4s120xBBHi80s', AF_INET, 0, inet_aton(P), 0, 0, 3, 0, b'key'))
+
+@case
 def rings_of_calls():
     """io_uring: a call that this design does not see."""
     return raw(libc.syscall, 425, 0, ctypes.create_string_buffer(120))

@@ -82,11 +82,7 @@ def connecting_with_a_time_limit():
     return interrupted(lambda: libc.connect(s.fileno(), address(7, SILENT), 16), True), state(s)
 
 def filled():
-    c, peer = pair()
-    quiet = 0
-    while quiet < 5:
-        try: c.send(room.raw, MSG_DONTWAIT); quiet = 0
-        except BlockingIOError: quiet += 1; time.sleep(0.05)
+    c, peer = pair(); fill(c)
     return c, peer
 
 @case
@@ -176,5 +172,31 @@ def data_under_many_signals():
     """Handlers that restart calls lose nothing."""
     c, peer = pair(); peer.start('c.sendall(take(1000000))'); signal.signal(signal.SIGALRM, lambda *_: None); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002); sending = meanwhile(lambda: c.sendall(b'x' * 1000000)); got = len(receive(c, 1000000)); sending(); signal.setitimer(signal.ITIMER_REAL, 0, 0); peer.answer()
     return got
+
+@case
+def before_a_call_is_received():
+    """Under the command, `socket` is its matter. It is stopped for a moment, as it may be on a busy machine. A signal comes then, without SA_RESTART and with it."""
+    command, said, me = parent_of(os.getppid()), [], os.getpid(); under = open(f'/proc/{command}/comm').read().strip() == os.path.basename(os.environ['TRANSOM'])[:15]
+    for restarts in (False, True):
+        signal.siginterrupt(signal.SIGUSR1, not restarts); pid = os.fork()
+        if pid == 0:
+            try:
+                # A call that waits is shown with its number, here that of `socket`.
+                if under: until(lambda: open(f'/proc/{me}/syscall').read().split()[0], SOCKET_CALL)
+                os.kill(me, signal.SIGUSR1)
+                # It has gone on, or waits once more.
+                if under: until(lambda: pending(me), 0)
+            finally:
+                if under: os.kill(command, signal.SIGCONT)
+                os._exit(0)
+        if under: os.kill(command, signal.SIGSTOP); until(lambda: states_of(command), {'T'})
+        got = raw(libc.socket, AF_INET, SOCK_STREAM, 0); os.waitpid(pid, 0); said.append('made' if isinstance(got, int) else got)
+    return said
+
+SOCKET_CALL = {'x86_64': '41', 'aarch64': '198'}.get(os.uname().machine)
+def parent_of(pid): return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+# All of its threads: each stops at a time of its own.
+def states_of(pid): return {open(f'/proc/{pid}/task/{thread}/stat').read().rpartition(')')[2].split()[0] for thread in os.listdir(f'/proc/{pid}/task')}
+def pending(pid): return next(int(line.split()[1], 16) for line in open(f'/proc/{pid}/status') if line.startswith('SigPnd')) & 1 << signal.SIGUSR1 - 1
 
 run()

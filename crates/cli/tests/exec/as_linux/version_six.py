@@ -23,6 +23,11 @@ def accepted():
     return own == s.getsockname(), other[0], other[2:], c.recv(1), peer('c.getsockname()') == other
 
 @case
+def a_scoped_address():
+    """The interface is named by its number. Nobody is at that port."""
+    return tried(socket(AF_INET6).connect, ('fe80::1', 9, 0, if_nameindex()[-1][0]))
+
+@case
 def refused():
     s = nonblocking(AF_INET6); began = tried(s.connect, (P6, 9)); end = polled(s, 'IN|OUT|ERR|HUP|RDHUP')
     return began, end, error(s), error(s), tried(socket(AF_INET6).connect, (P6, 9))

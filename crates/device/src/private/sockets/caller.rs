@@ -3,10 +3,14 @@
 //! All of it is read while the thread waits in its call, and cannot change until it is answered: a thread changes its credentials and namespaces itself. Only its
 //! control group can be changed by others, at any time, as it can after `socket(2)` in a plain program. The number of a thread may be somebody else's by now, so
 //! the reader asks afterwards whether the call still waits ([`Notifier::is_valid`](crate::intercept::Notifier::is_valid)).
+//!
+//! A [descriptor of the thread](descriptor) tells most of it in two requests. An older kernel is asked through `/proc`, where each file costs ten times as much.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+
+mod descriptor;
 
 /// `CAP_NET_BIND_SERVICE` of linux/capability.h.
 const NET_BIND_SERVICE: u32 = 10;
@@ -17,6 +21,8 @@ pub struct Home {
     network: String,
     users: String,
     group: Option<String>,
+    /// What its descriptor tells, if the kernel knows that.
+    told: Option<descriptor::Told>,
 }
 
 /// A thread that asks for a socket.
@@ -30,8 +36,6 @@ pub struct Caller {
     pub shares_network: bool,
     /// Its control group of version 2, if that is not the supervisor's.
     pub(super) other_group: Option<String>,
-    shares_users: bool,
-    capabilities: u64,
 }
 
 fn link(thread: &str, name: &str) -> io::Result<String> {
@@ -61,8 +65,13 @@ impl Home {
     /// When `/proc` does not say.
     pub fn here() -> io::Result<Self> {
         let of = "thread-self";
-        Ok(Home { network: link(of, "net")?, users: link(of, "user")?, group: group_of(of)? })
+        let told = descriptor::ask(own_thread()).ok().flatten();
+        Ok(Home { network: link(of, "net")?, users: link(of, "user")?, group: group_of(of)?, told })
     }
+}
+
+fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 impl Caller {
@@ -71,18 +80,35 @@ impl Caller {
     /// # Errors
     /// When the thread is gone, or we may not look at it (ptrace(2), "access mode checking").
     pub fn of(thread: u32, home: &Home) -> io::Result<Self> {
+        let Some(at_home) = home.told else { return Caller::by_proc(thread, home) };
+        let Some(told) = descriptor::ask(thread)? else { return Caller::by_proc(thread, home) };
+        let other_group = match told.control_group == at_home.control_group {
+            true => None,
+            false => Caller::other_group(&thread.to_string(), home)?,
+        };
+        Ok(Caller {
+            user: told.user,
+            group: told.group,
+            shares_network: told.network == at_home.network,
+            other_group,
+        })
+    }
+
+    /// The same by what every kernel has.
+    fn by_proc(thread: u32, home: &Home) -> io::Result<Self> {
         let name = thread.to_string();
         let status = beginning(&name, "status")?;
         let found = Status::parse(&status).ok_or(io::ErrorKind::InvalidData)?;
-        let group = group_of(&name)?;
         Ok(Caller {
             user: found.user,
             group: found.group,
             shares_network: link(&name, "net")? == home.network,
-            shares_users: link(&name, "user")? == home.users,
-            other_group: group.filter(|group| Some(group) != home.group.as_ref()),
-            capabilities: found.capabilities,
+            other_group: Caller::other_group(&name, home)?,
         })
+    }
+
+    fn other_group(thread: &str, home: &Home) -> io::Result<Option<String>> {
+        Ok(group_of(thread)?.filter(|group| Some(group) != home.group.as_ref()))
     }
 
     /// The supervisor itself: its own user, group and control group.
@@ -90,14 +116,20 @@ impl Caller {
     /// # Errors
     /// When `/proc` does not say.
     pub fn ourselves(home: &Home) -> io::Result<Self> {
-        Caller::of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), home)
+        Caller::of(own_thread(), home)
     }
+}
 
-    /// Whether the kernel would let it bind any port below `ip_unprivileged_port_start` in the host's network: it has `CAP_NET_BIND_SERVICE` in our own user
-    /// namespace. A supervisor asks before it opens such a port outside.
-    pub fn may_bind_low_ports(&self) -> bool {
-        self.shares_users && self.capabilities >> NET_BIND_SERVICE & 1 == 1
-    }
+/// Whether the kernel would let a thread bind any port below `ip_unprivileged_port_start` in the host's network: it has `CAP_NET_BIND_SERVICE` in our own user
+/// namespace. A supervisor asks before it opens such a port outside.
+///
+/// # Errors
+/// When the thread is gone, or we may not look at it.
+pub fn may_bind_low_ports(thread: u32, home: &Home) -> io::Result<bool> {
+    let name = thread.to_string();
+    let found = Status::parse(&beginning(&name, "status")?).ok_or(io::ErrorKind::InvalidData)?;
+    let shares_users = link(&name, "user")? == home.users;
+    Ok(shares_users && found.capabilities >> NET_BIND_SERVICE & 1 == 1)
 }
 
 /// The interesting lines of `/proc/PID/status` (proc_pid_status(5)).
@@ -139,9 +171,35 @@ mod tests {
     fn a_thread_of_our_own_shares_everything() {
         let home = Home::here().unwrap();
         let caller = Caller::ourselves(&home).unwrap();
-        assert!(caller.shares_network && caller.shares_users);
+        assert!(caller.shares_network);
         assert_eq!(caller.other_group, None);
         assert_eq!(caller.user, rustix::process::geteuid().as_raw());
-        Caller::of(u32::MAX, &home).unwrap_err();
+        for nobody in [u32::MAX, i32::MAX.unsigned_abs(), 0] {
+            Caller::of(nobody, &home).unwrap_err();
+            may_bind_low_ports(nobody, &home).unwrap_err();
+        }
+    }
+
+    /// A thread of another process, and one with rights and a namespace of its own where we may make such a one.
+    #[test]
+    fn an_old_kernel_gives_the_same_answers() {
+        let home = Home::here().unwrap();
+        let mut asleep = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut apart = std::process::Command::new("unshare");
+        apart.args(["-rn", "sleep", "1000"]).stderr(std::process::Stdio::null());
+        let mut apart = apart.spawn().ok();
+        let others = [Some(asleep.id()), apart.as_ref().map(std::process::Child::id)];
+        for thread in others.into_iter().flatten().chain([own_thread()]) {
+            // The second one may not be where it is going yet, or may have failed: then both ways say so.
+            let (first, by_proc) = (Caller::of(thread, &home), Caller::by_proc(thread, &home));
+            let (first, by_proc) = (first.ok(), by_proc.ok());
+            if first == Caller::of(thread, &home).ok() {
+                assert_eq!(first, by_proc);
+            }
+        }
+        for child in [Some(&mut asleep), apart.as_mut()].into_iter().flatten() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }

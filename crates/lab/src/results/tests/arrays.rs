@@ -35,6 +35,7 @@ fn observations() -> Observations {
         waiting: Traffic::default(),
         counters: Counters { dequeued, ..Counters::default() },
         delays: Delays::default(),
+        low_delays: Delays::default(),
         window: None,
     };
     let link = |back, samples| LinkObservations {

@@ -55,10 +55,13 @@ fn observations() -> impl Strategy<Value = Observations> {
     let traffic = || any::<[u64; 2]>().prop_map(|[packets, bytes]| Traffic { packets, bytes });
     let counters = (
         (traffic(), traffic(), traffic(), traffic(), traffic(), traffic(), traffic(), traffic()),
-        any::<[u64; 6]>(),
+        any::<[u64; 8]>(),
     )
         .prop_map(
-            |(traffic, [marked, corrupted, reordered, dequeued, delay, opportunities])| Counters {
+            |(
+                traffic,
+                [marked, corrupted, reordered, dequeued, delay, opportunities, low, low_delay],
+            )| Counters {
                 offered: traffic.0,
                 delivered: traffic.1,
                 too_big: traffic.2,
@@ -72,6 +75,8 @@ fn observations() -> impl Strategy<Value = Observations> {
                 dequeued,
                 queue_delay: Duration::from_nanos(delay),
                 opportunities,
+                low_dequeued: low,
+                low_queue_delay: Duration::from_nanos(low_delay),
                 queue_peak: traffic.7,
             },
         );
@@ -93,6 +98,7 @@ fn observations() -> impl Strategy<Value = Observations> {
             waiting,
             counters,
             delays: delays(&waits),
+            low_delays: delays(&waits),
             window,
         },
     );
@@ -214,6 +220,7 @@ fn percentiles_of_a_queue_by_hand() {
         waiting: Traffic::default(),
         counters: Counters { dequeued, ..Counters::default() },
         delays: delays(waits),
+        low_delays: Delays::default(),
         window: None,
     };
     // Of ten packets, six found the queue empty; then nothing happened.

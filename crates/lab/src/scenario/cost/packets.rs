@@ -191,6 +191,11 @@ fn demand(flow: &Flow, active: f64, path: &Path) -> Demand {
             // Packets that the first queue drops were sent all the same.
             Demand { packets, size, also: phases + packets }
         }
+        Traffic::Ping(ping) => {
+            let pings = active / ping.interval.0.as_secs_f64().max(1e-3);
+            let size = ping.size.0 as f64 + 40.0;
+            Demand { packets: 2.0 * pings, size, also: 2.0 * pings }
+        }
         // No more than a connection would send, and a hundred timers in a second.
         Traffic::Companion(companion) => {
             let size = companion.payload.0 as f64 + 28.0;

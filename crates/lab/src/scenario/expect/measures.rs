@@ -137,6 +137,10 @@ measures! {
     /// Of a link: how long the packets that it sent were in its queue, those included that found it idle. Times, to 1 %; the mean and the
     /// greatest are exact.
     QueueDelay: Time, OftenFromLink, Nothing;
+    /// Of a link with a dual queue: the same of the packets in its low-latency queue. Times, to 1 %.
+    LowLatencyDelay: Time, OftenFromLink, Nothing;
+    /// Of a link: the same of the packets that were not in a low-latency queue. Times, to 1 %.
+    ClassicDelay: Time, OftenFromLink, Nothing;
     /// Of a link's window control: the window that its policy has arrived at, at the sampled times; of `target-window` and `explicit-window`. Sizes.
     WindowTarget: Size, OftenFromLink, WindowTarget, AtSamples;
     /// Of a link's window control: acknowledgements whose window it has rewritten. A number.

@@ -4,7 +4,7 @@ use std::string::ToString;
 
 use super::*;
 use crate::probability::Probability;
-use crate::queue::Gain;
+use crate::queue::{DelayEstimate, Gain};
 
 fn read(text: &str) -> Config {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -92,6 +92,23 @@ fn the_defaults_are_those_of_the_papers() {
         "pie(1000 packets, target=15ms, update=15ms, burst=150ms, alpha=0.125, beta=1.25, packet=1500B, \
          ecn-limit=0.1)"
     );
+    assert_eq!(
+        read("fq-codel").to_string(),
+        "fq-codel(10240 packets, flows=1024, target=5ms, interval=100ms, quantum=1514B, mtu=1500B, ecn=true)"
+    );
+    assert_eq!(
+        read("dualpi2").to_string(),
+        "dualpi2(10000 packets, target=15ms, update=16ms, alpha=0.16, beta=3.2, coupling=2, threshold=800us, \
+         range=400us, mtu=1500B, classic=0.0625, ecn=true)"
+    );
+    assert_eq!(
+        read("cake").to_string(),
+        "cake(4MiB, flows=1024, overhead=0, mpu=0B, rtt=100ms, isolation=triple, ecn=true)"
+    );
+    assert_eq!(
+        read("fq").to_string(),
+        "fq(10000 packets, flow-limit=100, quantum=3028B, initial-quantum=15140B, refill=40ms)"
+    );
 }
 
 #[test]
@@ -103,6 +120,10 @@ fn what_is_shown_reads_back() {
         "red(limit=1MiB, min=1501B, max=64KiB, ecn)",
         "codel(target=1us, interval=33ms, mtu=0, ecn)",
         "pie(target=1ms, burst=0, beta=0, bytes, departure-rate, derandomize, ecn, ecn-limit=1/7)",
+        "fq-codel(1MiB, flows=7, quantum=300B, ce-threshold=1ms, l4s, ecn=false)",
+        "dualpi2(target=5ms, coupling=3, threshold=0, range=0, classic=1/7, ecn=false)",
+        "cake(bandwidth=18.5Mbit/s, overhead=-4, mpu=84, isolation=destination, rtt=30ms)",
+        "fq(100kB, flow-limit=3, maxrate=1500bit/s, refill=0, ce-threshold=5ms)",
     ] {
         let config = read(text);
         assert_eq!(read(&config.to_string()), config, "{config}");
@@ -128,6 +149,11 @@ fn nonsense_is_refused_with_what_to_write_instead() {
         "pie(limit=3)",
         "red(min=unlimited)",
         "codel(target)",
+        "fq-codel(flows=-1)",
+        "dualpi2(classic=2)",
+        "cake(bandwidth=5)",
+        "cake(isolation=hosts)",
+        "fq(maxrate=0bit/s)",
     ] {
         assert!(matches!(refused(text), ConfigError::Value { .. }), "{text}");
     }
@@ -165,6 +191,15 @@ fn impossible_parameters_are_refused() {
         ("pie(update=0)", ParameterError::Zero { parameter: "update" }),
         ("pie(alpha=0)", ParameterError::Zero { parameter: "alpha" }),
         ("pie(packet=0)", ParameterError::Zero { parameter: "packet" }),
+        ("fq-codel(flows=0)", ParameterError::Zero { parameter: "flows" }),
+        ("fq-codel(flows=65537)", ParameterError::TooLarge { parameter: "flows", most: 65_536 }),
+        ("fq-codel(quantum=0)", ParameterError::Zero { parameter: "quantum" }),
+        ("dualpi2(target=0)", ParameterError::Zero { parameter: "target" }),
+        ("dualpi2(coupling=0)", ParameterError::Zero { parameter: "coupling" }),
+        ("dualpi2(classic=0)", ParameterError::Zero { parameter: "classic" }),
+        ("cake(flows=7)", ParameterError::Zero { parameter: "flows" }),
+        ("cake(rtt=0)", ParameterError::Zero { parameter: "rtt" }),
+        ("fq(flow-limit=0)", ParameterError::Zero { parameter: "flow-limit" }),
     ];
     for (text, expected) in cases {
         assert_eq!(refused(text), ConfigError::Parameter(expected), "{text}");

@@ -22,7 +22,7 @@ fn the_empty_text_is_the_perfect_link() {
 #[test]
 fn a_command_line() {
     let parsed = config(
-        "rate=10Mbit/s, delay=20ms, delay-spread=3ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
+        "rate=10Mbit/s, policer=5Mbit/s burst 20kB, delay=20ms, delay-spread=3ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
          window=target-window(upper=40kB, lower=20kB), \
          corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
     );
@@ -31,6 +31,7 @@ fn a_command_line() {
         rate: Rate::from_bits_per_sec(10_000_000),
         rate_trace: None,
         rate_trace_sha256: None,
+        policer: Some("5Mbit/s burst 20kB".parse().unwrap()),
         queue: crate::units::QueueLimit::Bytes(65_536).into(),
         window: "target-window(upper=40kB, lower=20kB)".parse().unwrap(),
         delay: Duration::from_millis(20),
@@ -88,7 +89,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     );
     assert_eq!(
         error("rate=10Mbit/s, speed=3"),
-        "there is no link option `speed`: the options are rate, rate-trace, queue, window, delay, delay-spread, jitter, jitter-order, \
+        "there is no link option `speed`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, \
          loss, duplicate, corrupt, reorder, mtu"
     );
     assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");

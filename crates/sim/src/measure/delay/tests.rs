@@ -21,12 +21,16 @@ fn ms(millis: u64) -> Duration {
 }
 
 /// Every discipline that leaves four packets alone.
-const DISCIPLINES: [&str; 5] = [
+const DISCIPLINES: [&str; 9] = [
     "10 packets",
     "drop-head(10 packets)",
     "red(20 packets, min=5, max=15)",
     "codel(target=50ms, interval=100ms)",
     "pie(target=50ms)",
+    "fq-codel(target=50ms)",
+    "dualpi2(target=50ms)",
+    "cake",
+    "fq",
 ];
 
 #[test]
@@ -114,4 +118,41 @@ fn unmeasured_links_count_and_remember_nothing() {
         assert_eq!((after.counters.dequeued, after.counters.queue_delay), (2, ms(1)), "{queue}");
         assert!(after.delays.is_empty());
     }
+}
+
+/// Packets of both lanes of a dual queue: those with ECT(1) go first, and each lane has its own delays.
+#[test]
+fn lanes_are_told_apart() {
+    use transom_router::queue::Flow;
+    use transom_wire::ip::Ecn;
+
+    let mut link = link("dualpi2(target=50ms)");
+    let before = LinkSample::take(&mut link, at(0));
+    for (number, ecn) in [Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::Ect0].into_iter().enumerate() {
+        link.send_of(at(0), number as u32, 1250, (ecn, Flow::NONE));
+    }
+    let after = LinkSample::take(&mut link, at(10_000));
+    let of = |lane| QueueDelay::of_lane(&[before.clone(), after.clone()], lane).unwrap();
+    let (all, low, classic) = (of(Lane::All), of(Lane::LowLatency), of(Lane::Classic));
+    assert_eq!((all.packets(), low.packets(), classic.packets()), (4, 1, 3));
+    // The first was on its way already; the third overtakes the second.
+    assert_eq!((low.mean(), low.max()), (1e6, ms(1)));
+    assert!((classic.mean() - 5e6 / 3.0).abs() < 1.0, "{}", classic.mean());
+    assert_eq!(all.max(), ms(3));
+}
+
+/// A shaper in the queue holds packets back although the link is free: the model asks again when the queue is ready.
+#[test]
+fn a_queue_that_waits_is_asked_again() {
+    // 1250 bytes take 2 ms at 5 Mbit/s, and a millisecond on the link.
+    let mut link = link("cake(bandwidth=5Mbit/s)");
+    (0..3).for_each(|number| {
+        link.send(at(0), number, 1250);
+    });
+    let mut times = Vec::new();
+    while let Some(due) = link.next_delivery() {
+        times.extend(link.deliver(due).map(|packet| (packet.packet, packet.due)));
+    }
+    let expected = [(0, at(8_000)), (1, at(10_000)), (2, at(12_000))];
+    assert_eq!(times, expected);
 }

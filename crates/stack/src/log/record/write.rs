@@ -1,11 +1,13 @@
 //! Writes records eight bytes at a time; the frequent ones are composed without reading anything else.
 
+use super::super::hooks::Head;
 use super::super::{Encoded, RECORD_LEN};
 use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
 use core::net::IpAddr;
-use transom_tcp::connection::{LimitedBy, Snapshot, State};
+use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::Glance;
 use transom_tcp::time::{Duration, Instant};
 
 /// A record in words of eight bytes, without its number.
@@ -40,10 +42,10 @@ impl FlowEvent {
         self,
         at: Instant,
         connection: u64,
-        snapshot: &Snapshot,
+        (state, phase, limited_by): Head,
         values: Values,
     ) -> Words {
-        let head = head(self as u8, snapshot.state, snapshot.phase, snapshot.limited_by);
+        let head = head(self as u8, state, phase, limited_by);
         let [a, b, c, d, e] = values.words();
         [at.as_nanos(), connection, head, a, b, c, d, e]
     }
@@ -58,10 +60,10 @@ fn micros(span: Option<Duration>) -> u32 {
 }
 
 impl Values {
-    /// The values of `snapshot`, for `bytes` at `position`.
+    /// The values of `state`, for `bytes` at `position`.
     #[inline]
     pub(in super::super) fn of(
-        snapshot: &Snapshot,
+        state: Glance<'_>,
         position: u64,
         bytes: u64,
         window: u64,
@@ -71,10 +73,10 @@ impl Values {
             position,
             bytes: cut(bytes),
             window: cut(window),
-            cwnd: cut(snapshot.cwnd),
-            ssthresh: cut(snapshot.ssthresh),
-            in_flight: cut(snapshot.in_flight),
-            srtt: micros(snapshot.srtt),
+            cwnd: cut(state.cwnd()),
+            ssthresh: cut(state.ssthresh()),
+            in_flight: cut(state.in_flight()),
+            srtt: micros(state.srtt()),
             rto: 0,
             extra,
         }
@@ -86,8 +88,8 @@ impl Values {
     }
 
     /// `extra` for an acknowledgement.
-    pub(in super::super) fn last_rtt(snapshot: &Snapshot) -> u32 {
-        micros(snapshot.last_rtt)
+    pub(in super::super) fn last_rtt(state: Glance<'_>) -> u32 {
+        micros(state.last_rtt())
     }
 
     /// The words of a record.

@@ -118,6 +118,30 @@ fn beyond_the_prior_window_as_before_it() {
     assert_eq!((windows[56], windows[59]), (100_176, 101_764));
 }
 
+/// Slow start has ended at 100 segments without a loss. With a twentieth a round it is 100 · 1.05¹⁴ = 197.993 after 14 rounds. By the RFC's letter W_est adds
+/// one a round, and W_cubic(1.4) = 100 + 0.4 · 2.744 = 101.1 is behind it.
+#[test]
+fn before_the_first_loss_the_window_grows_by_a_twentieth() {
+    let letter = Cubic { before_loss: Fraction::from_millionths(0), ..Cubic::default() };
+    assert_eq!(CongestionChoice::new(letter).to_string(), "cubic(before-loss=0)");
+    for (choice, after) in [(cubic(), 197_993), (CongestionChoice::new(letter), 114_000)] {
+        let mut trace = Trace::avoiding(&choice, 100);
+        let windows: std::vec::Vec<u64> = (0..14).map(|_| jump(&mut trace, ms(100))).collect();
+        assert!(windows[13].abs_diff(after) <= 20, "{} for {after}", windows[13]);
+    }
+    // After a loss the plateau is known.
+    let mut trace = Trace::avoiding(&cubic(), 100);
+    trace.loss();
+    assert_eq!(jump(&mut trace, ms(100)), 70_529);
+}
+
+/// Reno's window is faster than a twentieth below twenty segments.
+#[test]
+fn before_the_first_loss_small_windows_grow_as_renos() {
+    let mut trace = Trace::avoiding(&cubic(), 10);
+    assert_eq!(jump(&mut trace, ms(100)), 11_000);
+}
+
 /// Section 4.7: 100 segments, then a loss at 80, below W_max: W_max = 80 · 1.7 / 2 = 68. The loss leaves 56: K = ∛(12/0.4) = ∛30 =
 /// 3.107233 s. Without fast convergence W_max = 80, K = ∛(24/0.4) = ∛60 = 3.914868 s.
 #[test]

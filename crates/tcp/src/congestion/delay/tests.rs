@@ -6,7 +6,7 @@ fn ack(now: Instant, rtt: Duration, stamps: Option<(u32, u32)>) -> AckContext {
         now,
         acked: 1000,
         rtt: Some(rtt),
-        srtt: Some(rtt),
+        estimate: Some(crate::rto::Estimate::first(rtt)),
         min_rtt: Some(rtt),
         timestamps: stamps.map(|(value, echo)| Timestamps { value, echo }),
         mss: 1000,

@@ -18,7 +18,7 @@ pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .and(Variables::one(Variable::Rto));
 
 /// The values from which safe ranges are computed.
-pub(super) trait Own {
+pub(in super::super) trait Own {
     /// TCP's own value of a variable, in its unit.
     fn own(&self, variable: Variable) -> u64;
     /// Bytes of a full segment, at least one.
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
-    pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
+    pub(in super::super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
         rule(self, shared, variable)
     }
 

@@ -1,8 +1,9 @@
 //! The layers of a connection, and what they share.
 
-use super::layer_events::{self, LayerChange};
+use super::layer_events;
 use super::view::{Source, View};
 use super::{LayerInfo, RequestCounters};
+use crate::event::LayerChange;
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::Variables;
 use crate::extension::{

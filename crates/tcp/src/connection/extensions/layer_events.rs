@@ -1,11 +1,12 @@
-//! Events of layers for a log: attached, detached and why, and the variables whose request has changed.
+//! Events of layers: attached, detached and why, and the variables whose request has changed.
 //!
-//! They are kept until [polled](Connection::poll_layer_event), and bounded: if there are too many, the oldest are dropped.
+//! They are kept until they are [published](super::Connection::publish), and bounded: if there are too many, the oldest are dropped.
 
 use super::host::Layer;
-use super::{Connection, Departure, Host, Layers};
+use super::{Departure, Host, Layers};
+use crate::event::LayerChange;
 use crate::extension::variable::Variables;
-use crate::extension::{DepartureReason, LayerId, Variable};
+use crate::extension::{LayerId, Variable};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
@@ -13,26 +14,12 @@ use alloc::string::{String, ToString};
 /// The most changes that are kept.
 const REMEMBERED: usize = 32;
 
-/// A change of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LayerChange {
-    /// It was attached.
-    Attached,
-    /// It was detached on request.
-    Detached,
-    /// It was removed without a request.
-    Departed(DepartureReason),
-}
-
 /// A change of the set of layers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayerEvent {
-    /// Which it is, if it ever was attached.
-    pub layer: Option<LayerId>,
-    /// Its name.
-    pub name: String,
-    /// The change.
-    pub change: LayerChange,
+#[derive(Debug)]
+pub(in super::super) struct LayerEvent {
+    pub(in super::super) layer: Option<LayerId>,
+    pub(in super::super) name: String,
+    pub(in super::super) change: LayerChange,
 }
 
 /// Events that were not polled yet.
@@ -109,26 +96,18 @@ impl PendingEvents {
     }
 }
 
-impl Connection {
-    /// Whether one of the two functions below has something to return.
-    #[inline]
-    pub fn has_layer_events(&self) -> bool {
-        self.extensions.have_events()
-    }
-
-    /// The next change of the set of layers, the oldest first.
-    pub fn poll_layer_event(&mut self) -> Option<LayerEvent> {
-        self.extensions.take_pending(PendingEvents::pop)
-    }
-
-    /// The next variable whose request has changed since the last call; its [ruling](Connection::ruling) has the present request. If the same
-    /// layers change only the values, a variable is reported at most once in a round trip, and once more at its end.
-    pub fn poll_changed_request(&mut self) -> Option<Variable> {
-        self.extensions.take_pending(|pending| pending.requests.pop())
-    }
-}
-
 impl Layers {
+    /// The next change of the set of layers, the oldest first.
+    pub(in super::super) fn next_change(&mut self) -> Option<LayerEvent> {
+        self.take_pending(PendingEvents::pop)
+    }
+
+    /// The next variable whose request has changed since the last call; its [ruling](super::Connection::ruling) has the present request. If the same
+    /// layers change only the values, a variable is told at most once in a round trip, and once more at its end.
+    pub(in super::super) fn next_request(&mut self) -> Option<Variable> {
+        self.take_pending(|pending| pending.requests.pop())
+    }
+
     fn take_pending<T>(&mut self, take: impl FnOnce(&mut PendingEvents) -> Option<T>) -> Option<T> {
         let mut host = self.take()?;
         let taken = take(&mut host.pending_events);

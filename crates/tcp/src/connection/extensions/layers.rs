@@ -3,7 +3,7 @@
 //! A connection checks at every packet whether a layer limits a variable or waits for an event; usually none does. So the answers are kept beside
 //! the pointer to the layers. If the layers do not concern a packet, it costs no more than without layers.
 
-use super::Host;
+use super::{Host, Shared};
 use crate::extension::variable::Variables;
 use crate::extension::{Variable, Wake};
 use alloc::boxed::Box;
@@ -65,7 +65,7 @@ impl Layers {
 
     /// Whether there are events for a log.
     #[inline]
-    pub(super) fn have_events(&self) -> bool {
+    pub(in super::super) fn have_events(&self) -> bool {
         self.outline.events_pending
     }
 
@@ -74,6 +74,12 @@ impl Layers {
         let host = self.host.as_deref();
         debug_assert!(host.is_none_or(|host| self.outline == Outline::of(host)));
         host
+    }
+
+    /// What layers see of each other, if there are any.
+    #[inline]
+    pub(in super::super) fn shared(&self) -> Option<&Shared> {
+        self.get().map(|host| &host.shared)
     }
 
     /// For what is in no outline.

@@ -3,68 +3,47 @@
 //! The caller reports the state of such a connection ([`Observed`]) and its events. [`ObservedLayers`] wakes the layers and gives the
 //! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
 
-use super::super::Info;
 use super::effective::{Own, rule};
-use super::{Host, LayerInfo, RequestCounters, Shared, Source};
+use super::{Host, LayerInfo, RequestCounters, Source};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId, Message,
     Ruling, Variable, Wake,
 };
-use crate::time::{Duration, Instant};
+use crate::state::ConnectionState;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The known state of a connection that another TCP runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The snapshot. Unknown values are zero or absent.
-    pub info: Info,
-    /// Written by the application and not sent yet, in bytes.
-    pub unsent: u64,
-    /// The window that TCP by itself would advertise, in bytes.
-    pub own_rcv_wnd: u64,
-    /// The last round-trip time as a receiver sees it, and when it was taken.
-    pub last_rcv_rtt: Option<(Instant, Duration)>,
-    /// How many duplicate acknowledgements mean a loss.
-    pub dupthresh: u32,
-    /// Whether the first duplicates bring new data out (RFC 3042).
-    pub limited_transmit: bool,
-    /// After how many timeouts in a row the connection is given up, if it ever is.
-    pub give_up_after: Option<u32>,
-    /// The rate TCP paces at, if it does, in bytes per second.
-    pub pacing_rate: Option<u64>,
+    /// Its state.
+    pub state: ConnectionState,
     /// The messages not yet acknowledged cumulatively, the oldest first; empty if they are unknown.
     pub messages: Vec<Message>,
     /// The capabilities that an extension may require.
     pub capabilities: Capabilities,
 }
 
-impl Observed {
-    pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
-        rule(self, shared, variable)
-    }
-}
-
-impl Own for Observed {
+impl Own for ConnectionState {
     fn own(&self, variable: Variable) -> u64 {
-        let info = &self.info;
         match variable {
-            Variable::Cwnd => info.cwnd,
-            Variable::CwndCnt => info.cwnd_cnt,
-            Variable::Ssthresh => info.ssthresh,
+            Variable::Cwnd => self.cwnd,
+            Variable::CwndCnt => self.cwnd_cnt,
+            Variable::Ssthresh => self.ssthresh,
             Variable::RcvWnd => self.own_rcv_wnd,
-            Variable::RcvNxt => info.rcv_nxt.get(),
-            Variable::SndUna => info.snd_una.get(),
-            Variable::SndNxt => info.snd_nxt.get(),
+            Variable::RcvNxt => self.rcv_nxt.get(),
+            Variable::SndUna => self.snd_una.get(),
+            Variable::SndNxt => self.snd_nxt.get(),
             Variable::Dupthresh => u64::from(self.dupthresh),
-            Variable::Rto => info.rto.as_nanos(),
-            Variable::Retransmits => u64::from(info.retransmits),
+            Variable::Rto => self.rto.as_nanos(),
+            Variable::Retransmits => u64::from(self.retransmits),
             Variable::PacingRate => self.pacing_rate.unwrap_or(u64::MAX),
         }
     }
 
     fn segment(&self) -> u64 {
-        u64::from(self.info.mss).max(1)
+        u64::from(self.mss).max(1)
     }
 
     fn give_up_after(&self) -> Option<u32> {
@@ -154,7 +133,7 @@ impl ObservedLayers {
 
     /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, connection: &Observed, variable: Variable) -> Ruling {
-        connection.rule(&self.host.shared, variable)
+        rule(&connection.state, &self.host.shared, variable)
     }
 
     /// The next layer that was detached for a fault of its own.

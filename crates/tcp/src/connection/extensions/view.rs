@@ -1,16 +1,19 @@
 //! The view of an extension.
 
-use super::super::{Connection, Counters, Info, LimitedBy, State};
+use super::super::{Connection, State};
+use super::effective::{Own as _, rule};
 use super::{Observed, RequestCounters, Shared};
+use crate::congestion::Window;
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::pos::Pos;
 use crate::recovery::Phase;
-use crate::rto::RetransmissionTimer as _;
+use crate::rto::Estimate;
+use crate::state::{ConnectionState, Counters, LimitedBy};
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 use either::Either;
 
-/// Everything that can be seen of a connection, in its state after the event was processed and before any layer was woken. The values are TCP's own;
+/// The [state](ConnectionState) of a connection and its lists, after the event was processed and before any layer was woken. The values are TCP's own;
 /// [`View::ruling`] has the effective ones.
 ///
 /// The connection is Transom's, or one that another TCP runs ([`Observed`]). An extension sees no difference.
@@ -19,6 +22,16 @@ pub struct View<'a> {
     source: Source<'a>,
     shared: &'a Shared,
     now: Instant,
+}
+
+/// A value of the state. Of a connection of Transom's no more is filled than is read.
+macro_rules! read {
+    ($view:ident.$($value:ident).+) => {
+        match $view.source {
+            Source::Connection(tcp) => tcp.fill($view.now, Some($view.shared)).$($value).+,
+            Source::Observed(from) => from.state.$($value).+,
+        }
+    };
 }
 
 /// The source of the values.
@@ -33,19 +46,6 @@ impl<'a> View<'a> {
         View { source, shared, now }
     }
 
-    /// A value from either source.
-    #[inline(always)]
-    fn of<T>(
-        &self,
-        connection: impl FnOnce(&'a Connection) -> T,
-        observed: impl FnOnce(&'a Observed) -> T,
-    ) -> T {
-        match self.source {
-            Source::Connection(from) => connection(from),
-            Source::Observed(from) => observed(from),
-        }
-    }
-
     /// The present.
     pub fn now(&self) -> Instant {
         self.now
@@ -53,206 +53,213 @@ impl<'a> View<'a> {
 
     /// The peer's address ([`Setting::Remote`](crate::connection::Setting::Remote)): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
     pub fn remote(&self) -> Option<IpAddr> {
-        self.of(Connection::remote, |_| None)
+        read!(self.remote)
     }
 
     /// The state of RFC 9293.
     pub fn state(&self) -> State {
-        self.of(|tcp| tcp.state, |tcp| tcp.info.state)
+        read!(self.state)
     }
 
     /// Open, disorder, recovery or loss.
     pub fn phase(&self) -> Phase {
-        self.of(|tcp| tcp.control.phase(), |tcp| tcp.info.phase)
+        read!(self.phase)
     }
 
     /// Payload of a full segment, in bytes.
     pub fn mss(&self) -> u64 {
-        self.of(|tcp| tcp.control.window().segment(), |tcp| u64::from(tcp.info.mss).max(1))
+        match self.source {
+            Source::Connection(tcp) => tcp.segment(),
+            Source::Observed(from) => from.state.segment(),
+        }
     }
 
     /// The congestion window, in bytes.
     pub fn cwnd(&self) -> u64 {
-        self.of(|tcp| tcp.control.window().cwnd, |tcp| tcp.info.cwnd)
+        read!(self.cwnd)
+    }
+
+    /// Its variables: TCP's own.
+    pub fn window(&self) -> Window {
+        let mss = u32::try_from(self.mss()).unwrap_or(u32::MAX);
+        Window { cwnd: self.cwnd(), cwnd_cnt: self.cwnd_cnt(), ssthresh: self.ssthresh(), mss }
     }
 
     /// Bytes acknowledged towards the next increase of cwnd.
     pub fn cwnd_cnt(&self) -> u64 {
-        self.of(|tcp| tcp.control.window().cwnd_cnt, |tcp| tcp.info.cwnd_cnt)
+        read!(self.cwnd_cnt)
     }
 
     /// The slow-start threshold, in bytes; `u64::MAX` before the first reduction.
     pub fn ssthresh(&self) -> u64 {
-        self.of(|tcp| tcp.control.window().ssthresh, |tcp| tcp.info.ssthresh)
+        read!(self.ssthresh)
     }
 
     /// Whether cwnd is below ssthresh.
     pub fn in_slow_start(&self) -> bool {
-        self.of(|tcp| tcp.control.window().in_slow_start(), |tcp| tcp.info.cwnd < tcp.info.ssthresh)
+        self.cwnd() < self.ssthresh()
     }
 
     /// The oldest position not acknowledged.
     pub fn snd_una(&self) -> Pos {
-        self.of(|tcp| tcp.una(), |tcp| tcp.info.snd_una)
+        read!(self.snd_una)
     }
 
     /// The next position to be sent.
     pub fn snd_nxt(&self) -> Pos {
-        self.of(|tcp| tcp.nxt(), |tcp| tcp.info.snd_nxt)
+        read!(self.snd_nxt)
     }
 
     /// The peer's window beyond snd_una, in bytes.
     pub fn snd_wnd(&self) -> u64 {
-        self.of(|tcp| tcp.snd.peer.edge.since(tcp.una()), |tcp| tcp.info.snd_wnd)
+        read!(self.snd_wnd)
     }
 
     /// The next position expected of the peer.
     pub fn rcv_nxt(&self) -> Pos {
-        self.of(|tcp| tcp.rcv.next(), |tcp| tcp.info.rcv_nxt)
+        read!(self.rcv_nxt)
     }
 
     /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
-        self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next()), |tcp| tcp.info.rcv_wnd)
+        read!(self.rcv_wnd)
     }
 
     /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
     pub fn outstanding(&self) -> u64 {
-        self.of(
-            |tcp| tcp.control.board().outstanding(),
-            |tcp| tcp.info.snd_nxt.since(tcp.info.snd_una),
-        )
+        read!(self.outstanding)
     }
 
     /// Believed to be in the network, in bytes (the pipe of RFC 6675).
     pub fn in_flight(&self) -> u64 {
-        self.of(|tcp| tcp.in_flight(), |tcp| tcp.info.in_flight)
+        read!(self.in_flight)
     }
 
     /// Written by the application and not sent yet, in bytes.
     pub fn unsent(&self) -> u64 {
-        self.of(|tcp| tcp.snd.buffer.end().since(tcp.nxt()), |tcp| tcp.unsent)
+        read!(self.unsent)
     }
 
     /// The smoothed round-trip time, once there is a sample.
     pub fn srtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.control.timer().srtt(), |tcp| tcp.info.srtt)
+        read!(self.srtt)
     }
 
     /// The round-trip time variation, once there is a sample.
     pub fn rttvar(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.control.timer().rttvar(), |tcp| tcp.info.rttvar)
+        read!(self.rttvar)
+    }
+
+    /// Both, once there is a sample.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Some(Estimate { srtt: self.srtt()?, rttvar: self.rttvar()? })
     }
 
     /// The least round-trip time seen.
     pub fn min_rtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.control.min_rtt(), |tcp| tcp.info.min_rtt)
+        read!(self.min_rtt)
     }
 
     /// The last round-trip time.
     pub fn last_rtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.control.last_rtt(), |tcp| tcp.info.last_rtt)
+        read!(self.last_rtt)
     }
 
     /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
     /// echoes its timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while
     /// makes it longer.
     pub fn rcv_rtt(&self) -> Option<Duration> {
-        self.of(|tcp| tcp.rcv.rtt(), |tcp| tcp.info.rcv_rtt)
+        read!(self.rcv_rtt)
     }
 
     /// The last sample of it, and when it was taken.
     pub fn last_rcv_rtt(&self) -> Option<(Instant, Duration)> {
-        let sample = |tcp: &Connection| {
-            let sample = Duration::from_micros(u64::from(tcp.rcv.round_trip.sample));
-            (tcp.rcv.round_trip.sampled_at > Instant::ZERO)
-                .then_some((tcp.rcv.round_trip.sampled_at, sample))
-        };
-        self.of(sample, |tcp| tcp.last_rcv_rtt)
+        read!(self.last_rcv_rtt)
     }
 
     /// The retransmission timeout with its back-off.
     pub fn rto(&self) -> Duration {
-        self.of(|tcp| tcp.control.timer().rto(), |tcp| tcp.info.rto)
+        read!(self.rto)
     }
 
     /// How often the timer has backed off since the last sample.
     pub fn backoffs(&self) -> u32 {
-        self.of(|tcp| tcp.control.timer().backoffs(), |tcp| tcp.info.backoffs)
+        read!(self.backoffs)
     }
 
     /// Timeouts in a row.
     pub fn retransmits(&self) -> u32 {
-        self.of(|tcp| tcp.snd.retransmits, |tcp| tcp.info.retransmits)
+        read!(self.retransmits)
     }
 
     /// Duplicate acknowledgements in a row.
     pub fn duplicate_acks(&self) -> u32 {
-        self.of(|tcp| tcp.control.duplicate_acks(), |tcp| tcp.info.duplicate_acks)
+        read!(self.duplicate_acks)
     }
 
     /// How many of them mean a loss to TCP now.
     pub fn dupthresh(&self) -> u32 {
-        self.of(|tcp| tcp.own_loss_threshold(), |tcp| tcp.dupthresh)
+        read!(self.dupthresh)
     }
 
     /// Bytes delivered to the peer so far, cumulatively or selectively acknowledged.
     pub fn delivered(&self) -> u64 {
-        self.of(|tcp| tcp.control.board().delivery().delivered(), |tcp| tcp.info.delivered)
+        read!(self.delivered)
     }
 
     /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
     /// path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
     pub fn delivery_rate(&self) -> Option<(u64, bool)> {
-        self.of(
-            |tcp| tcp.control.board().delivery().latest(),
-            |tcp| tcp.info.delivery_rate.map(|rate| (rate, tcp.info.delivery_rate_app_limited)),
-        )
+        read!(self.delivery_rate).map(|rate| (rate, read!(self.delivery_rate_app_limited)))
     }
 
     /// Bytes marked lost so far.
     pub fn lost(&self) -> u64 {
-        self.of(|tcp| tcp.counters.lost_bytes, |tcp| tcp.info.counters.lost_bytes)
+        read!(self.counters.lost_bytes)
     }
 
     /// The limit of the sender.
     pub fn limited_by(&self) -> LimitedBy {
-        self.of(|tcp| tcp.limited.current(), |tcp| tcp.info.limited_by)
+        read!(self.limited_by)
     }
 
     /// Whether the first duplicates bring new data out (RFC 3042).
     pub fn limited_transmit(&self) -> bool {
-        self.of(|tcp| tcp.profile.limited_transmit, |tcp| tcp.limited_transmit)
+        read!(self.limited_transmit)
     }
 
     /// Whether SACK is agreed.
     pub fn has_sack(&self) -> bool {
-        self.of(|tcp| tcp.agreed.sack, |tcp| tcp.info.sack)
+        read!(self.sack)
     }
 
     /// Whether timestamps are agreed.
     pub fn has_timestamps(&self) -> bool {
-        self.of(|tcp| tcp.agreed.timestamps, |tcp| tcp.info.timestamps)
+        read!(self.timestamps)
     }
 
     /// Running totals.
     pub fn counters(&self) -> &'a Counters {
-        self.of(|tcp| &tcp.counters, |tcp| &tcp.info.counters)
+        match self.source {
+            Source::Connection(tcp) => tcp.counters(),
+            Source::Observed(from) => &from.state.counters,
+        }
     }
 
-    /// Everything at once, shaped after Linux' `TCP_INFO`.
-    pub fn info(&self) -> Info {
-        // The layers are being woken, and the connection by itself knows nothing of them.
-        let effective_rto = Duration::from_nanos(self.ruling(Variable::Rto).effective);
-        Info { effective_rto, ..self.of(|tcp| tcp.info(self.now), |tcp| tcp.info) }
+    /// The state as a whole.
+    pub fn info(&self) -> ConnectionState {
+        match self.source {
+            Source::Connection(tcp) => tcp.fill(self.now, Some(self.shared)),
+            Source::Observed(from) => from.state,
+        }
     }
 
     /// The messages not yet acknowledged cumulatively, the oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = Message> + use<'a> {
-        self.of(
-            |tcp| Either::Left(tcp.control.board().records().map(Message::of)),
-            |tcp| Either::Right(tcp.messages.iter().cloned()),
-        )
+        match self.source {
+            Source::Connection(tcp) => Either::Left(tcp.control.board().records().map(Message::of)),
+            Source::Observed(from) => Either::Right(from.messages.iter().cloned()),
+        }
     }
 
     /// The messages acknowledged lately, the latest first; none unless the extension
@@ -279,12 +286,18 @@ impl<'a> View<'a> {
 
     /// The capabilities of this connection that an extension may require.
     pub fn capabilities(&self) -> Capabilities {
-        self.of(|tcp| tcp.capabilities(), |tcp| tcp.capabilities)
+        match self.source {
+            Source::Connection(tcp) => tcp.capabilities(),
+            Source::Observed(from) => from.capabilities,
+        }
     }
 
     /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
-        self.of(|tcp| tcp.rule(self.shared, variable), |tcp| tcp.rule(self.shared, variable))
+        match self.source {
+            Source::Connection(tcp) => rule(tcp, self.shared, variable),
+            Source::Observed(from) => rule(&from.state, self.shared, variable),
+        }
     }
 
     /// The counters of the extensions' requests.
@@ -297,15 +310,7 @@ impl From<&View<'_>> for Observed {
     /// A copy of the view, for later or for another place. It does not contain the lists of the past.
     fn from(view: &View<'_>) -> Self {
         Observed {
-            info: view.info(),
-            unsent: view.unsent(),
-            own_rcv_wnd: view.ruling(Variable::RcvWnd).own,
-            last_rcv_rtt: view.last_rcv_rtt(),
-            dupthresh: view.dupthresh(),
-            limited_transmit: view.limited_transmit(),
-            give_up_after: view.of(|tcp| tcp.profile.r2, |tcp| tcp.give_up_after),
-            pacing_rate: Some(view.ruling(Variable::PacingRate).own)
-                .filter(|rate| *rate < u64::MAX),
+            state: view.info(),
             messages: view.messages().collect(),
             capabilities: view.capabilities() - Capabilities::MESSAGE_LIST,
         }

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::pos::Pos;
-use std::collections::VecDeque;
-use std::vec::Vec;
+use crate::slow_start::bottleneck::{PLAIN, Path};
 
 const MSS: u64 = 1000;
 
@@ -144,92 +143,17 @@ fn no_round_trip_and_no_time_are_harmless() {
     assert!(w.in_slow_start());
 }
 
-/// A sender, a bottleneck that takes a millisecond for a segment, a queue without end, and a round trip of 100 ms: 100 segments fill the path.
-#[derive(Clone, Copy)]
-struct Path {
-    /// Segments that leave together.
-    burst: u64,
-    /// Segments that one acknowledgement is for.
-    stretch: u64,
-    /// Whether the sender paces at twice the window in a round trip.
-    paced: bool,
-    /// Extra delay of acknowledgements: up to this many milliseconds, by a pattern.
-    jitter: u64,
-    /// Segments that the application gives in 10 ms.
-    application: Option<u64>,
-}
-
-const PLAIN: Path = Path { burst: 1, stretch: 1, paced: false, jitter: 0, application: None };
-const MICROS: u64 = 1000;
-
-impl Path {
-    /// The window when slow start ended, in segments, and after how many milliseconds; within 5 s.
-    fn run(self) -> Option<(u64, u64)> {
-        let (mut unit, mut w) = (Search::default(), window());
-        // Arrival of each segment's acknowledgement, and departure; when the sender and the bottleneck are free.
-        let mut flying = VecDeque::<(u64, u64)>::new();
-        let (mut sender_free, mut link_free, mut last_ack) = (0, 0, 0);
-        let (mut left, mut delivered, mut now) = (0u64, 0u64, 0u64);
-        let mut rounds = 0u64;
-        let mut departures = Vec::new();
-        while now < 5_000 * MICROS {
-            while w.cwnd / MSS >= flying.len() as u64 + self.burst
-                && self.application.is_none_or(|rate| left < 10 + now / (10 * MICROS) * rate)
-            {
-                let departure = if self.paced { now.max(sender_free) } else { now };
-                sender_free = departure + self.burst * 100 * MICROS * MSS / (2 * w.cwnd);
-                for _ in 0..self.burst {
-                    link_free = link_free.max(departure) + MICROS;
-                    rounds += 1;
-                    let jitter = rounds * 7919 % (self.jitter + 1) * MICROS;
-                    last_ack = last_ack.max(link_free + 99 * MICROS + jitter);
-                    flying.push_back((last_ack, departure));
-                    departures.push(departure);
-                    left += 1;
-                }
-            }
-            if flying.is_empty() {
-                now += MICROS;
-                continue;
-            }
-            let group = self.stretch.min(flying.len() as u64);
-            let (mut arrival, mut departure) = (now, now);
-            for (at, from) in flying.drain(..group as usize) {
-                (arrival, departure) = (at, from);
-            }
-            now = now.max(arrival);
-            delivered += group * MSS;
-            let sent = departures.partition_point(|&at| at <= now) as u64 * MSS;
-            let ack = AckContext {
-                now: Instant::from_secs(1) + Duration::from_micros(now),
-                rtt: Some(Duration::from_micros(now - departure)),
-                nxt: Pos::FIRST_DATA + sent,
-                delivered,
-                ..AckContext::default()
-            };
-            unit.on_sample(&mut w, &ack);
-            if !w.in_slow_start() {
-                return Some((w.cwnd / MSS, now / MICROS));
-            }
-            if self.application.is_none() {
-                unit.grow(&mut w, group * MSS, &ack);
-            }
-        }
-        None
-    }
-}
-
 /// The path is full in the fourth round trip, before 400 ms. From then on, each millisecond delivers a segment and adds one to the window. The window of 350
 /// ms has to be half in the past and half beyond the end of growth, and that is seen a round trip later, which the queue has made longer. So the end comes
 /// at 5.7 times what the path holds.
 #[test]
 fn a_golden_trace_of_a_full_bottleneck() {
-    assert_eq!(PLAIN.run(), Some((566, 906)));
+    assert_eq!(PLAIN.run(&mut Search::default()), Some((566, 906)));
 }
 
 #[test]
 fn bursts_stretched_acknowledgements_pacing_and_jitter_move_the_end_little() {
-    let (golden, _) = PLAIN.run().unwrap();
+    let (golden, _) = PLAIN.run(&mut Search::default()).unwrap();
     for (what, path) in [
         ("super-segments", Path { burst: 8, ..PLAIN }),
         ("stretched", Path { stretch: 8, ..PLAIN }),
@@ -237,7 +161,8 @@ fn bursts_stretched_acknowledgements_pacing_and_jitter_move_the_end_little() {
         ("jitter", Path { jitter: 30, ..PLAIN }),
         ("all", Path { burst: 8, stretch: 8, paced: true, jitter: 30, ..PLAIN }),
     ] {
-        let (window, after) = path.run().unwrap_or_else(|| panic!("{what}: no end"));
+        let (window, after) =
+            path.run(&mut Search::default()).unwrap_or_else(|| panic!("{what}: no end"));
         assert!(window >= 100, "{what}: before the path was full: {window} after {after} ms");
         assert!(window <= golden * 3 / 2, "{what}: {window} after {after} ms");
     }
@@ -250,6 +175,6 @@ fn an_application_that_sends_little_ends_nothing() {
         Path { application: Some(5), ..PLAIN },
         Path { application: Some(5), stretch: 4, jitter: 30, ..PLAIN },
     ] {
-        assert_eq!(path.run(), None);
+        assert_eq!(path.run(&mut Search::default()), None);
     }
 }

@@ -17,14 +17,18 @@ fn round(unit: &mut Cwv, window: &Window, millis: u64, segments: u64) -> Option<
         now: at(millis),
         newly_delivered: segments * 1000,
         round_start: true,
-        srtt: Some(Duration::from_millis(100)),
+        estimate: Some(crate::rto::Estimate::first(Duration::from_millis(100))),
         ..AckContext::default()
     };
     unit.on_ack(window, &ack)
 }
 
 fn silence(from: u64, until: u64) -> IdlePeriod {
-    IdlePeriod { now: at(until), since: at(from), srtt: Some(Duration::from_millis(100)) }
+    IdlePeriod {
+        now: at(until),
+        since: at(from),
+        estimate: Some(crate::rto::Estimate::first(Duration::from_millis(100))),
+    }
 }
 
 #[test]
@@ -100,9 +104,13 @@ fn five_minutes() {
         let silence = silence(200, seconds * 1000);
         let worth = unit.on_restart(&window, &silence);
         let cwnd = cwnd.unwrap_or(Window::WIDEST);
-        assert_eq!(worth, WindowBounds { cwnd, ssthresh }, "{seconds} s");
+        assert_eq!(
+            worth,
+            WindowBounds { most_cwnd: cwnd, least_ssthresh: ssthresh },
+            "{seconds} s"
+        );
         // A second call before anything has left changes nothing.
-        let after = Window { cwnd: window.cwnd.min(worth.cwnd), ..window };
+        let after = Window { cwnd: window.cwnd.min(worth.most_cwnd), ..window };
         assert_eq!(unit.on_restart(&after, &silence), WindowBounds::UNCHANGED);
     }
     // A window below IW is not widened.
@@ -110,7 +118,7 @@ fn five_minutes() {
     round(&mut unit, &small, 0, 6);
     round(&mut unit, &small, 100, 6);
     let worth = unit.on_restart(&small, &silence(100, 301_000));
-    assert_eq!(worth.cwnd, 6_000);
+    assert_eq!(worth.most_cwnd, 6_000);
 }
 
 /// The same for a sender that is not silent, but sends too little: two segments a round trip with a window of 40.
@@ -124,6 +132,6 @@ fn five_minutes_of_little() {
         }
     }
     // The first sample is there at 0.1 s.
-    let worth = WindowBounds { cwnd: 20_000, ssthresh: 30_000 };
+    let worth = WindowBounds { most_cwnd: 20_000, least_ssthresh: 30_000 };
     assert_eq!(found, [(300_100, worth), (600_100, worth)]);
 }

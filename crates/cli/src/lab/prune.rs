@@ -1,0 +1,76 @@
+//! `transom lab prune`: removes runs that the scenario no longer has.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transom_device::own_file;
+use transom_lab::results::{Store, StoredRun};
+
+use crate::output;
+use crate::units::Bytes;
+
+/// Remove the runs that a results directory has no use for
+///
+/// When a scenario is changed, its runs are other runs. Those from before stay, because they may have taken long. This command lists them, and removes
+/// them with --yes. Runs of the present scenario are never removed.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab prune results/fairness
+      say what would be removed
+  transom lab prune results/fairness --yes
+      remove it")]
+pub(crate) struct Args {
+    /// The results directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Remove them
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Lists or removes them.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    own_file::check_output_directory(&args.directory)?;
+    // Removing takes the right to write: nobody makes runs meanwhile.
+    let store =
+        if args.yes { Store::create(&args.directory)? } else { Store::open(&args.directory)? };
+    let orphans = store.orphans()?;
+    let mut bytes = 0;
+    for orphan in &orphans {
+        bytes += size(orphan);
+        output::line(described(orphan))?;
+        if args.yes {
+            store.remove_orphan(orphan)?;
+        }
+    }
+    let runs = if orphans.len() == 1 { "run" } else { "runs" };
+    let count = orphans.len();
+    if count == 0 {
+        output::line("Every run is one of the scenario's.")?;
+    } else if args.yes {
+        output::line(format_args!("{count} {runs} removed: {}.", Bytes(bytes)))?;
+    } else {
+        output::line(format_args!(
+            "{count} {runs} of another form of the scenario: {}. --yes removes them.",
+            Bytes(bytes)
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn size(orphan: &Path) -> u64 {
+    StoredRun::open(orphan).and_then(|run| run.size()).unwrap_or(0)
+}
+
+fn described(orphan: &Path) -> String {
+    let name = orphan.file_name().unwrap_or_default().to_string_lossy();
+    match StoredRun::open(orphan) {
+        Ok(run) => {
+            let manifest = run.manifest();
+            let settings: Vec<String> = manifest.settings.iter().map(ToString::to_string).collect();
+            format!("{name}  seed {}  {}", manifest.seed, settings.join(", "))
+        }
+        Err(error) => format!("{name}  {error}"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Datagrams that come back: how long the way there and back takes, at fixed times and whatever the answers do.
+//!
+//! Datagrams have no contents here. So the size of one says which it is: the sizes of pings in a row differ, and an answer has the size of its question.
+
+use super::{Application, Bond, Bonds, FlowId, Io};
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use transom_tcp::time::{Duration, Instant};
+
+/// So many sizes there are. A ping whose answer has not come when its size is used again is lost.
+const SIZES: u16 = 64;
+
+/// The asking end. Each answer counts as a completed transfer, from the question to the answer.
+#[derive(Debug)]
+pub struct Pings {
+    flow: FlowId,
+    port: u16,
+    remote: SocketAddrV4,
+    /// Bytes of the smallest.
+    payload: u16,
+    interval: Duration,
+    stop: Instant,
+    sent: u16,
+    /// Those without an answer, the oldest first: its size, and when it was sent.
+    waiting: VecDeque<(u16, Instant)>,
+    begun: bool,
+}
+
+impl Pings {
+    /// Datagrams of at least `payload` bytes from `port` to `remote`, one each `interval`, until `stop`. They are up to 63 bytes longer.
+    pub fn new(
+        flow: FlowId,
+        port: u16,
+        remote: SocketAddrV4,
+        payload: u16,
+        interval: Duration,
+        stop: Instant,
+    ) -> Self {
+        let payload = payload.clamp(1, u16::MAX - SIZES);
+        let waiting = VecDeque::new();
+        Pings { flow, port, remote, payload, interval, stop, sent: 0, waiting, begun: false }
+    }
+}
+
+impl Application for Pings {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        let now = io.now();
+        if !self.begun {
+            self.begun = true;
+            io.bind(self.port);
+            io.sends_to(self.flow, self.remote.into());
+            io.ledger().flow(self.flow).started = Some(now);
+        }
+        if now >= self.stop {
+            return;
+        }
+        let size = self.payload + self.sent % SIZES;
+        self.sent = (self.sent + 1) % SIZES;
+        self.waiting.retain(|(other, _)| *other != size);
+        self.waiting.push_back((size, now));
+        io.send_datagram(self.port, self.remote, size);
+        io.call_at(now + self.interval);
+    }
+
+    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+        let is_it = |(size, _): &(u16, Instant)| usize::from(*size) == payload;
+        // A second answer to the same question has none left.
+        let Some(place) = self.waiting.iter().position(is_it) else { return };
+        let Some((_, asked)) = self.waiting.remove(place) else { return };
+        let now = io.now();
+        let flow = io.ledger().flow(self.flow);
+        flow.delivered += payload as u64;
+        flow.completions.push((now, now.since(asked)));
+        flow.finished = Some(now);
+    }
+
+    fn bonds(&self) -> Bonds {
+        let bonds = vec![Bond::Sends(self.flow), Bond::Receives(self.flow)];
+        Bonds::with_profile(bonds, None)
+    }
+}
+
+/// The answering end: it sends each datagram back.
+#[derive(Debug)]
+pub struct Echo {
+    port: u16,
+    remote: SocketAddrV4,
+}
+
+impl Echo {
+    /// Answers at `port` to `remote`, which alone asks there.
+    pub fn new(port: u16, remote: SocketAddrV4) -> Self {
+        Echo { port, remote }
+    }
+}
+
+impl Application for Echo {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        // If somebody else has the port, nothing is answered, and the ledger shows it.
+        io.bind(self.port);
+    }
+
+    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+        io.send_datagram(self.port, self.remote, u16::try_from(payload).unwrap_or(u16::MAX));
+    }
+
+    fn bonds(&self) -> Bonds {
+        Bonds::with_profile(Vec::new(), None)
+    }
+}

@@ -1,0 +1,198 @@
+//! Notices that nobody has taken yet: events for the owner, reports for the application, and events that were not published.
+//!
+//! One call may be many events, and they are published when it is over: so they are added up here as they happen, in the place where they happen.
+
+use super::reports::Reports;
+use super::{Connection, State, icmp};
+use crate::event::{Event, Publisher};
+use alloc::boxed::Box;
+use bitflags::bitflags;
+
+bitflags! {
+    /// The kinds of what has happened.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Kinds: u8 {
+        const ACKNOWLEDGED = 1 << 0;
+        /// The sequence number of a SYN or FIN at least: it is acknowledged, and nothing is delivered with it.
+        const MOVED = 1 << 1;
+        const TIMED_OUT = 1 << 2;
+        const LOST = 1 << 3;
+        const RECOVERY = 1 << 4;
+        const UNDONE = 1 << 5;
+        const ARRIVED = 1 << 6;
+        const STATE = 1 << 7;
+    }
+}
+
+/// See the top of the file. One struct without gaps: every connection has it.
+#[derive(Debug)]
+pub(super) struct Notices {
+    pub(super) soft_error: Option<Box<icmp::SoftError>>,
+    /// Bits: the events that wait for the owner.
+    pub(super) events: u8,
+    pub(super) reports: Reports,
+    kinds: Kinds,
+    /// The state before it first changed.
+    from: State,
+    delivered: u32,
+    lost: u32,
+    arrived: u32,
+}
+
+/// The part of it that was published.
+struct News {
+    kinds: Kinds,
+    from: State,
+    delivered: u64,
+    lost: u64,
+    arrived: u64,
+}
+
+/// More than fits into a call.
+fn add(sum: &mut u32, bytes: u64) {
+    *sum = sum.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+}
+
+impl Notices {
+    pub(super) fn new(reports: Reports) -> Self {
+        Notices {
+            soft_error: None,
+            events: 0,
+            reports,
+            kinds: Kinds::empty(),
+            from: State::Closed,
+            delivered: 0,
+            lost: 0,
+            arrived: 0,
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, kind: Kinds) {
+        self.kinds |= kind;
+    }
+
+    /// An acknowledgement was a `duplicate`, or SND.UNA `moved`, or so many bytes were delivered.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, duplicate: bool, moved: bool, delivered: u64) {
+        if duplicate || moved || delivered > 0 {
+            self.note(if moved { Kinds::ACKNOWLEDGED | Kinds::MOVED } else { Kinds::ACKNOWLEDGED });
+            add(&mut self.delivered, delivered);
+        }
+    }
+
+    #[inline]
+    pub(super) fn arrived(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.note(Kinds::ARRIVED);
+            add(&mut self.arrived, bytes);
+        }
+    }
+
+    pub(super) fn lost(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.note(Kinds::LOST);
+            add(&mut self.lost, bytes);
+        }
+    }
+
+    pub(super) fn timed_out(&mut self) {
+        self.note(Kinds::TIMED_OUT);
+    }
+
+    pub(super) fn recovers(&mut self) {
+        self.note(Kinds::RECOVERY);
+    }
+
+    pub(super) fn undone(&mut self) {
+        self.note(Kinds::UNDONE);
+    }
+
+    fn left(&mut self, state: State) {
+        if !self.kinds.contains(Kinds::STATE) {
+            self.from = state;
+            self.note(Kinds::STATE);
+        }
+    }
+
+    /// Takes the news, and begins anew.
+    #[inline]
+    fn take_news(&mut self) -> News {
+        let Notices { kinds, from, delivered, lost, arrived, .. } = *self;
+        self.kinds = Kinds::empty();
+        (self.delivered, self.lost, self.arrived) = (0, 0, 0);
+        News {
+            kinds,
+            from,
+            delivered: delivered.into(),
+            lost: lost.into(),
+            arrived: arrived.into(),
+        }
+    }
+}
+
+impl Connection {
+    /// Enters a state of RFC 9293.
+    pub(super) fn enter(&mut self, state: State) {
+        self.notices.left(self.state);
+        self.state = state;
+    }
+
+    /// Gives `publisher` what has happened since the last time, in an order of its own: what was acknowledged, timers and losses, what arrived, the
+    /// state, and layers. The owner calls it after each call.
+    #[inline(always)]
+    pub fn publish(&mut self, publisher: &mut impl Publisher) {
+        if !self.notices.kinds.is_empty() {
+            self.publish_news(publisher);
+        }
+        self.publish_layers(publisher);
+    }
+
+    /// The news of layers alone: also after each segment, for otherwise what they ask for in answer to several would be one event.
+    #[inline(always)]
+    pub fn publish_layers(&mut self, publisher: &mut impl Publisher) {
+        if self.extensions.have_events() {
+            self.publish_layer_events(publisher);
+        }
+    }
+
+    #[inline]
+    fn publish_news(&mut self, publisher: &mut impl Publisher) {
+        let News { kinds, from, delivered, lost, arrived } = self.notices.take_news();
+        if !publisher.is_on() {
+            return;
+        }
+        let mut tell = |kind, event| {
+            if kinds.contains(kind) {
+                publisher.publish(self, event);
+            }
+        };
+        let moved = u64::from(kinds.contains(Kinds::MOVED));
+        tell(Kinds::ACKNOWLEDGED, Event::Acknowledged { bytes: delivered.max(moved) });
+        tell(Kinds::TIMED_OUT, Event::TimedOut);
+        tell(Kinds::LOST, Event::Lost { bytes: lost });
+        tell(Kinds::RECOVERY, Event::Recovery);
+        tell(Kinds::UNDONE, Event::Undone);
+        tell(Kinds::ARRIVED, Event::Arrived { bytes: arrived });
+        if from != self.state {
+            tell(Kinds::STATE, Event::State { from, error: self.error });
+        }
+    }
+
+    /// Also if nobody listens, because the events would otherwise stay queued.
+    #[cold]
+    fn publish_layer_events(&mut self, publisher: &mut impl Publisher) {
+        while let Some(told) = self.extensions.next_change() {
+            let event = Event::Layer { layer: told.layer, name: &told.name, change: told.change };
+            if publisher.is_on() {
+                publisher.publish(self, event);
+            }
+        }
+        while let Some(variable) = self.extensions.next_request() {
+            if publisher.is_on() {
+                let ruling = self.ruling(variable);
+                publisher.publish(self, Event::Request { variable, ruling });
+            }
+        }
+    }
+}

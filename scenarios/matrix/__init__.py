@@ -1,0 +1,1 @@
+"""The matrix of paths, which scenarios/paths.py runs."""
