@@ -145,7 +145,8 @@ impl Page {
 
     /// What came out of a claim about a benchmark.
     pub(crate) fn measured(&self, claim: &BenchClaim) -> Verdict {
-        match self.benchmarks.value(&claim.bench) {
+        let counted = claim.sources.as_ref().and_then(|choice| self.sources.sum(choice));
+        match claim.bench.as_ref().and_then(|case| self.benchmarks.value(case)).or(counted) {
             None => Verdict::NotRun,
             Some(value) if claim.accepts(value) => Verdict::Holds,
             Some(_) => Verdict::Differs,
@@ -445,7 +446,9 @@ impl Page {
                 (None, Some(max)) => format!("≤ {max}"),
                 (None, None) => String::new(),
             };
-            let ours = self.benchmarks.told(&claim.bench).unwrap_or_default();
+            let counted = claim.sources.as_ref().and_then(|choice| self.sources.told(choice));
+            let measured = claim.bench.as_ref().and_then(|case| self.benchmarks.told(case));
+            let ours = measured.or(counted).unwrap_or_default();
             let control = match (&claim.control, &claim.no_control) {
                 (Some(control), _) => {
                     let value = self.benchmarks.value(control);

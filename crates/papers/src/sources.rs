@@ -51,10 +51,36 @@ impl Sources {
         Some(if lines { count.lines } else { count.statements }.into())
     }
 
+    /// All of them together.
+    pub(crate) fn sum(&self, choice: &SourceChoice) -> Option<f64> {
+        choice.of.iter().map(|name| self.value(name, choice.lines)).sum()
+    }
+
     /// All of them in words: "79, 41".
     pub(crate) fn told(&self, choice: &SourceChoice) -> Option<String> {
         let each = choice.of.iter().map(|name| self.value(name, choice.lines));
         let each: Option<Vec<String>> = each.map(|value| Some(value?.to_string())).collect();
         each.map(|all| all.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts are added up; a name that nothing has gives no number.
+    #[test]
+    fn parts_are_added_up() {
+        let text =
+            r#"{ "a": { "statements": 3, "lines": 5 }, "b": { "statements": 4, "lines": 9 } }"#;
+        let sources: Sources = serde_json::from_str(text).unwrap();
+        let of = |names: &[&str], lines| SourceChoice {
+            of: names.iter().map(|name| (*name).to_owned()).collect(),
+            lines,
+        };
+        assert_eq!(sources.sum(&of(&["a", "b"], false)), Some(7.0));
+        assert_eq!(sources.sum(&of(&["a", "b"], true)), Some(14.0));
+        assert_eq!(sources.told(&of(&["a", "b"], false)).as_deref(), Some("3, 4"));
+        assert_eq!(sources.sum(&of(&["a", "c"], false)), None);
     }
 }

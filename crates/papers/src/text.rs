@@ -271,7 +271,12 @@ pub(crate) struct BenchClaim {
     /// The paper's own number, as it has it.
     #[serde(default)]
     pub(crate) paper: String,
-    pub(crate) bench: BenchChoice,
+    /// The case that was measured; none if the claim is about the sources.
+    #[serde(default)]
+    pub(crate) bench: Option<BenchChoice>,
+    /// What is counted in the sources.
+    #[serde(default)]
+    pub(crate) sources: Option<SourceChoice>,
     #[serde(default)]
     pub(crate) min: Option<f64>,
     #[serde(default)]
