@@ -3,7 +3,10 @@
 //! The paper counts semicolons, without those that only print; so does this. `use` and `mod` declarations and tests do not count. Rust has fewer semicolons
 //! than C for the same work (a block's last expression and a match's arms have none), so lines of code are counted beside them.
 //!
-//! The tables stand in `docs/ictcp-statements.md`. With `TRANSOM_BLESS=1` they are written anew.
+//! The tables stand in `docs/ictcp-statements.md`, and the numbers for the pages of the papers in `papers/results/sources.json`. With `TRANSOM_BLESS=1` both
+//! are written anew.
+//!
+//! Beside them are the two features that "TCP without congestion control" counts in FreeBSD 4.7: congestion control, and SACK.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -226,6 +229,49 @@ fn table3() -> Vec<Row> {
     ]
 }
 
+/// Feature, the paper's lines, ours: section 2 of "TCP without congestion control".
+fn features() -> [(&'static str, u32, Count); 2] {
+    let control = files(&[
+        "crates/tcp/src/congestion.rs",
+        "crates/tcp/src/congestion/growth.rs",
+        "crates/tcp/src/congestion/reno.rs",
+        "crates/tcp/src/control/growth.rs",
+        "crates/tcp/src/control/reductions.rs",
+        "crates/tcp/src/slow_start.rs",
+        "crates/tcp/src/slow_start/standard.rs",
+    ]);
+    // The recovery unit, what the scoreboard has for it, and both directions of the option.
+    let sack = file("crates/tcp/src/recovery/sack.rs")
+        + file("crates/wire/src/tcp/options/sack.rs")
+        + functions("crates/tcp/src/sent.rs", &["sacked_bytes", "sacked(", "sack(", "sack_gap"])
+        + function("crates/tcp/src/sent/losses.rs", "first_unsacked_in")
+        + functions("crates/tcp/src/connection/acks.rs", &["has_sack", "take_sack_blocks"]);
+    [("congestion control", 250, control), ("SACK", 1000, sack)]
+}
+
+/// All that pages of the papers show, as JSON.
+fn sources() -> String {
+    let mut all: Vec<(String, Count)> = Vec::new();
+    let mut together = Count::default();
+    for (item, _, ours) in table2() {
+        together = together + ours;
+        all.push((item.into(), ours));
+    }
+    all.push(("together".into(), together));
+    for (name, _, ours, native) in table3() {
+        all.push((name.into(), ours));
+        all.extend(native.map(|native| (format!("{name}, native"), native)));
+    }
+    all.extend(features().map(|(name, _, ours)| (name.into(), ours)));
+    let lines = all.iter().map(|(name, count)| {
+        format!(
+            "  \"{name}\": {{ \"statements\": {}, \"lines\": {} }}",
+            count.statements, count.lines
+        )
+    });
+    format!("{{\n{}\n}}\n", lines.collect::<Vec<_>>().join(",\n"))
+}
+
 fn page() -> String {
     let mut page = String::from(
         "# What it takes, in statements\n\n\
@@ -277,21 +323,31 @@ fn page() -> String {
             ours.statements, ours.lines
         );
     }
+    page += "\n## Congestion control and SACK\n\n\
+        \"TCP without congestion control\" counts the lines of two features in FreeBSD 4.7, with comments. Here comments do not count. Congestion control is Reno with its slow start, \
+        the window, its growth and its reductions. SACK is the recovery unit, its part of the scoreboard, and the option.\n\n\
+        | feature | paper: lines | statements | lines |\n|---|--:|--:|--:|\n";
+    for (name, paper, ours) in features() {
+        let _ = writeln!(page, "| {name} | {paper} | {} | {} |", ours.statements, ours.lines);
+    }
     page
 }
 
 #[test]
 fn the_page_of_statements_is_current() {
-    let path = root().join("docs/ictcp-statements.md");
-    let page = page();
-    if std::env::var_os("TRANSOM_BLESS").is_some() {
-        std::fs::write(&path, &page).unwrap();
+    for (path, text) in
+        [("docs/ictcp-statements.md", page()), ("papers/results/sources.json", sources())]
+    {
+        let path = root().join(path);
+        if std::env::var_os("TRANSOM_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(
+            written, text,
+            "run TRANSOM_BLESS=1 cargo test -p transom-extensions --test statements"
+        );
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        written, page,
-        "run TRANSOM_BLESS=1 cargo test -p transom-extensions --test statements"
-    );
 }
 
 /// Within 1.2 times the paper's own counts.

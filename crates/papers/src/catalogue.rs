@@ -49,7 +49,6 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "ltcp/throughput",
     "ltcp/fig5",
     "ltcp/fig6",
-    "ltcp/fig6-small-queues",
     "ltcp/fig7",
     "ltcp/fig8",
     "ltcp/fig9",

@@ -7,6 +7,7 @@ use transom_sim::units::Rate;
 use crate::bench::{BenchChoice, Benchmarks};
 use crate::chosen::{Chosen, choose};
 use crate::found::{Found, mean};
+use crate::sources::Sources;
 use crate::text::{BenchCurve, CurveText, Figure, is_path};
 
 /// Width and height in pixels: half of a page of text.
@@ -27,6 +28,13 @@ pub(crate) struct Drawn {
     pub(crate) alternative: String,
 }
 
+/// Values that no scenario measures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Others<'a> {
+    pub(crate) benchmarks: &'a Benchmarks,
+    pub(crate) sources: &'a Sources,
+}
+
 /// The values of a curve, before they have a place.
 struct Values {
     points: Points,
@@ -34,13 +42,13 @@ struct Values {
 }
 
 /// Draws a figure; `None` if nothing of it has been measured, or one of its curves has not.
-pub(crate) fn draw(figure: &Figure, found: &[&Found], benchmarks: &Benchmarks) -> Option<Drawn> {
+pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Option<Drawn> {
     let is_time = figure.curve.iter().any(|curve| curve.course.is_some());
     let factor = factor(&figure.unit);
     let mut chart = Chart::new(&figure.title, &figure.y_label, &figure.unit);
     let mut hues = Hue::ALL.into_iter().filter(|hue| *hue != Hue::Red).cycle();
     for curve in &figure.curve {
-        let values = values(figure, curve, found, benchmarks, factor)?;
+        let values = values(figure, curve, found, others, factor)?;
         let style = match curve.style.as_deref() {
             Some("dots") => Style::Dots,
             Some("bars") => Style::Bars,
@@ -88,15 +96,11 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], benchmarks: &Benchmarks) -
 }
 
 /// Names on the horizontal axis above which a curve of bars has none.
-pub(crate) fn absent_bars(
-    figure: &Figure,
-    found: &[&Found],
-    benchmarks: &Benchmarks,
-) -> Vec<String> {
+pub(crate) fn absent_bars(figure: &Figure, found: &[&Found], others: Others<'_>) -> Vec<String> {
     let mut absent = Vec::new();
     let bars = figure.curve.iter().filter(|curve| curve.style.as_deref() == Some("bars"));
     for curve in bars.filter(|curve| !curve.some) {
-        let Some(values) = values(figure, curve, found, benchmarks, 1.0) else { continue };
+        let Some(values) = values(figure, curve, found, others, 1.0) else { continue };
         for (place, (_, name)) in figure.names.iter().enumerate() {
             if !values.points.iter().any(|(x, _)| *x == place as f64) {
                 absent.push(format!("\"{}\" of \"{name}\"", curve.name));
@@ -110,14 +114,19 @@ fn values(
     figure: &Figure,
     curve: &CurveText,
     found: &[&Found],
-    benchmarks: &Benchmarks,
+    others: Others<'_>,
     factor: f64,
 ) -> Option<Values> {
     if !curve.points.is_empty() {
         return Some(Values { points: curve.points.clone(), spread: Vec::new() });
     }
     if let Some(curve) = &curve.bench {
-        return Some(Values { points: measured(curve, benchmarks)?, spread: Vec::new() });
+        return Some(Values { points: measured(curve, others.benchmarks)?, spread: Vec::new() });
+    }
+    if !curve.sources.is_empty() {
+        let point = |(x, name): &(f64, String)| Some((*x, others.sources.value(name, false)?));
+        let points = curve.sources.iter().map(point).collect::<Option<Points>>()?;
+        return Some(Values { points, spread: Vec::new() });
     }
     let own = match &curve.choice.scenario {
         Some(id) => found.iter().find(|one| one.experiment.id == id)?,

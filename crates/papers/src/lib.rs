@@ -31,6 +31,7 @@ mod pages;
 mod prose;
 mod raw;
 mod results;
+mod sources;
 mod summary;
 mod text;
 mod values;

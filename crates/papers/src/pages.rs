@@ -9,9 +9,10 @@ use transom_lab::scenario::Claim;
 
 use crate::bench::Benchmarks;
 use crate::chosen::{choose, is_meant, told, told_briefly};
-use crate::figure::{self, Drawn, draw};
+use crate::figure::{self, Drawn, Others, draw};
 use crate::found::{Found, FoundBand, Verdict};
 use crate::raw::{self, escaped};
+use crate::sources::Sources;
 use crate::summary::Freshness;
 use crate::text::{BenchClaim, Number, PageText, Word, texts};
 use crate::{EXPERIMENTS, Error, commits, matrix, prose};
@@ -62,6 +63,8 @@ pub(crate) struct Page {
     pub(crate) found: Vec<Rc<Found>>,
     /// The paper's benchmarks.
     pub(crate) benchmarks: Rc<Benchmarks>,
+    /// What is counted in the sources.
+    pub(crate) sources: Rc<Sources>,
 }
 
 /// The pages and their pictures, by the name of the file.
@@ -99,6 +102,7 @@ pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
     // A scenario of several pages is read once.
     let mut known: BTreeMap<&'static str, Rc<Found>> = BTreeMap::new();
     let mut measured: BTreeMap<String, Rc<Benchmarks>> = BTreeMap::new();
+    let sources = Rc::new(Sources::read(directory)?);
     let mut pages = Vec::new();
     for text in texts()? {
         let mut found = Vec::new();
@@ -118,7 +122,7 @@ pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
             None => Rc::new(Benchmarks::read(directory, &paper)?),
         };
         measured.insert(paper, Rc::clone(&benchmarks));
-        pages.push(Page { text, found, benchmarks });
+        pages.push(Page { text, found, benchmarks, sources: Rc::clone(&sources) });
     }
     Ok(pages)
 }
@@ -141,7 +145,8 @@ impl Page {
 
     /// What came out of a claim about a benchmark.
     pub(crate) fn measured(&self, claim: &BenchClaim) -> Verdict {
-        match self.benchmarks.value(&claim.bench) {
+        let counted = claim.sources.as_ref().and_then(|choice| self.sources.sum(choice));
+        match claim.bench.as_ref().and_then(|case| self.benchmarks.value(case)).or(counted) {
             None => Verdict::NotRun,
             Some(value) if claim.accepts(value) => Verdict::Holds,
             Some(_) => Verdict::Differs,
@@ -234,6 +239,9 @@ impl Page {
             let each = number.bench.iter().map(|choice| self.benchmarks.told(choice));
             return each.collect::<Option<Vec<_>>>().map(|all| all.join(", "));
         }
+        if let Some(choice) = &number.sources {
+            return self.sources.told(choice);
+        }
         told(&choose(self.found_for(number)?, &number.choice))
     }
 
@@ -248,7 +256,8 @@ impl Page {
     fn value_of(&self, key: &str, all: bool) -> Option<String> {
         let mut numbers = self.text.number.iter().chain(&self.text.fact);
         let number = numbers.find(|number| number.key.as_deref() == Some(key))?;
-        if all || number.measured.is_some() || !number.bench.is_empty() {
+        let is_stored = number.measured.is_some() || number.sources.is_some();
+        if all || is_stored || !number.bench.is_empty() {
             return self.ours(number);
         }
         told_briefly(&choose(self.found_for(number)?, &number.choice))
@@ -297,15 +306,20 @@ impl Page {
     /// Bars that are missing in figures, and the figure's title.
     pub(crate) fn absent_bars(&self) -> Vec<(String, &str)> {
         let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
-        let of = |figure| figure::absent_bars(figure, &found, &self.benchmarks);
+        let of = |figure| figure::absent_bars(figure, &found, self.others());
         let all = self.text.figure.iter();
         all.flat_map(|one| of(one).into_iter().map(|bar| (bar, one.title.as_str()))).collect()
+    }
+
+    /// Values that no scenario measures.
+    fn others(&self) -> Others<'_> {
+        Others { benchmarks: &self.benchmarks, sources: &self.sources }
     }
 
     /// Its figures; nothing for one without values.
     pub(crate) fn drawn(&self) -> Vec<Option<Drawn>> {
         let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
-        self.text.figure.iter().map(|figure| draw(figure, &found, &self.benchmarks)).collect()
+        self.text.figure.iter().map(|figure| draw(figure, &found, self.others())).collect()
     }
 
     fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
@@ -432,7 +446,9 @@ impl Page {
                 (None, Some(max)) => format!("≤ {max}"),
                 (None, None) => String::new(),
             };
-            let ours = self.benchmarks.told(&claim.bench).unwrap_or_default();
+            let counted = claim.sources.as_ref().and_then(|choice| self.sources.told(choice));
+            let measured = claim.bench.as_ref().and_then(|case| self.benchmarks.told(case));
+            let ours = measured.or(counted).unwrap_or_default();
             let control = match (&claim.control, &claim.no_control) {
                 (Some(control), _) => {
                     let value = self.benchmarks.value(control);

@@ -167,6 +167,12 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
             if page.text.not_run.is_none() && page.measured(claim) == Verdict::NotRun {
                 defects.push(format!("nothing is stored for \"{}\"", claim.says));
             }
+            if page.text.not_run.is_none() && claim.control.is_some() && control.is_none() {
+                defects.push(format!("nothing is stored for the control of \"{}\"", claim.says));
+            }
+            if claim.control.is_none() && claim.no_control.is_none() && !claim.ours {
+                defects.push(format!("\"{}\" has no control, and no reason for that", claim.says));
+            }
         }
         for found in &page.found {
             let scenario = found.experiment.id;

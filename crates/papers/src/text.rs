@@ -9,6 +9,7 @@ use transom_lab::scenario::{Quantity, Setting};
 
 use crate::Error;
 use crate::bench::BenchChoice;
+use crate::sources::SourceChoice;
 
 /// The text of a page.
 #[derive(Clone, Debug, Deserialize)]
@@ -172,6 +173,9 @@ pub(crate) struct Number {
     /// Ours, if benchmarks measure it.
     #[serde(default)]
     pub(crate) bench: Vec<BenchChoice>,
+    /// Ours, if it is counted in the sources.
+    #[serde(default)]
+    pub(crate) sources: Option<SourceChoice>,
     #[serde(flatten)]
     pub(crate) choice: Choice,
 }
@@ -229,6 +233,9 @@ pub(crate) struct CurveText {
     /// Points of a benchmark.
     #[serde(default)]
     pub(crate) bench: Option<BenchCurve>,
+    /// Statements of the sources: where each is on the horizontal axis, and its name.
+    #[serde(default)]
+    pub(crate) sources: Vec<(f64, String)>,
     /// A quantity over time.
     #[serde(default)]
     pub(crate) course: Option<Quantity>,
@@ -264,7 +271,12 @@ pub(crate) struct BenchClaim {
     /// The paper's own number, as it has it.
     #[serde(default)]
     pub(crate) paper: String,
-    pub(crate) bench: BenchChoice,
+    /// The case that was measured; none if the claim is about the sources.
+    #[serde(default)]
+    pub(crate) bench: Option<BenchChoice>,
+    /// What is counted in the sources.
+    #[serde(default)]
+    pub(crate) sources: Option<SourceChoice>,
     #[serde(default)]
     pub(crate) min: Option<f64>,
     #[serde(default)]
@@ -339,6 +351,7 @@ const PAGES: &[(&str, &str)] = pages![
     "ictcp" / "fig10",
     "ictcp" / "fig11",
     "ictcp" / "fig12",
+    "ictcp" / "companion",
     "ltcp" / "fig2",
     "ltcp" / "throughput",
     "ltcp" / "fig5",
@@ -349,6 +362,7 @@ const PAGES: &[(&str, &str)] = pages![
     "ltcp" / "fig10",
     "ltcp" / "fig11",
     "ltcp" / "peers",
+    "ltcp" / "double",
     "tcpu" / "fig6-7",
     "tcpu" / "ilp",
     "tcpu" / "demux",
