@@ -268,6 +268,18 @@ pub trait Device: Send {
     /// readable without reason until the next [`Device::recv`] has found nothing. `None` if there
     /// is nothing to wait on.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// [`Device::poll_fd`] in two parts, where it has two: one for nearly all packets, and one for a few others. To wait for both and to
+    /// look only at the one that is readable saves a look at the other with each packet.
+    fn poll_parts(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        None
+    }
+
+    /// Whether [`Device::recv`] is to look also for the packets of the second of the [parts](Device::poll_parts). It does until told
+    /// otherwise.
+    fn look_aside(&mut self, aside: bool) {
+        let _ = aside;
+    }
 }
 
 /// Passes everything on, the batch as well: the inner device may have a better way than the
@@ -313,6 +325,14 @@ macro_rules! forward_device {
 
             fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
                 (**self).poll_fd()
+            }
+
+            fn poll_parts(&self) -> Option<[BorrowedFd<'_>; 2]> {
+                (**self).poll_parts()
+            }
+
+            fn look_aside(&mut self, aside: bool) {
+                (**self).look_aside(aside);
             }
         }
     )*};

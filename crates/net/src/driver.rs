@@ -4,7 +4,7 @@
 //! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
-use crate::driving::Driving;
+use crate::driving::{Driving, Source};
 use crate::incoming::IncomingConnection;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
@@ -95,8 +95,9 @@ impl Watched {
 
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
-/// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says, then calls
-/// [`Driver::wake`] and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
+/// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says. Then it calls
+/// [`Driver::note`] for each of them that is readable, and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does
+/// something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     driving: Driving,
@@ -123,12 +124,21 @@ impl Driver {
         Ok(Driver { driving: Driving::take(shards.map(|shared| &shared.runtime))? })
     }
 
-    /// The descriptors to wait for, edge-triggered: each is readable when there is something to do.
+    /// The descriptors to wait for, level-triggered: each is readable while there is something to do. A device need not be emptied by each
+    /// [`Driver::work`].
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.driving.runtimes().iter().flat_map(|runtime| {
-            let device = runtime.device_fd().map(AsFd::as_fd);
-            [Some(runtime.wake_leader().as_fd()), device].into_iter().flatten()
+        self.driving.sources().filter_map(|(runtime, source)| match source {
+            Source::Threads => Some(runtime.wake_leader().as_fd()),
+            Source::Device => runtime.device_fds().first().map(AsFd::as_fd),
+            Source::Aside => runtime.device_fds().get(1).map(AsFd::as_fd),
         })
+    }
+
+    /// One of the [descriptors](Driver::descriptors), counted from 0, is readable: the next [`Driver::work`] looks there. Returns whether to go on waiting for it.
+    /// One that belongs to a device that has failed may be readable for ever. The driver looks there by itself from then on.
+    #[must_use]
+    pub fn note(&mut self, descriptor: usize) -> bool {
+        self.driving.note(descriptor)
     }
 
     /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. Events of before are not reported: try
@@ -152,14 +162,15 @@ impl Driver {
         }
     }
 
-    /// The thread is awake. It may use sockets of the host before it calls [`Driver::work`]; without this, that would wake it once more.
-    pub fn wake(&self) {
+    /// The thread is awake, and is going to use sockets of the host before it calls [`Driver::work`]. Without this, that would wake it once more. Where
+    /// it calls [`Driver::work`] first, this is not needed.
+    pub fn wake(&mut self) {
         self.driving.wake();
     }
 
     /// Does what there is to do, and appends what happened to the sockets.
     ///
-    /// With `look` it also asks the devices: after one of the descriptors was readable, and whenever packets may have come meanwhile.
+    /// With `look` it also asks all devices, whatever was [noted](Driver::note): packets may have come meanwhile.
     pub fn work(&mut self, look: bool, changes: &mut Vec<SocketReadiness>) {
         self.driving.work(look, |inner| changes.append(&mut inner.watched.changes));
     }
@@ -174,13 +185,12 @@ impl Driver {
         let busy = rest == Some(Duration::ZERO);
         if !busy {
             let span = rest.into_iter().chain(limit).min();
-            let runtimes = self.driving.runtimes().iter();
+            let runtimes = self.driving.runtimes();
             let pairs: Vec<_> = runtimes
                 .map(|runtime| (runtime.wake_leader(), runtime.telling_fd(&runtime.lock())))
                 .collect();
             sleep_for_any(&pairs, span.map(Into::into));
         }
-        self.wake();
         self.work(!busy, changes);
     }
 

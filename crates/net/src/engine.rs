@@ -117,17 +117,23 @@ impl Inner {
     /// packet without sleeping. Returns whether anything arrived. Answers are left to [`Inner::send`].
     pub(crate) fn work(&mut self, patience: Patience<'_>) -> bool {
         let mut all = usize::MAX;
-        self.work_within(patience, &mut all)
+        self.work_within(patience, &mut all, true) > 0
     }
 
-    /// Like [`Inner::work`], but takes no more packets when `bytes` are used up.
-    pub(crate) fn work_within(&mut self, mut patience: Patience<'_>, bytes: &mut usize) -> bool {
-        let mut arrived = false;
+    /// Like [`Inner::work`], but takes no more packets when `bytes` are used up. Returns how many it took. With `until_result` it takes no more after a
+    /// packet that gave the leader something to do and ended a burst.
+    pub(crate) fn work_within(
+        &mut self,
+        mut patience: Patience<'_>,
+        bytes: &mut usize,
+        until_result: bool,
+    ) -> usize {
+        let mut arrived = 0;
         self.drained = false;
         for _ in 0..BATCH {
             match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
                 Ok(packet) => {
-                    arrived = true;
+                    arrived += 1;
                     let len = packet.range.len();
                     let ends_burst = len < self.mtu;
                     self.take_in(packet);
@@ -136,7 +142,7 @@ impl Inner {
                         break;
                     }
                     // To look for one more costs a system call; a response seldom has anything behind it.
-                    if ends_burst && self.leader_has_result() {
+                    if until_result && ends_burst && self.leader_has_result() {
                         break;
                     }
                 }
@@ -428,6 +434,17 @@ impl Inner {
     /// A packet of another shard's device.
     pub(crate) fn on_forwarded(&mut self, now: Instant, forwarded: ForwardedPacket) {
         self.host.on_forwarded(now, forwarded);
+    }
+
+    /// The same in two parts, if the device has them.
+    pub(crate) fn device_parts(&self) -> io::Result<Option<[DeviceFd; 2]>> {
+        let Some([most, aside]) = self.device.poll_parts() else { return Ok(None) };
+        Ok(Some([most.try_clone_to_owned()?, aside.try_clone_to_owned()?]))
+    }
+
+    /// Whether the device is to look at the second part too.
+    pub(crate) fn look_aside(&mut self, aside: bool) {
+        self.device.look_aside(aside);
     }
 
     /// The descriptor that shows when the device has packets, if it has one.

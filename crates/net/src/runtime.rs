@@ -34,6 +34,8 @@ pub(crate) struct Runtime {
     inner: Lock,
     pub(crate) background: Background,
     device_fd: Option<DeviceFd>,
+    /// The same in two parts, if it has them.
+    device_parts: Option<[DeviceFd; 2]>,
     /// Wakes the leading application thread.
     wake_leader: WakeEvent,
     /// Wakes the background thread while it leads.
@@ -52,6 +54,7 @@ impl Runtime {
     pub(crate) fn start(inner: Inner, clock: Clock, busy_poll: Duration) -> io::Result<Arc<Self>> {
         let runtime = Arc::new(Runtime {
             device_fd: inner.device_fd()?,
+            device_parts: inner.device_parts()?,
             inner: Lock::new(inner),
             background: Background::default(),
             wake_leader: WakeEvent::new()?,
@@ -86,6 +89,14 @@ impl Runtime {
     /// The device's descriptor, if it has one.
     pub(crate) fn device_fd(&self) -> Option<&DeviceFd> {
         self.device_fd.as_ref()
+    }
+
+    /// The descriptors for an event loop that tells them apart: the device's, or those of its two parts.
+    pub(crate) fn device_fds(&self) -> &[DeviceFd] {
+        match &self.device_parts {
+            Some(parts) => parts,
+            None => self.device_fd.as_slice(),
+        }
     }
 
     /// The same while it says that packets are there. A device that has failed does not.

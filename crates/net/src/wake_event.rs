@@ -24,6 +24,11 @@ impl WakeEvent {
         self.0.signal();
     }
 
+    /// Takes note of the signals so far.
+    pub(crate) fn reset(&self) {
+        self.0.reset();
+    }
+
     /// Sleeps until a signal, or `device` has something, or `span` has passed. Returns whether a Unix signal interrupted the sleep.
     pub(crate) fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
         let timeout = span.map(timespec);

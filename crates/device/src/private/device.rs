@@ -46,12 +46,14 @@ pub struct PrivateDevice {
     carrier: Carrier,
     /// The packets to `::1`, and what both descriptors are waited for with.
     loopback: Option<(Wire, OwnedFd)>,
+    /// Whether to look for packets to `::1`.
+    looks_aside: bool,
     in_a_row: u32,
 }
 
 impl PrivateDevice {
     fn new(carrier: Carrier, loopback: Option<Wire>) -> io::Result<Self> {
-        let mut device = PrivateDevice { carrier, loopback: None, in_a_row: 0 };
+        let mut device = PrivateDevice { carrier, loopback: None, looks_aside: true, in_a_row: 0 };
         if let Some(wire) = loopback {
             let both = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let readable = epoll::EventFlags::IN;
@@ -108,8 +110,8 @@ impl PrivateDevice {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.in_a_row = 0;
                 match &mut self.loopback {
-                    Some((wire, _)) => wire.recv().map(wrap),
-                    None => Err(error),
+                    Some((wire, _)) if self.looks_aside => wire.recv().map(wrap),
+                    _ => Err(error),
                 }
             }
             outcome => {
@@ -121,7 +123,7 @@ impl PrivateDevice {
 
     /// A packet of `lo`'s, when it is its turn.
     fn turn_of_loopback(&mut self) -> Option<RxPacket> {
-        if self.in_a_row < TURN {
+        if self.in_a_row < TURN || !self.looks_aside {
             return None;
         }
         self.in_a_row = 0;
@@ -201,5 +203,14 @@ impl Device for PrivateDevice {
             Some((_, both)) => Some(both.as_fd()),
             None => self.carrier_fd(),
         }
+    }
+
+    fn poll_parts(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        let (wire, _) = self.loopback.as_ref()?;
+        Some([self.carrier_fd()?, wire.as_fd()])
+    }
+
+    fn look_aside(&mut self, aside: bool) {
+        self.looks_aside = aside;
     }
 }
