@@ -175,16 +175,22 @@ impl End {
         }
     }
 
-    /// The same from the front of `bytes`, whose memory a stream of Transom's keeps instead of a copy.
-    pub(crate) fn write_owned(&mut self, bytes: &mut Bytes) -> Result<usize, Failed> {
-        match self {
-            End::Transom(stream) => wrote(stream.write_owned(bytes)),
-            End::Kernel(_) => {
-                let written = self.write(bytes)?;
-                drop(bytes.split_to(written));
-                Ok(written)
-            }
+    /// The same with pieces whose memory a stream of Transom's keeps instead of a copy. What was written is taken out.
+    pub(crate) fn write_pieces(&mut self, pieces: &mut VecDeque<Bytes>) -> Result<usize, Failed> {
+        if let End::Transom(stream) = self {
+            return wrote(stream.write_pieces(pieces));
         }
+        let mut total = 0;
+        while let Some(front) = pieces.front_mut() {
+            let written = self.write(front)?;
+            total += written;
+            drop(front.split_to(written));
+            if !front.is_empty() {
+                break;
+            }
+            pieces.pop_front();
+        }
+        Ok(total)
     }
 
     /// Writes one byte that is urgent (RFC 9293 section 3.8.5). Whether there was room.

@@ -42,12 +42,9 @@ enum Broken {
 impl Way {
     /// Hands on what was taken before. Whether all of it was taken.
     fn flush(&mut self, to: &mut End, carried: &mut usize) -> Result<bool, Failed> {
-        while let Some(front) = self.pending.front_mut() {
-            let written = to.write_owned(front)?;
-            *carried += written;
-            if front.is_empty() {
-                self.pending.pop_front();
-            } else if written == 0 {
+        if !self.pending.is_empty() {
+            *carried += to.write_pieces(&mut self.pending)?;
+            if !self.pending.is_empty() {
                 return Ok(false);
             }
         }

@@ -140,6 +140,12 @@ impl SendBuffer {
         self.start += gone as u64;
     }
 
+    /// How many bytes from `pos` on lie in two slices: at least half of [`BLOCK`], also where less is held.
+    pub fn reach(&self, pos: Pos) -> usize {
+        let from = (pos.since(self.start) as usize).min(self.len());
+        if self.zeros > 0 { BLOCK } else { self.bytes.reach(from) }
+    }
+
     /// The bytes of `range` (clamped to what is held, and to the 64 KB that a packet can carry) as at most two slices.
     pub fn slices(&self, range: Range<Pos>) -> [&[u8]; 2] {
         let from = (range.start.since(self.start) as usize).min(self.len());
@@ -150,10 +156,15 @@ impl SendBuffer {
         self.bytes.slices(from, upto)
     }
 
+    /// From now on [`SendBuffer::reach`] is a whole [`BLOCK`] everywhere, at the price of copies: for segments that are longer than half of one.
+    pub fn make_even(&mut self) {
+        self.bytes.make_even();
+    }
+
     /// Gives the memory back when nothing is held.
     pub fn release_if_empty(&mut self) {
         if self.is_empty() {
-            self.bytes = Blocks::default();
+            self.bytes.release();
         }
     }
 

@@ -4,8 +4,10 @@ use super::TcpStream;
 use super::file_memory::PIECE;
 use super::polling::Direction;
 use crate::engine::{Channel, Inner};
+use crate::error::socket_error;
 use crate::tasks::Slot;
 use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -19,7 +21,7 @@ impl TcpStream {
     /// Writes from the front of `bytes`, and keeps that memory until it is acknowledged instead of a copy. Takes it out of `bytes`, and says how much
     /// that was, as [`io::Write::write`] does.
     ///
-    /// Up to 64 KB may be copied where the data before it ends within a block of 64 KB, and where more data follows. The memory is dropped under the
+    /// Up to 64 KB may be copied where the data before it, or this, is less than 32 KB in one piece and more data follows. The memory is dropped under the
     /// stack's lock: a destructor of the caller's must not use the stack.
     ///
     /// # Errors
@@ -29,6 +31,30 @@ impl TcpStream {
         self.repeat(channel, &self.socket.write_timeout, |inner, now| {
             self.write_owned_now(inner, now, bytes)
         })
+    }
+
+    /// Writes the pieces one behind the other, as far as there is room for now, and takes what was written out of `pieces`. Only then segments leave, so that
+    /// they need not end where a piece does. Never waits. Returns how many bytes were written.
+    ///
+    /// # Errors
+    /// As [`TcpStream::write_owned`], if nothing was written before.
+    pub fn write_pieces(&self, pieces: &mut VecDeque<Bytes>) -> io::Result<usize> {
+        let write = |connection: &mut Connection, now: Instant| {
+            let mut total = 0;
+            while let Some(front) = pieces.front_mut() {
+                match connection.write_owned(now, front) {
+                    Ok(written) => total += written,
+                    Err(error) if total == 0 => return Err(error),
+                    Err(_) => break,
+                }
+                if !front.is_empty() {
+                    break;
+                }
+                pieces.pop_front();
+            }
+            Ok(total)
+        };
+        self.change(write)?.map_err(|error| socket_error(SocketError::Write(error)))
     }
 
     /// [`TcpStream::write_owned`] for a task, by the rules of [`TcpStream::poll_ready`].

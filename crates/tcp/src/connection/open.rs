@@ -130,7 +130,7 @@ impl Connection {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
         let units = (profile.ordering(Pos::FIRST_DATA), profile.flow(), profile.ack());
         let timestamps = TimestampState::new(timestamp_offset);
-        Connection {
+        let mut connection = Connection {
             state: State::Closed,
             endpoint,
             path,
@@ -154,7 +154,9 @@ impl Connection {
             counters: Counters::default(),
             limited: LimitedAccount::new(now),
             profile,
-        }
+        };
+        connection.fit_buffer_to_interface();
+        connection
     }
 
     /// The peer's initial sequence number is known.

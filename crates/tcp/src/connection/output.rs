@@ -9,6 +9,7 @@ use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::recovery::Retransmission;
 use crate::segment::Transmit;
+use crate::send_buffer::BLOCK;
 use crate::state::LimitReason;
 use crate::time::Instant;
 use core::ops::Range;
@@ -283,6 +284,11 @@ impl Connection {
         self.max_super_segment().min(self.control.quantum(clamp))
     }
 
+    /// The same from `pos` on: what lies in two pieces.
+    fn most_from(&self, pos: Pos, most: u64) -> u64 {
+        most.min(self.snd.buffer.reach(pos) as u64)
+    }
+
     /// Decides what to send (recovery), how much (congestion control), and when (pacing).
     fn plan_data(&self, now: Instant, clamp: &Clamp) -> Result<Plan, Wait> {
         if self.control.needs_probe()
@@ -324,7 +330,7 @@ impl Connection {
         let len = if named.exempt {
             mss
         } else if room >= mss {
-            room.min(most)
+            room.min(self.most_from(named.range.start, most))
         } else if self.in_flight() == 0 {
             mss
         } else {
@@ -388,6 +394,7 @@ impl Connection {
         }
         let mss = u64::from(self.mss());
         let record = self.record_left(nxt);
+        let most = self.most_from(nxt, most);
         let mut len = unsent.min(record).min(usable).min(cwnd_room).min(most);
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
         // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
@@ -423,6 +430,13 @@ impl Connection {
         let range = nxt..nxt + len;
         let with_fin = fin && range.end == end && self.snd.peer.edge > end;
         Ok((range, with_fin))
+    }
+
+    /// Any segment has to lie in two pieces of the send buffer.
+    pub(super) fn fit_buffer_to_interface(&mut self) {
+        if self.path.interface_mtu as usize > BLOCK / 2 {
+            self.snd.buffer.make_even();
+        }
     }
 
     /// The largest payload for one transmission: whole segments.

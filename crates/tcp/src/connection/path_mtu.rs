@@ -254,6 +254,7 @@ impl Connection {
             return false;
         }
         self.path.interface_mtu = wider.interface_mtu;
+        self.fit_buffer_to_interface();
         if before.mtu == before.interface_mtu || before.mtu > wider.mtu {
             self.set_path_mtu(now, wider.mtu);
         }

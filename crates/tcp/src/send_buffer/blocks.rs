@@ -4,8 +4,9 @@
 //! memory passes through the processor's caches as there are bytes queued. (A ring uses its whole capacity even with little
 //! data, and copying into memory that was last used megabytes ago costs several times as much.)
 //!
-//! A block may also be another owner's memory, which is kept and not copied. Such blocks are as long as ours, but for the last one. When
-//! something follows that, it becomes one of ours.
+//! A block may also be another owner's memory, which is kept and not copied. Such a block may be shorter than ours and stay so when something follows, if it is at least
+//! half as long. A shorter one becomes one of ours then. So pieces that arrive in super-segments, which are a little shorter than blocks, are not copied on their way
+//! out; and what has no room in two pieces is still half a block or more.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -38,11 +39,15 @@ impl Block {
     }
 }
 
-/// Bytes in blocks of `BLOCK`. Any `BLOCK` consecutive ones lie in at most two pieces.
+/// Bytes in blocks of `BLOCK`. Any half of `BLOCK` consecutive ones lie in at most two pieces; without shorter blocks any `BLOCK` do.
 #[derive(Debug, Default)]
 pub(super) struct Blocks<const BLOCK: usize> {
-    /// All but the last one are full.
+    /// All but the last one are full, or at least half as long and another's.
     used: VecDeque<Block>,
+    /// How many before the last one are shorter.
+    uneven: usize,
+    /// None are to be.
+    even: bool,
     spare: Vec<Vec<u8>>,
     /// How much of the first block is forgotten already.
     head: usize,
@@ -71,7 +76,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
             let (now, later) = bytes.split_at(bytes.len().min(self.room_at_end()));
             if now.is_empty() {
                 let block = self.spare.pop().unwrap_or_default();
-                self.used.push_back(Block::Ours(block));
+                self.add(Block::Ours(block));
                 continue;
             }
             let is_first = self.used.len() == 1;
@@ -100,7 +105,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
         if self.room_at_end() == 0 {
             let block = self.spare.pop().unwrap_or_default();
-            self.used.push_back(Block::Ours(block));
+            self.add(Block::Ours(block));
         }
         let is_first = self.used.len() == 1;
         self.own_last();
@@ -120,9 +125,20 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         if block.is_empty()
             && let Some(Block::Ours(block)) = self.used.pop_back()
         {
+            self.uneven -= usize::from(self.last_is_short());
             self.spare.push(block);
         }
         filled
+    }
+
+    /// Appends a block.
+    fn add(&mut self, block: Block) {
+        self.uneven += usize::from(self.last_is_short());
+        self.used.push_back(block);
+    }
+
+    fn last_is_short(&self) -> bool {
+        self.used.back().is_some_and(|last| last.bytes().len() < BLOCK)
     }
 
     /// Appends `bytes` without a copy, but for what fills the last block. They count as long as they are, whatever they are a part of.
@@ -136,7 +152,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         self.memory += bytes.len();
         while !bytes.is_empty() {
             let block = bytes.split_to(bytes.len().min(BLOCK));
-            self.used.push_back(Block::Kept(block));
+            self.add(Block::Kept(block));
         }
     }
 
@@ -154,7 +170,29 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
 
     /// How many bytes the last block has room for.
     pub(super) fn room_at_end(&self) -> usize {
-        self.used.back().map_or(0, |block| BLOCK - block.bytes().len())
+        match self.used.back() {
+            Some(Block::Kept(block)) if block.len() >= BLOCK / 2 && !self.even => 0,
+            last => last.map_or(0, |block| BLOCK - block.bytes().len()),
+        }
+    }
+
+    /// From now on any `BLOCK` consecutive bytes lie in two pieces.
+    pub(super) fn make_even(&mut self) {
+        self.even = true;
+        if self.uneven > 0 {
+            let mut before = core::mem::take(self);
+            self.even = true;
+            let head = core::mem::take(&mut before.head);
+            for (index, block) in before.used.iter().enumerate() {
+                let skipped = if index == 0 { head } else { 0 };
+                self.push(block.bytes().get(skipped..).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Forgets everything, and the memory too.
+    pub(super) fn release(&mut self) {
+        *self = Blocks { even: self.even, ..Blocks::default() };
     }
 
     /// Forgets the first `count` bytes.
@@ -163,8 +201,10 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         self.len -= count;
         self.head += count;
         // An empty queue starts over, so that what comes next lies in one piece.
-        while self.head >= BLOCK || (self.len == 0 && !self.used.is_empty()) {
-            self.head = self.head.saturating_sub(BLOCK);
+        while let Some(first) = self.used.front().map(|block| block.bytes().len())
+            && (self.len == 0 || self.head >= first)
+        {
+            self.head = self.head.saturating_sub(first);
             match self.used.pop_front() {
                 Some(Block::Ours(mut block)) => {
                     block.clear();
@@ -173,20 +213,51 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
                 Some(Block::Kept(block)) => self.memory -= block.len(),
                 None => break,
             }
+            self.uneven -= usize::from(first < BLOCK && !self.used.is_empty());
         }
         if self.len == 0 {
             self.head = 0;
         }
     }
 
-    /// The bytes from offset `from` up to `upto`, at most `BLOCK` of them and not beyond the end.
+    /// The block in which the byte at offset `from` lies, and its place there.
+    fn place(&self, from: usize) -> (usize, usize) {
+        let mut at = self.head + from;
+        if self.uneven == 0 {
+            return (at / BLOCK, at % BLOCK);
+        }
+        for (index, block) in self.used.iter().enumerate() {
+            let len = block.bytes().len();
+            if at < len {
+                return (index, at);
+            }
+            at -= len;
+        }
+        (self.used.len(), 0)
+    }
+
+    /// How many bytes from offset `from` on [`Blocks::slices`] gives at most.
+    pub(super) fn reach(&self, from: usize) -> usize {
+        if self.uneven == 0 {
+            return BLOCK;
+        }
+        let (block, at) = self.place(from);
+        let len = |index| self.used.get(index).map_or(0, |block: &Block| block.bytes().len());
+        match block + 2 < self.used.len() {
+            true => (len(block) - at + len(block + 1)).min(BLOCK),
+            // Whatever is appended lies in the second piece, or behind the end.
+            false => BLOCK,
+        }
+    }
+
+    /// The bytes from offset `from` up to `upto`, at most `BLOCK` of them, not beyond the end, and as many as lie in two pieces.
     pub(super) fn slices(&self, from: usize, upto: usize) -> [&[u8]; 2] {
         let upto = upto.min(self.len).min(from.saturating_add(BLOCK));
         if from >= upto {
             return [&[]; 2];
         }
-        let (from, len) = (self.head + from, upto - from);
-        let (block, at) = (from / BLOCK, from % BLOCK);
+        let len = upto - from;
+        let (block, at) = self.place(from);
         let first = self
             .used
             .get(block)
@@ -194,7 +265,10 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         let rest = len - first.len();
         let second = match rest {
             0 => &[][..],
-            _ => self.used.get(block + 1).map_or(&[][..], |block| &block.bytes()[..rest]),
+            _ => self.used.get(block + 1).map_or(&[][..], |block| {
+                let bytes = block.bytes();
+                &bytes[..rest.min(bytes.len())]
+            }),
         };
         [first, second]
     }
@@ -289,11 +363,15 @@ mod tests {
         fn what_was_pushed_is_there_until_it_is_dropped(
             steps in prop::collection::vec((0usize..60, 0usize..60, any::<bool>()), 1..60),
             cut in (0usize..80, 0usize..30),
+            even_from in 0usize..60,
         ) {
             let mut blocks = Blocks::<16>::default();
             let mut model: VecDeque<u8> = VecDeque::new();
             let mut next = 0u8;
-            for (push, drop, keep) in steps {
+            for (step, (push, drop, keep)) in steps.into_iter().enumerate() {
+                if step == even_from {
+                    blocks.make_even();
+                }
                 let bytes: Vec<u8> = (0..push).map(|i| next.wrapping_add(i as u8)).collect();
                 next = next.wrapping_add(push as u8);
                 if keep {
@@ -305,8 +383,14 @@ mod tests {
                 prop_assert_eq!(blocks.len(), model.len());
                 let (from, upto) = (cut.0, cut.0 + cut.1);
                 let got: Vec<u8> = blocks.slices(from, upto).concat();
-                let wanted: Vec<u8> = model.iter().copied().skip(from).take(cut.1.min(16)).collect();
+                let most = if from < model.len() { blocks.reach(from) } else { 16 };
+                let least = if step < even_from { 8 } else { 16 };
+                prop_assert!((least..=16).contains(&most), "{}", most);
+                let wanted: Vec<u8> =
+                    model.iter().copied().skip(from).take(cut.1.min(most)).collect();
                 prop_assert_eq!(got, wanted);
+                let short = blocks.used.iter().rev().skip(1);
+                prop_assert_eq!(blocks.uneven, short.filter(|b| b.bytes().len() < 16).count());
                 blocks.drop_front(drop);
                 model.drain(..drop.min(model.len()));
                 let spare: usize = blocks.spare.iter().map(Vec::capacity).sum();
