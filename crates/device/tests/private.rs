@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::by_hand::{ByHand, addresses, pattern};
 use crate::support::*;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use transom_device::diag::{Destroyer, Diag};
 use transom_device::interface::IpPrefix;
@@ -709,4 +710,29 @@ fn both_devices_can_be_waited_for_with_one_descriptor() {
         device.recycle(packet.buffer);
     }
     assert!(device.poll_fd().unwrap().as_raw_fd() >= 0);
+}
+
+/// Whoever waits for both parts looks at the second only when it is readable, and misses nothing.
+#[test]
+fn the_packets_to_loopback_are_looked_at_when_they_are_asked_for() {
+    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    if !has_ipv6() {
+        return;
+    }
+    while device.recv().is_ok() {}
+    device.look_aside(false);
+    let (_socket, _) = begin(&network, None, "[::1]:80");
+    let [most, aside] = device.poll_parts().unwrap();
+    let readable = |descriptor: BorrowedFd<'_>, limit: Duration| {
+        let mut fds = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).unwrap();
+        poll(&mut fds, Some(&limit)).unwrap() > 0
+    };
+    assert!(readable(aside, PATIENCE));
+    assert!(!readable(most, Duration::ZERO));
+    assert_eq!(device.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    device.look_aside(true);
+    let packet = receive(&mut device, is_protocol(6));
+    assert_eq!(Seen::of(packet.bytes()).unwrap().flags(), SYN);
+    device.recycle(packet.buffer);
 }

@@ -32,11 +32,9 @@ const NOTIFIER_TOKEN: u64 = u64::MAX;
 /// Sockets of programs have ended.
 const ENDED_TOKEN: u64 = u64::MAX - 1;
 /// From here on: the descriptors of the stacks' driver.
-const DRIVER_TOKENS: u64 = u64::MAX - 256;
+const DRIVER_TOKENS: u64 = u64::MAX - (1 << 16);
 /// A program has sent a SYN.
 const SYN_TOKEN: u64 = 0;
-/// So often is looked whether an answer was answered at once, before the thread sleeps.
-const ROUNDS: usize = 4;
 
 /// The settings of [`supervise`].
 #[derive(Debug)]
@@ -134,7 +132,7 @@ pub(crate) struct Supervisor {
     serial: u64,
     changes: Vec<SocketReadiness>,
     /// Connections whose turn ended before their work.
-    runnable: HashSet<u64>,
+    runnable: Vec<u64>,
     deadlines: BTreeSet<(Instant, u64)>,
     next_sample_at: Instant,
     scratch: Vec<u8>,
@@ -178,7 +176,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         owners: Owners::default(),
         serial: 0,
         changes: Vec::new(),
-        runnable: HashSet::new(),
+        runnable: Vec::new(),
         deadlines: BTreeSet::new(),
         next_sample_at: Instant::now(),
         scratch: vec![0; SCRATCH_LEN],
@@ -191,6 +189,8 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
 impl Supervisor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
+        // Connections that have work.
+        let mut ready = Vec::new();
         let mut drain_deadline: Option<Instant> = None;
         while drain_deadline.is_none_or(|end| !self.connections.is_empty() && Instant::now() < end)
         {
@@ -200,8 +200,13 @@ impl Supervisor {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.driver.wake();
-            let mut ready = std::mem::take(&mut self.runnable);
+            // To the driver's own events only its work answers.
+            let is_drivers =
+                |event: &epoll::Event| (DRIVER_TOKENS..ENDED_TOKEN).contains(&event.data.u64());
+            if !events.iter().all(is_drivers) {
+                self.driver.wake();
+            }
+            ready.append(&mut self.runnable);
             for event in &events {
                 let flags = event.flags;
                 match event.data.u64() {
@@ -222,26 +227,14 @@ impl Supervisor {
             let now = Instant::now();
             while let Some(&(at, token)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
                 self.deadlines.remove(&(at, token));
-                ready.insert(token);
+                ready.push(token);
             }
             self.driver.work(false, &mut self.changes);
-            for _ in 0..ROUNDS {
-                self.note_changes(&mut ready);
-                if ready.is_empty() {
-                    break;
-                }
-                let mut opens = ready.remove(&SYN_TOKEN);
-                if opens {
-                    self.take_syns();
-                }
-                for token in std::mem::take(&mut ready) {
-                    opens |= self.run_one(token);
-                }
-                // Data is waited for. Where a connection opens, the answer to an answer may be here at once.
-                if !opens {
-                    break;
-                }
-                self.driver.work(true, &mut self.changes);
+            self.note_changes(&mut ready);
+            ready.sort_unstable();
+            ready.dedup();
+            for token in ready.drain(..) {
+                self.run_one(token);
             }
             self.returned.give_back();
             self.notify_watcher();
@@ -283,21 +276,21 @@ impl Supervisor {
     }
 
     /// Notes an event of a socket of the host's kernel.
-    fn note_kernel(&mut self, token: u64, flags: epoll::EventFlags, ready: &mut HashSet<u64>) {
+    fn note_kernel(&mut self, token: u64, flags: epoll::EventFlags, ready: &mut Vec<u64>) {
         if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
             joint.note_kernel(flags);
         }
-        ready.insert(token);
+        ready.push(token);
     }
 
     /// Notes what has happened to streams and listeners of the stacks.
-    fn note_changes(&mut self, ready: &mut HashSet<u64>) {
+    fn note_changes(&mut self, ready: &mut Vec<u64>) {
         for change in self.changes.drain(..) {
             let (token, side) = named(change.token);
             if let Some((Connection::Joined(joint), _)) = self.connections.get_mut(&token) {
                 joint.note(side, change.readable, change.writable);
             }
-            ready.insert(token);
+            ready.push(token);
         }
     }
 
@@ -308,34 +301,28 @@ impl Supervisor {
         self.run_one(token);
     }
 
-    /// Does the work of one connection, or of a place. Whether connections are being opened.
-    fn run_one(&mut self, token: u64) -> bool {
+    /// Does the work of one connection, or of a place.
+    fn run_one(&mut self, token: u64) {
+        if token == SYN_TOKEN {
+            return self.take_syns();
+        }
         let Some((connection, _)) = self.connections.get_mut(&token) else {
-            self.take_connections(token);
-            return true;
+            return self.take_connections(token);
         };
         match connection {
-            Connection::Opening(opening) => {
-                match opening.advance(&self.driver, token) {
-                    Progress::OnItsWay => self.note_silence(token),
-                    Progress::Open(inner, outer) => self.joined(token, inner, outer),
-                    Progress::Failed => self.forget(token),
+            Connection::Opening(opening) => match opening.advance(&self.driver, token) {
+                Progress::OnItsWay => self.note_silence(token),
+                Progress::Open(inner, outer) => self.joined(token, inner, outer),
+                Progress::Failed => self.forget(token),
+            },
+            Connection::Joined(joint) => match joint.turn(&mut self.scratch, &self.returned) {
+                Turn::Idle => {}
+                Turn::More => self.runnable.push(token),
+                Turn::Until(at) => {
+                    self.deadlines.insert((at, token));
                 }
-                true
-            }
-            Connection::Joined(joint) => {
-                match joint.turn(&mut self.scratch, &self.returned) {
-                    Turn::Idle => {}
-                    Turn::More => {
-                        self.runnable.insert(token);
-                    }
-                    Turn::Until(at) => {
-                        self.deadlines.insert((at, token));
-                    }
-                    Turn::Over => self.forget(token),
-                }
-                false
-            }
+                Turn::Over => self.forget(token),
+            },
         }
     }
 
@@ -442,7 +429,7 @@ impl Supervisor {
     }
 
     /// Programs' sockets have ended. Some of them have said so in no other way: listeners, and those that were being connected.
-    fn sockets_ended(&mut self, ready: &mut HashSet<u64>) -> io::Result<()> {
+    fn sockets_ended(&mut self, ready: &mut Vec<u64>) -> io::Result<()> {
         let mut ended = Vec::new();
         let outcome = self.inner.ended(|socket| ended.push(socket))?;
         for socket in ended {
@@ -459,7 +446,7 @@ impl Supervisor {
         }
     }
 
-    fn socket_ended(&mut self, ends: Ends, cookie: Option<u64>, ready: &mut HashSet<u64>) {
+    fn socket_ended(&mut self, ends: Ends, cookie: Option<u64>, ready: &mut Vec<u64>) {
         let Some(&token) = self.by_ends.get(&ends) else { return };
         // The same ends may be another socket's by now. One that waits to be accepted is no process's yet.
         let other = self.inner.find(ends.0, ends.1).ok().flatten();
@@ -477,14 +464,14 @@ impl Supervisor {
             }
             Some((Connection::Joined(joint), _)) => {
                 joint.lose_program();
-                ready.insert(token);
+                ready.push(token);
             }
             _ => {}
         }
     }
 
     /// More sockets have ended than the kernel could tell. So all are looked at.
-    fn look_for_ended(&mut self, ready: &mut HashSet<u64>) -> io::Result<()> {
+    fn look_for_ended(&mut self, ready: &mut Vec<u64>) -> io::Result<()> {
         let sockets = self.inner.diag.tcp()?;
         let cookies: HashSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
         self.reserve.retain(|cookie| cookies.contains(&cookie));

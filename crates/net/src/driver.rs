@@ -4,13 +4,13 @@
 //! would do the host's work, and each packet would cost two wake-ups and some system calls. With a [`Driver`] the thread leads all the time. The
 //! device is one more descriptor in its loop, and events of its sockets are a list.
 
-use crate::driving::Driving;
+use crate::driving::{Driving, Source};
 use crate::incoming::IncomingConnection;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
 use crate::wake_event::sleep_for_any;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
@@ -96,7 +96,8 @@ impl Watched {
 /// Does a host's work in the thread that has it, for as long as it exists. See [`Stack::driver`].
 ///
 /// The loop of such a thread waits for the [descriptors](Driver::descriptors) beside its own, as long as [`Driver::rest`] says. Then it calls
-/// [`Driver::wake`], [`Driver::note`] for each of them that is readable, and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does something else, they wait for it.
+/// [`Driver::note`] for each of them that is readable, and [`Driver::work`]. Other threads may use the host's sockets as usual. While this thread does
+/// something else, they wait for it.
 #[derive(Debug)]
 pub struct Driver {
     driving: Driving,
@@ -126,7 +127,11 @@ impl Driver {
     /// The descriptors to wait for, level-triggered: each is readable while there is something to do. A device need not be emptied by each
     /// [`Driver::work`].
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.driving.descriptors()
+        self.driving.sources().filter_map(|(runtime, source)| match source {
+            Source::Threads => Some(runtime.wake_leader().as_fd()),
+            Source::Device => runtime.device_fds().first().map(AsFd::as_fd),
+            Source::Aside => runtime.device_fds().get(1).map(AsFd::as_fd),
+        })
     }
 
     /// One of the [descriptors](Driver::descriptors), counted from 0, is readable: the next [`Driver::work`] looks there. Returns whether to go on waiting for it.
@@ -157,8 +162,9 @@ impl Driver {
         }
     }
 
-    /// The thread is awake. It may use sockets of the host before it calls [`Driver::work`]; without this, that would wake it once more.
-    pub fn wake(&self) {
+    /// The thread is awake, and is going to use sockets of the host before it calls [`Driver::work`]. Without this, that would wake it once more. Where
+    /// it calls [`Driver::work`] first, this is not needed.
+    pub fn wake(&mut self) {
         self.driving.wake();
     }
 
@@ -185,7 +191,6 @@ impl Driver {
                 .collect();
             sleep_for_any(&pairs, span.map(Into::into));
         }
-        self.wake();
         self.work(!busy, changes);
     }
 

@@ -12,7 +12,6 @@ use crate::roles::Leader;
 use crate::runtime::Runtime;
 use crate::sync::Arc;
 use crate::waiting::{Awake, LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
-use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use transom_tcp::time::{Duration, Instant};
 
@@ -26,7 +25,7 @@ const BULK: usize = 32 * 1024;
 
 /// A descriptor of a runtime's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(crate) enum Source {
     /// Other threads have something for this one.
     Threads,
     /// The device, or the first of its parts.
@@ -55,7 +54,11 @@ struct Looking {
     stopped: bool,
     /// Packets come faster than one for each look.
     many: bool,
-    /// Its device has failed, and nobody waits for it any more.
+    /// Nothing but timers and other threads can have changed anything since the thread was told how long to sleep.
+    rested: bool,
+    /// Its device has failed at the last look.
+    failed: bool,
+    /// And nobody waits for it any more.
     unwatched: bool,
 }
 
@@ -67,6 +70,8 @@ impl Looking {
         aside: true,
         stopped: false,
         many: false,
+        rested: false,
+        failed: false,
         unwatched: false,
     };
 
@@ -86,7 +91,8 @@ impl Looking {
             }
         }
         self.many &= !inner.drained || packets > 1;
-        self.due = !inner.drained && !self.stopped && !inner.has_failed();
+        self.failed = inner.has_failed();
+        self.due = !inner.drained && !self.stopped && !self.failed;
         (packets > 0).then_some(BYTES - bytes)
     }
 }
@@ -134,16 +140,10 @@ impl Driving {
         self.led.iter().map(|led| &led.runtime)
     }
 
-    /// The descriptors to wait for.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sources.iter().filter_map(|&(place, source)| {
-            let runtime = &self.led.get(place)?.runtime;
-            match source {
-                Source::Threads => Some(runtime.wake_leader().as_fd()),
-                Source::Device => runtime.device_fds().first().map(AsFd::as_fd),
-                Source::Aside => runtime.device_fds().get(1).map(AsFd::as_fd),
-            }
-        })
+    /// The descriptors to wait for, and whose they are.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&Arc<Runtime>, Source)> {
+        let sources = self.sources.iter();
+        sources.filter_map(|&(place, source)| Some((&self.led.get(place)?.runtime, source)))
     }
 
     /// A descriptor is readable. Whether to go on waiting for it.
@@ -158,14 +158,15 @@ impl Driving {
             Source::Device => led.looking.due = true,
             Source::Aside => (led.looking.due, led.looking.aside) = (true, true),
         }
-        led.looking.unwatched |= led.runtime.lock().has_failed();
+        led.looking.unwatched |= led.looking.failed;
         !led.looking.unwatched
     }
 
     /// The thread is awake.
-    pub(crate) fn wake(&self) {
-        for led in &self.led {
-            led.runtime.lock().roles.driver_awake = true;
+    pub(crate) fn wake(&mut self) {
+        for Led { runtime, looking } in &mut self.led {
+            runtime.lock().roles.driver_awake = true;
+            looking.rested = false;
         }
     }
 
@@ -174,6 +175,7 @@ impl Driving {
         for Led { runtime, looking } in &mut self.led {
             let mut inner = runtime.lock();
             inner.roles.driver_awake = true;
+            let rested = std::mem::take(&mut looking.rested);
             let aside = std::mem::take(&mut looking.aside) || look;
             if std::mem::take(&mut looking.due) || look {
                 let came = looking.look(&mut inner, aside);
@@ -181,8 +183,12 @@ impl Driving {
                 self.bulk = came.map_or(self.bulk, |bytes| bytes >= BULK);
             } else {
                 looking.stopped = false;
-                inner.run_timers(runtime.now());
-                inner.send();
+                let now = runtime.now();
+                // Each call of others sends what follows from it.
+                if !rested || now >= inner.roles.leader_wakes_at {
+                    inner.run_timers(now);
+                    inner.send();
+                }
             }
             each(&mut inner);
         }
@@ -210,6 +216,7 @@ impl Driving {
             inner.roles.driver_awake = false;
             inner.roles.leader_notified = false;
             inner.roles.leader_wakes_at = wake;
+            looking.rested = true;
             let look = match runtime.device_fd() {
                 None => LOOK_WITHOUT_DESCRIPTOR,
                 Some(_) if inner.has_failed() => RETRY_FAILED,

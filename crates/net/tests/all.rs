@@ -7,6 +7,7 @@ mod support;
 mod applications;
 mod delivery;
 mod demux;
+mod event_loop;
 mod extensions;
 mod fast_open;
 mod incoming;

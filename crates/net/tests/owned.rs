@@ -1,10 +1,11 @@
 //! Writing without a copy: what is written in any way arrives, in order and whole, and memory that was kept is let go.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::spawn;
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Bytes, Stack, TcpStream};
@@ -61,6 +62,38 @@ fn any_mixture_of_writes_arrives() {
         }
         drop(client);
         assert!(reader.join().unwrap() == pattern(0, sent), "the data is not what was sent");
+    }
+}
+
+/// Pieces as they come from a device: a little shorter than blocks, between smaller ones and larger ones. On a device for long segments they are put into blocks.
+#[test]
+fn pieces_of_any_length_arrive_and_are_taken_as_there_is_room() {
+    for mtu in [1500, 9000, 65_535] {
+        let config = MemoryConfig { mtu, ..MemoryConfig::with_offload() };
+        let (client, server) = connection(&config);
+        client.set_nonblocking(true).unwrap();
+        let reader = spawn(move || received(server));
+        let sizes = [65_160, 65_160, 1, 32_768, 40_000, 32_767, 65_160, 100, 64_240, 70_000];
+        let (mut queue, mut made, mut written) = (VecDeque::new(), 0, 0);
+        let deadline = Instant::now() + PATIENCE;
+        let mut sizes = sizes.iter().cycle().take(200).peekable();
+        while sizes.peek().is_some() || !queue.is_empty() {
+            assert!(Instant::now() < deadline, "{written} of {made} bytes were written");
+            for &size in sizes.by_ref().take(5) {
+                queue.push_back(Bytes::from(pattern(made, size)));
+                made += size;
+            }
+            match client.write_pieces(&mut queue) {
+                Ok(count) => written += count,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    sleep(Duration::from_micros(100));
+                }
+            }
+            assert_eq!(queue.iter().map(Bytes::len).sum::<usize>(), made - written);
+        }
+        drop(client);
+        assert!(reader.join().unwrap() == pattern(0, made), "the data is not what was sent");
     }
 }
 

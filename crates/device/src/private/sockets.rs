@@ -121,6 +121,8 @@ struct Stock {
     /// Somebody waits for one of this kind.
     wanted: [bool; 2],
     failed: [Option<io::Error>; 2],
+    /// The worker sleeps. To wake one that does not would be a system call for nothing.
+    idle: bool,
     stop: bool,
 }
 
@@ -157,7 +159,12 @@ impl Source {
     /// Up to `count` sockets, and at least one; for the worker.
     fn make(&self, family: Family, count: usize) -> io::Result<Vec<OwnedFd>> {
         match self {
-            Source::Inside(_) => Ok(vec![make(family)?]),
+            Source::Inside(_) => {
+                let first = make(family)?;
+                // If there are no more, the next who asks is told so.
+                let more = (1..count).map_while(|_| make(family).ok());
+                Ok(std::iter::once(first).chain(more).collect())
+            }
             Source::Maker(maker) => {
                 maker.sockets(family, count, None).map_err(MakerError::into_numbered)
             }
@@ -289,7 +296,8 @@ impl SocketMaker {
         loop {
             if let Some(socket) = stock.spare[at].pop() {
                 // Half of it is enough to go on with meanwhile.
-                if stock.spare[at].len() * 2 < self.spares {
+                if stock.idle && stock.spare[at].len() * 2 < self.spares {
+                    stock.idle = false;
                     self.shared.changed.notify_all();
                 }
                 return Ok(socket);
@@ -335,6 +343,7 @@ fn keep_stock(shared: &Shared, source: &Source, spares: usize) {
             !enough && (stock.wanted[at] || stock.failed[at].is_none())
         });
         let Some(family) = missing else {
+            stock.idle = true;
             stock = shared.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
@@ -343,7 +352,8 @@ fn keep_stock(shared: &Shared, source: &Source, spares: usize) {
         drop(stock);
         let made = source.make(family, missing.clamp(1, BY_MAKER));
         stock = shared.lock();
-        stock.wanted[at] = false;
+        stock.idle = false;
+        let is_awaited = std::mem::take(&mut stock.wanted[at]);
         match made {
             Ok(sockets) => {
                 stock.failed[at] = None;
@@ -351,7 +361,9 @@ fn keep_stock(shared: &Shared, source: &Source, spares: usize) {
             }
             Err(error) => stock.failed[at] = Some(error),
         }
-        shared.changed.notify_all();
+        if is_awaited {
+            shared.changed.notify_all();
+        }
     }
 }
 

@@ -30,19 +30,15 @@ fn drive(host: &Host, mut driving: Driving, sockets: &[u32]) {
     };
     // Of what was there before, nothing is reported.
     take(&mut left, sockets);
-    let mut look = true;
     while !left.is_empty() {
-        look = match driving.rest() {
-            Some(Duration::ZERO) => look,
-            span => {
-                let device = host.runtime.device_fd().unwrap();
-                host.runtime.wake_leader().sleep_for_edges(device, span)
-            }
-        };
-        driving.wake();
+        let span = driving.rest();
+        let device = host.runtime.device_fd().unwrap();
+        let readable = host.runtime.wake_leader().sleep_for_levels(device, span);
+        for (place, _) in readable.into_iter().enumerate().filter(|(_, readable)| *readable) {
+            assert!(driving.note(place));
+        }
         let mut heard = Vec::new();
-        driving.work(look, |inner| heard.extend(inner.take_driver_news()));
-        look = false;
+        driving.work(false, |inner| heard.extend(inner.take_driver_news()));
         take(&mut left, &heard);
     }
 }

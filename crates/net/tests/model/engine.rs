@@ -64,14 +64,20 @@ impl Inner {
         Ok(Some(Arc::clone(&self.device)))
     }
 
-    pub fn work(&mut self, patience: Patience<'_>) -> bool {
-        let mut all = usize::MAX;
-        self.work_within(patience, &mut all)
+    pub fn device_parts(&self) -> io::Result<Option<[DeviceFd; 2]>> {
+        Ok(None)
     }
 
-    /// Each packet is so large that the next one is expected at once.
-    pub fn work_within(&mut self, _: Patience<'_>, bytes: &mut usize) -> bool {
-        let mut any = false;
+    pub fn look_aside(&mut self, _: bool) {}
+
+    pub fn work(&mut self, patience: Patience<'_>) -> bool {
+        let mut all = usize::MAX;
+        self.work_within(patience, &mut all, true) > 0
+    }
+
+    /// Each packet is so large that the next one is expected at once, but for one of a watched socket.
+    pub fn work_within(&mut self, _: Patience<'_>, bytes: &mut usize, until_result: bool) -> usize {
+        let mut count = 0;
         self.drained = false;
         for _ in 0..BATCH {
             match self.device.take() {
@@ -80,12 +86,17 @@ impl Inner {
                     break;
                 }
                 Some(Packet::Poison) => crate::sync::thread::die(),
-                Some(Packet::For(socket)) => self.take_in(socket),
+                Some(Packet::For(socket)) => {
+                    self.take_in(socket);
+                    count += 1;
+                    if until_result && self.watched.contains(&socket) {
+                        break;
+                    }
+                }
             }
-            any = true;
             *bytes = bytes.saturating_sub(1 << 16);
         }
-        any
+        count
     }
 
     pub fn run_timers(&mut self, _: Instant) {}

@@ -30,27 +30,12 @@ shuttle::lazy_static! {
 
 /// A device: what has arrived.
 #[derive(Debug, Default)]
-pub struct Wire(Mutex<VecDeque<Packet>>, Edge);
-
-/// Something came since it was last waited for: what an edge-triggered epoll reports.
-#[derive(Debug, Default)]
-struct Edge(Mutex<bool>);
-
-impl Edge {
-    fn rise(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-    }
-
-    fn take(&self) -> bool {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
+pub struct Wire(Mutex<VecDeque<Packet>>);
 
 impl Wire {
     pub fn put(&self, packet: Packet) {
         let _turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(packet);
-        self.1.rise();
         WORLD.change.notify_all();
     }
 
@@ -79,30 +64,39 @@ impl WakeEvent {
         WORLD.change.notify_all();
     }
 
+    /// Takes note of the signals so far.
+    pub fn reset(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
     pub fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
-        self.sleep_until(span, || device.is_some_and(|device| !device.is_empty()));
+        let [rung, _] = self.sleep_until(span, || device.is_some_and(|device| !device.is_empty()));
+        if rung {
+            self.reset();
+        }
         false
     }
 
-    /// Sleeps as an event loop does that has both in an edge-triggered epoll. Gives whether one of them has risen.
-    pub fn sleep_for_edges(&self, device: &DeviceFd, span: Option<Duration>) -> bool {
-        self.sleep_until(span, || device.1.take())
+    /// Sleeps as an event loop does that has both in a level-triggered epoll. Gives which of them is readable.
+    pub fn sleep_for_levels(&self, device: &DeviceFd, span: Option<Duration>) -> [bool; 2] {
+        self.sleep_until(span, || !device.is_empty())
     }
 
-    /// Gives whether it was rung, or `ready` said so.
-    fn sleep_until(&self, span: Option<Duration>, ready: impl Fn() -> bool) -> bool {
+    /// Gives whether it was rung, and whether `ready` said so.
+    fn sleep_until(&self, span: Option<Duration>, ready: impl Fn() -> bool) -> [bool; 2] {
         let mut turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let rung = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            if rung | ready() {
-                return true;
+            let rung = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = [rung, ready()];
+            if outcome.contains(&true) {
+                return outcome;
             }
             match span {
                 None => turn = WORLD.change.wait(turn).unwrap_or_else(PoisonError::into_inner),
                 // The time may pass before anything else happens, or not.
                 Some(span) if shuttle::rand::thread_rng().gen_bool(0.5) => {
                     clock::pass(span.into());
-                    return false;
+                    return outcome;
                 }
                 Some(_) => {
                     drop(turn);

@@ -174,7 +174,7 @@ impl Scene {
             }
             (info, connection.error(), connection.end_of_stream())
         });
-        format!("{info:?} {:?}", self.host.counters())
+        format!("{info:?} {:?} {}", self.host.counters(), self.host.stack.spare_memory())
     }
 
     /// The notices, without how often there was something to read: a reader that got the data gets no notice.
