@@ -36,6 +36,9 @@ const DRIVER_TOKENS: u64 = u64::MAX - (1 << 16);
 /// A program has sent a SYN.
 const SYN_TOKEN: u64 = 0;
 
+/// So often is looked for packets before a call is answered.
+const ROUNDS: usize = 4;
+
 /// The settings of [`supervise`].
 #[derive(Debug)]
 pub struct Setup {
@@ -207,13 +210,11 @@ impl Supervisor {
                 self.driver.wake();
             }
             ready.append(&mut self.runnable);
+            let mut called = false;
             for event in &events {
                 let flags = event.flags;
                 match event.data.u64() {
-                    // First, since a thread waits for it.
-                    NOTIFIER_TOKEN if flags.contains(epoll::EventFlags::IN) => {
-                        self.answer_call()?
-                    }
+                    NOTIFIER_TOKEN if flags.contains(epoll::EventFlags::IN) => called = true,
                     NOTIFIER_TOKEN => {
                         // The last program has gone; nobody will call any more.
                         drain_deadline = Some(Instant::now() + MAX_DRAIN_TIME);
@@ -230,16 +231,32 @@ impl Supervisor {
                 ready.push(token);
             }
             self.driver.work(false, &mut self.changes);
-            self.note_changes(&mut ready);
-            ready.sort_unstable();
-            ready.dedup();
-            for token in ready.drain(..) {
-                self.run_one(token);
+            self.run_ready(&mut ready);
+            if called {
+                // Its connection may have been established by a packet that lies there. Then the call is about that.
+                for _ in 0..ROUNDS {
+                    self.driver.work(true, &mut self.changes);
+                    if self.changes.is_empty() {
+                        break;
+                    }
+                    self.run_ready(&mut ready);
+                }
+                self.answer_call()?;
             }
             self.returned.give_back();
             self.notify_watcher();
         }
         Ok(())
+    }
+
+    /// Does the work of all connections that have some.
+    fn run_ready(&mut self, ready: &mut Vec<u64>) {
+        self.note_changes(ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for token in ready.drain(..) {
+            self.run_one(token);
+        }
     }
 
     /// For how long to sleep at most.

@@ -46,7 +46,7 @@ pub(super) struct Blocks<const BLOCK: usize> {
     /// All but the last one are full, or at least half as long and another's.
     used: VecDeque<Block>,
     /// How many before the last one are shorter.
-    uneven: usize,
+    uneven: u32,
     /// None are to be.
     even: bool,
     spare: SpareBlocks,
@@ -124,7 +124,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         if block.is_empty()
             && let Some(Block::Ours(block)) = self.used.pop_back()
         {
-            self.uneven -= usize::from(self.last_is_short());
+            self.uneven -= u32::from(self.last_is_short());
             self.memory -= block.capacity();
             self.spare.put(block);
         }
@@ -147,7 +147,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
 
     /// Appends a block.
     fn add(&mut self, block: Block) {
-        self.uneven += usize::from(self.last_is_short());
+        self.uneven += u32::from(self.last_is_short());
         self.used.push_back(block);
     }
 
@@ -229,7 +229,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
                 Some(Block::Kept(block)) => self.memory -= block.len(),
                 None => break,
             }
-            self.uneven -= usize::from(first < BLOCK && !self.used.is_empty());
+            self.uneven -= u32::from(first < BLOCK && !self.used.is_empty());
         }
         if self.len == 0 {
             self.head = 0;
@@ -406,7 +406,7 @@ mod tests {
                     model.iter().copied().skip(from).take(cut.1.min(most)).collect();
                 prop_assert_eq!(got, wanted);
                 let short = blocks.used.iter().rev().skip(1);
-                prop_assert_eq!(blocks.uneven, short.filter(|b| b.bytes().len() < 16).count());
+                prop_assert_eq!(blocks.uneven as usize, short.filter(|b| b.bytes().len() < 16).count());
                 blocks.drop_front(drop);
                 model.drain(..drop.min(model.len()));
                 let held = blocks.used.iter().map(Block::memory).sum::<usize>();

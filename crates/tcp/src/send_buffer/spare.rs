@@ -2,6 +2,7 @@
 
 use super::BLOCK;
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The longest block that is small.
@@ -18,7 +19,10 @@ const UNUSED: Duration = Duration::from_secs(1);
 /// ([`Connection::swap_spare_blocks`](crate::connection::Connection::swap_spare_blocks)). So a block that one connection has emptied is the next that any
 /// connection fills, and only as much memory passes through the processor's caches as there are bytes in flight.
 #[derive(Debug, Default)]
-pub struct SpareBlocks {
+pub struct SpareBlocks(Option<Box<Free>>); // in a box: each connection has room for the host's
+
+#[derive(Debug, Default)]
+struct Free {
     whole: Vec<Vec<u8>>,
     small: Vec<Vec<u8>>,
     /// The fewest whole blocks there have been since `looked`: as many were not needed.
@@ -29,29 +33,35 @@ pub struct SpareBlocks {
 impl SpareBlocks {
     /// Gives memory back that nobody has used for a second.
     pub fn release_unused(&mut self, now: Instant) {
-        if now.since(self.looked) >= UNUSED {
+        let Some(free) = &mut self.0 else { return };
+        if now.since(free.looked) >= UNUSED {
             // The blocks at the bottom are those that were not taken.
-            self.whole.drain(..self.least.min(self.whole.len()));
-            (self.least, self.looked) = (self.whole.len(), now);
+            free.whole.drain(..free.least.min(free.whole.len()));
+            (free.least, free.looked) = (free.whole.len(), now);
         }
     }
 
     /// An empty block for `bytes`, with or without memory.
     pub(super) fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let Some(free) = &mut self.0 else { return Vec::new() };
         if bytes <= SMALL {
-            return self.small.pop().unwrap_or_default();
+            return free.small.pop().unwrap_or_default();
         }
-        let block = self.whole.pop().unwrap_or_default();
-        self.least = self.least.min(self.whole.len());
+        let block = free.whole.pop().unwrap_or_default();
+        free.least = free.least.min(free.whole.len());
         block
     }
 
     /// Keeps the memory of a block, if its size is one of those that are kept.
     pub(super) fn put(&mut self, mut block: Vec<u8>) {
-        let (to, most) = match block.capacity() {
-            1..=SMALL => (&mut self.small, MOST_SMALL),
-            BLOCK => (&mut self.whole, MOST_WHOLE),
-            _ => return,
+        let capacity = block.capacity();
+        if capacity == 0 || capacity > SMALL && capacity != BLOCK {
+            return;
+        }
+        let free = self.0.get_or_insert_default();
+        let (to, most) = match capacity {
+            BLOCK => (&mut free.whole, MOST_WHOLE),
+            _ => (&mut free.small, MOST_SMALL),
         };
         if to.len() < most {
             block.clear();
@@ -61,7 +71,8 @@ impl SpareBlocks {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        self.whole.iter().chain(&self.small).map(Vec::capacity).sum()
+        let blocks = self.0.iter().flat_map(|free| free.whole.iter().chain(&free.small));
+        blocks.map(Vec::capacity).sum()
     }
 }
 
