@@ -276,7 +276,7 @@ impl Stack {
             scratch: transmit::Scratch::new(),
             latest: 0,
             spent: Vec::new(),
-            blocks: SpareBlocks::default(),
+            blocks: SpareBlocks::of_a_host(),
             counters: StackCounters::default(),
             log: Log::new(config.log_records),
             memory: Memory::new(config.memory),
@@ -440,7 +440,7 @@ impl Stack {
             {
                 self.memory.change(slot.held, 0);
                 if self.slots.len() == 0 {
-                    self.blocks = SpareBlocks::default();
+                    self.blocks = SpareBlocks::of_a_host();
                 }
             }
             return;

@@ -176,6 +176,11 @@ impl SendBuffer {
         self.bytes.swap_spare(spare);
     }
 
+    /// Bytes of memory that are free here.
+    pub fn spare_memory(&self) -> usize {
+        self.bytes.spare_memory()
+    }
+
     /// Bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.bytes.memory()

@@ -121,6 +121,7 @@ impl Connection {
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.snd.buffer.memory()
+            + self.snd.buffer.spare_memory()
             + self.control.board().memory()
             + self.rcv.ordering.memory()
             + self.partial.as_ref().map_or(0, |partial| partial.memory())

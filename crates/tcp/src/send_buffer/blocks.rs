@@ -205,9 +205,15 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
     }
 
-    /// Forgets everything, and the memory too. The free blocks are the host's.
+    /// Bytes of memory of the blocks that are free here.
+    pub(super) fn spare_memory(&self) -> usize {
+        self.spare.memory()
+    }
+
+    /// Forgets everything, and the memory too. The free blocks of a host stay.
     pub(super) fn release(&mut self) {
-        let spare = core::mem::take(&mut self.spare);
+        let mut spare = core::mem::take(&mut self.spare);
+        spare.on_idle();
         *self = Blocks { even: self.even, spare, ..Blocks::default() };
     }
 

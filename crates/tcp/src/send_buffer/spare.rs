@@ -28,9 +28,21 @@ struct Free {
     /// The fewest whole blocks there have been since `looked`: as many were not needed.
     least: usize,
     looked: Instant,
+    /// They are a host's, and not one connection's.
+    shared: bool,
 }
 
 impl SpareBlocks {
+    /// Those of a host.
+    pub fn of_a_host() -> Self {
+        SpareBlocks(Some(Box::new(Free { shared: true, ..Free::default() })))
+    }
+
+    /// A connection is idle: gives all memory back that is its own.
+    pub(super) fn on_idle(&mut self) {
+        self.0 = self.0.take().filter(|free| free.shared);
+    }
+
     /// Gives memory back that nobody has used for a second.
     pub fn release_unused(&mut self, now: Instant) {
         let Some(free) = &mut self.0 else { return };
