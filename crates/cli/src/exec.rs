@@ -82,7 +82,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The page is written at the end, when it would be too late.
     args.report.as_deref().map_or(Ok(()), own_file::check_output)?;
-    let network = args.network.open()?;
+    // One thread leads all stacks of the command: more shards would only take room.
+    let network = args.network.with_usual_shards(1).open()?;
     let stack = match &network.host {
         Host::Transom(stack) => Some(stack.clone()),
         Host::Kernel { .. } => None,

@@ -106,7 +106,7 @@ pub(crate) struct NetworkArgs {
     no_offload: bool,
 
     /// Use so many cores: the host works in as many parts, each with a queue of the device (docs/sharing.md). By default there are as many as processors,
-    /// sixteen at most, if the device has several queues: a TUN interface or `shared`.
+    /// if the device has several queues: sixteen at most of a TUN interface, eight of `shared`. `exec` has one, since one of its threads does all the work.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
 
@@ -156,6 +156,11 @@ pub(crate) struct Network {
 }
 
 impl NetworkArgs {
+    /// The same with so many shards, unless the caller asks for another number.
+    pub(crate) fn with_usual_shards(&self, shards: u16) -> Self {
+        NetworkArgs { shards: self.shards.or(Some(shards)), ..self.clone() }
+    }
+
     /// Brings the network up. Must be called while the process has one thread.
     pub(crate) fn open(&self) -> anyhow::Result<Network> {
         let tcp = self.profile.profile()?;

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_broker::client::{BoundSocket, Lease, Wish, default_path};
+use transom_broker::protocol::MAX_QUEUES;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{BROKER_SOCKET, OpenOptions, Opened};
 use transom_device::tun::Tun;
@@ -89,12 +90,17 @@ fn device_of(lease: &mut Lease) -> io::Result<Tun> {
     Ok(first.with_queues(queues))
 }
 
+/// The queues to ask a broker for: as many as are wanted, and no more than it lends.
+fn queues_of(options: &OpenOptions) -> u16 {
+    u16::try_from(options.queues).unwrap_or(u16::MAX).min(MAX_QUEUES)
+}
+
 /// Opens the device `shared`: asks the broker at `socket` for it.
 pub(crate) fn open_shared(socket: &Path, options: &OpenOptions) -> io::Result<Opened> {
     // The variable TRANSOM_BROKER names another place than the usual one.
     let usual = socket == Path::new(BROKER_SOCKET);
     let path = if usual { default_path() } else { socket.to_owned() };
-    let queues = u16::try_from(options.queues).unwrap_or(u16::MAX);
+    let queues = queues_of(options);
     // First: without a broker, nothing that was asked for matters.
     let mut lease = Lease::with(path, &Wish { queues, ..Wish::default() })?;
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -206,5 +212,16 @@ impl PortRegistrar for Registrar {
         if self.errands.send(Errand::Settle(done)).is_ok() {
             let _ = settled.recv();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_is_asked_for_as_many_queues_as_it_lends() {
+        let asked = |queues| queues_of(&OpenOptions { queues, ..OpenOptions::default() });
+        assert_eq!([1, 8, 9, 100_000].map(asked), [1, 8, 8, 8]);
     }
 }

@@ -54,7 +54,7 @@ struct Looking {
     stopped: bool,
     /// Packets come faster than one for each look.
     many: bool,
-    /// Nothing but timers and other threads can have changed anything since the thread was told how long to sleep.
+    /// Since then only timers and other threads can have changed something: the thread was told how long to sleep.
     rested: bool,
     /// Its device has failed at the last look.
     failed: bool,
@@ -91,7 +91,8 @@ impl Looking {
             }
         }
         self.many &= !inner.drained || packets > 1;
-        self.failed = inner.has_failed();
+        // Until a packet comes a failure stands; but a device that has nothing works.
+        self.failed = inner.has_failed() && !inner.drained;
         self.due = !inner.drained && !self.stopped && !self.failed;
         (packets > 0).then_some(BYTES - bytes)
     }

@@ -103,8 +103,8 @@ pub use transom_tcp::profile::{KeepAlive, Profile};
 const MOST_USUAL_QUEUES: usize = 16;
 
 /// The options with which every named device is opened, here and in the command. They contain the broker's client. The device has a queue for each
-/// processor that this process may use, sixteen at most; whoever opens one has to take all of its queues
-/// ([`Device::take_queues`](transom_device::Device::take_queues)), as [`StackBuilder::start`] does.
+/// processor that this process may use, sixteen at most. [`StackBuilder::start`] takes all of them. Packets of a queue that nobody takes
+/// ([`Device::take_queues`](transom_device::Device::take_queues)) are lost: whoever reads one queue asks for one.
 pub fn open_options() -> transom_device::open::OpenOptions {
     #[cfg(feature = "broker")]
     let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);

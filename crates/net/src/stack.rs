@@ -252,7 +252,12 @@ impl Stack {
 
     /// The memory of all connections' data, and the effects of its [limits](Limits::memory).
     pub fn memory(&self) -> MemoryInfo {
-        self.runtimes().map(|runtime| runtime.lock().host.memory()).sum()
+        let memory = |runtime: &Runtime| {
+            let mut inner = runtime.lock();
+            inner.host.refresh_memory();
+            inner.host.memory()
+        };
+        self.runtimes().map(memory).sum()
     }
 
     /// The time that the host's extensions have used.

@@ -10,6 +10,9 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use transom_tcp::profile::{Profile, ProfileError};
 
+/// The most connections of one shard.
+pub const MOST_CONNECTIONS: usize = 1 << 26;
+
 /// The work that the device does for the stack, as far as the stack needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offload {
@@ -164,8 +167,15 @@ impl StackConfig {
         if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
             return Err(StackConfigError::Ports);
         }
-        if !self.shard.is_possible() {
+        let counted = self
+            .totals
+            .as_ref()
+            .is_none_or(|totals| u32::try_from(totals.shards()) == Ok(self.shard.count));
+        if !self.shard.is_possible() || !counted {
             return Err(StackConfigError::Shard(self.shard));
+        }
+        if self.max_connections > MOST_CONNECTIONS {
+            return Err(StackConfigError::Connections(self.max_connections));
         }
         if !self.memory.are_ordered() {
             return Err(StackConfigError::Memory(self.memory));
@@ -200,8 +210,13 @@ pub enum StackConfigError {
     #[error("the range of ephemeral ports is empty or contains port 0")]
     Ports,
     /// An index beyond the count, or too many.
-    #[error("shard {0:?} of a host is not possible: a host has 1 to 64 shards, numbered from 0")]
+    #[error(
+        "shard {0:?} of a host is not possible: a host has 1 to 64 shards, numbered from 0, and counts for all of them"
+    )]
     Shard(Shard),
+    /// More connections than there are names.
+    #[error("{0} connections are too many: a shard names up to {MOST_CONNECTIONS}")]
+    Connections(usize),
     /// Thresholds that do not grow.
     #[error("limits on memory must grow from low to pressure to limit: {0:?} do not")]
     Memory(MemoryLimits),

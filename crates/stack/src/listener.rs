@@ -14,6 +14,9 @@ use transom_tcp::passive::HalfOpen;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
+/// A reset of a connection that opened fast counts for so long (RFC 7413 section 5.1).
+pub(crate) const RESET_COUNTS_FOR: Duration = Duration::from_secs(60);
+
 /// A listener's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerId {
@@ -90,33 +93,39 @@ pub(crate) struct Listener {
 impl Listener {
     /// No more connections may wait to be accepted.
     pub(crate) fn is_full(&self) -> bool {
-        self.accept.len() + self.elsewhere().accept >= self.backlog
+        self.accept.len() + self.elsewhere(Instant::ZERO).accept >= self.backlog
     }
 
     /// Half-open connections and held SYNs in all shards: the SYN backlog is for both.
     pub(crate) fn unfinished(&self) -> usize {
-        self.half_open + self.held + self.elsewhere().half_open
+        self.half_open + self.held + self.elsewhere(Instant::ZERO).half_open
     }
 
     /// No more connections may begin with data in a SYN.
-    pub(crate) fn is_full_of_fast(&self) -> bool {
-        self.fast() + self.elsewhere().fast >= self.fast_open
+    pub(crate) fn is_full_of_fast(&self, now: Instant) -> bool {
+        let here = self.fast_pending + self.fast_resets.len();
+        let elsewhere = self.elsewhere(now);
+        here + elsewhere.fast + elsewhere.fast_resets >= self.fast_open
     }
 
-    fn fast(&self) -> usize {
-        self.fast_pending + self.fast_resets.len()
-    }
-
-    fn elsewhere(&self) -> ListenCounts {
+    /// What its other parts have; their resets as far as they count at `now`.
+    fn elsewhere(&self, now: Instant) -> ListenCounts {
         let totals = self.totals.as_ref();
-        totals.map_or_else(ListenCounts::default, |totals| totals.others(self.shard))
+        totals.map_or_else(ListenCounts::default, |totals| totals.others(self.shard, now))
     }
 
     /// Tells the other shards what is here.
     pub(crate) fn tell(&self) {
         if let Some(totals) = &self.totals {
-            let half_open = self.half_open + self.held;
-            let counts = ListenCounts { accept: self.accept.len(), half_open, fast: self.fast() };
+            let last = self.fast_resets.back();
+            let until = last.map_or(0, |&last| (last + RESET_COUNTS_FOR).as_nanos() / 1_000_000);
+            let counts = ListenCounts {
+                accept: self.accept.len(),
+                half_open: self.half_open + self.held,
+                fast: self.fast_pending,
+                fast_resets: self.fast_resets.len(),
+                resets_until: usize::try_from(until).unwrap_or(usize::MAX),
+            };
             totals.tell(self.shard, counts);
         }
     }

@@ -49,7 +49,8 @@ impl core::iter::Sum for MemoryInfo {
         infos.fold(nothing, |a, b| MemoryInfo {
             held: a.held + b.held,
             state: a.state.max(b.state),
-            pressures: a.pressures + b.pressures,
+            // One pressure is that of all shards.
+            pressures: a.pressures.max(b.pressures),
             pruned: a.pruned + b.pruned,
         })
     }

@@ -50,7 +50,7 @@ use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::{PathMtu, PathMtus};
 use crate::secrets::{Purpose, Secrets};
 use crate::slab::Slab;
-use crate::totals::HostTotals;
+use crate::totals::{HostCounts, HostTotals};
 use crate::wheel::{TimerId, Wheel};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -228,8 +228,9 @@ pub struct Stack {
     ports: DestinationCounters,
     /// The next identifications of packets that leave in fragments.
     idents: DestinationCounters,
-    /// Those of its host.
+    /// Those of its host, and what this shard has told them.
     totals: Arc<HostTotals>,
+    told: HostCounts,
     scratch: transmit::Scratch,
     /// The connection a packet last was for.
     latest: u32,
@@ -281,6 +282,7 @@ impl Stack {
             log: Log::new(config.log_records),
             memory: Memory::new(config.memory),
             totals: config.totals.clone().unwrap_or_else(|| Arc::new(HostTotals::new(1))),
+            told: HostCounts::default(),
             secrets,
             config,
         })
@@ -296,9 +298,25 @@ impl Stack {
         StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
     }
 
-    /// The memory of all connections' data, and the effects of the limits on it.
+    /// The memory of all connections' data, and the effects of the limits on it. What [free blocks](Stack::spare_memory) take is not part of it: they go when
+    /// memory is short.
     pub fn memory(&self) -> MemoryInfo {
         self.memory.info()
+    }
+
+    /// Looks what the other shards of the host hold, so that [`Stack::memory`] has the state of now.
+    pub fn refresh_memory(&mut self) {
+        let elsewhere = self.elsewhere().memory;
+        self.memory.learn_elsewhere(elsewhere);
+    }
+
+    /// The state for the next call. Where it is not normal, others may have given memory back since.
+    #[inline]
+    fn memory_state(&mut self) -> MemoryState {
+        if self.memory.state() != MemoryState::Normal {
+            self.refresh_memory();
+        }
+        self.memory.state()
     }
 
     /// Bytes of memory that connections have given back, and that the next data to be sent will lie in.
@@ -353,8 +371,9 @@ impl Stack {
         call: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
         let subject = self.subject(index, now);
+        let state = self.memory_state();
         let connection = &mut self.slots.get_mut(index)?.connection;
-        let result = lent(connection, self.memory.state(), &mut self.blocks, call);
+        let result = lent(connection, state, &mut self.blocks, call);
         connection.publish(&mut self.log.recorder(subject));
         Some(result)
     }
@@ -382,6 +401,7 @@ impl Stack {
             self.memory.change(core::mem::replace(&mut slot.held, held), held);
         }
         if self.memory.state() != MemoryState::Normal {
+            self.blocks.clear();
             self.prune();
         }
         let Some(slot) = self.slots.get_mut(index) else { return };

@@ -1,7 +1,8 @@
 //! Counts that the shards of a host keep together, so that its limits hold for the whole host.
 //!
-//! Each shard has a line of its own, which it alone writes. The others read it when a limit is in question. So a shard that counts touches no memory
-//! that another one writes. A limit may be exceeded by what other shards count at the same moment.
+//! Each shard has a line of its own, which it alone writes. The others read it when a limit is in question: for a new connection, and for memory when it has
+//! changed by a sixty-fourth of what is pressure. So packets of connections touch no memory that another shard writes. A limit may be exceeded by what
+//! other shards count at the same moment, and that of memory by one such step for each shard.
 
 use alloc::boxed::Box;
 use core::array;
@@ -33,13 +34,17 @@ impl<const N: usize> Lines<N> {
         }
     }
 
-    /// The sums of all shards but `index`.
-    fn others(&self, index: u32) -> [usize; N] {
+    /// Adds up the numbers of all shards but `index`.
+    fn others<T: Default>(&self, index: u32, add: impl Fn(T, [usize; N]) -> T) -> T {
         let others = (0..).zip(&self.0).filter(|&(other, _)| other != index);
-        others.fold([0; N], |sums, (_, line)| {
-            array::from_fn(|n| sums[n].saturating_add(line.0[n].load(Relaxed)))
+        others.fold(T::default(), |sum, (_, line)| {
+            add(sum, array::from_fn(|n| line.0[n].load(Relaxed)))
         })
     }
+}
+
+fn millis(at: Instant) -> usize {
+    usize::try_from(at.as_nanos() / 1_000_000).unwrap_or(usize::MAX)
 }
 
 /// The counts of a host, which its shards share ([`StackConfig::totals`](crate::config::StackConfig::totals)).
@@ -74,16 +79,28 @@ impl HostTotals {
     }
 
     pub(crate) fn others(&self, shard: u32) -> HostCounts {
-        let [connections, half_open, time_wait, memory] = self.lines.others(shard);
-        HostCounts { connections, half_open, time_wait, memory }
+        self.lines.others(shard, |sum: HostCounts, [connections, half_open, time_wait, memory]| {
+            HostCounts {
+                connections: sum.connections.saturating_add(connections),
+                half_open: sum.half_open.saturating_add(half_open),
+                time_wait: sum.time_wait.saturating_add(time_wait),
+                memory: sum.memory.saturating_add(memory),
+            }
+        })
+    }
+
+    /// For so many shards.
+    pub(crate) fn shards(&self) -> usize {
+        self.lines.0.len()
     }
 
     /// Whether one more ICMP error may be sent, `limit` of which are allowed in each `window`. If so, it counts.
     pub(crate) fn allows_icmp_error(&self, now: Instant, window: Duration, limit: u32) -> bool {
-        let millis = (now.as_nanos() / 1_000_000) as usize;
+        let millis = millis(now);
         let window = (window.as_nanos() / 1_000_000) as usize;
         let began = self.icmp_began.load(Relaxed);
-        if millis.wrapping_sub(began) >= window
+        // Another shard may have begun a window a moment after this time.
+        if millis.checked_sub(began).is_some_and(|since| since >= window)
             && self.icmp_began.compare_exchange(began, millis, Relaxed, Relaxed).is_ok()
         {
             self.icmp_errors.store(0, Relaxed);
@@ -96,7 +113,7 @@ impl HostTotals {
 
 /// The queues of a listener that is in all shards of a host ([`ListenConfig::totals`](crate::listener::ListenConfig::totals)).
 #[derive(Debug)]
-pub struct ListenTotals(Lines<3>);
+pub struct ListenTotals(Lines<5>);
 
 /// What one shard's part of a listener has, or that of all others together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,8 +122,11 @@ pub(crate) struct ListenCounts {
     pub(crate) accept: usize,
     /// Half-open connections and held SYNs.
     pub(crate) half_open: usize,
-    /// Connections that opened fast, and resets of such.
+    /// Connections that opened fast and wait for the end of their handshake.
     pub(crate) fast: usize,
+    /// Resets of such connections, and until when they count, in milliseconds.
+    pub(crate) fast_resets: usize,
+    pub(crate) resets_until: usize,
 }
 
 impl ListenTotals {
@@ -116,13 +136,23 @@ impl ListenTotals {
     }
 
     pub(crate) fn tell(&self, shard: u32, counts: ListenCounts) {
-        let ListenCounts { accept, half_open, fast } = counts;
-        self.0.set(shard, [accept, half_open, fast]);
+        let ListenCounts { accept, half_open, fast, fast_resets, resets_until } = counts;
+        self.0.set(shard, [accept, half_open, fast, fast_resets, resets_until]);
     }
 
-    pub(crate) fn others(&self, shard: u32) -> ListenCounts {
-        let [accept, half_open, fast] = self.0.others(shard);
-        ListenCounts { accept, half_open, fast }
+    /// The sums of all shards but `shard`. Resets do not count after their time.
+    pub(crate) fn others(&self, shard: u32, now: Instant) -> ListenCounts {
+        let now = millis(now);
+        self.0.others(shard, |sum: ListenCounts, [accept, half_open, fast, resets, until]| {
+            let resets = if now < until { resets } else { 0 };
+            ListenCounts {
+                accept: sum.accept.saturating_add(accept),
+                half_open: sum.half_open.saturating_add(half_open),
+                fast: sum.fast.saturating_add(fast),
+                fast_resets: sum.fast_resets.saturating_add(resets),
+                resets_until: 0,
+            }
+        })
     }
 }
 
@@ -142,6 +172,22 @@ mod tests {
         assert_eq!(HostTotals::new(1).others(0), HostCounts::default());
     }
 
+    /// A shard that hears of no connection for an hour still tells the resets of an hour ago.
+    #[test]
+    fn resets_of_another_shard_count_until_their_time() {
+        let totals = ListenTotals::new(2);
+        let counts = ListenCounts {
+            fast: 3,
+            fast_resets: 20,
+            resets_until: 60_000,
+            ..ListenCounts::default()
+        };
+        totals.tell(1, counts);
+        let others = |ms: u64| totals.others(0, Instant::from_nanos(ms * 1_000_000));
+        assert_eq!((others(59_999).fast, others(59_999).fast_resets), (3, 20));
+        assert_eq!((others(60_000).fast, others(60_000).fast_resets), (3, 0));
+    }
+
     #[test]
     fn icmp_errors_count_for_all_shards_in_windows() {
         let totals = HostTotals::new(2);
@@ -150,5 +196,7 @@ mod tests {
         let sent = |ms| totals.allows_icmp_error(at(ms), second, 2);
         assert_eq!([sent(5_000), sent(5_001), sent(5_999)], [true, true, false]);
         assert_eq!([sent(6_000), sent(6_500), sent(6_999), sent(7_000)], [true, true, false, true]);
+        // A shard whose clock was read earlier begins no new window.
+        assert_eq!([sent(6_999), sent(6_999)], [true, false]);
     }
 }

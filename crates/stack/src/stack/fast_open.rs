@@ -3,15 +3,14 @@
 use super::{Owner, Stack};
 use crate::fast_open::{Verdict, check, make};
 use crate::flow::FlowKey;
-use crate::listener::ListenerId;
+use crate::listener::{ListenerId, RESET_COUNTS_FOR};
 use transom_tcp::connection::{Connection, ConnectionError, MemoryState};
 use transom_tcp::passive::HalfOpen;
 use transom_tcp::segment::Segment;
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 use transom_wire::{FastOpen, TcpHeader};
 
 /// A connection that was reset before its handshake was complete takes its place for so long (as on Linux).
-pub(super) const RESET_COUNTS_FOR: Duration = Duration::from_secs(60);
 
 /// The result of a SYN's option.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +42,7 @@ impl Stack {
         while entry.fast_resets.front().is_some_and(|&at| now.since(at) >= RESET_COUNTS_FOR) {
             entry.fast_resets.pop_front();
         }
-        if entry.is_full_of_fast() || self.memory.state() != MemoryState::Normal {
+        if entry.is_full_of_fast(now) || self.memory.state() != MemoryState::Normal {
             self.counters.fast_open_overflows += 1;
             return FastSyn::Plain;
         }

@@ -146,6 +146,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
+        self.tell_counts();
         self.reply(Reply::Segment(key, ip_fields, header, codepoint));
     }
 
@@ -218,6 +219,7 @@ impl Stack {
             listener.half_open = listener.half_open.saturating_sub(1);
             listener.tell();
         }
+        self.tell_counts();
     }
 
     fn endpoint(key: &FlowKey) -> Endpoint {

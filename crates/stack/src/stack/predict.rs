@@ -44,6 +44,7 @@ impl Stack {
     ) -> Option<usize> {
         let index = self.slot_index(id)?;
         let subject = self.subject(index, now);
+        let state = self.memory_state();
         let slot = self.slots.get_mut(index)?;
         // Without somebody's word for the checksum, the ordinary way verifies it. Our packets to
         // ourselves do not come this way: they would be forged.
@@ -68,7 +69,7 @@ impl Stack {
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: peek_ecn(head),
         };
-        lent(&mut slot.connection, self.memory.state(), &mut self.blocks, |connection| {
+        lent(&mut slot.connection, state, &mut self.blocks, |connection| {
             connection.on_segment(now, &segment);
         });
         slot.connection.publish(&mut self.log.recorder(subject));

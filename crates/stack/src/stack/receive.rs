@@ -105,6 +105,7 @@ impl Stack {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
         if let Some(index) = FlowKey::peek(bytes).and_then(|key| self.connection_at(&key))
             && let subject = self.subject(index, now)
+            && let state = self.memory_state()
             && let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.to_self)
             && let Some((header, payload)) =
                 slot.template.as_ref().and_then(|template| template.read(bytes, offload))
@@ -115,7 +116,7 @@ impl Stack {
             let segment_size = offload.segmentation.map(|seg| seg.segment_size);
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
-            let back = lent(connection, self.memory.state(), &mut self.blocks, |connection| {
+            let back = lent(connection, state, &mut self.blocks, |connection| {
                 connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn)
             });
             connection.publish(&mut self.log.recorder(subject));

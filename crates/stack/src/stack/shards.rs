@@ -55,6 +55,9 @@ pub struct ForwardedPacket {
     seen: u64,
 }
 
+/// A shard tells the others of its memory when that has changed by such a part of what is pressure.
+const STEPS_TO_PRESSURE: usize = 64;
+
 /// Packets that may wait to be taken to other stacks; more are dropped, as anybody can send any number of them.
 const MAX_FORWARDED: usize = 1024;
 
@@ -101,21 +104,35 @@ impl Stack {
 }
 
 impl Stack {
-    /// Tells the other shards what is here, and learns what they hold. The counts are those of the last time that all was sent.
+    /// Tells the other shards what is here, if it has changed. With a step of memory it learns what they hold.
     pub(super) fn tell_counts(&mut self) {
         let Shard { index, count } = self.config.shard;
         if count == 1 {
             return;
         }
+        let held = self.memory.info().held;
+        let step = self.config.memory.pressure / STEPS_TO_PRESSURE;
+        let moved = held.abs_diff(self.told.memory) > step;
         let counts = HostCounts {
             connections: self.slots.len(),
             half_open: self.halves.len() + self.held.len(),
             time_wait: self.waits.len(),
-            memory: self.memory.info().held,
+            memory: if moved { held } else { self.told.memory },
         };
-        self.totals.tell(index, counts);
-        let elsewhere = self.elsewhere().memory;
-        self.memory.learn_elsewhere(elsewhere);
+        if counts != self.told {
+            self.totals.tell(index, counts);
+            self.told = counts;
+        }
+        if moved {
+            self.refresh_memory();
+        }
+    }
+
+    /// More connections are in TIME-WAIT than may be. A shard keeps its equal part of them, whatever the others have.
+    pub(super) fn has_too_many_waits(&self) -> bool {
+        let most = self.config.max_time_wait.max(1);
+        let part = most.div_ceil(self.config.shard.count.max(1) as usize);
+        self.waits.len() >= part && self.waits.len() + self.elsewhere().time_wait >= most
     }
 
     /// What the other shards of the host have.

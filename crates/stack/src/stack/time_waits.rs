@@ -23,7 +23,7 @@ impl Stack {
         // [RFC8200-8.2-1]
         let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
         let (key, ip_fields) = (slot.key, slot.ip_fields);
-        while self.waits.len() + self.elsewhere().time_wait >= self.config.max_time_wait.max(1) {
+        while self.has_too_many_waits() {
             let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
             if self.waits.generation(oldest) == Some(generation) {
                 self.end_time_wait(oldest);

@@ -11,10 +11,9 @@ impl Stack {
         if !self.ready.is_empty() || !self.replies.is_empty() || !self.loopback.is_empty() {
             return Some(Instant::ZERO);
         }
-        match (self.wheel.next(), self.fragments.next_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let release = self.blocks.next_release();
+        let times = [self.wheel.next(), self.fragments.next_timeout(), release];
+        times.into_iter().flatten().min()
     }
 
     /// Acts on every deadline that has passed by `now`. Calling early does nothing.

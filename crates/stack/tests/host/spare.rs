@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use transom_tcp::send_buffer::BLOCK;
+use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
 /// Two connections send the same amount, one after the other: the second one uses the memory of the first.
@@ -23,6 +24,9 @@ fn what_one_connection_has_sent_makes_room_for_another() {
         }
         assert_eq!(host.stack.spare_memory(), BLOCK);
     }
+    // A host in which nothing happens for a while gives it back, though its connections stay.
+    host.run_for(Duration::from_secs(3));
+    assert_eq!(host.stack.spare_memory(), 0);
     // Without connections there is nothing to keep it for.
     for (peer, id) in &mut ends {
         host.close(*id);

@@ -2,12 +2,13 @@
 
 use crate::harness::*;
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
+use transom_stack::config::{StackConfig, StackConfigError};
 use transom_stack::listener::ListenConfig;
 use transom_stack::memory::MemoryLimits;
-use transom_stack::stack::{ConnectError, Shard};
+use transom_stack::stack::{ConnectError, Shard, Stack};
 use transom_stack::totals::{HostTotals, ListenTotals};
 use transom_tcp::connection::MemoryState;
+use transom_tcp::time::Instant;
 use transom_testkit::packets::udp;
 use transom_wire::Flags;
 
@@ -93,7 +94,7 @@ fn half_open_connections_are_limited_over_all_shards() {
     assert_eq!(hosts.each_ref().map(|host| host.counters().cookies_sent), [1, 1]);
 }
 
-/// What one shard holds is pressure for the other, which learns of it when it next has something to send.
+/// What one shard holds is pressure for the other. That one learns of it when it takes something in, and of its end with its next call.
 #[test]
 fn memory_is_limited_over_all_shards() {
     let limits = MemoryLimits { low: 20_000, pressure: 40_000, limit: 80_000 };
@@ -104,15 +105,60 @@ fn memory_is_limited_over_all_shards() {
         hosts[0].inject(&peer.data(&stream(1400)));
     }
     assert_eq!(hosts[0].stack.memory().state, MemoryState::Pressure);
-    hosts[1].connect(at(PEER, 80));
-    hosts[1].sent();
+    let (mut other, beside) = Peer::connect(&mut hosts[1], listeners[1], at(PEER, 4001), service());
+    hosts[1].inject(&other.data(&stream(1400)));
     assert_eq!(hosts[1].stack.memory().state, MemoryState::Pressure);
     assert!(hosts[1].stack.memory().held < limits.low);
     // It ends where the data is read.
     hosts[0].read(id);
-    hosts[1].connect(at(PEER, 80));
-    hosts[1].sent();
+    assert_eq!(hosts[1].read(beside).len(), 1400);
     assert_eq!(hosts[1].stack.memory().state, MemoryState::Normal);
+}
+
+/// A shard without any keeps its part of TIME-WAIT, though another one has had all places.
+#[test]
+fn connections_wait_out_their_time_in_every_shard() {
+    let mut hosts = shards(|config| config.max_time_wait = 4);
+    let listeners = hosts.each_mut().map(|host| host.listen(service()));
+    let mut waits = |shard: usize, port| {
+        let host = &mut hosts[shard];
+        let (mut peer, id) = Peer::connect(host, listeners[shard], at(PEER, port), service());
+        host.close(id);
+        peer.receive(&host.sent());
+        host.inject(&peer.segment(Flags::FIN | Flags::ACK, &[]));
+        [0, 1].map(|shard| hosts[shard].stack.time_wait_count())
+    };
+    assert_eq!([4000, 4001, 4002, 4003, 4004].map(|port| waits(0, port)[0]), [1, 2, 3, 4, 4]);
+    assert_eq!([4005, 4006, 4007].map(|port| waits(1, port)[1]), [1, 2, 2]);
+    // The first one gives way when it has a new one.
+    assert_eq!(waits(0, 4008), [2, 2]);
+}
+
+/// Settings may change; what counts together still does.
+#[test]
+fn a_backlog_that_is_changed_is_still_that_of_the_whole_listener() {
+    let mut hosts = shards(|_| {});
+    let totals = Arc::new(ListenTotals::new(2));
+    let config = ListenConfig { totals: Some(totals), ..ListenConfig::default() };
+    let listeners =
+        hosts.each_mut().map(|host| host.stack.listen(service(), config.clone()).unwrap());
+    let smaller = ListenConfig { backlog: 1, ..ListenConfig::default() };
+    for (host, listener) in hosts.iter_mut().zip(listeners) {
+        host.stack.reconfigure_listener(listener, smaller.clone()).unwrap();
+    }
+    let mut first = Peer::new(at(PEER, 4000), service());
+    first.shake(&mut hosts[0], usual_options());
+    let second = Peer::new(at(PEER, 4001), service());
+    assert!(hosts[1].inject(&second.syn(usual_options())).is_empty());
+}
+
+#[test]
+fn totals_for_another_number_of_shards_are_refused() {
+    let mut config = Host::new().stack.config().clone();
+    config.shard = Shard { index: 1, count: 3 };
+    config.totals = Some(Arc::new(HostTotals::new(2)));
+    let refused = Stack::new(config.clone(), Instant::ZERO).map(drop);
+    assert_eq!(refused, Err(StackConfigError::Shard(config.shard)));
 }
 
 #[test]

@@ -128,7 +128,8 @@ impl Connection {
     }
 
     /// Like [`Connection::write`], and keeps the memory until it is acknowledged instead of a copy. Takes what there is room for from the front of
-    /// `bytes`. Up to 64 KB may be copied before and behind it, so that each packet is at most two pieces of memory.
+    /// `bytes`. What is shorter than 32 KB may be copied, and so may up to 64 KB before and behind it, so that each packet is at most
+    /// two pieces of memory.
     ///
     /// What is kept counts in [`Connection::held`] as long as it is. A part of a larger piece of memory keeps all of that: that is the caller's to bound.
     pub fn write_owned(&mut self, now: Instant, bytes: &mut Bytes) -> Result<usize, WriteError> {

@@ -1,4 +1,4 @@
-//! A queue of bytes in blocks of one size.
+//! A queue of bytes in blocks, most of which have one size.
 //!
 //! Bytes are appended at the end and dropped at the front. A used block is the first to be reused, so that only as much
 //! memory passes through the processor's caches as there are bytes queued. (A ring uses its whole capacity even with little
@@ -8,13 +8,10 @@
 //! half as long. A shorter one becomes one of ours then. So pieces that arrive in super-segments, which are a little shorter than blocks, are not copied on their way
 //! out; and what has no room in two pieces is still half a block or more.
 
-use super::spare::SpareBlocks;
+use super::spare::{SpareBlocks, size_for};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-
-/// The least a block is given memory for.
-const LEAST: usize = 512;
 
 #[derive(Debug)]
 enum Block {
@@ -86,7 +83,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
                 let needed = block.len() + now.len();
                 if needed > before {
                     // After a full block more data will follow; before that, a little may be all.
-                    let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
+                    let wanted = if is_first { size_for(needed) } else { BLOCK };
                     block.reserve_exact(wanted.min(BLOCK) - block.len());
                     self.memory += block.capacity() - before;
                 }
@@ -113,7 +110,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         let (before, len) = (block.capacity(), block.len());
         let needed = len + most;
         if needed > before {
-            let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
+            let wanted = if is_first { size_for(needed) } else { BLOCK };
             block.reserve_exact(wanted.min(BLOCK) - len);
         }
         fill(block, most);

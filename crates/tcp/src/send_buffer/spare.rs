@@ -5,13 +5,20 @@ use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The longest block that is small.
-const SMALL: usize = 4096;
-/// So many whole and small blocks are kept. More go back to the system.
+/// The least a block is given memory for.
+pub(super) const LEAST: usize = 512;
+/// Blocks have one of so many sizes, each twice as long as the one before.
+const SIZES: usize = BLOCK.trailing_zeros() as usize - LEAST.trailing_zeros() as usize + 1;
+/// So many whole blocks are kept, and so many bytes of each smaller size. More go back to the system.
 const MOST_WHOLE: usize = 1024;
-const MOST_SMALL: usize = 256;
+const MOST_BYTES: usize = 2 << 20;
 /// Blocks that nobody took for so long go back too.
 const UNUSED: Duration = Duration::from_secs(1);
+
+/// How long a block for `bytes` is.
+pub(super) fn size_for(bytes: usize) -> usize {
+    bytes.clamp(LEAST, BLOCK).next_power_of_two()
+}
 
 /// Memory of blocks that are free.
 ///
@@ -23,13 +30,27 @@ pub struct SpareBlocks(Option<Box<Free>>); // in a box: each connection has room
 
 #[derive(Debug, Default)]
 struct Free {
-    whole: Vec<Vec<u8>>,
-    small: Vec<Vec<u8>>,
-    /// The fewest whole blocks there have been since `looked`: as many were not needed.
-    least: usize,
+    /// The shortest first.
+    sizes: [Blocks; SIZES],
     looked: Instant,
     /// They are a host's, and not one connection's.
     shared: bool,
+}
+
+/// Free blocks of one size.
+#[derive(Debug, Default)]
+struct Blocks {
+    blocks: Vec<Vec<u8>>,
+    /// The fewest there have been since the last look: as many were not needed.
+    least: usize,
+}
+
+impl Free {
+    /// The blocks of this size, which is one of those there are.
+    fn of_size(&mut self, size: usize) -> &mut Blocks {
+        let place = size.trailing_zeros().saturating_sub(LEAST.trailing_zeros()) as usize;
+        &mut self.sizes[place.min(SIZES - 1)]
+    }
 }
 
 impl SpareBlocks {
@@ -47,44 +68,56 @@ impl SpareBlocks {
     pub fn release_unused(&mut self, now: Instant) {
         let Some(free) = &mut self.0 else { return };
         if now.since(free.looked) >= UNUSED {
-            // The blocks at the bottom are those that were not taken.
-            free.whole.drain(..free.least.min(free.whole.len()));
-            (free.least, free.looked) = (free.whole.len(), now);
+            for Blocks { blocks, least } in &mut free.sizes {
+                // Those at the bottom were not taken.
+                blocks.drain(..(*least).min(blocks.len()));
+                *least = blocks.len();
+            }
+            free.looked = now;
+        }
+    }
+
+    /// When [`SpareBlocks::release_unused`] has something to do.
+    pub fn next_release(&self) -> Option<Instant> {
+        let free = self.0.as_ref()?;
+        let some = free.sizes.iter().any(|size| !size.blocks.is_empty());
+        some.then(|| free.looked + UNUSED)
+    }
+
+    /// Gives all memory back.
+    pub fn clear(&mut self) {
+        if let Some(free) = &mut self.0 {
+            free.sizes = Default::default();
         }
     }
 
     /// An empty block for `bytes`, with or without memory.
     pub(super) fn take(&mut self, bytes: usize) -> Vec<u8> {
         let Some(free) = &mut self.0 else { return Vec::new() };
-        if bytes <= SMALL {
-            return free.small.pop().unwrap_or_default();
-        }
-        let block = free.whole.pop().unwrap_or_default();
-        free.least = free.least.min(free.whole.len());
+        let Blocks { blocks, least } = free.of_size(size_for(bytes));
+        let block = blocks.pop().unwrap_or_default();
+        *least = (*least).min(blocks.len());
         block
     }
 
     /// Keeps the memory of a block, if its size is one of those that are kept.
     pub(super) fn put(&mut self, mut block: Vec<u8>) {
-        let capacity = block.capacity();
-        if capacity == 0 || capacity > SMALL && capacity != BLOCK {
+        let size = block.capacity();
+        if size != size_for(size) {
             return;
         }
-        let free = self.0.get_or_insert_default();
-        let (to, most) = match capacity {
-            BLOCK => (&mut free.whole, MOST_WHOLE),
-            _ => (&mut free.small, MOST_SMALL),
-        };
-        if to.len() < most {
+        let most = if size == BLOCK { MOST_WHOLE } else { MOST_BYTES / size };
+        let Blocks { blocks, .. } = self.0.get_or_insert_default().of_size(size);
+        if blocks.len() < most {
             block.clear();
-            to.push(block);
+            blocks.push(block);
         }
     }
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        let blocks = self.0.iter().flat_map(|free| free.whole.iter().chain(&free.small));
-        blocks.map(Vec::capacity).sum()
+        let sizes = self.0.iter().flat_map(|free| &free.sizes);
+        sizes.flat_map(|size| &size.blocks).map(Vec::capacity).sum()
     }
 }
 
@@ -126,12 +159,15 @@ mod tests {
     #[test]
     fn its_memory_is_bounded() {
         let mut spare = SpareBlocks::default();
-        for size in [512, SMALL, SMALL + 1, BLOCK - 1, BLOCK, BLOCK + 1] {
-            for _ in 0..1000 {
+        for size in [0, 1, LEAST, 4096, 4097, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
+            for _ in 0..3000 {
                 spare.put(Vec::with_capacity(size));
             }
         }
-        assert!(spare.memory() <= MOST_WHOLE * BLOCK + MOST_SMALL * SMALL);
-        assert!(spare.take(SMALL + 1).capacity() == BLOCK && spare.take(1).is_empty());
+        assert_eq!(spare.memory(), MOST_WHOLE * BLOCK + 3000 * LEAST + MOST_BYTES);
+        assert_eq!(
+            [1, 4000, 4097, BLOCK].map(|bytes| spare.take(bytes).capacity()),
+            [LEAST, 4096, 0, BLOCK]
+        );
     }
 }
