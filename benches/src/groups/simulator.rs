@@ -180,9 +180,9 @@ pub fn grid(flows: u32, cores: usize) -> anyhow::Result<Network> {
 }
 
 /// Packets that leave a host, for each second that passes, or of CPU time.
-fn on_cores(name: &'static str, cores: usize, placement: Placement) -> Case {
+fn on_cores(name: &'static str, flows: u32, cores: usize, placement: Placement) -> Case {
     Case::new(name, move |_| {
-        let mut network = grid(10_000, cores)?;
+        let mut network = grid(flows, cores)?;
         if cores > 1 {
             let divided =
                 matches!(network.division(), Division::Parts { parts, .. } if *parts == cores);
@@ -205,11 +205,16 @@ fn on_cores(name: &'static str, cores: usize, placement: Placement) -> Case {
 /// None so far.
 pub fn build_cores(settings: Settings) -> anyhow::Result<Group> {
     const ONE: &str = "10,000 flows, 100 routers, one core";
+    const MANY: &str = "100,000 flows, 100 routers, one core";
     let placement = settings.placement;
-    let two = on_cores("the same on two cores", 2, placement);
+    let two = on_cores("the same on two cores", 10_000, 2, placement);
     let two = match placement {
         Placement::One => two.against(ONE),
         Placement::Free | Placement::Apart => two.figure(ONE, Bound::AtLeast(1.7)),
     };
-    Ok(Group::new(Unit::PerSecond, vec![on_cores(ONE, 1, placement), two]))
+    // Ten times as many share the routers' links: it shows what more flows cost, and how much memory they take.
+    let many = on_cores(MANY, 100_000, 1, placement).against(ONE);
+    let many_on_two = on_cores("100,000 flows on two cores", 100_000, 2, placement).against(MANY);
+    let one = on_cores(ONE, 10_000, 1, placement);
+    Ok(Group::new(Unit::PerSecond, vec![one, two, many, many_on_two]))
 }
