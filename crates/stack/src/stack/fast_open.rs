@@ -10,8 +10,6 @@ use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
 use transom_wire::{FastOpen, TcpHeader};
 
-/// A connection that was reset before its handshake was complete takes its place for so long (as on Linux).
-
 /// The result of a SYN's option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FastSyn {
