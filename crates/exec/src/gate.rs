@@ -34,6 +34,9 @@ impl Supervisor {
 
     fn open_outwards(&mut self, incoming: IncomingConnection) {
         let ends = (canonical(incoming.remote_addr()), canonical(incoming.local_addr()));
+        if self.has_ended(ends) {
+            return Asker::Held(incoming).refuse(&io::ErrorKind::ConnectionAborted.into());
+        }
         let token = self.next_serial();
         match self.far_side(&incoming, ends, token) {
             Ok(far) => {

@@ -17,7 +17,7 @@ use crate::joint::Side;
 use crate::options::Settings;
 use crate::supervisor::name_of;
 
-/// How long a destination may be silent until somebody is told. A SYN is repeated after this time (RFC 6298, section 2).
+/// How long a destination may be silent until somebody looks why. A SYN is repeated after this time (RFC 6298, section 2).
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Who asks for a connection, and waits for an answer.
@@ -72,8 +72,8 @@ pub(crate) struct Opening {
     pub(crate) direction: Direction,
     /// When the connection was asked for.
     began: Instant,
-    /// Whether somebody was told that nobody answers.
-    told: bool,
+    /// Whether it was looked at because nobody answers.
+    looked_at: bool,
     /// What the connection has from its listener.
     pub(crate) inherited: Option<Settings>,
 }
@@ -153,18 +153,22 @@ impl Opening {
             driver.watch(stream.stream(), name_of(token, direction.sides().1));
         }
         let stage = Some(Stage::Asked(asker, far));
-        Opening { stage, direction, began: Instant::now(), told: false, inherited: None }
+        Opening { stage, direction, began: Instant::now(), looked_at: false, inherited: None }
     }
 
-    /// When it is time to say that nobody answers: once, of a connection that Transom opens for a program.
+    /// When it is time to look why nobody answers: once, for a connection that a program asks for.
     pub(crate) fn silent_at(&self) -> Option<Instant> {
-        let by_transom = matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))));
-        (by_transom && self.direction == Direction::Out && !self.told).then(|| self.began + SILENCE)
+        (self.is_asked_by_program() && !self.looked_at).then(|| self.began + SILENCE)
     }
 
-    /// Somebody was told.
-    pub(crate) fn told(&mut self) {
-        self.told = true;
+    /// Whether a stack of Transom's asks the far side, and not the host's kernel.
+    pub(crate) fn is_by_transom(&self) -> bool {
+        matches!(self.stage, Some(Stage::Asked(_, Far::Held(_))))
+    }
+
+    /// That was done.
+    pub(crate) fn note_look(&mut self) {
+        self.looked_at = true;
     }
 
     /// Goes on as far as possible now.

@@ -36,6 +36,9 @@ const DRIVER_TOKENS: u64 = u64::MAX - (1 << 16);
 /// A program has sent a SYN.
 const SYN_TOKEN: u64 = 0;
 
+/// So many sockets that ended are remembered, until their SYNs are taken.
+const MOST_ENDED: usize = 16_384;
+
 /// So often is looked for packets before a call is answered.
 const ROUNDS: usize = 4;
 
@@ -128,6 +131,8 @@ pub(crate) struct Supervisor {
     pub(crate) epoll: OwnedFd,
     connections: HashMap<u64, (Connection, Ends)>,
     pub(crate) by_ends: HashMap<Ends, u64>,
+    /// Sockets that ended while nothing was known of them: perhaps their SYN is still at the device.
+    ended_unknown: HashSet<Ends>,
     pub(crate) reserve: Reserve,
     /// What programs have set before they were connected, by the numbers of their sockets.
     pub(crate) settings: HashMap<u64, Settings>,
@@ -174,6 +179,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         epoll,
         connections: HashMap::new(),
         by_ends: HashMap::new(),
+        ended_unknown: HashSet::new(),
         reserve: Reserve::default(),
         settings: HashMap::new(),
         owners: Owners::default(),
@@ -344,20 +350,25 @@ impl Supervisor {
     }
 
     /// Says that a destination does not answer, or looks again when it is time to say so.
+    ///
+    /// Its program may have closed the socket, and the kernel could not tell of that end. So the socket is looked for.
     fn note_silence(&mut self, token: u64) {
-        let Some((Connection::Opening(opening), (_, destination))) =
-            self.connections.get_mut(&token)
-        else {
+        let Some((Connection::Opening(opening), ends)) = self.connections.get_mut(&token) else {
             return;
         };
-        let (Some(at), Some(unanswered)) = (opening.silent_at(), &mut self.unanswered) else {
-            return;
-        };
+        let (program, destination) = *ends;
+        let Some(at) = opening.silent_at() else { return };
         if Instant::now() < at {
             self.deadlines.insert((at, token));
+        } else if matches!(self.inner.find(program, destination), Ok(None)) {
+            self.forget(token);
         } else {
-            opening.told();
-            unanswered.unanswered(*destination);
+            opening.note_look();
+            if opening.is_by_transom()
+                && let Some(unanswered) = &mut self.unanswered
+            {
+                unanswered.unanswered(destination);
+            }
         }
     }
 
@@ -464,7 +475,14 @@ impl Supervisor {
     }
 
     fn socket_ended(&mut self, ends: Ends, cookie: Option<u64>, ready: &mut Vec<u64>) {
-        let Some(&token) = self.by_ends.get(&ends) else { return };
+        let Some(&token) = self.by_ends.get(&ends) else {
+            // Most of these have no SYN any more, and nothing ever asks for them.
+            if self.ended_unknown.len() >= MOST_ENDED {
+                self.ended_unknown.clear();
+            }
+            self.ended_unknown.insert(ends);
+            return;
+        };
         // The same ends may be another socket's by now. One that waits to be accepted is no process's yet.
         let other = self.inner.find(ends.0, ends.1).ok().flatten();
         if other.is_some_and(|other| {
@@ -485,6 +503,12 @@ impl Supervisor {
             }
             _ => {}
         }
+    }
+
+    /// Whether a SYN is of a socket that its program has closed meanwhile: nothing tells of that end a second time.
+    pub(crate) fn has_ended(&mut self, ends: Ends) -> bool {
+        // Another socket may have the same ends by now.
+        self.ended_unknown.remove(&ends) && matches!(self.inner.find(ends.0, ends.1), Ok(None))
     }
 
     /// More sockets have ended than the kernel could tell. So all are looked at.
