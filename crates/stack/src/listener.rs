@@ -14,7 +14,7 @@ use transom_tcp::passive::HalfOpen;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
-/// A reset of a connection that opened fast counts for so long (RFC 7413 section 5.1).
+/// A reset of a connection that opened fast counts for so long, as on Linux (RFC 7413 section 5.1).
 pub(crate) const RESET_COUNTS_FOR: Duration = Duration::from_secs(60);
 
 /// A listener's name.
@@ -93,40 +93,38 @@ pub(crate) struct Listener {
 impl Listener {
     /// No more connections may wait to be accepted.
     pub(crate) fn is_full(&self) -> bool {
-        self.accept.len() + self.elsewhere(Instant::ZERO).accept >= self.backlog
+        self.accept.len() + self.elsewhere().accept >= self.backlog
     }
 
     /// Half-open connections and held SYNs in all shards: the SYN backlog is for both.
     pub(crate) fn unfinished(&self) -> usize {
-        self.half_open + self.held + self.elsewhere(Instant::ZERO).half_open
+        self.half_open + self.held + self.elsewhere().half_open
     }
 
     /// No more connections may begin with data in a SYN.
     pub(crate) fn is_full_of_fast(&self, now: Instant) -> bool {
         let here = self.fast_pending + self.fast_resets.len();
-        let elsewhere = self.elsewhere(now);
-        here + elsewhere.fast + elsewhere.fast_resets >= self.fast_open
+        let totals = self.totals.as_ref();
+        let resets = totals.map_or(0, |totals| totals.resets_of_others(self.shard, now));
+        here + self.elsewhere().fast + resets >= self.fast_open
     }
 
-    /// What its other parts have; their resets as far as they count at `now`.
-    fn elsewhere(&self, now: Instant) -> ListenCounts {
+    /// What its other parts have.
+    fn elsewhere(&self) -> ListenCounts {
         let totals = self.totals.as_ref();
-        totals.map_or_else(ListenCounts::default, |totals| totals.others(self.shard, now))
+        totals.map_or_else(ListenCounts::default, |totals| totals.others(self.shard))
     }
 
     /// Tells the other shards what is here.
     pub(crate) fn tell(&self) {
         if let Some(totals) = &self.totals {
-            let last = self.fast_resets.back();
-            let until = last.map_or(0, |&last| (last + RESET_COUNTS_FOR).as_nanos() / 1_000_000);
             let counts = ListenCounts {
                 accept: self.accept.len(),
                 half_open: self.half_open + self.held,
                 fast: self.fast_pending,
-                fast_resets: self.fast_resets.len(),
-                resets_until: usize::try_from(until).unwrap_or(usize::MAX),
             };
-            totals.tell(self.shard, counts);
+            let until = self.fast_resets.back().map(|&last| last + RESET_COUNTS_FOR);
+            totals.tell(self.shard, counts, (self.fast_resets.len(), until));
         }
     }
 }

@@ -34,13 +34,16 @@ impl<const N: usize> Lines<N> {
         }
     }
 
-    /// Adds up the numbers of all shards but `index`.
-    fn others<T: Default>(&self, index: u32, add: impl Fn(T, [usize; N]) -> T) -> T {
-        let others = (0..).zip(&self.0).filter(|&(other, _)| other != index);
-        others.fold(T::default(), |sum, (_, line)| {
-            add(sum, array::from_fn(|n| line.0[n].load(Relaxed)))
-        })
+    /// The numbers of all shards but `index`.
+    fn others(&self, index: u32) -> impl Iterator<Item = [usize; N]> {
+        let others = (0..).zip(&self.0).filter(move |&(other, _)| other != index);
+        others.map(|(_, line)| array::from_fn(|n| line.0[n].load(Relaxed)))
     }
+}
+
+/// Adds up numbers place by place.
+fn sums<const N: usize>(lines: impl Iterator<Item = [usize; N]>) -> [usize; N] {
+    lines.fold([0; N], |sums, line| array::from_fn(|n| sums[n].saturating_add(line[n])))
 }
 
 fn millis(at: Instant) -> usize {
@@ -79,14 +82,8 @@ impl HostTotals {
     }
 
     pub(crate) fn others(&self, shard: u32) -> HostCounts {
-        self.lines.others(shard, |sum: HostCounts, [connections, half_open, time_wait, memory]| {
-            HostCounts {
-                connections: sum.connections.saturating_add(connections),
-                half_open: sum.half_open.saturating_add(half_open),
-                time_wait: sum.time_wait.saturating_add(time_wait),
-                memory: sum.memory.saturating_add(memory),
-            }
-        })
+        let [connections, half_open, time_wait, memory] = sums(self.lines.others(shard));
+        HostCounts { connections, half_open, time_wait, memory }
     }
 
     /// For so many shards.
@@ -124,9 +121,6 @@ pub(crate) struct ListenCounts {
     pub(crate) half_open: usize,
     /// Connections that opened fast and wait for the end of their handshake.
     pub(crate) fast: usize,
-    /// Resets of such connections, and until when they count, in milliseconds.
-    pub(crate) fast_resets: usize,
-    pub(crate) resets_until: usize,
 }
 
 impl ListenTotals {
@@ -135,24 +129,26 @@ impl ListenTotals {
         ListenTotals(Lines::new(shards))
     }
 
-    pub(crate) fn tell(&self, shard: u32, counts: ListenCounts) {
-        let ListenCounts { accept, half_open, fast, fast_resets, resets_until } = counts;
-        self.0.set(shard, [accept, half_open, fast, fast_resets, resets_until]);
+    /// Says what a part has, and how many resets of fast opens count there until when.
+    pub(crate) fn tell(
+        &self,
+        shard: u32,
+        counts: ListenCounts,
+        (resets, until): (usize, Option<Instant>),
+    ) {
+        let ListenCounts { accept, half_open, fast } = counts;
+        self.0.set(shard, [accept, half_open, fast, resets, until.map_or(0, millis)]);
     }
 
-    /// The sums of all shards but `shard`. Resets do not count after their time.
-    pub(crate) fn others(&self, shard: u32, now: Instant) -> ListenCounts {
-        let now = millis(now);
-        self.0.others(shard, |sum: ListenCounts, [accept, half_open, fast, resets, until]| {
-            let resets = if now < until { resets } else { 0 };
-            ListenCounts {
-                accept: sum.accept.saturating_add(accept),
-                half_open: sum.half_open.saturating_add(half_open),
-                fast: sum.fast.saturating_add(fast),
-                fast_resets: sum.fast_resets.saturating_add(resets),
-                resets_until: 0,
-            }
-        })
+    pub(crate) fn others(&self, shard: u32) -> ListenCounts {
+        let [accept, half_open, fast, ..] = sums(self.0.others(shard));
+        ListenCounts { accept, half_open, fast }
+    }
+
+    /// The resets of all shards but `shard` that count at `now`. A shard of which nobody asks anything does not take back what it has told.
+    pub(crate) fn resets_of_others(&self, shard: u32, now: Instant) -> usize {
+        let counts = |[.., resets, until]: [usize; 5]| (millis(now) < until).then_some(resets);
+        self.0.others(shard).filter_map(counts).fold(0, usize::saturating_add)
     }
 }
 
@@ -176,16 +172,11 @@ mod tests {
     #[test]
     fn resets_of_another_shard_count_until_their_time() {
         let totals = ListenTotals::new(2);
-        let counts = ListenCounts {
-            fast: 3,
-            fast_resets: 20,
-            resets_until: 60_000,
-            ..ListenCounts::default()
-        };
-        totals.tell(1, counts);
-        let others = |ms: u64| totals.others(0, Instant::from_nanos(ms * 1_000_000));
-        assert_eq!((others(59_999).fast, others(59_999).fast_resets), (3, 20));
-        assert_eq!((others(60_000).fast, others(60_000).fast_resets), (3, 0));
+        let counts = ListenCounts { fast: 3, ..ListenCounts::default() };
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        totals.tell(1, counts, (20, Some(at(60_000))));
+        assert_eq!(totals.others(0), counts);
+        assert_eq!([59_999, 60_000].map(|ms| totals.resets_of_others(0, at(ms))), [20, 0]);
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl Stack {
         let Some(listener) = self.listeners.remove(id.index) else { return };
         self.listening.remove(&listener.bound, id);
         if let Some(totals) = &listener.totals {
-            totals.tell(listener.shard, ListenCounts::default());
+            totals.tell(listener.shard, ListenCounts::default(), (0, None));
         }
         for connection in listener.accept {
             if let Some(index) = self.slot_index(connection)
