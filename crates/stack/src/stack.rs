@@ -38,7 +38,7 @@ pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
-use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters};
+use crate::config::{MOST_CONNECTIONS, PortSource, StackConfig, StackConfigError, StackCounters};
 use crate::destinations::DestinationCounters;
 use crate::fast_open::Servers;
 use crate::flow::{BoundPortChange, FlowKey, FlowTable, KeyedHash};
@@ -74,7 +74,7 @@ pub struct ConnectionId {
 }
 
 /// So many bits of a name's index are the place.
-const PLACE_BITS: u32 = 26;
+const PLACE_BITS: u32 = MOST_CONNECTIONS.trailing_zeros();
 
 impl ConnectionId {
     const fn new(shard: Shard, place: u32, generation: u32) -> Self {
@@ -459,9 +459,6 @@ impl Stack {
                 && let Some(slot) = self.slots.remove(index)
             {
                 self.memory.change(slot.held, 0);
-                if self.slots.len() == 0 {
-                    self.blocks = SpareBlocks::of_a_host();
-                }
             }
             return;
         }

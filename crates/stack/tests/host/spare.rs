@@ -27,10 +27,15 @@ fn what_one_connection_has_sent_makes_room_for_another() {
     // A host in which nothing happens for a while gives it back, though its connections stay.
     host.run_for(Duration::from_secs(3));
     assert_eq!(host.stack.spare_memory(), 0);
-    // Without connections there is nothing to keep it for.
+    // And so does one whose connections have gone.
     for (peer, id) in &mut ends {
+        host.write_all(*id, &data);
+        peer.receive(&host.sent());
+        host.inject(&peer.segment(Flags::ACK, &[]));
         host.close(*id);
         host.inject(&peer.segment(Flags::RST | Flags::ACK, &[]));
     }
+    assert_eq!(host.stack.connection_count(), 0);
+    host.run_for(Duration::from_secs(3));
     assert_eq!(host.stack.spare_memory(), 0);
 }
