@@ -83,7 +83,7 @@ impl Stack {
             let before = records.len();
             records.extend(reading.records().take_while(|record| time_of(record) <= until));
             missed += reading.missed;
-            let left = reading.records().count() - (records.len() - before);
+            let left = reading.len() - (records.len() - before);
             next.push(reading.next - left as u64);
         }
         if shards.len() > 1 {

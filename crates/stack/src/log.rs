@@ -128,6 +128,16 @@ impl Log {
 }
 
 impl<'a> Reading<'a> {
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The records, as they are stored.
     pub fn records(&self) -> impl Iterator<Item = &'a Encoded> + use<'a> {
         let [first, second] = self.parts;

@@ -16,8 +16,10 @@ pub(in super::super) type Words = [u64; 8];
 /// The position of the lower half of the number in the third word, in bits from the lowest.
 const SEQUENCE_SHIFT: u32 = 32;
 
+/// The first of its four bytes in a record.
+const SEQUENCE_AT: usize = 2 * size_of::<u64>() + SEQUENCE_SHIFT as usize / 8;
 /// Where it is in a record, in bytes.
-pub(in super::super) const SEQUENCE: core::ops::Range<usize> = 20..24;
+pub(in super::super) const SEQUENCE: core::ops::Range<usize> = SEQUENCE_AT..SEQUENCE_AT + 4;
 
 /// The record in bytes.
 #[inline]
