@@ -91,14 +91,20 @@ type Flow<'a> = (&'a [u8], &'a [u8]);
 
 /// Sets PSH in the last segment of each connection, where the kernel would wait for more.
 pub(super) fn end_batch(kept: &mut Kept) {
-    for number in 0..kept.len() {
+    // Each packet is read once, before any is changed.
+    let mut last = [None; kept::MOST];
+    let mut flows = [None; kept::MOST];
+    for number in (0..kept.len()).rev() {
         let Some((start, flow)) = held(kept.packet(number)) else { continue };
-        let follows =
-            |later: usize| held(kept.packet(later)).is_some_and(|(_, other)| other == flow);
-        if (number + 1..kept.len()).any(follows) {
-            continue;
+        if !flows[number + 1..].contains(&Some(flow)) {
+            last[number] = Some(start);
         }
-        push(kept.packet_mut(number), start);
+        flows[number] = Some(flow);
+    }
+    for (number, start) in last.into_iter().enumerate() {
+        if let Some(start) = start {
+            push(kept.packet_mut(number), start);
+        }
     }
 }
 
