@@ -33,7 +33,7 @@ pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const LEAST_TO_SCATTER: usize = 65_536;
 
-/// What is left of a batch.
+/// What a batch has taken, and so what room it has left.
 #[derive(Default)]
 struct Room {
     packets: usize,
