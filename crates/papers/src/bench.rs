@@ -4,13 +4,13 @@
 //! number of a benchmark is written twice.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::Error;
 use crate::raw::escaped;
+use crate::summary::stored;
 use crate::values::number;
 
 /// The form of the files.
@@ -105,14 +105,9 @@ impl Benchmarks {
     /// If the file cannot be read, or is something else.
     pub(crate) fn read(directory: &Path, paper: &str) -> Result<Benchmarks, Error> {
         let path = directory.join(format!("{paper}-benchmarks.json"));
-        if !path.exists() {
-            return Ok(Benchmarks::default());
-        }
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        match serde_json::from_str::<Benchmarks>(&text) {
-            Ok(own) if own.format == FORMAT => Ok(own),
-            Ok(_) => Err(Error::AnotherSummary(path)),
-            Err(error) => Err(Error::NoSummary { path, error }),
+        match stored::<Benchmarks>(&path)? {
+            Some(own) if own.format != FORMAT => Err(Error::AnotherSummary(path)),
+            own => Ok(own.unwrap_or_default()),
         }
     }
 
@@ -239,7 +234,7 @@ mod tests {
         for paper in ["ictcp", "router", "tcpu"] {
             let own = Benchmarks::read(&results(), paper).unwrap();
             let path = results().join(format!("{paper}-benchmarks.md"));
-            let report = fs::read_to_string(&path).unwrap();
+            let report = std::fs::read_to_string(&path).unwrap();
             let mut compared = 0;
             for group in &own.groups {
                 let heading = format!("# {}, {}\n", group.group, group.cpu);

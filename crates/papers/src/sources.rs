@@ -3,12 +3,12 @@
 //! A test of `transom-extensions` counts them and keeps the file current, so no number of it is written twice.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::Error;
+use crate::summary::stored;
 
 /// What was counted, by name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -37,12 +37,7 @@ pub(crate) struct SourceChoice {
 impl Sources {
     /// The file of a directory; nothing if there is none.
     pub(crate) fn read(directory: &Path) -> Result<Sources, Error> {
-        let path = directory.join("sources.json");
-        if !path.exists() {
-            return Ok(Sources::default());
-        }
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        serde_json::from_str(&text).map_err(|error| Error::NoSummary { path, error })
+        Ok(stored(&directory.join("sources.json"))?.unwrap_or_default())
     }
 
     /// One count.

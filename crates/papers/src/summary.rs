@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use transom_device::own_file;
 use transom_lab::results::{Found, Manifest, Store, StoredRun};
@@ -332,20 +333,23 @@ impl Summary {
     /// If the file cannot be read, or is not a summary of this experiment in this form.
     pub fn read(directory: &Path, id: &str, full: bool) -> Result<Option<Summary>, Error> {
         let path = directory.join(Self::name(id, full));
-        if !path.exists() {
-            return Ok(None);
-        }
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        let summary: Summary = match serde_json::from_str(&text) {
-            Ok(summary) => summary,
-            Err(error) => return Err(Error::NoSummary { path, error }),
-        };
+        let Some(summary) = stored::<Summary>(&path)? else { return Ok(None) };
         let readable = READABLE.contains(&summary.format);
         if !readable || (summary.id.as_str(), summary.full) != (id, full) {
             return Err(Error::AnotherSummary(path));
         }
         Ok(Some(summary))
     }
+}
+
+/// What a file of results has, if it is there.
+pub(crate) fn stored<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let read = serde_json::from_str(&text);
+    read.map(Some).map_err(|error| Error::NoSummary { path: path.to_owned(), error })
 }
 
 /// Which run of a point this version of the program makes.
