@@ -345,7 +345,8 @@ fn the_page_of_statements_is_current() {
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(
             written, text,
-            "run TRANSOM_BLESS=1 cargo test -p transom-extensions --test statements"
+            "run with TRANSOM_BLESS=1: cargo test -p transom-extensions --test statements, \
+             then cargo test -p transom-papers --test pages"
         );
     }
 }
