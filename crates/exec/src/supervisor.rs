@@ -36,10 +36,10 @@ const DRIVER_TOKENS: u64 = u64::MAX - (1 << 16);
 /// A program has sent a SYN.
 const SYN_TOKEN: u64 = 0;
 
-/// So many sockets that ended are remembered, until their SYNs are taken.
+/// The most sockets that are remembered after their end, until their SYNs are taken.
 const MOST_ENDED: usize = 16_384;
 
-/// So often is looked for packets before a call is answered.
+/// The most looks for packets before the loop answers a call.
 const ROUNDS: usize = 4;
 
 /// The settings of [`supervise`].

@@ -72,7 +72,7 @@ pub struct StackConfig {
     pub secret: [u8; 16],
     /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
     pub shard: Shard,
-    /// Where the shards of one host count together: all of them have the same, and limits are those of the host. `None`: the limits are this stack's own.
+    /// The counts that all shards of a host share, so that limits hold for the host. `None`: this stack is alone.
     pub totals: Option<Arc<HostTotals>>,
     /// The source of free ports.
     pub ports: PortSource,
@@ -211,7 +211,7 @@ pub enum StackConfigError {
     Ports,
     /// An index beyond the count, or too many.
     #[error(
-        "shard {0:?} of a host is not possible: a host has 1 to 64 shards, numbered from 0, and counts for all of them"
+        "shard {0:?} of a host is not possible: a host has 1 to 64 shards, numbered from 0, and its totals are for as many"
     )]
     Shard(Shard),
     /// More connections than there are names.

@@ -46,7 +46,7 @@ pub struct ListenConfig {
     /// SYNs are [held](crate::incoming) for as long as this at most, instead of being answered; `None`: they are answered at once. A listener that holds
     /// them sends no SYN cookies, and does no Fast Open.
     pub hold_syns: Option<Duration>,
-    /// Where the parts of a listener that is in several shards count together: all of them have the same, and the limits are those of all parts.
+    /// The counts that all parts of a listener share, if it is in several shards. Its limits are those of all parts together.
     pub totals: Option<Arc<ListenTotals>>,
 }
 

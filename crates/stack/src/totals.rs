@@ -1,8 +1,9 @@
 //! Counts that the shards of a host keep together, so that its limits hold for the whole host.
 //!
-//! Each shard has a line of its own, which it alone writes. The others read it when a limit is in question: for a new connection, and for memory when it has
-//! changed by a sixty-fourth of what is pressure. So packets of connections touch no memory that another shard writes. A limit may be exceeded by what
-//! other shards count at the same moment, and that of memory by one such step for each shard.
+//! Each shard has a line of its own, which it alone writes. The others read it for each new connection. For memory they read it when their own has changed by
+//! 1/64 of what is pressure. So packets of connections touch no memory that another shard writes.
+//!
+//! Shards that count at the same moment may exceed a limit together. Memory may exceed its limit by one such step for each shard.
 
 use alloc::boxed::Box;
 use core::array;

@@ -27,6 +27,7 @@ int main(void)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7)};
     int here = transom_stack_open("mem:status", "192.0.2.1/24", NULL);
     char why[256] = "";
+    char bytes[5];
 
     CHECK(here > 0);
     transom_message(why, sizeof why);
@@ -41,6 +42,8 @@ int main(void)
     int server = transom_accept(listener, NULL, NULL);
     CHECK(server >= 0);
     CHECK(transom_send(client, "hello", 5, 0) == 5);
+    /* The counts that the test reads are those of bytes that have arrived. */
+    CHECK(transom_recv(server, bytes, sizeof bytes, MSG_WAITALL) == 5);
     /* It ends when its last socket is closed. */
     CHECK(transom_stack_close(there) == 0);
 

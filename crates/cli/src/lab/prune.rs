@@ -33,6 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     own_file::check_output_directory(&args.directory)?;
     // Removing takes the right to write: nobody makes runs meanwhile.
+    // A directory that is not there is an error, and is not made.
     let mut store = Store::open(&args.directory)?;
     if args.yes {
         store = Store::create(&args.directory)?;
