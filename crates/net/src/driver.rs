@@ -9,6 +9,7 @@ use crate::incoming::IncomingConnection;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
+use crate::sync::Arc;
 use crate::wake_event::sleep_for_any;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
@@ -132,6 +133,13 @@ impl Driver {
             Source::Device => runtime.device_fds().first().map(AsFd::as_fd),
             Source::Aside => runtime.device_fds().get(1).map(AsFd::as_fd),
         })
+    }
+
+    /// Whether one of the [descriptors](Driver::descriptors), counted from 0, belongs to this host.
+    #[must_use]
+    pub fn is_of(&self, descriptor: usize, stack: &Stack) -> bool {
+        let runtime = self.driving.sources().nth(descriptor).map(|(runtime, _)| runtime);
+        runtime.is_some_and(|of| stack.shards().iter().any(|shard| Arc::ptr_eq(&shard.runtime, of)))
     }
 
     /// One of the [descriptors](Driver::descriptors), counted from 0, is readable: the next [`Driver::work`] looks there. Returns whether to go on waiting for it.
