@@ -21,16 +21,14 @@ const SEQUENCE_AT: usize = 2 * size_of::<u64>() + SEQUENCE_SHIFT as usize / 8;
 /// Where it is in a record, in bytes.
 pub(in super::super) const SEQUENCE: core::ops::Range<usize> = SEQUENCE_AT..SEQUENCE_AT + 4;
 
-/// The record in bytes.
+/// Writes the record in its place. A copy would read in large pieces what was just written in small ones, and wait for it.
 #[inline]
-pub(in super::super) fn finish(mut words: Words, sequence: u32) -> Encoded {
+pub(in super::super) fn finish(mut words: Words, sequence: u32, bytes: &mut Encoded) {
     words[2] |= u64::from(sequence) << SEQUENCE_SHIFT;
-    let mut bytes = [0; RECORD_LEN];
     let (chunks, _) = bytes.as_chunks_mut();
     for (chunk, word) in chunks.iter_mut().zip(words) {
         *chunk = word.to_le_bytes();
     }
-    bytes
 }
 
 /// The third word without the number.
@@ -142,7 +140,9 @@ fn mapped(address: IpAddr) -> [u8; 16] {
 impl Record {
     /// The record in bytes, with the lower half of its number.
     pub fn encode(&self, sequence: u32) -> Encoded {
-        finish(self.words(), sequence)
+        let mut bytes = [0; RECORD_LEN];
+        finish(self.words(), sequence, &mut bytes);
+        bytes
     }
 
     pub(in super::super) fn words(&self) -> Words {
