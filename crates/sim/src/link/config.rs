@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
 use super::text::{SyntaxError, list};
-use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder};
+use super::{
+    Bleach, Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder,
+};
 use super::{QueueConfig, WindowConfig};
 use crate::random::Rng;
 use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
@@ -56,6 +58,9 @@ pub struct LinkConfig {
     /// The probability that a packet is delivered twice.
     #[serde(with = "probability_text")]
     pub duplicate: Probability,
+    /// Which ECN codepoints are cleared, after the queue.
+    #[serde(skip_serializing_if = "Bleach::is_none")]
+    pub bleach: Bleach,
     /// Which packets are damaged.
     pub corrupt: Corrupt,
     /// Which packets are held back.
@@ -79,7 +84,7 @@ pub enum LinkConfigError {
     /// There is no option of this name.
     #[error(
         "there is no link option `{0}`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
-         duplicate, corrupt, reorder, mtu"
+         duplicate, bleach, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
     /// An option was given more than once.
@@ -134,6 +139,7 @@ impl LinkConfig {
             "duplicate" => {
                 value.parse().map(|duplicate| self.duplicate = duplicate).map_err(from_unit)
             }
+            "bleach" => value.parse().map(|bleach| self.bleach = bleach),
             "corrupt" => value.parse().map(|corrupt| self.corrupt = corrupt),
             "reorder" => value.parse().map(|reorder| self.reorder = reorder),
             "mtu" => parse_mtu(value).map(|mtu| self.mtu = Some(mtu)),
