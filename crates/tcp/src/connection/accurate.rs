@@ -7,6 +7,7 @@ use crate::accurate_ecn::{
 };
 use crate::passive::HalfOpen;
 use crate::pos::Pos;
+use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::time::Instant;
 use core::ops::Range;
@@ -35,6 +36,30 @@ struct Quiet {
     marked: u64,
     /// Bytes that an option reported as marked.
     counted: u64,
+}
+
+/// Since a count of the peer last went up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uncounted {
+    /// Bytes acknowledged of what left ECN-capable.
+    bytes: u64,
+    /// Options with all counts that came after enough of them.
+    options: u8,
+}
+
+impl Uncounted {
+    /// So many full segments arrived without a codepoint before the first option counts.
+    const SEGMENTS: u64 = 20;
+    /// One option may be older than the data.
+    const OPTIONS: u8 = 2;
+
+    /// An acknowledgement of so many bytes came, and `told` says that it had all counts. Returns whether no doubt is left.
+    fn on_arrival(&mut self, bytes: u64, mss: u64, told: bool) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let counts = told && self.bytes >= mss * Self::SEGMENTS;
+        self.options = self.options.saturating_add(counts.into());
+        self.options >= Self::OPTIONS
+    }
 }
 
 /// The state of accurate ECN on a connection.
@@ -76,6 +101,9 @@ pub(super) struct Accurate {
     /// The latest timestamp among the segments whose counts were taken.
     newest: Option<u32>,
     quiet: Quiet,
+    uncounted: Uncounted,
+    /// The path clears the codepoints of data.
+    cleared: bool,
 }
 
 /// The marks that an acknowledgement reports.
@@ -105,6 +133,8 @@ pub struct AccurateInfo {
     pub sends_options: bool,
     /// The peer's field was zeroed, so that nothing leaves ECN-capable and marks are not answered (RFC 9768 section 3.2.2.4).
     pub field_zeroed: bool,
+    /// Data arrives without the codepoints that it left with, so that nothing leaves ECN-capable any more (RFC 9768 section 3.2.2.3).
+    pub codepoints_cleared: bool,
 }
 
 impl Accurate {
@@ -130,6 +160,8 @@ impl Accurate {
             ignores_marks: false,
             newest: None,
             quiet: Quiet::default(),
+            uncounted: Uncounted::default(),
+            cleared: false,
         }
     }
 
@@ -142,6 +174,7 @@ impl Accurate {
             options_zeroed: self.peer_options == PeerOptions::Zeroed,
             sends_options: self.sends_options,
             field_zeroed: self.ignores_marks,
+            codepoints_cleared: self.cleared,
         }
     }
 
@@ -376,6 +409,9 @@ impl Connection {
         }
         let mss = u64::from(self.mss());
         let all_acknowledged = self.una() == self.nxt();
+        // What is repaired need not have left ECN-capable.
+        let is_capable = matches!(self.control.phase(), Phase::Open | Phase::Disorder)
+            && self.control.answers_marks();
         let stamps = header.options.timestamps.filter(|_| self.agreed.timestamps);
         let Some(ecn) = self.ecn.as_deref_mut() else { return Marks::default() };
         let Some(state) = ecn.accurate_mut() else { return Marks::default() };
@@ -387,10 +423,17 @@ impl Connection {
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
         state.ignores_marks |= zeroed;
         let option = state.trusted_option(header.options.acc_ecn);
+        let before = *state.sender.counts();
         let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
+        if *state.sender.counts() != before {
+            state.uncounted = Uncounted::default();
+        } else if is_capable {
+            let told = option.is_some_and(|option| option.fields() == AccEcn::MAX_FIELDS);
+            state.cleared |= state.uncounted.on_arrival(delivered, mss, told);
+        }
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
-        let silent = zeroed || state.is_inconsistent();
+        let silent = zeroed || state.cleared || state.is_inconsistent();
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
             state.quiet = Quiet::default();
         }
@@ -493,7 +536,7 @@ impl Connection {
         let free = u64::from(self.mss()).saturating_sub(len);
         let Some(state) = self.accurate_mut() else { return };
         let shows = state.shows_with_data;
-        if !state.sends_options || !(shows || state.receiver.has_unreported_bytes()) {
+        if !state.sends_options || !(shows || state.receiver.wants_option()) {
             return;
         }
         let room = room_beside(&header.options).min(usize::try_from(free).unwrap_or(usize::MAX));
@@ -516,7 +559,7 @@ impl Connection {
         if let Some(arrived) = arrived {
             header.flags = (header.flags - FIELD) | handshake_flags(arrived);
         }
-        if !state.sends_options || !(state.shows_option || state.receiver.has_unreported_bytes()) {
+        if !state.sends_options || !(state.shows_option || state.receiver.wants_option()) {
             return;
         }
         let mut first_two = SackBlocks::default();
