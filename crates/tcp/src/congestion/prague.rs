@@ -107,6 +107,7 @@ impl Algorithm for Prague {
             marked: 0,
             alpha_moved: Instant::ZERO,
             reduced: Instant::ZERO,
+            is_reduction_due: false,
             estimate: None,
             is_classic_feedback: false,
             growth: 0,
@@ -152,6 +153,8 @@ pub(super) struct Controller {
     alpha_moved: Instant,
     /// When the window was last reduced for marks.
     reduced: Instant,
+    /// Marks have come that may not reduce it yet.
+    is_reduction_due: bool,
     /// The last estimate of the round-trip time.
     estimate: Option<Estimate>,
     /// Marks come as RFC 3168's echo.
@@ -222,6 +225,15 @@ impl Controller {
         window.ssthresh = (window.cwnd - less.min(window.cwnd)).max(window.floor());
         window.resize(window.ssthresh);
         self.reduced = now;
+        self.is_reduction_due = false;
+    }
+
+    /// Reduces the window for marks that have come, once the last reduction is a round trip ago. Marks are told once in a real round trip: if the
+    /// virtual one is a bit longer, those that are too early are not told again in time.
+    fn reduce_if_due(&mut self, window: &mut Window, now: Instant) {
+        if self.is_reduction_due && now.since(self.reduced) >= self.virtual_rtt() {
+            self.reduce(window, now);
+        }
     }
 
     /// Adds a segment for each window of unmarked bytes.
@@ -262,6 +274,9 @@ impl CongestionControl for Controller {
         if due && self.acked > 0 {
             self.move_alpha(window, ack.now);
         }
+        if self.phase == Phase::Averaging && !ack.recovering {
+            self.reduce_if_due(window, ack.now);
+        }
         let nearly_full = ack.prior_in_flight.saturating_mul(8) >= window.cwnd.saturating_mul(7);
         if !window.in_slow_start() && !ack.recovering && (ack.cwnd_limited || nearly_full) {
             self.grow(window, ack.acked.saturating_sub(ack.given_up).saturating_sub(marked));
@@ -280,6 +295,7 @@ impl CongestionControl for Controller {
             self.growth = 0;
             if let CongestionEvent::Loss { .. } | CongestionEvent::Timeout { .. } = event {
                 self.reduced = now;
+                self.is_reduction_due = false;
             }
             return react(self, window, event, now);
         };
@@ -300,9 +316,8 @@ impl CongestionControl for Controller {
             // The share is not known yet.
             Phase::Counting => {}
             Phase::Averaging => {
-                if now.since(self.reduced) >= self.virtual_rtt() {
-                    self.reduce(window, now);
-                }
+                self.is_reduction_due = true;
+                self.reduce_if_due(window, now);
             }
         }
     }
