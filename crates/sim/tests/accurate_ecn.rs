@@ -361,8 +361,8 @@ fn middleboxes_that_mangle_stop_nothing() {
     }
 }
 
-/// A path that clears the codepoints of data: no count goes up, and what leaves from then on is not ECN-capable. Where a count goes up now and then
-/// ECN stays: codepoints that only some packets lose, losses with retransmissions that are not ECN-capable, and acknowledgements on data.
+/// A path that clears the codepoints of data, or the marks of a queue: most bytes are not counted, and what leaves from then on is not ECN-capable. ECN
+/// stays where codepoints arrive, also with losses, whose retransmissions are not ECN-capable, and with acknowledgements on data.
 #[test]
 fn a_path_that_clears_the_codepoints_of_data_ends_ecn() {
     let plain = "rate=20Mbit/s, delay=5ms";
@@ -373,6 +373,8 @@ fn a_path_that_clears_the_codepoints_of_data_ends_ecn() {
         ("ect1", "modern + accecn", plain, "", [2_000_000, 0], false),
         ("ect0", "modern + accecn", plain, "", [2_000_000, 0], true),
         ("ect", "modern + accecn", lossy, "", [2_000_000, 0], true),
+        ("ce", "l4s", "rate=20Mbit/s, delay=5ms, queue=dualpi2", "", [4_000_000, 0], true),
+        ("ce", "l4s", plain, "", [4_000_000, 0], false),
         ("none", "l4s", lossy, "", [4_000_000, 0], false),
         ("none", "modern + accecn", lossy, ", loss=4%", [4_000_000, 0], false),
         ("none", "l4s", plain, "", [2_000_000, 2_000_000], false),

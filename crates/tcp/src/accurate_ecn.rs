@@ -65,6 +65,13 @@ pub struct Counts {
     pub ect1_bytes: u64,
 }
 
+impl Counts {
+    /// Payload bytes with any codepoint but Not-ECT.
+    pub fn bytes(&self) -> u64 {
+        self.ce_bytes.saturating_add(self.ect0_bytes).saturating_add(self.ect1_bytes)
+    }
+}
+
 /// The initial value of the counters of marked packets (section 3.2.1), so that a field of zeros is detected.
 const FIRST_PACKETS: u64 = 5;
 /// The counters of ECT(0) and ECT(1) start here.

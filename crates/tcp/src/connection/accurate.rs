@@ -38,27 +38,38 @@ struct Quiet {
     counted: u64,
 }
 
-/// Since a count of the peer last went up.
+/// How much of what left ECN-capable the peer has counted. A path that clears codepoints, or marks, leaves most of it out.
 #[derive(Clone, Copy, Debug, Default)]
-struct Uncounted {
-    /// Bytes acknowledged of what left ECN-capable.
-    bytes: u64,
-    /// Options with all counts that came after enough of them.
-    options: u8,
+struct Arrivals {
+    /// Bytes acknowledged since an option was last compared.
+    acknowledged: u64,
+    /// By how much the counts of bytes went up.
+    counted: u64,
+    /// Comparisons in a row that found most bytes uncounted.
+    short: u8,
 }
 
-impl Uncounted {
-    /// So many full segments arrived without a codepoint before the first option counts.
+impl Arrivals {
+    /// So many full segments are compared. A single repeated segment, which need not be ECN-capable, makes no difference.
     const SEGMENTS: u64 = 20;
-    /// One option may be older than the data.
-    const OPTIONS: u8 = 2;
+    /// So many comparisons leave no doubt.
+    const COMPARISONS: u8 = 2;
 
-    /// An acknowledgement of so many bytes came, and `told` says that it had all counts. Returns whether no doubt is left.
-    fn on_arrival(&mut self, bytes: u64, mss: u64, told: bool) -> bool {
-        self.bytes = self.bytes.saturating_add(bytes);
-        let counts = told && self.bytes >= mss * Self::SEGMENTS;
-        self.options = self.options.saturating_add(counts.into());
-        self.options >= Self::OPTIONS
+    /// An acknowledgement came, with an option with counts or without. Returns whether the path clears codepoints.
+    fn on_acknowledgement(
+        &mut self,
+        (acknowledged, counted): (u64, u64),
+        mss: u64,
+        option: bool,
+    ) -> bool {
+        self.acknowledged = self.acknowledged.saturating_add(acknowledged);
+        self.counted = self.counted.saturating_add(counted);
+        if option && self.acknowledged >= mss.saturating_mul(Self::SEGMENTS) {
+            let is_short = self.counted < self.acknowledged / 2;
+            let short = if is_short { self.short.saturating_add(1) } else { 0 };
+            *self = Arrivals { short, ..Arrivals::default() };
+        }
+        self.short >= Self::COMPARISONS
     }
 }
 
@@ -101,7 +112,7 @@ pub(super) struct Accurate {
     /// The latest timestamp among the segments whose counts were taken.
     newest: Option<u32>,
     quiet: Quiet,
-    uncounted: Uncounted,
+    arrivals: Arrivals,
     /// The path clears the codepoints of data.
     cleared: bool,
 }
@@ -160,7 +171,7 @@ impl Accurate {
             ignores_marks: false,
             newest: None,
             quiet: Quiet::default(),
-            uncounted: Uncounted::default(),
+            arrivals: Arrivals::default(),
             cleared: false,
         }
     }
@@ -423,14 +434,12 @@ impl Connection {
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
         state.ignores_marks |= zeroed;
         let option = state.trusted_option(header.options.acc_ecn);
-        let before = *state.sender.counts();
+        let before = state.sender.counts().bytes();
         let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
-        if *state.sender.counts() != before {
-            state.uncounted = Uncounted::default();
-        } else if is_capable {
-            let told = option.is_some_and(|option| option.fields() == AccEcn::MAX_FIELDS);
-            state.cleared |= state.uncounted.on_arrival(delivered, mss, told);
-        }
+        let counted = state.sender.counts().bytes() - before;
+        let acknowledged = if is_capable { delivered } else { 0 };
+        let told = option.is_some_and(|option| option.fields() > 0);
+        state.cleared |= state.arrivals.on_acknowledgement((acknowledged, counted), mss, told);
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
         let silent = zeroed || state.cleared || state.is_inconsistent();
