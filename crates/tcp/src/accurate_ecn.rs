@@ -25,11 +25,13 @@
 //! - A count of bytes that would go back is ignored (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 
+mod arrivals;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use arrivals::Arrivals;
 pub use receiver::ReceiverCounters;
 pub use sender::{Arrival, NewMarks, SenderCounters};
 

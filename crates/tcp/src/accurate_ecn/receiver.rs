@@ -10,6 +10,8 @@ const ECT1: u8 = 4;
 const URGENT_BYTES: u64 = 1 << 21;
 /// After so many packets of data without a codepoint an option shows that no count has changed.
 const FIRST_PLAIN: u32 = 8;
+/// That number is doubled so often at most.
+const MOST_SHOWN: u8 = 24;
 
 /// The counters r.cep, r.ceb, r.e0b and r.e1b.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +96,7 @@ impl ReceiverCounters {
 
     /// Whether enough data without a codepoint has arrived to say so.
     fn shows_nothing(&self) -> bool {
-        self.plain >= FIRST_PLAIN.checked_shl(self.shown.into()).unwrap_or(u32::MAX)
+        self.plain >= FIRST_PLAIN << self.shown.min(MOST_SHOWN)
     }
 
     /// Whether an option must leave soon: the count of marked bytes has changed, or any count by so much that it may soon be ambiguous.

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::accurate_ecn::{
-    self, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
+    self, Arrival, Arrivals, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
     handshake_flags, is_mangled,
 };
 use crate::passive::HalfOpen;
@@ -36,41 +36,6 @@ struct Quiet {
     marked: u64,
     /// Bytes that an option reported as marked.
     counted: u64,
-}
-
-/// How much of what left ECN-capable the peer has counted. A path that clears codepoints, or marks, leaves most of it out.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arrivals {
-    /// Bytes acknowledged since an option was last compared.
-    acknowledged: u64,
-    /// By how much the counts of bytes went up.
-    counted: u64,
-    /// Comparisons in a row that found most bytes uncounted.
-    short: u8,
-}
-
-impl Arrivals {
-    /// So many full segments are compared. A single repeated segment, which need not be ECN-capable, makes no difference.
-    const SEGMENTS: u64 = 20;
-    /// So many comparisons leave no doubt.
-    const COMPARISONS: u8 = 2;
-
-    /// An acknowledgement came, with an option with counts or without. Returns whether the path clears codepoints.
-    fn on_acknowledgement(
-        &mut self,
-        (acknowledged, counted): (u64, u64),
-        mss: u64,
-        option: bool,
-    ) -> bool {
-        self.acknowledged = self.acknowledged.saturating_add(acknowledged);
-        self.counted = self.counted.saturating_add(counted);
-        if option && self.acknowledged >= mss.saturating_mul(Self::SEGMENTS) {
-            let is_short = self.counted < self.acknowledged / 2;
-            let short = if is_short { self.short.saturating_add(1) } else { 0 };
-            *self = Arrivals { short, ..Arrivals::default() };
-        }
-        self.short >= Self::COMPARISONS
-    }
 }
 
 /// The state of accurate ECN on a connection.
@@ -439,7 +404,7 @@ impl Connection {
         let counted = state.sender.counts().bytes() - before;
         let acknowledged = if is_capable { delivered } else { 0 };
         let told = option.is_some_and(|option| option.fields() > 0);
-        state.cleared |= state.arrivals.on_acknowledgement((acknowledged, counted), mss, told);
+        state.cleared |= state.arrivals.on_acknowledgement(acknowledged, counted, told, mss);
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
         let silent = zeroed || state.cleared || state.is_inconsistent();
