@@ -228,8 +228,13 @@ impl Controller {
         self.is_reduction_due = false;
     }
 
-    /// Reduces the window for marks that have come, once the last reduction is a round trip ago. Marks are told once in a real round trip: if the
-    /// virtual one is a bit longer, those that are too early are not told again in time.
+    /// Marks have come, and reduce the window when they may. Within a real round trip after a reduction they are of packets that left before it.
+    fn answer_marks(&mut self, window: &mut Window, now: Instant) {
+        self.is_reduction_due |= now.since(self.reduced) >= self.srtt().unwrap_or_default();
+        self.reduce_if_due(window, now);
+    }
+
+    /// Reduces the window if that is due, and the last reduction a virtual round trip ago: marks that come a bit earlier wait for it.
     fn reduce_if_due(&mut self, window: &mut Window, now: Instant) {
         if self.is_reduction_due && now.since(self.reduced) >= self.virtual_rtt() {
             self.reduce(window, now);
@@ -274,8 +279,11 @@ impl CongestionControl for Controller {
         if due && self.acked > 0 {
             self.move_alpha(window, ack.now);
         }
-        if self.phase == Phase::Averaging && !ack.recovering {
-            self.reduce_if_due(window, ack.now);
+        if self.phase == Phase::Averaging && !self.is_classic_feedback && !ack.recovering {
+            match marked {
+                0 => self.reduce_if_due(window, ack.now),
+                _ => self.answer_marks(window, ack.now),
+            }
         }
         let nearly_full = ack.prior_in_flight.saturating_mul(8) >= window.cwnd.saturating_mul(7);
         if !window.in_slow_start() && !ack.recovering && (ack.cwnd_limited || nearly_full) {
@@ -315,10 +323,7 @@ impl CongestionControl for Controller {
             }
             // The share is not known yet.
             Phase::Counting => {}
-            Phase::Averaging => {
-                self.is_reduction_due = true;
-                self.reduce_if_due(window, now);
-            }
+            Phase::Averaging => self.answer_marks(window, now),
         }
     }
 
