@@ -237,7 +237,7 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 16] = [
         "rate-trace",
         &["string"],
         "Instead of a rate, a file in mahimahi's format, seen from the scenario's directory: each line is a millisecond at which 1500 \
-         bytes can be delivered.",
+         bytes can be delivered. Or steps of a rate: steps(40Mbit/s for 10s, 10Mbit/s for 10s).",
         "cellular.trace",
     ),
     (

@@ -40,7 +40,7 @@ impl Bleach {
         self.cleared == 0
     }
 
-    /// What arrives of a packet that reached the device with `ecn`.
+    /// The codepoint that leaves the device with a packet that came with `ecn`.
     pub fn apply(self, ecn: Ecn) -> Ecn {
         if self.cleared & of(ecn) == 0 { ecn } else { Ecn::NotEct }
     }

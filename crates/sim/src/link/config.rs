@@ -27,7 +27,7 @@ pub struct LinkConfig {
     /// Bits per second; without it, transmission takes no time and the queue stays empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Instead of a constant rate, one that follows a trace in mahimahi's format.
+    /// Instead of a constant rate, one that follows a trace in mahimahi's format, or changes in steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_trace: Option<RateTrace>,
     /// The SHA-256 that the trace's file has, in hexadecimal, where that has been noted.
@@ -118,10 +118,7 @@ impl LinkConfig {
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
         let outcome = match option {
             "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
-            "rate-trace" => {
-                self.rate_trace = Some(RateTrace::named(value));
-                Ok(())
-            }
+            "rate-trace" => RateTrace::read(value).map(|trace| self.rate_trace = Some(trace)),
             "rate-trace-sha256" => {
                 self.rate_trace_sha256 = Some(value.into());
                 Ok(())
