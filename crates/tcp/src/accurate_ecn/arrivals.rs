@@ -25,13 +25,7 @@ impl Arrivals {
 
     /// An acknowledgement came: so many bytes of what left ECN-capable are `acknowledged`, and the peer's counts went up by `counted` bytes. Only an
     /// `option` with counts tells all of them. A full segment has `mss` bytes. Returns whether the path clears codepoints.
-    pub fn on_acknowledgement(
-        &mut self,
-        acknowledged: u64,
-        counted: u64,
-        option: bool,
-        mss: u64,
-    ) -> bool {
+    pub fn on_arrival(&mut self, acknowledged: u64, counted: u64, option: bool, mss: u64) -> bool {
         self.acknowledged = self.acknowledged.saturating_add(acknowledged);
         self.counted = self.counted.saturating_add(counted);
         let uncounted = self.acknowledged.saturating_sub(self.counted);
@@ -53,7 +47,7 @@ mod tests {
     /// After how many acknowledgements of two segments it is sure, if of each thousand bytes so many are counted.
     fn sure_after(counted: impl Fn(u64) -> u64, option: impl Fn(u64) -> bool) -> Option<u64> {
         let mut arrivals = Arrivals::default();
-        (1..=2000).find(|&n| arrivals.on_acknowledgement(2000, 2 * counted(n), option(n), 1000))
+        (1..=2000).find(|&n| arrivals.on_arrival(2000, 2 * counted(n), option(n), 1000))
     }
 
     #[test]
@@ -87,8 +81,8 @@ mod tests {
     fn no_number_is_too_large() {
         let mut arrivals = Arrivals::default();
         for _ in 0..10 {
-            arrivals.on_acknowledgement(u64::MAX, u64::MAX, true, u64::MAX);
-            arrivals.on_acknowledgement(u64::MAX, 0, true, 0);
+            arrivals.on_arrival(u64::MAX, u64::MAX, true, u64::MAX);
+            arrivals.on_arrival(u64::MAX, 0, true, 0);
         }
     }
 }

@@ -404,7 +404,7 @@ impl Connection {
         let counted = state.sender.counts().bytes() - before;
         let acknowledged = if is_capable { delivered } else { 0 };
         let told = option.is_some_and(|option| option.fields() > 0);
-        state.cleared |= state.arrivals.on_acknowledgement(acknowledged, counted, told, mss);
+        state.cleared |= state.arrivals.on_arrival(acknowledged, counted, told, mss);
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
         let silent = zeroed || state.cleared || state.is_inconsistent();
