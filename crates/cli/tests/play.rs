@@ -117,6 +117,20 @@ mod page {
         }
     }
 
+    /// A line for each of the seven, and how many are within the budget: how many they are depends on the machine.
+    #[test]
+    fn the_presets_are_timed() {
+        let ended = crate::support::run(["lab", "play", "--time"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let text = ended.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 9, "{text}");
+        for line in &lines[1..8] {
+            assert_eq!(line.matches(" ms").count(), 3, "{line}");
+        }
+        assert!(lines[8].ends_with(" of 7 medians are within 500 ms"), "{}", lines[8]);
+    }
+
     #[test]
     fn a_slider_moves_the_curves_in_a_browser() {
         let Some(mut browser) = Browser::start() else { return };

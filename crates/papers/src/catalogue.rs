@@ -70,6 +70,8 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "l4s/balance",
     "l4s/paths",
     "l4s/mixed",
+    "l4s/steps",
+    "l4s/bleached",
 ];
 
 /// The name of a form.

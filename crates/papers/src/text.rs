@@ -383,6 +383,8 @@ const PAGES: &[(&str, &str)] = pages![
     "l4s" / "balance",
     "l4s" / "paths",
     "l4s" / "mixed",
+    "l4s" / "steps",
+    "l4s" / "bleached",
 ];
 
 /// All texts, in the order of the papers.

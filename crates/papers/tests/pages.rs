@@ -56,6 +56,8 @@ const OWED: [&str; 44] = [
     "l4s/balance",
     "l4s/paths",
     "l4s/mixed",
+    "l4s/steps",
+    "l4s/bleached",
 ];
 
 /// Everything that the repository's values give.

@@ -7,8 +7,8 @@
 //! 3. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
 //! 4. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
 //! 5. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
-//!    reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
-//!    taken its place in the queue and its time on the serialiser, as on a real link.
+//!    reordering), twice (duplication), with a cleared ECN codepoint (bleaching) or with flipped bits (corruption). A packet that is lost
+//!    here has taken its place in the queue and its time on the serialiser, as on a real link.
 //!
 //! A drop-tail queue is first-in first-out, and the rate and its changes are known. So a packet's whole future is known when it is offered.
 //! The model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until the serialiser is
@@ -16,6 +16,7 @@
 //!
 //! Each random effect draws from a stream of its own: switching one off leaves the others' decisions alone.
 
+mod bleach;
 mod config;
 mod corruption;
 mod counters;
@@ -46,8 +47,9 @@ use managed::{Managed, Waiting};
 use policer::Bucket;
 use transmitter::Transmitter;
 use transom_router::queue::{Flow, FlowHasher, Item, QueueStatistics};
-use transom_wire::ip::{Ecn, set_ecn};
+use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 
+pub use bleach::Bleach;
 pub use config::{LinkConfig, LinkConfigError};
 pub use corruption::{Corrupt, Corruption};
 pub use counters::{Counters, Traffic};
@@ -106,6 +108,8 @@ pub struct Delivered<P> {
     pub duplicate: bool,
     /// Whether the queue has marked it: the receiver finds "congestion experienced" in its header (RFC 3168).
     pub marked: bool,
+    /// The codepoints that were cleared on the wire, after the queue's mark: see [`Self::ecn_on_arrival`].
+    pub bleach: Bleach,
     /// The damage it suffered.
     pub corruption: Option<Corruption>,
 }
@@ -113,30 +117,46 @@ pub struct Delivered<P> {
 impl<P> Delivered<P> {
     /// The same with another packet.
     pub(crate) fn with_packet<Q>(self, packet: Q) -> Delivered<Q> {
-        let Delivered { packet: _, len, index, sent, due, duplicate, marked, corruption } = self;
-        Delivered { packet, len, index, sent, due, duplicate, marked, corruption }
+        let (delivered, _) = self.without_packet();
+        let Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption } =
+            delivered;
+        Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption }
     }
 
     /// What has become of the packet, and the packet.
     pub(crate) fn without_packet(self) -> (Delivered<()>, P) {
-        let Delivered { packet, len, index, sent, due, duplicate, marked, corruption } = self;
-        (Delivered { packet: (), len, index, sent, due, duplicate, marked, corruption }, packet)
+        let Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption } =
+            self;
+        let delivered =
+            Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption };
+        (delivered, packet)
     }
 
-    /// The packet as the receiver finds it: what has been done to it on its way, the mark and then the damage, is written into
-    /// its `bytes`.
-    pub fn into_packet(mut self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
-        if self.marked || self.corruption.is_some() {
-            let bytes = bytes(&mut self.packet);
-            if self.marked {
-                // Only what had a codepoint in its header was marked.
-                let _ = set_ecn(bytes, Ecn::Ce);
+    /// Whether its ECN codepoint may be another than when it was sent.
+    pub fn may_change_ecn(&self) -> bool {
+        self.marked || !self.bleach.is_none()
+    }
+
+    /// The ECN codepoint that the receiver finds in a packet that was sent with `ecn`: the queue has marked it, then the wire has cleared it.
+    pub fn ecn_on_arrival(&self, ecn: Ecn) -> Ecn {
+        self.bleach.apply(if self.marked { Ecn::Ce } else { ecn })
+    }
+
+    /// The packet as the receiver finds it: what has been done to it on its way, to the codepoint and then the damage, is written
+    /// into its `bytes`.
+    pub fn into_packet(self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
+        let (fate, mut packet) = self.without_packet();
+        if fate.may_change_ecn() || fate.corruption.is_some() {
+            let bytes = bytes(&mut packet);
+            if fate.may_change_ecn() {
+                // Without an IP header there is no codepoint to change.
+                let _ = set_ecn(bytes, fate.ecn_on_arrival(peek_ecn(bytes)));
             }
-            if let Some(corruption) = &self.corruption {
+            if let Some(corruption) = &fate.corruption {
                 corruption.apply(bytes);
             }
         }
-        self.packet
+        packet
     }
 }
 
@@ -597,6 +617,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             due,
             duplicate,
             marked,
+            bleach: self.config.bleach,
             corruption,
         });
     }

@@ -319,7 +319,7 @@ fn middleboxes_that_mangle_stop_nothing() {
         (
             "clears codepoints",
             |_, packet, _| codepoint(packet, Ecn::NotEct),
-            Some((true, false, true)),
+            Some((true, true, true)),
         ),
         (
             "turns ECT(0) into ECT(1)",
@@ -357,6 +357,49 @@ fn middleboxes_that_mangle_stop_nothing() {
             // One of the ends cannot believe in ECN while the other has none.
             let other = talk.info(Side::B);
             assert_eq!(other.ecn.is_some(), info.ecn.is_some(), "{what}, {words}: {other:?}");
+        }
+    }
+}
+
+/// A path that clears the codepoints of data, or the marks of a queue: most bytes are not counted, and what leaves from then on is not ECN-capable. ECN
+/// stays where codepoints arrive, also with losses, whose retransmissions are not ECN-capable, and with acknowledgements on data.
+#[test]
+fn a_path_that_clears_the_codepoints_of_data_ends_ecn() {
+    let plain = "rate=20Mbit/s, delay=5ms";
+    let lossy = "rate=20Mbit/s, delay=5ms, loss=4%";
+    let cases = [
+        ("ect1", "l4s", plain, "", [2_000_000, 0], true),
+        ("all", "l4s", plain, "", [2_000_000, 0], true),
+        ("ect1", "modern + accecn", plain, "", [2_000_000, 0], false),
+        ("ect0", "modern + accecn", plain, "", [2_000_000, 0], true),
+        ("ect", "modern + accecn", lossy, "", [2_000_000, 0], true),
+        ("ce", "l4s", "rate=20Mbit/s, delay=5ms, queue=dualpi2", "", [4_000_000, 0], true),
+        (
+            "ce",
+            "modern + accecn",
+            "rate=20Mbit/s, delay=5ms, queue=codel(ecn)",
+            "",
+            [12_000_000, 0],
+            true,
+        ),
+        ("ce", "l4s", plain, "", [4_000_000, 0], false),
+        ("none", "l4s", lossy, "", [4_000_000, 0], false),
+        ("none", "modern + accecn", lossy, ", loss=4%", [4_000_000, 0], false),
+        ("none", "l4s", plain, "", [2_000_000, 2_000_000], false),
+        ("none", "l4s", "rate=20Mbit/s, delay=5ms, queue=dualpi2", "", [4_000_000, 0], false),
+        ("none", "l4s", plain, "", [20_000, 0], false),
+    ];
+    for (bleach, words, link, back, bytes, disabled) in cases {
+        for seed in 0..2 {
+            let what = format!("{words} over {link}, bleach={bleach}, seed {seed}");
+            let there = format!("{link}, bleach={bleach}");
+            let back = format!("{plain}{back}");
+            let mut talk = Talk::new([words, words], [&there, &back], seed, None);
+            assert!(talk.exchange(bytes, Duration::from_secs(600)), "{what}");
+            let info = talk.info(Side::A).ecn.unwrap();
+            assert_eq!(info.disabled, disabled, "{what}: {info:?}");
+            assert!(!talk.info(Side::B).ecn.unwrap().disabled, "{what}: the other direction");
+            assert_eq!(talk.accurate(Side::A).codepoints_cleared, disabled, "{what}");
         }
     }
 }

@@ -25,11 +25,13 @@
 //! - A count of bytes that would go back is ignored (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 
+mod arrivals;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use arrivals::Arrivals;
 pub use receiver::ReceiverCounters;
 pub use sender::{Arrival, NewMarks, SenderCounters};
 
@@ -63,6 +65,13 @@ pub struct Counts {
     pub ect0_bytes: u64,
     /// Payload bytes with ECT(1).
     pub ect1_bytes: u64,
+}
+
+impl Counts {
+    /// Payload bytes with any codepoint but Not-ECT.
+    pub fn bytes(&self) -> u64 {
+        self.ce_bytes.saturating_add(self.ect0_bytes).saturating_add(self.ect1_bytes)
+    }
 }
 
 /// The initial value of the counters of marked packets (section 3.2.1), so that a field of zeros is detected.

@@ -7,6 +7,8 @@ mod question;
 #[cfg(feature = "web")]
 mod server;
 #[cfg(feature = "web")]
+mod timing;
+#[cfg(feature = "web")]
 mod work;
 
 use std::net::SocketAddr;
@@ -26,7 +28,9 @@ Examples:
   transom lab play scenario.toml
       your own scenario
   transom lab play --address 8080
-      at http://127.0.0.1:8080/")]
+      at http://127.0.0.1:8080/
+  transom lab play --time
+      how long the curves of each figure take after a change")]
 pub(crate) struct Args {
     /// The scenario to begin with
     #[arg(value_name = "SCENARIO")]
@@ -34,11 +38,18 @@ pub(crate) struct Args {
     /// Listen at this loopback address, or at a port of it
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = crate::dash::loopback)]
     address: SocketAddr,
+    /// Instead of serving, time the figures of every course: from a change to the complete curves
+    #[arg(long, conflicts_with_all = ["scenario", "address"])]
+    time: bool,
 }
 
 #[cfg(feature = "web")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let bases = bases::Bases::new(args.scenario.as_deref())?;
+    if args.time {
+        crate::output::raw_lines(&timing::table(&bases)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     crate::web::until_interrupted(args.address, "Play at", |front, stopped| {
         let works = work::Works::new();
         Ok(async move {
@@ -53,6 +64,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 #[cfg(not(feature = "web"))]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
-    let _ = (args.scenario, args.address);
+    let _ = (args.scenario, args.address, args.time);
     Err(crate::features::Feature::Web.missing())
 }

@@ -3,7 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
+use transom_wire::IpPacket;
 use transom_wire::checksum::Sum;
+use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::offload::{RxChecksum, SegmentKind, Segmentation, TxChecksum, TxOffload};
 
 use super::*;
@@ -98,6 +100,24 @@ fn packets_take_their_time_in_both_directions() {
     let report = device.monitor().report();
     assert_eq!((report.egress.delivered.packets, report.ingress.delivered.packets), (1, 1));
     assert_eq!(report.refused, 0);
+}
+
+/// In both directions, and the header's checksum stays right.
+#[test]
+fn codepoints_are_cleared_on_the_way() {
+    let (mut device, mut far, clock) = emulated(&path("bleach=ect1", "bleach=all"));
+    let mut packet = tcp_packet(10, false);
+    set_ecn(&mut packet, Ecn::Ect1).unwrap();
+    device.send(&TxPacket::whole(&packet)).unwrap();
+    far.send(&TxPacket::whole(&packet)).unwrap();
+    clock.0.fetch_add(1, Ordering::SeqCst);
+    let back = device.recv().unwrap();
+    let there = far.recv().unwrap();
+    for arrived in [there, back] {
+        assert_eq!(IpPacket::parse(arrived.bytes()).map(|ip| ip.ecn()), Ok(Ecn::NotEct));
+        assert_eq!(Sum::of(&arrived.bytes()[..20]).checksum(), 0);
+        assert!(verifies(arrived.bytes()));
+    }
 }
 
 #[test]

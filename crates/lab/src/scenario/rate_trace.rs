@@ -6,7 +6,7 @@
 use super::trace::{TraceError, read_text, sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use transom_sim::link::{LinkConfig, Opportunities, RateTraceError};
+use transom_sim::link::{LinkConfig, Opportunities, RateTrace, RateTraceError};
 
 /// Reads a rate trace: its opportunities, and the SHA-256 of its contents in hexadecimal.
 ///
@@ -35,13 +35,14 @@ impl RateTraces {
         RateTraces { directory: directory.into(), read: BTreeMap::new() }
     }
 
-    /// The same link with its rate trace, if it has one, read.
+    /// The same link with its rate trace, if it has one in a file, read.
     ///
     /// # Errors
     /// [`TraceError`] if there is no such file, a line is wrong, or the file is another one than the configuration says.
     pub fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
         let mut config = config.clone();
-        let Some(trace) = config.rate_trace.take() else { return Ok(config) };
+        let in_file = |trace: &mut RateTrace| trace.opportunities().is_none();
+        let Some(trace) = config.rate_trace.take_if(in_file) else { return Ok(config) };
         let path = self.directory.join(trace.file());
         let (opportunities, sum) = match self.read.get(trace.file()) {
             Some(read) => read,

@@ -231,13 +231,13 @@ impl JsonSchema for OneWay {
 }
 
 /// The documentation of a link's options: types of value, meaning, an example.
-const LINK_OPTIONS: [(&str, &[&str], &str, &str); 15] = [
+const LINK_OPTIONS: [(&str, &[&str], &str, &str); 16] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
     (
         "rate-trace",
         &["string"],
         "Instead of a rate, a file in mahimahi's format, seen from the scenario's directory: each line is a millisecond at which 1500 \
-         bytes can be delivered.",
+         bytes can be delivered. Or steps of a rate: steps(40Mbit/s for 10s, 10Mbit/s for 10s).",
         "cellular.trace",
     ),
     (
@@ -272,6 +272,12 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 15] = [
     ("jitter-order", &["string"], "Whether jitter may reorder: keep or free.", "free"),
     ("loss", &["string"], "Which packets are lost.", "0.5%"),
     ("duplicate", &["string", "number"], "The share of packets that is delivered twice.", "0.1%"),
+    (
+        "bleach",
+        &["string"],
+        "Which ECN codepoints a device behind the queue clears: ect0, ect1, ect (both), ce or all, or several such as \"ect1 + ce\".",
+        "ect1",
+    ),
     ("corrupt", &["string"], "Which packets are damaged.", "0.1%"),
     (
         "reorder",

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
 use super::text::{SyntaxError, list};
-use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder};
+use super::{
+    Bleach, Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder,
+};
 use super::{QueueConfig, WindowConfig};
 use crate::random::Rng;
 use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
@@ -25,7 +27,7 @@ pub struct LinkConfig {
     /// Bits per second; without it, transmission takes no time and the queue stays empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Instead of a constant rate, one that follows a trace in mahimahi's format.
+    /// Instead of a constant rate, one that follows a trace in mahimahi's format, or changes in steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_trace: Option<RateTrace>,
     /// The SHA-256 that the trace's file has, in hexadecimal, where that has been noted.
@@ -56,6 +58,9 @@ pub struct LinkConfig {
     /// The probability that a packet is delivered twice.
     #[serde(with = "probability_text")]
     pub duplicate: Probability,
+    /// Which ECN codepoints are cleared, after the queue.
+    #[serde(skip_serializing_if = "Bleach::is_none")]
+    pub bleach: Bleach,
     /// Which packets are damaged.
     pub corrupt: Corrupt,
     /// Which packets are held back.
@@ -79,7 +84,7 @@ pub enum LinkConfigError {
     /// There is no option of this name.
     #[error(
         "there is no link option `{0}`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
-         duplicate, corrupt, reorder, mtu"
+         duplicate, bleach, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
     /// An option was given more than once.
@@ -113,10 +118,7 @@ impl LinkConfig {
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
         let outcome = match option {
             "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
-            "rate-trace" => {
-                self.rate_trace = Some(RateTrace::named(value));
-                Ok(())
-            }
+            "rate-trace" => RateTrace::read(value).map(|trace| self.rate_trace = Some(trace)),
             "rate-trace-sha256" => {
                 self.rate_trace_sha256 = Some(value.into());
                 Ok(())
@@ -134,6 +136,7 @@ impl LinkConfig {
             "duplicate" => {
                 value.parse().map(|duplicate| self.duplicate = duplicate).map_err(from_unit)
             }
+            "bleach" => value.parse().map(|bleach| self.bleach = bleach),
             "corrupt" => value.parse().map(|corrupt| self.corrupt = corrupt),
             "reorder" => value.parse().map(|reorder| self.reorder = reorder),
             "mtu" => parse_mtu(value).map(|mtu| self.mtu = Some(mtu)),

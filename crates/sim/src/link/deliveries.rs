@@ -116,6 +116,7 @@ mod tests {
                     due: Instant::from_nanos(due),
                     duplicate: false,
                     marked: false,
+                    bleach: Default::default(),
                     corruption: None,
                 });
                 model.push((due, number));

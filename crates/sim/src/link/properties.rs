@@ -74,6 +74,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             delay,
             jitter,
             delay_spread: Duration::ZERO,
+            bleach: Bleach::default(),
             jitter_order: if free { JitterOrder::Free } else { JitterOrder::Keep },
             loss,
             duplicate: effects.0,

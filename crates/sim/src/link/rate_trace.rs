@@ -7,13 +7,16 @@
 //!
 //! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so an
 //! opportunity is 1500 bytes. As there, one carries a packet of 1500 bytes, and a trace with one line for each millisecond has 12 Mbit/s.
+//!
+//! A rate that changes in steps needs no file: its trace is made of its text ([`RateTrace::read`]).
 
 use std::fmt;
 use std::sync::Arc;
 
 use transom_tcp::time::{Duration, Instant};
 
-use crate::units::Rate;
+use super::text::{SyntaxError, call};
+use crate::units::{Rate, parse_duration};
 
 /// The bytes of IP packets that one opportunity delivers.
 pub const OPPORTUNITY: u64 = 1500;
@@ -22,7 +25,7 @@ const NANOS: u64 = 1_000_000;
 
 /// A trace of delivery opportunities: the name of its file and, once that has been read, what is in it.
 ///
-/// Written as the file's name.
+/// Written as the file's name, or as steps: "steps(40Mbit/s for 10s, 10Mbit/s for 10s)".
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
     file: String,
@@ -33,6 +36,27 @@ impl RateTrace {
     /// The trace in a file that has not been read.
     pub fn named(file: impl Into<String>) -> Self {
         RateTrace { file: file.into(), opportunities: None }
+    }
+
+    /// Reads a text: a file's name, or the steps of a rate, which are known at once.
+    ///
+    /// # Errors
+    /// [`SyntaxError`] if it begins as steps and is not right.
+    pub fn read(text: &str) -> Result<Self, SyntaxError> {
+        let trace = RateTrace::named(text);
+        match call(text) {
+            Some((STEPS, steps)) => {
+                let steps = steps.into_iter().map(step).collect::<Option<Vec<_>>>();
+                let made = steps.and_then(|steps| Opportunities::of_steps(&steps));
+                let opportunities = made.ok_or_else(|| SyntaxError::Form {
+                    what: "rate in steps",
+                    text: text.into(),
+                    forms: "steps(RATE for DURATION, ...), with whole milliseconds, at most 2^24 packets and an hour in all",
+                })?;
+                Ok(trace.with(opportunities))
+            }
+            _ => Ok(trace),
+        }
     }
 
     /// The file's name, as it was written.
@@ -65,8 +89,24 @@ impl serde::Serialize for RateTrace {
 
 impl<'de> serde::Deserialize<'de> for RateTrace {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(RateTrace::named)
+        let text = String::deserialize(deserializer)?;
+        RateTrace::read(&text).map_err(serde::de::Error::custom)
     }
+}
+
+/// The name of a trace that is made of steps.
+const STEPS: &str = "steps";
+/// As long as the steps may take, milliseconds.
+const MOST_MILLIS: u64 = 3_600_000;
+/// As many opportunities as they may have: they are held in memory.
+const MOST_OPPORTUNITIES: u64 = 1 << 24;
+
+/// A rate and how many milliseconds it lasts.
+fn step(text: &str) -> Option<(Rate, u64)> {
+    let (rate, duration) = text.split_once(" for ")?;
+    let duration = parse_duration(duration).ok()?.as_nanos();
+    let whole = duration.is_multiple_of(NANOS) && duration > 0;
+    whole.then_some((rate.parse().ok()?, duration / NANOS))
 }
 
 /// When a packet can be delivered: at these times, again and again. Copies share them.
@@ -122,6 +162,37 @@ impl Opportunities {
             Some(0) => Err(RateTraceError::Timeless),
             Some(_) => Ok(Opportunities { millis: millis.into() }),
         }
+    }
+
+    /// The opportunities of a rate that changes in steps, and begins again after the last. Each is due when the rate has had the time for it; the one
+    /// that is due at the end, or not quite yet, is at the end. `None` if there are no steps, or too many opportunities.
+    fn of_steps(steps: &[(Rate, u64)]) -> Option<Self> {
+        const PACKET: u128 = OPPORTUNITY as u128 * 8 * 1000;
+        let end = steps.iter().try_fold(0u64, |sum, (_, millis)| sum.checked_add(*millis))?;
+        let packets = steps
+            .iter()
+            .map(|(rate, millis)| u128::from(rate.bits_per_sec()) * u128::from(*millis) / PACKET);
+        if end > MOST_MILLIS || packets.sum::<u128>() > u128::from(MOST_OPPORTUNITIES) {
+            return None;
+        }
+        let mut millis = Vec::new();
+        // Thousandths of bits that the rate has had the time for, and that no packet has taken.
+        let mut left = 0;
+        let mut now = 0;
+        for (rate, duration) in steps {
+            for _ in 0..*duration {
+                now += 1;
+                left += u128::from(rate.bits_per_sec());
+                while left >= PACKET {
+                    left -= PACKET;
+                    millis.push(now);
+                }
+            }
+        }
+        if millis.last().is_none_or(|last| *last < now) {
+            millis.push(now);
+        }
+        (now > 0).then(|| Opportunities { millis: millis.into() })
     }
 
     /// After this time the trace begins again.
@@ -222,6 +293,45 @@ mod tests {
             assert_eq!(error(&format!("1\n{text}\n")), format!("line 2 {whole}"), "{text}");
         }
         assert_eq!(Opportunities::parse("# a comment\r\n7\r\n"), Opportunities::parse("7"));
+    }
+
+    #[test]
+    fn steps_of_a_rate() {
+        // Each millisecond a packet, then two: with 12 Mbit/s one takes just a millisecond.
+        let steps = |text: &str| RateTrace::read(text).unwrap().opportunities().cloned();
+        let trace = steps("steps(12Mbit/s for 2ms, 24Mbit/s for 2ms)").unwrap();
+        assert_eq!(Some(trace.clone()), Some(self::trace("1\n2\n3\n3\n4\n4")));
+        assert_eq!(trace.period(), Duration::from_millis(4));
+        // What one step leaves over goes to the next; the last is at the end.
+        assert_eq!(steps("steps(6Mbit/s for 3ms, 12Mbit/s for 2ms)"), Some(self::trace("2\n4\n5")));
+        assert_eq!(steps("steps(1bit/s for 7ms)"), Some(self::trace("7")));
+        // The rates are right over a long time.
+        let trace = steps("steps(40Mbit/s for 10s, 10Mbit/s for 10s)").unwrap();
+        assert_eq!(trace.period(), Duration::from_secs(20));
+        assert!(trace.mean_rate().bits_per_sec().abs_diff(25_000_000) < 1000);
+        let half = trace.until(Instant::from_secs(10)) * OPPORTUNITY * 8;
+        assert!(half.abs_diff(400_000_000) <= OPPORTUNITY * 8, "{half}");
+        // What does not begin so is a file.
+        assert_eq!(RateTrace::read("steps.trace"), Ok(RateTrace::named("steps.trace")));
+    }
+
+    #[test]
+    fn what_are_no_steps_is_refused() {
+        for text in [
+            "steps()",
+            "steps(12Mbit/s)",
+            "steps(12Mbit/s for 0ms)",
+            "steps(12Mbit/s for 100us)",
+            "steps(0bit/s for 1s)",
+            "steps(1s for 12Mbit/s)",
+            "steps(1Mbit/s for 1s,)",
+            "steps(1kbit/s for 3601s)",
+            "steps(1kbit/s for 1h, 1kbit/s for 1ms)",
+            "steps(1000Gbit/s for 1h)",
+        ] {
+            let error = RateTrace::read(text).map(|trace| panic!("{trace:?}")).unwrap_err();
+            assert!(error.to_string().contains("steps(RATE for DURATION, ...)"), "{text}: {error}");
+        }
     }
 
     #[test]

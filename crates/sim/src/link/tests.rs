@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use transom_tcp::time::Duration;
+use transom_wire::checksum::Sum;
+use transom_wire::ipv4::Ipv4Header;
+use transom_wire::{IpPacket, Protocol};
 
 use super::*;
 
@@ -94,6 +97,7 @@ fn a_perfect_link_delivers_at_once() {
             due: now,
             duplicate: false,
             marked: false,
+            bleach: Bleach::default(),
             corruption: None,
         })
     );
@@ -253,6 +257,53 @@ fn corruption_is_announced_as_often_as_asked() {
     let mut bytes = [0u8; 40];
     damaged[0].apply(&mut bytes);
     assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 3);
+}
+
+/// What arrives of a burst of packets with a codepoint. They wait for 12 ms each, long enough for a mark by any queue.
+fn codepoints(link: &str, sent: Ecn) -> Vec<Ecn> {
+    let mut link = self::link::<[u8; 20]>(link);
+    let mut bytes = [0; 20];
+    let header = Ipv4Header::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), Protocol::TCP);
+    header.emit(0, &mut bytes).unwrap();
+    set_ecn(&mut bytes, sent).unwrap();
+    for _ in 0..8 {
+        link.send_with(Instant::ZERO, bytes, 1500, sent);
+    }
+    let delivered = std::iter::from_fn(|| link.deliver(Instant::from_secs(1)));
+    let arrived = delivered.map(|delivered| delivered.into_packet(|bytes| bytes));
+    arrived
+        .map(|bytes| {
+            assert_eq!(Sum::of(&bytes).checksum(), 0);
+            IpPacket::parse(&bytes).unwrap().ecn()
+        })
+        .collect()
+}
+
+#[test]
+fn codepoints_are_cleared_on_the_wire() {
+    for sent in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+        assert_eq!(codepoints("bleach=none", sent), [sent; 8]);
+        assert_eq!(codepoints("bleach=all", sent), [Ecn::NotEct; 8]);
+        let kept = if sent == Ecn::Ect1 { Ecn::NotEct } else { sent };
+        assert_eq!(codepoints("bleach=ect1", sent), [kept; 8]);
+    }
+}
+
+/// The device is behind the queue, which sees the codepoint and whose mark can be lost.
+#[test]
+fn marks_of_the_queue_are_cleared_too() {
+    let marking = "rate=1Mbit/s, queue=dualpi2";
+    let marked = codepoints(marking, Ecn::Ect1);
+    assert!(marked.contains(&Ecn::Ce) && marked.contains(&Ecn::Ect1), "{marked:?}");
+    for (bleach, ect1, ce) in [
+        ("ect1", Ecn::NotEct, Ecn::Ce),
+        ("ce", Ecn::Ect1, Ecn::NotEct),
+        ("all", Ecn::NotEct, Ecn::NotEct),
+    ] {
+        let arrived = codepoints(&format!("{marking}, bleach={bleach}"), Ecn::Ect1);
+        let expected = marked.iter().map(|ecn| if *ecn == Ecn::Ce { ce } else { ect1 });
+        assert_eq!(arrived, expected.collect::<Vec<_>>(), "{bleach}");
+    }
 }
 
 #[test]

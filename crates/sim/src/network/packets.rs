@@ -183,10 +183,10 @@ impl Packet {
         peek_ecn(self.headers())
     }
 
-    /// Writes "congestion experienced" into its header.
-    pub(super) fn mark(&mut self) {
-        // A header that a wire has damaged beyond recognition cannot be marked, and is not going to be understood either.
-        let _ = set_ecn(self.headers_mut(), Ecn::Ce);
+    /// Writes a codepoint into its header.
+    pub(super) fn set_ecn(&mut self, ecn: Ecn) {
+        // A header that a wire has damaged beyond recognition cannot be changed, and is not going to be understood either.
+        let _ = set_ecn(self.headers_mut(), ecn);
     }
 
     /// The checksum field, as a router finds it.

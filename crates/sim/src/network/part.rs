@@ -177,8 +177,8 @@ impl Part {
         let now = self.now;
         let id = self.fabric.packets.own(delivered.packet);
         let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
-        if delivered.marked {
-            packet.mark();
+        if delivered.may_change_ecn() {
+            packet.set_ecn(delivered.ecn_on_arrival(packet.ecn()));
         }
         let mut damaged = match &delivered.corruption {
             Some(corruption) => {

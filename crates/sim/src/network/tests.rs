@@ -6,6 +6,7 @@ use crate::traffic::{Amount, Bulk, FlowId, Sink};
 use std::sync::{Arc, Mutex};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
+use transom_wire::ip::{Ecn, peek_ecn};
 
 const FLOW: FlowId = FlowId(0);
 const PORT: u16 = 80;
@@ -27,8 +28,12 @@ fn classic() -> HostConfig {
 }
 
 fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
+    line_of(classic, seed, routers, config, bytes)
+}
+
+fn line_of(host: fn() -> HostConfig, seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
     let mut topology = Topology::new(seed);
-    let first = topology.host(classic());
+    let first = topology.host(host());
     let mut before = first;
     let mut links = Vec::new();
     for _ in 0..routers {
@@ -36,7 +41,7 @@ fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
         links.push(topology.join(before, next, link(config), link(config)).0);
         before = next;
     }
-    let last = topology.host(classic());
+    let last = topology.host(host());
     links.push(topology.join(before, last, link(config), link(config)).0);
     let remote = (topology.address(last).unwrap(), PORT).into();
     let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
@@ -141,6 +146,24 @@ fn damage_is_found_by_the_receiver_wherever_it_happens() {
             "{counters:?}"
         );
         assert_eq!(line.network.packets_on_their_way(), 0);
+    }
+}
+
+/// The codepoints of all packets that come to a link.
+fn codepoints(seen: &Seen) -> Vec<Ecn> {
+    seen.lock().unwrap().iter().map(|(_, bytes)| peek_ecn(bytes)).collect()
+}
+
+#[test]
+fn a_link_that_bleaches_clears_codepoints_for_those_behind_it() {
+    for (bleach, behind) in [("none", Ecn::Ect0), ("ect", Ecn::NotEct), ("ect1", Ecn::Ect0)] {
+        let config = format!("delay=1ms, bleach={bleach}");
+        let mut line = line_of(HostConfig::default, 1, 1, &config, 50_000);
+        let [before, after] = [0, 1].map(|at| tap(&mut line.network, line.links[at]));
+        line.network.run_until(Instant::from_secs(1)).unwrap();
+        assert!(codepoints(&before).contains(&Ecn::Ect0), "{bleach}");
+        assert_eq!(codepoints(&after).contains(&Ecn::Ect0), behind == Ecn::Ect0, "{bleach}");
+        assert_eq!(line.network.flows()[0].delivered, 50_000, "{bleach}");
     }
 }
 

@@ -8,6 +8,10 @@ const CE: u8 = 2;
 const ECT1: u8 = 4;
 /// Half of what section 3.2.3.3 lets a count change by between two options.
 const URGENT_BYTES: u64 = 1 << 21;
+/// After so many packets of data without a codepoint an option shows that no count has changed.
+const FIRST_PLAIN: u32 = 8;
+/// That number is doubled so often at most.
+const MOST_SHOWN: u8 = 24;
 
 /// The counters r.cep, r.ceb, r.e0b and r.e1b.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +21,10 @@ pub struct ReceiverCounters {
     untold: u8,
     /// By how much, in all.
     untold_bytes: u64,
+    /// Packets with data that arrived without a codepoint since the last option or change of a count.
+    plain: u32,
+    /// Options that have left because of these, since a count changed.
+    shown: u8,
     /// Marked packets since a segment left.
     since_segment: u32,
     /// The last packet was marked.
@@ -43,6 +51,10 @@ impl ReceiverCounters {
         let (count, bit) = match arrived {
             Ecn::NotEct => {
                 self.marked = false;
+                if bytes > 0 {
+                    let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+                    self.plain = self.plain.saturating_add(packets);
+                }
                 return false;
             }
             Ecn::Ect0 => (&mut counts.ect0_bytes, ECT0),
@@ -53,6 +65,7 @@ impl ReceiverCounters {
         if bytes > 0 {
             self.untold |= bit;
             self.untold_bytes += bytes;
+            (self.plain, self.shown) = (0, 0);
         }
         let before = core::mem::replace(&mut self.marked, arrived == Ecn::Ce);
         if !self.marked {
@@ -75,9 +88,15 @@ impl ReceiverCounters {
         self.since_segment = 0;
     }
 
-    /// Whether a count of bytes has changed since the last option.
-    pub fn has_unreported_bytes(&self) -> bool {
-        self.untold != 0
+    /// Whether an option is of use: a count of bytes has changed since the last one, or none has though much data arrived. The sender of data can
+    /// learn by the latter that the path clears codepoints. These options come twice as late each time, as data need not be ECN-capable.
+    pub fn wants_option(&self) -> bool {
+        self.untold != 0 || self.shows_nothing()
+    }
+
+    /// Whether enough data without a codepoint has arrived to say so.
+    fn shows_nothing(&self) -> bool {
+        self.plain >= FIRST_PLAIN << self.shown.min(MOST_SHOWN)
     }
 
     /// Whether an option must leave soon: the count of marked bytes has changed, or any count by so much that it may soon be ambiguous.
@@ -86,8 +105,11 @@ impl ReceiverCounters {
     }
 
     /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option, and as many
-    /// of the others as fit (section 3.2.3.3). `None` if it does not fit.
+    /// of the others as fit (section 3.2.3.3). All counts, where none has changed. `None` if it does not fit.
     pub fn option(&self, room: usize) -> Option<AccEcn> {
+        if self.untold == 0 && self.shows_nothing() {
+            return self.handshake_option(room);
+        }
         let Counts { ce_bytes, ect0_bytes, ect1_bytes, .. } = self.counts;
         let flag = |bytes: u64, bit: u8| if bytes > 0 { bit } else { 0 };
         let ever = flag(ect0_bytes, ECT0) | flag(ce_bytes, CE) | flag(ect1_bytes, ECT1);
@@ -124,7 +146,10 @@ impl ReceiverCounters {
 
     /// An option left.
     pub fn on_option_sent(&mut self) {
-        (self.untold, self.untold_bytes) = (0, 0);
+        if self.shows_nothing() {
+            self.shown = self.shown.saturating_add(1);
+        }
+        (self.untold, self.untold_bytes, self.plain) = (0, 0, 0);
     }
 
     /// The order in which the counts `wanted` take the fewest fields, and how many. If both orders are equal, the counts that have `ever` changed

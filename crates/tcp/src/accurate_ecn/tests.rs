@@ -123,7 +123,7 @@ fn sent(received: &ReceiverCounters, room: usize) -> Option<(AccEcnOrder, usize)
 fn an_option_has_the_fields_that_have_changed() {
     let (zero, one) = (AccEcnOrder::Ect0First, AccEcnOrder::Ect1First);
     let mut received = ReceiverCounters::default();
-    assert!(!received.has_unreported_bytes());
+    assert!(!received.wants_option());
     let handshake = received.handshake_option(12).unwrap();
     assert_eq!((handshake.ect0(), handshake.ce(), handshake.ect1()), (Some(1), Some(0), Some(1)));
     assert_eq!(received.handshake_option(11).unwrap().fields(), 2);
@@ -133,7 +133,7 @@ fn an_option_has_the_fields_that_have_changed() {
     received.on_packets(Ecn::Ect0, 1, 100, true);
     assert_eq!((sent(&received, 40), received.is_urgent()), (Some((zero, 1)), false));
     received.on_option_sent();
-    assert!(!received.has_unreported_bytes());
+    assert!(!received.wants_option());
     received.on_packets(Ecn::Ce, 1, 50, true);
     assert!(received.is_urgent());
     assert_eq!(sent(&received, 8), Some((zero, 2)), "both that have ever changed");
@@ -159,7 +159,40 @@ fn an_option_has_the_fields_that_have_changed() {
     // Control packets change no count of bytes.
     received.on_option_sent();
     received.on_packets(Ecn::Ce, 1, 0, true);
-    assert!(!received.has_unreported_bytes());
+    assert!(!received.wants_option());
+}
+
+/// Data without a codepoint changes no count. An option with all of them says so after 8 packets, then after 16 more, and so on.
+#[test]
+fn an_option_shows_that_no_codepoint_arrives() {
+    let mut received = ReceiverCounters::default();
+    let mut shown = std::vec::Vec::new();
+    let mut arrive = |received: &mut ReceiverCounters, packets: u64| {
+        for packet in 1..=packets {
+            received.on_packets(Ecn::NotEct, 1, 1000, true);
+            if received.wants_option() {
+                let option = received.option(12).unwrap();
+                let counts = (option.ect0(), option.ce(), option.ect1());
+                assert_eq!(counts, (Some(1), Some(0), Some(1)));
+                received.on_option_sent();
+                shown.push(packet);
+            }
+        }
+        core::mem::take(&mut shown)
+    };
+    assert_eq!(arrive(&mut received, 200), [8, 24, 56, 120]);
+    // Packets without data say nothing.
+    let mut received = ReceiverCounters::default();
+    (0..100).for_each(|_| assert!(!received.on_packets(Ecn::NotEct, 1, 0, false)));
+    assert!(!received.wants_option());
+    // A codepoint begins it anew.
+    assert_eq!(arrive(&mut received, 30), [8, 24]);
+    received.on_packets(Ecn::Ect1, 1, 7, true);
+    received.on_option_sent();
+    received.on_packets(Ecn::NotEct, 7, 7000, true);
+    assert!(!received.wants_option());
+    received.on_packets(Ecn::NotEct, 1, 1000, true);
+    assert!(received.wants_option());
 }
 
 fn option(ce: u32) -> Option<AccEcn> {

@@ -107,6 +107,7 @@ impl Algorithm for Prague {
             marked: 0,
             alpha_moved: Instant::ZERO,
             reduced: Instant::ZERO,
+            is_reduction_due: false,
             estimate: None,
             is_classic_feedback: false,
             growth: 0,
@@ -152,6 +153,8 @@ pub(super) struct Controller {
     alpha_moved: Instant,
     /// When the window was last reduced for marks.
     reduced: Instant,
+    /// Marks have come that may not reduce it yet.
+    is_reduction_due: bool,
     /// The last estimate of the round-trip time.
     estimate: Option<Estimate>,
     /// Marks come as RFC 3168's echo.
@@ -222,6 +225,20 @@ impl Controller {
         window.ssthresh = (window.cwnd - less.min(window.cwnd)).max(window.floor());
         window.resize(window.ssthresh);
         self.reduced = now;
+        self.is_reduction_due = false;
+    }
+
+    /// Marks have come, and reduce the window when they may. Within a real round trip after a reduction they are of packets that left before it.
+    fn answer_marks(&mut self, window: &mut Window, now: Instant) {
+        self.is_reduction_due |= now.since(self.reduced) >= self.srtt().unwrap_or_default();
+        self.reduce_if_due(window, now);
+    }
+
+    /// Reduces the window if that is due, and the last reduction a virtual round trip ago: marks that come a bit earlier wait for it.
+    fn reduce_if_due(&mut self, window: &mut Window, now: Instant) {
+        if self.is_reduction_due && now.since(self.reduced) >= self.virtual_rtt() {
+            self.reduce(window, now);
+        }
     }
 
     /// Adds a segment for each window of unmarked bytes.
@@ -262,6 +279,12 @@ impl CongestionControl for Controller {
         if due && self.acked > 0 {
             self.move_alpha(window, ack.now);
         }
+        if self.phase == Phase::Averaging && !self.is_classic_feedback && !ack.recovering {
+            match marked {
+                0 => self.reduce_if_due(window, ack.now),
+                _ => self.answer_marks(window, ack.now),
+            }
+        }
         let nearly_full = ack.prior_in_flight.saturating_mul(8) >= window.cwnd.saturating_mul(7);
         if !window.in_slow_start() && !ack.recovering && (ack.cwnd_limited || nearly_full) {
             self.grow(window, ack.acked.saturating_sub(ack.given_up).saturating_sub(marked));
@@ -280,6 +303,7 @@ impl CongestionControl for Controller {
             self.growth = 0;
             if let CongestionEvent::Loss { .. } | CongestionEvent::Timeout { .. } = event {
                 self.reduced = now;
+                self.is_reduction_due = false;
             }
             return react(self, window, event, now);
         };
@@ -299,11 +323,7 @@ impl CongestionControl for Controller {
             }
             // The share is not known yet.
             Phase::Counting => {}
-            Phase::Averaging => {
-                if now.since(self.reduced) >= self.virtual_rtt() {
-                    self.reduce(window, now);
-                }
-            }
+            Phase::Averaging => self.answer_marks(window, now),
         }
     }
 

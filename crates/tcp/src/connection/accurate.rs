@@ -2,11 +2,12 @@
 
 use super::Connection;
 use crate::accurate_ecn::{
-    self, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
+    self, Arrival, Arrivals, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
     handshake_flags, is_mangled,
 };
 use crate::passive::HalfOpen;
 use crate::pos::Pos;
+use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::time::Instant;
 use core::ops::Range;
@@ -76,6 +77,9 @@ pub(super) struct Accurate {
     /// The latest timestamp among the segments whose counts were taken.
     newest: Option<u32>,
     quiet: Quiet,
+    arrivals: Arrivals,
+    /// The path clears the codepoints of data.
+    cleared: bool,
 }
 
 /// The marks that an acknowledgement reports.
@@ -105,6 +109,8 @@ pub struct AccurateInfo {
     pub sends_options: bool,
     /// The peer's field was zeroed, so that nothing leaves ECN-capable and marks are not answered (RFC 9768 section 3.2.2.4).
     pub field_zeroed: bool,
+    /// Data arrives without the codepoints that it left with, so that nothing leaves ECN-capable any more (RFC 9768 section 3.2.2.3).
+    pub codepoints_cleared: bool,
 }
 
 impl Accurate {
@@ -130,6 +136,8 @@ impl Accurate {
             ignores_marks: false,
             newest: None,
             quiet: Quiet::default(),
+            arrivals: Arrivals::default(),
+            cleared: false,
         }
     }
 
@@ -142,6 +150,7 @@ impl Accurate {
             options_zeroed: self.peer_options == PeerOptions::Zeroed,
             sends_options: self.sends_options,
             field_zeroed: self.ignores_marks,
+            codepoints_cleared: self.cleared,
         }
     }
 
@@ -376,6 +385,9 @@ impl Connection {
         }
         let mss = u64::from(self.mss());
         let all_acknowledged = self.una() == self.nxt();
+        // What is repaired need not have left ECN-capable.
+        let is_capable = matches!(self.control.phase(), Phase::Open | Phase::Disorder)
+            && self.control.answers_marks();
         let stamps = header.options.timestamps.filter(|_| self.agreed.timestamps);
         let Some(ecn) = self.ecn.as_deref_mut() else { return Marks::default() };
         let Some(state) = ecn.accurate_mut() else { return Marks::default() };
@@ -387,10 +399,15 @@ impl Connection {
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
         state.ignores_marks |= zeroed;
         let option = state.trusted_option(header.options.acc_ecn);
+        let before = state.sender.counts().bytes();
         let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
+        let counted = state.sender.counts().bytes() - before;
+        let acknowledged = if is_capable { delivered } else { 0 };
+        let told = option.is_some_and(|option| option.fields() > 0);
+        state.cleared |= state.arrivals.on_arrival(acknowledged, counted, told, mss);
         state.quiet.marked += marks.least;
         state.quiet.counted += marks.counted;
-        let silent = zeroed || state.is_inconsistent();
+        let silent = zeroed || state.cleared || state.is_inconsistent();
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
             state.quiet = Quiet::default();
         }
@@ -493,7 +510,7 @@ impl Connection {
         let free = u64::from(self.mss()).saturating_sub(len);
         let Some(state) = self.accurate_mut() else { return };
         let shows = state.shows_with_data;
-        if !state.sends_options || !(shows || state.receiver.has_unreported_bytes()) {
+        if !state.sends_options || !(shows || state.receiver.wants_option()) {
             return;
         }
         let room = room_beside(&header.options).min(usize::try_from(free).unwrap_or(usize::MAX));
@@ -516,7 +533,7 @@ impl Connection {
         if let Some(arrived) = arrived {
             header.flags = (header.flags - FIELD) | handshake_flags(arrived);
         }
-        if !state.sends_options || !(state.shows_option || state.receiver.has_unreported_bytes()) {
+        if !state.sends_options || !(state.shows_option || state.receiver.wants_option()) {
             return;
         }
         let mut first_two = SackBlocks::default();

@@ -140,6 +140,11 @@ impl Bases {
         &self.0
     }
 
+    /// The names of the figures of every course.
+    pub(super) fn presets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|base| base.group == COURSE).map(|base| base.id.as_str())
+    }
+
     pub(super) fn find(&self, id: &str) -> Option<&Base> {
         self.0.iter().find(|base| base.id == id)
     }
@@ -158,7 +163,7 @@ mod tests {
     #[test]
     fn every_figure_of_a_course_is_a_scenario_with_two_questions() {
         let bases = Bases::new(None).unwrap();
-        let course: Vec<&Base> = bases.all().iter().filter(|base| base.group == COURSE).collect();
+        let course: Vec<&Base> = bases.presets().filter_map(|id| bases.find(id)).collect();
         assert_eq!(course.len(), 7);
         for base in course {
             assert_eq!(base.questions.len(), 2, "{}", base.id);

@@ -1,6 +1,7 @@
 //! Links whose rate follows a trace.
 
 use super::*;
+use std::path::Path;
 
 /// A scenario in a directory of its own, with a file beside it.
 fn load(link: &str, trace: &str) -> Result<Resolved, String> {
@@ -40,6 +41,23 @@ fn a_trace_is_part_of_the_identity_and_of_the_canonical_form() {
             other => panic!("{content:?}: {other:?}"),
         }
     }
+}
+
+/// No file is read for steps, so a scenario that is only a text can have them.
+#[test]
+fn steps_need_no_file() {
+    let steps = "rate-trace = \"steps(40Mbit/s for 10s, 10Mbit/s for 10s)\"";
+    let resolved = load(steps, "").unwrap();
+    let text = minimal("").replace("rate = \"10Mbit/s\"", steps);
+    let scenario = Scenario::parse("test", &text).unwrap();
+    assert_eq!(scenario.sweep().next().unwrap().resolved, resolved);
+    let link = &resolved.links[0].there;
+    assert_eq!(link.mean_rate().map(|rate| rate.bits_per_sec()), Some(25_000_000));
+    assert_eq!(RateTraces::new(Path::new("/nonexistent")).read(link).as_ref().ok(), Some(link));
+    let error = load(&format!("{steps}\nrate-trace-sha256 = \"00\""), "").unwrap_err();
+    assert!(error.contains("steps of a rate are in no file"), "{error}");
+    let error = load("rate-trace = \"steps(40Mbit/s)\"", "").unwrap_err();
+    assert!(error.contains("steps(RATE for DURATION, ...)"), "{error}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_command_line() {
     let parsed = config(
         "rate=10Mbit/s, policer=5Mbit/s burst 20kB, delay=20ms, delay-spread=3ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
          window=target-window(upper=40kB, lower=20kB), \
-         corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
+         bleach=ce + ect1, corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
     );
     let percent = |n| Probability::ratio(n, 100);
     let expected = LinkConfig {
@@ -45,6 +45,7 @@ fn a_command_line() {
             good_loss: Probability::ZERO,
         }),
         duplicate: Probability::ratio(1, 1000),
+        bleach: "ect1 + ce".parse().unwrap(),
         corrupt: Corrupt { probability: Probability::ratio(1, 500), bits: 3 },
         reorder: Reorder { probability: percent(1), extra: Duration::from_millis(5).into() },
         mtu: NonZeroU32::new(1500),
@@ -90,7 +91,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     assert_eq!(
         error("rate=10Mbit/s, speed=3"),
         "there is no link option `speed`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, \
-         loss, duplicate, corrupt, reorder, mtu"
+         loss, duplicate, bleach, corrupt, reorder, mtu"
     );
     assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");
     assert_eq!(error("delay=1ms, delay=2ms"), "the link option `delay` is given twice");
@@ -113,6 +114,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
         ("jitter=pareto(5ms, 1.5, 1ms)", "exceeds"),
         ("jitter=triangular(1ms)", "uniform(MAX)"),
         ("jitter-order=no", "keep or free"),
+        ("bleach=ect2", "ect1 + ce"),
         ("corrupt=1% by 0 bits", "from 1 to 64"),
         ("corrupt=1% by 65 bits", "from 1 to 64"),
         ("mtu=0", "above zero"),

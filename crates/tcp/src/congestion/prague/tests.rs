@@ -135,6 +135,37 @@ fn reductions_keep_their_distance() {
     assert_eq!(trace.window.cwnd, 56_250);
 }
 
+/// A mark that comes 20 ms after a reduction, which is a round trip, is answered 5 ms later, by an acknowledgement without a mark. Nothing is reduced
+/// twice for it, and a loss answers it too. One that comes after 19 ms is of a packet that left before the reduction.
+#[test]
+fn a_mark_that_comes_too_early_is_answered_in_time() {
+    let early = |text: &str, wait: u64| {
+        let mut trace = averaging(text, 100);
+        trace.ack(1000, ms(20), false);
+        trace.mark();
+        trace.now += ms(wait);
+        trace.mark();
+        assert_eq!(trace.window.cwnd, 75_000);
+        trace
+    };
+    let mut trace = early("prague(alpha=0.5, fallback=off)", 20);
+    for (wait, cwnd) in [(4, 75_000), (1, 56_250), (25, 56_250), (100, 56_250)] {
+        trace.now += ms(wait);
+        trace.ack(1, ms(20), false);
+        assert_eq!(trace.window.cwnd, cwnd, "after {wait} ms more");
+    }
+    let mut trace = early("prague(alpha=0.5, fallback=off)", 20);
+    trace.loss();
+    let cwnd = trace.window.cwnd;
+    trace.now += ms(30);
+    trace.ack(1, ms(20), false);
+    assert_eq!(trace.window.cwnd, cwnd);
+    let mut trace = early("prague(alpha=0.5, fallback=off)", 19);
+    trace.now += ms(30);
+    trace.ack(1, ms(20), false);
+    assert_eq!(trace.window.cwnd, 75_000);
+}
+
 /// RFC 9331 section 4.3: a loss halves, whatever α is; a timeout leaves one segment; two segments are the least after marks.
 #[test]
 fn losses_are_answered_as_by_reno() {
