@@ -9,6 +9,7 @@
 use crate::connection::{Connection, ConnectionError, State};
 use crate::extension::{DepartureReason, LayerId, Ruling, Variable};
 use crate::pos::Pos;
+use crate::state::LimitReason;
 use core::ops::Range;
 use transom_wire::Flags;
 
@@ -46,6 +47,11 @@ pub enum Event<'a> {
     },
     /// A segment was settled, and leaves.
     Sent(Sent),
+    /// Something else than before limits the sender.
+    Limited {
+        /// Why.
+        because: LimitReason,
+    },
     /// A layer came or went.
     Layer {
         /// Which it is, if it ever was attached.

@@ -139,18 +139,24 @@ impl Connection {
     }
 
     /// Gives `publisher` what has happened since the last time, in an order of its own: what was acknowledged, timers and losses, what arrived, the
-    /// state, and layers. The owner calls it after each call.
+    /// state, the limit of the sender, and layers. The owner calls it after each call.
     #[inline(always)]
     pub fn publish(&mut self, publisher: &mut impl Publisher) {
         if !self.notices.kinds.is_empty() {
             self.publish_news(publisher);
         }
-        self.publish_layers(publisher);
+        self.publish_turn(publisher);
     }
 
-    /// The news of layers alone: also after each segment, for otherwise what they ask for in answer to several would be one event.
+    /// What a turn to send has brought, besides the segment: another limit of the sender, and news of layers. The owner calls it after each
+    /// [`Connection::prepare`], for otherwise what layers ask for in answer to several segments would be one event.
     #[inline(always)]
-    pub fn publish_layers(&mut self, publisher: &mut impl Publisher) {
+    pub fn publish_turn(&mut self, publisher: &mut impl Publisher) {
+        if let Some(because) = self.limited.take_change()
+            && publisher.is_on()
+        {
+            publisher.publish(self, Event::Limited { because });
+        }
         if self.extensions.have_events() {
             self.publish_layer_events(publisher);
         }
