@@ -243,7 +243,7 @@ impl Run {
             for variable in variable::ALL {
                 check_ruling(variable, &end.connection.ruling(variable));
             }
-            while end.connection.poll_event().is_some() {}
+            while end.connection.poll_signal().is_some() {}
             while let Some(departure) = end.connection.poll_departure() {
                 end.layers.retain(|&layer| Some(layer) != departure.layer);
             }

@@ -135,7 +135,7 @@ impl Story {
             self.note(&line);
         }
         for end in 0..2 {
-            let events = self.world.ends[end].take_events();
+            let events = self.world.ends[end].take_signals();
             if !events.is_empty() {
                 self.note(&format!("{end} {events:?}"));
             }

@@ -285,7 +285,7 @@ impl Stack {
         }
     }
 
-    /// Collects events that sending may have caused, without another turn in the ready queue.
+    /// Collects signals that sending may have caused, without another turn in the ready queue.
     fn touched_quietly(&mut self, index: u32, now: Instant) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.ready = true;

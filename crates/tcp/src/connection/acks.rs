@@ -2,7 +2,7 @@
 
 use super::accurate::Marks;
 use super::timers::Timer;
-use super::{Connection, Event, MemoryState, State};
+use super::{Connection, MemoryState, Signal, State};
 use crate::control::{AckInput, Outcome};
 use crate::extension::{self, Ack, AckKind, Wake};
 use crate::pos::Pos;
@@ -401,7 +401,7 @@ impl Connection {
             // After the last write only the end of what was written is news: for one who lingers.
             if room || (self.snd.fin_queued && self.snd.buffer.is_empty()) {
                 self.snd.writer_waits = false;
-                self.raise(Event::Writable);
+                self.raise(Signal::Writable);
             }
         } else if self.snd.peer.edge <= self.una() && !self.owner.gone {
             // [MUST-37] [SHLD-17] the peer lives and keeps its window closed.

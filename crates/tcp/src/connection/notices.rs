@@ -1,4 +1,4 @@
-//! Notices that nobody has taken yet: events for the owner, reports for the application, and events that were not published.
+//! Notices that nobody has taken yet: signals for the owner, reports for the application, and events that were not published.
 //!
 //! One call may be many events, and they are published when it is over: so they are added up here as they happen, in the place where they happen.
 
@@ -28,8 +28,8 @@ bitflags! {
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) soft_error: Option<Box<icmp::SoftError>>,
-    /// Bits: the events that wait for the owner.
-    pub(super) events: u8,
+    /// Bits: the signals that wait for the owner.
+    pub(super) signals: u8,
     pub(super) reports: Reports,
     kinds: Kinds,
     /// The state before it first changed.
@@ -57,7 +57,7 @@ impl Notices {
     pub(super) fn new(reports: Reports) -> Self {
         Notices {
             soft_error: None,
-            events: 0,
+            signals: 0,
             reports,
             kinds: Kinds::empty(),
             from: State::Closed,
