@@ -5,7 +5,7 @@ use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::{Connection, State};
 use transom_tcp::event::Publisher;
-use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
 use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
 use transom_tcp::state::LimitReason;
@@ -167,7 +167,7 @@ impl Extension for Fickle {
         limits.at_most(variable::CWND, view.mss());
     }
 
-    fn on_wake(&mut self, _: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
         match self.0 {
             1 => limits.at_most(variable::CWND, 2 * view.mss()),
@@ -230,7 +230,7 @@ impl Extension for Restless {
         Wake::SEND
     }
 
-    fn on_wake(&mut self, _: &Event, _: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _: &Occasion, _: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
         limits.at_most(variable::CWND, 20_000 + self.0);
     }

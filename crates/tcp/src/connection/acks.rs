@@ -376,8 +376,9 @@ impl Connection {
             | AckKind::ECN_ECHO.only_if(said.marks.echo);
         let duplicated = said.reported;
         let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
-        let mut event = extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
-        self.notify_ack(&mut event, kind, outcome.round_start);
+        let mut occasion =
+            extension::Occasion { now, what: Wake::empty(), ack: Some(told), sent: None };
+        self.notify_ack(&mut occasion, kind, outcome.round_start);
     }
 
     /// The consequences for timers, states and the writer.

@@ -148,7 +148,7 @@ impl Connection {
         self.publish_turn(publisher);
     }
 
-    /// What a turn to send has brought, besides the segment: another limit of the sender, and news of layers. The owner calls it after each
+    /// The news of a turn to send, besides the segment: another limit of the sender, and what layers did. The owner calls it after each
     /// [`Connection::prepare`], for otherwise what layers ask for in answer to several segments would be one event.
     #[inline(always)]
     pub fn publish_turn(&mut self, publisher: &mut impl Publisher) {
