@@ -18,7 +18,7 @@ use std::time::Duration;
 use transom_stack::incoming::IncomingId;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 
 /// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Notes an event of a connection. Whether a driver wants to know.
-    pub(crate) fn note(&mut self, id: ConnectionId, event: Event) -> bool {
+    /// Notes a signal of a connection. Whether a driver wants to know.
+    pub(crate) fn note(&mut self, id: ConnectionId, signal: Signal) -> bool {
         let Some(&token) = self.streams.get(&id) else { return false };
-        let (readable, writable) = match event {
-            Event::Readable => (true, false),
-            Event::Answered | Event::Connected | Event::Writable => (false, true),
-            Event::Closed | Event::TimeWait | Event::Trouble => (true, true),
-            Event::Urgent => return false,
+        let (readable, writable) = match signal {
+            Signal::Readable => (true, false),
+            Signal::Answered | Signal::Connected | Signal::Writable => (false, true),
+            Signal::Closed | Signal::TimeWait | Signal::Trouble => (true, true),
+            Signal::Urgent => return false,
         };
         self.changes.push(SocketReadiness { token, readable, writable });
         true

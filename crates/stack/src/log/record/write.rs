@@ -2,12 +2,14 @@
 
 use super::super::hooks::Head;
 use super::super::{Encoded, RECORD_LEN};
-use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
+use super::{
+    FlowEvent, LAYER, LIMITED, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What,
+};
 use core::net::IpAddr;
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::Glance;
+use transom_tcp::state::{Glance, LimitReason};
 use transom_tcp::time::{Duration, Instant};
 
 /// A record in words of eight bytes, without its number.
@@ -154,6 +156,7 @@ impl Record {
             What::State { .. } => STATE,
             What::Request { .. } => REQUEST,
             What::Layer { .. } => LAYER,
+            What::Limited { .. } => LIMITED,
         };
         match &self.what {
             What::Flow(_, values) => {
@@ -183,6 +186,7 @@ impl Record {
                     out.put(&value.to_le_bytes());
                 }
             }
+            What::Limited { because } => out.put(&[place(&LimitReason::ALL, because)]),
             What::Layer { layer, fate, name } => {
                 let mut len = name.len().min(NAME);
                 while !name.is_char_boundary(len) {
