@@ -261,6 +261,8 @@ mod tests {
         let peer = rows.iter().find(|row| row.local == there && row.remote == here).unwrap();
         assert!(found.source.is_of(&std::process::id().to_string()), "{:?}", found.source);
         assert_eq!(peer.source.name(), "-");
+        let listening = rows.iter().find(|row| row.local == there && row.remote.port() == 0);
+        assert_eq!(listening.unwrap().state(), "listen");
         assert!(
             found.tcp.cwnd > 0 && found.tcp.mss > 0 && !found.tcp.congestion.is_empty(),
             "{found:?}"
