@@ -120,7 +120,7 @@ impl Crowd {
             let (server, _) = crowd.hosts.server.accept(listener).context("nothing to accept")?;
             crowd.connections.push(Ends { client, server });
         }
-        crowd.forget_events();
+        crowd.forget_signals();
         let Hosts { client, server, .. } = &crowd.hosts;
         ensure!(client.connection_count() == count && server.connection_count() == count);
         Ok(crowd)
@@ -192,8 +192,8 @@ impl Crowd {
     }
 
     /// Throws away what happened; nobody here waits for it.
-    pub fn forget_events(&mut self) {
-        while self.hosts.client.poll_event().is_some() {}
-        while self.hosts.server.poll_event().is_some() {}
+    pub fn forget_signals(&mut self) {
+        while self.hosts.client.poll_signal().is_some() {}
+        while self.hosts.server.poll_signal().is_some() {}
     }
 }

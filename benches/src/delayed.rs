@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::time::Duration as Span;
 use transom_device::memory::MemoryLink;
 use transom_device::{Device, RxPacket, TxPacket};
-use transom_stack::stack::{ConnectionId, Stack, StackEvent};
-use transom_tcp::connection::Event;
+use transom_stack::stack::{ConnectionId, Stack, StackSignal};
+use transom_tcp::connection::Signal;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
@@ -181,15 +181,15 @@ impl Delayed {
         deliver(server, &mut self.there, &mut self.wire, self.now);
         let acks = deliver(client, &mut self.back, &mut self.wire, self.now);
         let mut received = 0;
-        while let Some(event) = server.poll_event() {
-            if let StackEvent::Connection(id, Event::Readable) = event {
+        while let Some(event) = server.poll_signal() {
+            if let StackSignal::Connection(id, Signal::Readable) = event {
                 while let Ok(read @ 1..) = server.read(id, self.now, &mut self.into) {
                     received += read as u64;
                 }
             }
         }
-        while let Some(event) = client.poll_event() {
-            if let StackEvent::Connection(id, Event::Writable) = event {
+        while let Some(event) = client.poll_signal() {
+            if let StackSignal::Connection(id, Signal::Writable) = event {
                 (self.feed.write)(client, id, self.now, &self.out);
             }
         }

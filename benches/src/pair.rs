@@ -127,7 +127,7 @@ impl Pair {
         for host in [&mut self.client, &mut self.server] {
             host.on_timeout(now);
             // Nobody waits for events here, but they must not pile up.
-            while host.poll_event().is_some() {}
+            while host.poll_signal().is_some() {}
         }
     }
 }

@@ -164,7 +164,7 @@ impl Host {
             }
             Step::Timeout => {
                 self.stack.on_timeout(now);
-                while self.stack.poll_event().is_some() {}
+                while self.stack.poll_signal().is_some() {}
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ mod vegas_check;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable};
 
 /// Keeps between two and four segments in queues (Brakmo and Peterson, 1995).
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Extension for Vegas {
         self.window = view.cwnd();
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         // The round-trip time of the round that is over.
         let Some(rtt) = view.last_rtt() else { return };
         let Some(base) = view.min_rtt() else { return };

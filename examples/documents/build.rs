@@ -99,12 +99,12 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         body.to_owned()
     } else if page.starts_with("docs/extensions/variables/") {
         format!(
-            "use transom_tcp::time::Duration;\nuse transom_tcp::extension::{{Event, Extension, Limits, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
+            "use transom_tcp::time::Duration;\nuse transom_tcp::extension::{{Extension, Limits, Occasion, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
              impl Extension for Ours {{\nfn name(&self) -> &str {{ \"ours\" }}\nfn wake_on(&self) -> Wake {{ Wake::ROUND }}\n{}\n{body}\n}}",
             if body.contains("fn on_wake") {
                 ""
             } else {
-                "fn on_wake(&mut self, _: &Event, _: &View<'_>, _: &mut Limits) {}"
+                "fn on_wake(&mut self, _: &Occasion, _: &View<'_>, _: &mut Limits) {}"
             }
         )
     } else {

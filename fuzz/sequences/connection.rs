@@ -490,7 +490,7 @@ impl Run {
                 Some(1_000),
                 Some(65_535),
             ]))),
-            _ => connection.renew_events(),
+            _ => connection.renew_signals(),
         }
     }
 
@@ -525,7 +525,7 @@ impl Run {
         self.connection.check().unwrap();
         let memory = self.connection.memory();
         assert!(memory <= 24 * LARGEST, "{memory} bytes");
-        while self.connection.poll_event().is_some() {}
+        while self.connection.poll_signal().is_some() {}
     }
 
     fn advance(&mut self, to: Instant) {

@@ -13,8 +13,8 @@ use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::connection::{Connection, ConnectionState, Endpoint, PathInfo};
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, Interval, LayerId, Limits, MAX_LAYERS, Ruling, Variable, View,
-    Wake, variable,
+    Capabilities, Extension, Interval, LayerId, Limits, MAX_LAYERS, Occasion, Ruling, Variable,
+    View, Wake, variable,
 };
 use transom_tcp::packet::Payload;
 use transom_tcp::profile::{PacingChoice, Profile, RecoveryChoice, ReductionChoice};
@@ -138,9 +138,9 @@ impl Extension for Imp {
         self.ask(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         // What is to be seen is there to be looked at.
-        assert!(event.now == view.now() && view.messages().count() as u64 <= view.outstanding());
+        assert!(occasion.now == view.now() && view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() as u64 <= view.acks_seen());
         _ = (view.info(), view.past_messages().count(), view.request_counters());
         for variable in variable::ALL {
@@ -243,7 +243,7 @@ impl Run {
             for variable in variable::ALL {
                 check_ruling(variable, &end.connection.ruling(variable));
             }
-            while end.connection.poll_event().is_some() {}
+            while end.connection.poll_signal().is_some() {}
             while let Some(departure) = end.connection.poll_departure() {
                 end.layers.retain(|&layer| Some(layer) != departure.layer);
             }

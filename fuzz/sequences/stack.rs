@@ -291,7 +291,7 @@ impl Run {
                 self.send(REPLIES + held);
             }
         }
-        while self.stack.poll_event().is_some() {}
+        while self.stack.poll_signal().is_some() {}
         self.stack.check().unwrap();
     }
 

@@ -11,7 +11,7 @@ local transom = Proto("transom", "Transom")
 local BYTES = { "cwnd", "ssthresh", "in_flight", "snd_wnd", "rcv_wnd", "bytes" }
 local NUMBERS = { "seq", "connection", "snd_una", "rcv_nxt", "start" }
 local MICROSECONDS = { "srtt", "rto", "rtt" }
-local WORDS = { "event", "state", "phase", "limited_by", "variable", "layer", "cause" }
+local WORDS = { "event", "state", "phase", "limited_by", "limited_because", "variable", "layer", "cause" }
 
 local fields = transom.fields
 local known = {}

@@ -116,13 +116,13 @@ fn seconds(duration: Duration) -> f64 {
 }
 
 impl Event {
-    fn of(event: &extension::Event) -> Event {
-        let ack = event.ack.as_ref();
+    fn of(occasion: &extension::Occasion) -> Event {
+        let ack = occasion.ack.as_ref();
         Event {
-            now: event.now.as_nanos() as f64 / 1e9,
+            now: occasion.now.as_nanos() as f64 / 1e9,
             kinds: WAKES
                 .iter()
-                .filter(|(_, one)| event.what.contains(*one))
+                .filter(|(_, one)| occasion.what.contains(*one))
                 .map(|one| one.0)
                 .collect(),
             acked: ack.map_or(0, |ack| ack.acked),
@@ -213,7 +213,7 @@ impl PyExtension {
 
     fn call(
         &self,
-        event: Option<&extension::Event>,
+        event: Option<&extension::Occasion>,
         view: &extension::View<'_>,
         limits: &mut Limits,
     ) {
@@ -264,7 +264,7 @@ impl Extension for PyExtension {
 
     fn on_wake(
         &mut self,
-        event: &extension::Event,
+        event: &extension::Occasion,
         view: &extension::View<'_>,
         limits: &mut Limits,
     ) {
@@ -289,7 +289,7 @@ impl Extension for Failed {
         limits.fail(Fault::Panicked);
     }
 
-    fn on_wake(&mut self, _: &extension::Event, _: &extension::View<'_>, _: &mut Limits) {}
+    fn on_wake(&mut self, _: &extension::Occasion, _: &extension::View<'_>, _: &mut Limits) {}
 }
 
 fn wakes(names: &[String]) -> PyResult<Wake> {

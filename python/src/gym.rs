@@ -25,7 +25,9 @@ use transom_lab::run::{Observations, SimulateOptions, simulate_with};
 use transom_lab::scenario::{Name, Resolved, Scenario};
 use transom_sim::measure::FlowSample;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, Controller};
-use transom_tcp::extension::{Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake};
+use transom_tcp::extension::{
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake,
+};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
@@ -78,8 +80,8 @@ impl Extension for Probe {
         Wake::ACK
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, _: &mut Limits) {
-        let Some(ack) = &event.ack else { return };
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, _: &mut Limits) {
+        let Some(ack) = &occasion.ack else { return };
         self.totals.add(0, ack.acked);
         self.totals.add(1, view.lost().saturating_sub(self.lost));
         self.lost = view.lost();

@@ -35,7 +35,7 @@ use transom_net::{Stack, TcpStream};
 use transom_remote::ExtensionSocket;
 use transom_remote::protocol::VIEW;
 use transom_remote::protocol::binary::{EVENT, LIMITS};
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// Bytes written at a time: two full segments with timestamps.
 const PAIR: usize = 2 * 1448;
@@ -332,7 +332,7 @@ impl Extension for Inside {
         self.wake
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.woken.fetch_add(1, Ordering::Relaxed);
         limits.at_most(variable::CWND, view.cwnd() * 2);
     }

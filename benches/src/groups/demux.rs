@@ -50,7 +50,7 @@ fn case(
             crowd.tick(now);
             packets += round(crowd, number, now)?;
             number += 1;
-            crowd.forget_events();
+            crowd.forget_signals();
             if start.elapsed() >= span {
                 let elapsed = thread_time() - started;
                 return Ok(elapsed.as_secs_f64() * 1e9 / packets as f64);

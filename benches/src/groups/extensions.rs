@@ -22,7 +22,7 @@ use std::rc::Rc;
 use transom_extensions::stack;
 use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
@@ -62,7 +62,7 @@ impl Extension for Synthetic {
         self.wakes
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let mut most = view.cwnd().max(view.in_flight());
         if let (Some(rtt), Some(least)) = (view.last_rtt(), view.min_rtt()) {
             most = most.saturating_add(rtt.since_least(least));

@@ -89,8 +89,8 @@ impl Counted {
 
     fn exchange(&mut self) {
         while self.deliver_to_server() || self.deliver_to_client() {}
-        while self.hosts.client.poll_event().is_some() {}
-        self.server(|server, _, _| while server.poll_event().is_some() {});
+        while self.hosts.client.poll_signal().is_some() {}
+        self.server(|server, _, _| while server.poll_signal().is_some() {});
     }
 
     /// Sends half a kilobyte each way and reads it.

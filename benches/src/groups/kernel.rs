@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transom_kernel::{Cgroup, Host, Options};
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake};
 
 use super::Settings;
 use super::bulk::transfer;
@@ -40,7 +40,7 @@ impl Extension for Watches {
         self.0
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}
 }
 
 fn watching(wake: Wake) -> Vec<ExtensionChoice> {

@@ -206,7 +206,8 @@ impl Supervisor {
             let timeout = self.timeout(drain_deadline.is_some());
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(_) => self.note_drained(&events),
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             // To the driver's own events only its work answers.
@@ -253,6 +254,19 @@ impl Supervisor {
             self.notify_watcher();
         }
         Ok(())
+    }
+
+    /// If the private network has no packet left, all SYNs of sockets that have ended are taken.
+    fn note_drained(&mut self, events: &[epoll::Event]) {
+        let is_inner = |event: &epoll::Event| {
+            let place = event.data.u64().checked_sub(DRIVER_TOKENS).map(usize::try_from);
+            matches!(place, Some(Ok(place)) if self.driver.is_of(place, &self.inner.stack))
+        };
+        // There may be more events than were asked for, and packets that are read but not looked at.
+        let all_are_known = events.len() < EVENTS && self.changes.is_empty();
+        if !self.ended_unknown.is_empty() && all_are_known && !events.iter().any(is_inner) {
+            self.ended_unknown.clear();
+        }
     }
 
     /// Does the work of all connections that have some.
@@ -476,7 +490,7 @@ impl Supervisor {
 
     fn socket_ended(&mut self, ends: Ends, cookie: Option<u64>, ready: &mut Vec<u64>) {
         let Some(&token) = self.by_ends.get(&ends) else {
-            // Most of these have no SYN any more, and nothing ever asks for them.
+            // Most of these have no SYN any more.
             if self.ended_unknown.len() >= MOST_ENDED {
                 self.ended_unknown.clear();
             }

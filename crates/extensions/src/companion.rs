@@ -19,7 +19,7 @@
 use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake};
+use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::recovery::Phase;
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
@@ -143,7 +143,7 @@ impl Extension for Publisher {
         self.publish(view);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, _limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, _limits: &mut Limits) {
         self.publish(view);
     }
 }

@@ -18,7 +18,7 @@ use crate::nice::Nice;
 use crate::vegas::Poll;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, ExtensionChoice, Limits, Variable, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -162,12 +162,12 @@ impl Extension for Deadline {
         self.limit(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         if self.over {
             return;
         }
         if let Some(nice) = &mut self.nice {
-            nice.on_wake(event, view, limits);
+            nice.on_wake(occasion, view, limits);
         }
         self.limit(view, limits);
     }

@@ -9,7 +9,7 @@
 //! requests nothing while there is new data and room for it.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
 
 /// EFR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Extension for Efr {
         Wake::ACK | Wake::DUPLICATE_ACK | Wake::SEND
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let outstanding = view.outstanding().div_ceil(view.mss());
         let room = view.snd_wnd().saturating_sub(view.outstanding());
         let more_may_leave = view.limited_transmit() && view.unsent() > 0 && room >= view.mss();

@@ -31,7 +31,7 @@ pub mod spurious;
 use crate::catalogue::{Entry, choice};
 use spurious::Watch;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 use transom_tcp::rto::eifel::{Eifel as ScalingTimer, EifelConfig};
 use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};
 use transom_tcp::rto::{Estimate, RetransmissionTimer};
@@ -220,24 +220,24 @@ impl Extension for Eifel {
         self.ask(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        if let Some(rtt) = event.ack.as_ref().and_then(|ack| ack.rtt) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        if let Some(rtt) = occasion.ack.as_ref().and_then(|ack| ack.rtt) {
             self.last = rtt;
             // What is still in flight, and a segment that has just arrived.
             self.timer.unit().on_flight(view.in_flight().div_ceil(view.mss()) + 1);
             self.timer.unit().on_sample(rtt, Instant::ZERO);
         }
-        if event.what.contains(Wake::ROUND) {
+        if occasion.what.contains(Wake::ROUND) {
             self.timer.unit().on_round();
             let left = self.decay.complement().of(self.margin.millionths());
             self.margin = Fraction::from_millionths(left);
         }
         if self.version == Version::Adaptive
-            && let Some(took) = self.watch.follow(event, view)
+            && let Some(took) = self.watch.follow(occasion, view)
         {
             self.back_off(took);
         }
-        if event.what != Wake::SEND {
+        if occasion.what != Wake::SEND {
             self.ask(view, limits);
         }
     }

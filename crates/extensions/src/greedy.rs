@@ -11,7 +11,7 @@
 
 use crate::catalogue::{Entry, choice};
 use crate::scramble::Stream;
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 use transom_tcp::time::Duration;
 
 /// Its requests; none for a variable that is zero or false.
@@ -106,7 +106,7 @@ impl Extension for Greedy {
         self.ask(view, limits);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.ask(view, limits);
     }
 }

@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant as Clock;
-use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
+use transom_tcp::extension::{Capabilities, Extension, Fault, Limits, Occasion, View, Wake};
 use transom_tcp::time::Duration;
 
 /// The default bound on a call.
@@ -189,14 +189,14 @@ impl Extension for Guarded {
         self.call(limits, refused, |inner, limits| inner.on_attach(view, limits));
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         // A layer that waited for this time may have closed its window until then: it must not miss that for good.
         let again = |limits: &mut Limits| {
-            if event.what.contains(Wake::TIMER) {
-                limits.wake_at(event.now + RETRY);
+            if occasion.what.contains(Wake::TIMER) {
+                limits.wake_at(occasion.now + RETRY);
             }
         };
-        self.call(limits, again, |inner, limits| inner.on_wake(event, view, limits));
+        self.call(limits, again, |inner, limits| inner.on_wake(occasion, view, limits));
     }
 }
 

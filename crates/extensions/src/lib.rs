@@ -11,7 +11,7 @@
 //! A whole extension, which keeps a connection's queue below a number of segments by the crudest of means:
 //!
 //! ```
-//! use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+//! use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 //!
 //! /// Halves what it asks for when the last round-trip time was more than twice the least, and adds a segment each round otherwise.
 //! #[derive(Debug)]
@@ -33,7 +33,7 @@
 //!         self.window = view.cwnd();
 //!     }
 //!
-//!     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+//!     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
 //!         let (Some(last), Some(least)) = (view.last_rtt(), view.min_rtt()) else { return };
 //!         // TCP's own window goes its own way; nothing here can widen it.
 //!         self.window = self.window.min(view.cwnd());

@@ -10,7 +10,7 @@
 use crate::catalogue::{Entry, choice};
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::Window;
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 use transom_tcp::slow_start::SlowStart;
 use transom_tcp::slow_start::limited::Limited;
 
@@ -57,10 +57,10 @@ impl Extension for LimitedSlowStart {
         self.window.cwnd = view.cwnd();
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        if event.what.intersects(Wake::LOSS | Wake::TIMEOUT) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        if occasion.what.intersects(Wake::LOSS | Wake::TIMEOUT) {
             self.window.cwnd = self.window.cwnd.min(view.cwnd());
-        } else if let Some(ack) = &event.ack {
+        } else if let Some(ack) = &occasion.ack {
             self.window.mss = u32::try_from(view.mss()).unwrap_or(u32::MAX);
             self.unit.grow(&mut self.window, ack.acked, &AckContext::default());
         }

@@ -18,7 +18,9 @@ use crate::round::{Rounds, Step};
 use crate::vegas::{Core, Poll, Verdict};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::nice::Nice as Parameters;
-use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{
+    Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
+};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
@@ -202,7 +204,7 @@ impl Extension for Nice {
         limits.at_most(variable::CWND, self.vegas.window);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let mut rounds = std::mem::take(&mut self.rounds);
         self.vegas.note_limit(view);
         let mut ended = false;

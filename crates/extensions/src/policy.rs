@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use transom_tcp::congestion::Window;
 use transom_tcp::extension::{
-    AckKind, Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
+    AckKind, Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
 use transom_tcp::recovery::Phase;
 
@@ -165,7 +165,7 @@ impl Extension for Policy {
         limits.at_most(variable::CWND, self.window);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.listen(view);
         // What is in flight bounds TCP's window while it repairs; what it will be then is ssthresh.
         let repairing = view.phase() == Phase::Recovery;
@@ -175,7 +175,7 @@ impl Extension for Policy {
             Period::Round => Wake::ROUND,
             Period::Ack => Wake::ROUND | Wake::ACK,
         };
-        if event.what.intersects(decides) {
+        if occasion.what.intersects(decides) {
             let seen = self.seen(view);
             let observation = self.observer.observe(&seen);
             if let Some(action) = self.decider.decide(&observation, &seen) {

@@ -6,7 +6,7 @@
 //! the rate, one segment at least; the RFC allows an initial window. The connection enforces this, not the extension.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// The cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,5 +40,5 @@ impl Extension for RateCap {
         limits.at_most(variable::PACING_RATE, self.rate);
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}
 }

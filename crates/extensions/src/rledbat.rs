@@ -23,7 +23,7 @@ use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::ledbat_plus_plus::LedbatPlusPlus;
 use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Controller, Window};
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
 use transom_tcp::pos::Pos;
 use transom_tcp::rto::Estimate;
@@ -172,7 +172,7 @@ impl Extension for Rledbat {
         limits.at_most(variable::RCV_WND, self.window.cwnd);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.on_data(view);
         limits.at_most(variable::RCV_WND, self.window.cwnd);
     }

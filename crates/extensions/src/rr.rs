@@ -14,7 +14,7 @@ use crate::catalogue::{Entry, choice};
 use std::collections::VecDeque;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
-    AckKind, Capabilities, Event, Extension, Limits, Variable, View, Wake, variable,
+    AckKind, Capabilities, Extension, Limits, Occasion, Variable, View, Wake, variable,
 };
 use transom_tcp::pos::Pos;
 
@@ -87,11 +87,11 @@ impl Extension for Rr {
         Wake::ACK | Wake::DUPLICATE_ACK | Wake::TIMEOUT
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        if event.what.contains(Wake::TIMEOUT) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        if occasion.what.contains(Wake::TIMEOUT) {
             self.dupthresh = None;
         }
-        if let Some(ack) = &event.ack {
+        if let Some(ack) = &occasion.ack {
             self.note(ack.ack, ack.kind.contains(AckKind::DUPLICATE));
             let length = ack.duplicated.as_ref().and_then(|range| self.length(range.start));
             if let Some(length) = length.filter(|&length| length >= view.dupthresh()) {

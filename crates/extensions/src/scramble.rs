@@ -19,7 +19,9 @@
 //! - A pacing_rate where TCP does not pace is one without limit. With `outside` what is multiplied is a window in a smoothed round trip.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake, variable};
+use transom_tcp::extension::{
+    Extension, Interval, Limits, Occasion, Variable, View, Wake, variable,
+};
 use transom_tcp::time::{Duration, Instant};
 
 /// Pseudo-random numbers: the 64-bit xorshift of Marsaglia (Journal of Statistical Software 8(14), 2003) with shifts 13, 7, 17. Nothing here needs
@@ -179,7 +181,7 @@ impl Extension for Scramble {
         self.ask(view, limits);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.ask(view, limits);
     }
 }

@@ -20,7 +20,7 @@ use transom_tcp::congestion::{
     CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
 };
 use transom_tcp::extension::{
-    Ack, AckKind, Event, Extension, Limits, Variable, View, Wake, variable,
+    Ack, AckKind, Extension, Limits, Occasion, Variable, View, Wake, variable,
 };
 use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
@@ -101,7 +101,7 @@ impl ShadowController {
     }
 
     /// The context of this event's acknowledgement.
-    fn context(&mut self, event: &Event, ack: &Ack, view: &View<'_>) -> AckContext {
+    fn context(&mut self, occasion: &Occasion, ack: &Ack, view: &View<'_>) -> AckContext {
         let prior_in_flight = view.in_flight().saturating_add(ack.acked + ack.sacked);
         let used = self.window.cwnd.min(view.cwnd());
         if prior_in_flight.saturating_add(view.mss()) > used {
@@ -112,7 +112,7 @@ impl ShadowController {
         let half_used = self.window.in_slow_start() && prior_in_flight * 2 > used;
         let una = ack.ack - ack.acked;
         AckContext {
-            now: event.now,
+            now: occasion.now,
             una: ack.ack,
             nxt: view.snd_nxt(),
             acked: ack.acked,
@@ -124,7 +124,7 @@ impl ShadowController {
             rtt: ack.rtt,
             estimate: view.estimate(),
             min_rtt: view.min_rtt(),
-            round_start: event.what.contains(Wake::ROUND),
+            round_start: occasion.what.contains(Wake::ROUND),
             delivered: view.delivered(),
             recovering: view.phase() == Phase::Recovery,
             prior_in_flight,
@@ -170,29 +170,29 @@ impl ShadowController {
         self.reduce(event, view);
     }
 
-    fn on_event(&mut self, event: &Event, view: &View<'_>) {
+    fn on_event(&mut self, occasion: &Occasion, view: &View<'_>) {
         self.window.mss = u32::try_from(view.mss()).unwrap_or(u32::MAX);
         let flight = view.outstanding();
-        if event.what.contains(Wake::TIMEOUT) {
+        if occasion.what.contains(Wake::TIMEOUT) {
             let first = view.retransmits() <= 1;
             self.reduce(CongestionEvent::Timeout { flight, first }, view);
         }
         let tells = |ack: &&Ack| ack.kind.intersects(AckKind::all() - AckKind::WINDOW_UPDATE);
-        let Some(ack) = event.ack.as_ref().filter(tells) else {
+        let Some(ack) = occasion.ack.as_ref().filter(tells) else {
             // RACK's reordering timer finds a loss when no acknowledgement arrives (RFC 8985 section 6.3).
-            if event.what.contains(Wake::LOSS) {
+            if occasion.what.contains(Wake::LOSS) {
                 self.reduce(CongestionEvent::Loss { flight }, view);
             }
             return;
         };
-        let context = self.context(event, ack, view);
+        let context = self.context(occasion, ack, view);
         self.controller.on_sample(&mut self.window, &context);
         let fell = view.cwnd() < self.seen.window.cwnd
             && !self.seen.repairing
-            && !event.what.intersects(Wake::LOSS | Wake::TIMEOUT);
+            && !occasion.what.intersects(Wake::LOSS | Wake::TIMEOUT);
         if view.counters().spurious_reductions > self.seen.spurious_reductions {
             self.controller.on_undo(&mut self.window, self.prior, view.now());
-        } else if event.what.contains(Wake::LOSS) {
+        } else if occasion.what.contains(Wake::LOSS) {
             self.reduce(CongestionEvent::Loss { flight }, view);
         } else if ack.acked > 0 && context.cwnd_limited && !context.recovering {
             self.grow(&context);
@@ -246,8 +246,8 @@ impl Extension for ShadowController {
         self.ask(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.on_event(event, view);
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        self.on_event(occasion, view);
         self.seen = Seen::of(view);
         if self.follows && view.phase() != Phase::Recovery {
             let most = view.cwnd().saturating_add(view.mss());

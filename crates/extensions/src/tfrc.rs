@@ -25,7 +25,7 @@
 //! - The window is at least a segment; the rate at least one in 64 seconds.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
@@ -186,8 +186,8 @@ impl Extension for Tfrc {
         Wake::ROUND | Wake::LOSS | Wake::TIMEOUT
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        if event.what.intersects(Wake::LOSS | Wake::TIMEOUT) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        if occasion.what.intersects(Wake::LOSS | Wake::TIMEOUT) {
             self.on_loss(view);
         }
         self.ask(view, limits);

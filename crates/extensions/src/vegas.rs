@@ -22,7 +22,9 @@ use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::congestion::Window;
 use transom_tcp::congestion::vegas::Vegas as Parameters;
 use transom_tcp::connection::LimitedBy;
-use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{
+    Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
+};
 use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
@@ -335,7 +337,7 @@ impl Extension for Vegas {
         limits.at_most(variable::CWND, self.core.window);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let core = &mut self.core;
         core.note_limit(view);
         if core.follow_down(view) {

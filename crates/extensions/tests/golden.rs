@@ -11,7 +11,7 @@ use transom_extensions::{Guarded, stack};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::State;
 use transom_tcp::extension::{
-    DepartureReason, Event, Extension, Fault, Limits, Variable, View, Wake, variable,
+    DepartureReason, Extension, Fault, Limits, Occasion, Variable, View, Wake, variable,
 };
 
 fn attach(peer: &mut Peer, text: &str) {
@@ -308,7 +308,7 @@ impl Extension for Panics {
         Wake::ACK
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, limits: &mut Limits) {
         limits.at_most(variable::CWND, 0);
         panic!("on purpose");
     }
@@ -326,7 +326,7 @@ impl Extension for Dawdles {
         Wake::ACK
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {
         *self.0.lock().unwrap() += 1;
         std::thread::sleep(std::time::Duration::from_millis(3));
     }

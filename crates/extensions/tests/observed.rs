@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use transom_extensions::{CATALOGUE, stack};
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, ExtensionChoice, Limits, Observed, ObservedLayers, Variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Observed, ObservedLayers, Occasion, Variable,
     View, Wake, variable,
 };
 use transom_tcp::time::Instant;
@@ -54,7 +54,7 @@ impl Extension for Twice {
         self.compare(limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let observed = Observed::from(view);
         for variable in variable::ALL {
             let ruling = self.layers.ruling(&observed, variable);
@@ -63,10 +63,10 @@ impl Extension for Twice {
         // Acknowledgements that woke no layer are reported now.
         let seen = view.acks_seen() - self.acks_seen;
         self.acks_seen += seen;
-        let before = (seen - u64::from(event.ack.is_some())) as usize;
+        let before = (seen - u64::from(occasion.ack.is_some())) as usize;
         if self.requires().contains(Capabilities::ACK_LIST) {
             for ack in view.last_acks(seen as usize).take(before) {
-                let quiet = Event {
+                let quiet = Occasion {
                     now: Instant::ZERO,
                     what: Wake::empty(),
                     ack: Some(ack.clone()),
@@ -77,10 +77,10 @@ impl Extension for Twice {
         } else {
             self.layers.missed(before as u64);
         }
-        if event.what.intersects(self.on_connection.wake_on() | Wake::TIMER) {
-            self.on_connection.on_wake(event, view, limits);
+        if occasion.what.intersects(self.on_connection.wake_on() | Wake::TIMER) {
+            self.on_connection.on_wake(occasion, view, limits);
         }
-        self.layers.wake(&observed, event);
+        self.layers.wake(&observed, occasion);
         self.compare(limits);
     }
 }
@@ -157,7 +157,7 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
         fn wake_on(&self) -> Wake {
             Wake::ROUND
         }
-        fn on_wake(&mut self, _event: &Event, view: &View<'_>, _limits: &mut Limits) {
+        fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, _limits: &mut Limits) {
             self.0.lock().unwrap().get_or_insert(Observed::from(view));
         }
     }
@@ -178,7 +178,7 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
         fn wake_on(&self) -> Wake {
             Wake::ACK
         }
-        fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
             self.0 += 1;
             limits.at_least(variable::CWND, 1000 * view.cwnd());
             if self.0 > 1 {
@@ -189,11 +189,11 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
     let mut layers = ObservedLayers::default();
     let now = Instant::from_nanos(5);
     let wild = layers.attach(now, &observed, Box::new(Wild(0))).unwrap();
-    let event = Event { now, what: Wake::ACK, ack: None, sent: None };
-    assert!(layers.wake(&observed, &event));
+    let occasion = Occasion { now, what: Wake::ACK, ack: None, sent: None };
+    assert!(layers.wake(&observed, &occasion));
     let ruling = layers.ruling(&observed, Variable::Cwnd);
     assert_eq!((ruling.effective, ruling.own), (observed.state.cwnd, observed.state.cwnd));
-    assert!(layers.wake(&observed, &event));
+    assert!(layers.wake(&observed, &occasion));
     assert_eq!(layers.ruling(&observed, Variable::Cwnd).requested, None);
     assert_eq!(layers.poll_departure().unwrap().layer, Some(wild));
     assert_eq!((layers.layers().count(), layers.next_wake()), (0, None));

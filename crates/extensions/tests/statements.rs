@@ -297,7 +297,7 @@ fn page() -> String {
         "crates/tcp/src/connection/extensions/view.rs",
         "crates/tcp/src/extension.rs",
         "crates/tcp/src/extension/choice.rs",
-        "crates/tcp/src/extension/event.rs",
+        "crates/tcp/src/extension/occasion.rs",
         "crates/tcp/src/extension/limits.rs",
         "crates/tcp/src/extension/interval.rs",
         "crates/tcp/src/extension/safe.rs",

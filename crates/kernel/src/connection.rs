@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use transom_extensions::Guarded;
 use transom_tcp::extension::{
-    Capabilities, Decider, Event, ExtensionChoice, ObservedLayers, Variable, Wake, variable,
+    Capabilities, Decider, ExtensionChoice, ObservedLayers, Occasion, Variable, Wake, variable,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -101,12 +101,12 @@ impl Connection {
 
     /// A record of it has arrived.
     pub(crate) fn on_event(&mut self, raw: &RawEvent) {
-        let (event, missed) = self.known.take(raw);
+        let (occasion, missed) = self.known.take(raw);
         self.events += 1;
         self.missed += missed;
         self.layers.missed(missed);
-        self.wake(&event);
-        self.note(event.what, event.ack.and_then(|ack| ack.rtt));
+        self.wake(&occasion);
+        self.note(occasion.what, occasion.ack.and_then(|ack| ack.rtt));
     }
 
     /// The program in the kernel has decided by itself.
@@ -114,7 +114,7 @@ impl Connection {
         let acks = self.known.acks();
         // With layers, they are told of the same event by another record.
         let what = if self.layers.layers().next().is_some() { 0 } else { raw.what };
-        let (event, _) = self.known.take(&RawEvent { acks, what, ..*raw });
+        let (occasion, _) = self.known.take(&RawEvent { acks, what, ..*raw });
         self.events += 1;
         let changed = self.decided.replace(decision) != Some(decision);
         if decision.pause_us > 0 {
@@ -123,7 +123,7 @@ impl Connection {
         if changed {
             self.note_request(Variable::Cwnd);
         }
-        self.note(event.what, None);
+        self.note(occasion.what, None);
     }
 
     /// The time has come that a layer asked for, or a pause is over.
@@ -132,7 +132,7 @@ impl Connection {
             self.pause_until = None;
             self.needs_kick = true;
         }
-        self.wake(&Event { now, what: Wake::empty(), ack: None, sent: None });
+        self.wake(&Occasion { now, what: Wake::empty(), ack: None, sent: None });
         self.needs_kick |= self.request.segments > 0;
     }
 
@@ -172,8 +172,8 @@ impl Connection {
         self.log.push(LogEvent::Request(limit));
     }
 
-    fn wake(&mut self, event: &Event) {
-        self.layers.wake(&self.known.observed, event);
+    fn wake(&mut self, occasion: &Occasion) {
+        self.layers.wake(&self.known.observed, occasion);
         while let Some(departure) = self.layers.poll_departure() {
             self.depart(departure.to_string());
         }

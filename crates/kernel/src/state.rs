@@ -3,7 +3,7 @@
 //! The kernel counts windows and what is in flight in segments. They become bytes by its maximum segment size, as in its own comparisons.
 
 use transom_tcp::connection::State;
-use transom_tcp::extension::{Ack, AckKind, Capabilities, Event, Observed, Wake};
+use transom_tcp::extension::{Ack, AckKind, Capabilities, Observed, Occasion, Wake};
 use transom_tcp::pos::{Pos, SeqSpace};
 use transom_tcp::recovery::Phase;
 use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
@@ -62,8 +62,8 @@ impl Known {
         self.last.acks
     }
 
-    /// Takes a record in. Returns the event, and how many acknowledgements came before it that were not reported.
-    pub(crate) fn take(&mut self, raw: &RawEvent) -> (Event, u64) {
+    /// Takes a record in. Returns the occasion, and how many acknowledgements came before it that were not reported.
+    pub(crate) fn take(&mut self, raw: &RawEvent) -> (Occasion, u64) {
         let now = Instant::from_nanos(raw.at);
         let info = &mut self.observed.state;
         let mss = raw.mss.max(1);
@@ -133,7 +133,7 @@ impl Known {
         });
         let missed = since.saturating_sub(u64::from(ack.is_some()));
         self.last = *raw;
-        (Event { now, what, ack, sent: None }, missed)
+        (Occasion { now, what, ack, sent: None }, missed)
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
             Wake::ROUND
         }
 
-        fn on_wake(&mut self, _event: &Event, view: &View<'_>, _limits: &mut Limits) {
+        fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, _limits: &mut Limits) {
             let new = usize::try_from(view.acks_seen() - self.seen).unwrap();
             self.seen = view.acks_seen();
             let sum: u64 = view.last_acks(new).map(|ack| ack.acked).sum();
@@ -283,10 +283,10 @@ mod tests {
         let mut ack = |lost: u32, bytes: u32, what: u8| {
             raw.acks += lost + 1;
             (raw.what, raw.ack_kind, raw.acked) = (what, 1, bytes);
-            let (event, missed) = known.take(&raw);
+            let (occasion, missed) = known.take(&raw);
             assert_eq!(missed, u64::from(lost));
             layers.missed(missed);
-            layers.wake(&known.observed, &event);
+            layers.wake(&known.observed, &occasion);
         };
         ack(0, 1, 1);
         ack(0, 10, 5);

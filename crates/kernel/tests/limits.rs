@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use transom_kernel::{Host, LogEvent, MOST_CONNECTIONS, Options};
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable};
 
 use crate::support::{Net, at_most_segments, named, until};
 
@@ -92,7 +92,7 @@ impl Extension for More {
         limits.exactly(variable::PACING_RATE, u64::MAX - 1);
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.on_attach(view, limits);
     }
 }
@@ -144,17 +144,17 @@ impl Extension for Pauses {
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
         self.on_wake(
-            &Event { now: view.now(), what: Wake::TIMER, ack: None, sent: None },
+            &Occasion { now: view.now(), what: Wake::TIMER, ack: None, sent: None },
             view,
             limits,
         );
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.open = !self.open;
         let segments = if self.open { 4 } else { 0 };
         limits.at_most(variable::CWND, segments * view.mss());
-        limits.wake_at(event.now + Duration::from_millis(30).into());
+        limits.wake_at(occasion.now + Duration::from_millis(30).into());
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use transom_kernel::Options;
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake};
 
 use crate::support::{Net, Sink, THERE, named, until};
 
@@ -119,7 +119,7 @@ impl Extension for Watches {
         self.0
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}
 }
 
 fn watching(wake: Wake) -> Vec<ExtensionChoice> {

@@ -9,6 +9,7 @@ use crate::incoming::IncomingConnection;
 use crate::listener::TcpListener;
 use crate::stack::Stack;
 use crate::stream::TcpStream;
+use crate::sync::Arc;
 use crate::wake_event::sleep_for_any;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use transom_stack::incoming::IncomingId;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 
 /// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,14 +41,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Notes an event of a connection. Whether a driver wants to know.
-    pub(crate) fn note(&mut self, id: ConnectionId, event: Event) -> bool {
+    /// Notes a signal of a connection. Whether a driver wants to know.
+    pub(crate) fn note(&mut self, id: ConnectionId, signal: Signal) -> bool {
         let Some(&token) = self.streams.get(&id) else { return false };
-        let (readable, writable) = match event {
-            Event::Readable => (true, false),
-            Event::Answered | Event::Connected | Event::Writable => (false, true),
-            Event::Closed | Event::TimeWait | Event::Trouble => (true, true),
-            Event::Urgent => return false,
+        let (readable, writable) = match signal {
+            Signal::Readable => (true, false),
+            Signal::Answered | Signal::Connected | Signal::Writable => (false, true),
+            Signal::Closed | Signal::TimeWait | Signal::Trouble => (true, true),
+            Signal::Urgent => return false,
         };
         self.changes.push(SocketReadiness { token, readable, writable });
         true
@@ -132,6 +133,13 @@ impl Driver {
             Source::Device => runtime.device_fds().first().map(AsFd::as_fd),
             Source::Aside => runtime.device_fds().get(1).map(AsFd::as_fd),
         })
+    }
+
+    /// Whether one of the [descriptors](Driver::descriptors), counted from 0, belongs to this host.
+    #[must_use]
+    pub fn is_of(&self, descriptor: usize, stack: &Stack) -> bool {
+        let runtime = self.driving.sources().nth(descriptor).map(|(runtime, _)| runtime);
+        runtime.is_some_and(|of| stack.shards().iter().any(|shard| Arc::ptr_eq(&shard.runtime, of)))
     }
 
     /// One of the [descriptors](Driver::descriptors), counted from 0, is readable: the next [`Driver::work`] looks there. Returns whether to go on waiting for it.

@@ -18,8 +18,8 @@ use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::incoming::IncomingId;
 use transom_stack::listener::ListenerId;
 pub(crate) use transom_stack::stack::{ConnectionId, ForwardedPacket};
-use transom_stack::stack::{Stack as Host, StackEvent};
-use transom_tcp::connection::Event;
+use transom_stack::stack::{Stack as Host, StackSignal};
+use transom_tcp::connection::Signal;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
@@ -239,7 +239,7 @@ impl Inner {
 
     /// Whether what the leading application thread waits for has happened.
     fn leader_has_result(&mut self) -> bool {
-        self.handle_events();
+        self.handle_signals();
         self.roles.leader_notified
     }
 
@@ -349,25 +349,25 @@ impl Inner {
         while let Some(buffer) = self.host.reclaim() {
             self.device.recycle(buffer);
         }
-        self.handle_events();
+        self.handle_signals();
         !is_all
     }
 
-    fn handle_events(&mut self) {
+    fn handle_signals(&mut self) {
         self.roles.forwarded.extend(std::iter::from_fn(|| self.host.poll_forwarded()));
         if let Some(ports) = &self.ports {
             while let Some(change) = self.host.poll_port_change() {
                 ports.on_change(change);
             }
         }
-        while let Some(event) = self.host.poll_event() {
-            self.handle(event);
+        while let Some(signal) = self.host.poll_signal() {
+            self.handle(signal);
         }
     }
 
-    fn handle(&mut self, event: StackEvent) {
-        match event {
-            StackEvent::Acceptable(id) => {
+    fn handle(&mut self, signal: StackSignal) {
+        match signal {
+            StackSignal::Acceptable(id) => {
                 self.roles.leader_notified |= self.watched.note_listener(id);
                 self.roles.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
@@ -375,39 +375,39 @@ impl Inner {
                     watcher.listener(&mut self.host, self.clock.now(), id);
                 }
             }
-            StackEvent::Incoming(id, _) => {
+            StackSignal::Incoming(id, _) => {
                 self.roles.leader_notified |= self.watched.note_listener(id);
                 self.roles.wake(Channel::Incoming(id));
                 self.update_listener_readiness(id);
             }
-            StackEvent::Admitted(_, incoming) => {
+            StackSignal::Admitted(_, incoming) => {
                 self.roles.leader_notified |= self.watched.note_incoming(incoming);
                 self.roles.wake(Channel::Admitted(incoming));
             }
-            StackEvent::IncomingGone(id, incoming) => {
+            StackSignal::IncomingGone(id, incoming) => {
                 self.roles.leader_notified |= self.watched.note_incoming(incoming);
                 self.roles.wake(Channel::Admitted(incoming));
                 self.update_listener_readiness(id);
             }
-            StackEvent::Connection(id, event) => {
-                self.roles.leader_notified |= self.watched.note(id, event);
-                match event {
-                    Event::Readable => self.roles.wake(Channel::Readable(id)),
-                    Event::Answered | Event::Connected | Event::Writable => {
+            StackSignal::Connection(id, signal) => {
+                self.roles.leader_notified |= self.watched.note(id, signal);
+                match signal {
+                    Signal::Readable => self.roles.wake(Channel::Readable(id)),
+                    Signal::Answered | Signal::Connected | Signal::Writable => {
                         self.roles.wake(Channel::Writable(id));
                     }
-                    Event::Closed => {
+                    Signal::Closed => {
                         self.roles.wake(Channel::Readable(id));
                         self.roles.wake(Channel::Writable(id));
                         self.roles.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
-                    Event::TimeWait => {
+                    Signal::TimeWait => {
                         self.roles.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
-                    Event::Urgent => self.roles.wake(Channel::Report(id)),
-                    Event::Trouble => {
+                    Signal::Urgent => self.roles.wake(Channel::Report(id)),
+                    Signal::Trouble => {
                         self.roles.wake(Channel::Report(id));
                         if self.tells_of_trouble(id) {
                             self.roles.wake(Channel::Readable(id));

@@ -9,8 +9,8 @@ use transom_net::{ConnectOptions, Profile, Stack, TcpListener, TcpStream};
 use transom_stack::listener::ListenConfig;
 use transom_tcp::connection::Connection;
 use transom_tcp::extension::{
-    AttachError, Capabilities, DepartureReason, Event, Extension, ExtensionChoice, Fault, Limits,
-    MAX_LAYERS, View, Wake, variable,
+    AttachError, Capabilities, DepartureReason, Extension, ExtensionChoice, Fault, Limits,
+    MAX_LAYERS, Occasion, View, Wake, variable,
 };
 
 /// Asks for a small window when it is attached, and fails at the first acknowledgement.
@@ -33,7 +33,7 @@ impl Extension for Bad {
         limits.at_most(variable::CWND, 3000);
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {
         match self {
             Bad::Panics => panic!("as expected"),
             Bad::Sleeps => std::thread::sleep(Duration::from_millis(11)),
@@ -140,7 +140,7 @@ impl Extension for Odd {
         Wake::ACK
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}
 }
 
 impl Drop for Odd {
@@ -186,7 +186,7 @@ impl Extension for Dawdler {
         Wake::all()
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {
         std::thread::sleep(Duration::from_millis(8));
     }
 }

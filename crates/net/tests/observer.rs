@@ -74,7 +74,7 @@ fn a_waiting_observer_is_woken_and_sees_the_connection() {
     scene.transfer(5000);
     let notice = told.recv_timeout(SOON).unwrap();
     assert_eq!(notice.happened, Wake::ACK);
-    let ack = notice.event.ack.expect("it was an acknowledgement");
+    let ack = notice.occasion.ack.expect("it was an acknowledgement");
     assert!(ack.ack <= notice.snapshot.info.snd_una);
     assert!(notice.snapshot.info.cwnd > 0 && notice.snapshot.info.srtt.is_some());
     assert_eq!(notice.snapshot.ruling(Variable::Cwnd).own, notice.snapshot.info.cwnd);

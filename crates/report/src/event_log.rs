@@ -210,7 +210,10 @@ impl Logged {
         match &record.what {
             What::Opened { local, remote } => self.ends = Some((*local, *remote)),
             What::Flow(event, values) => self.flow(at, *event, values),
-            What::State { .. } | What::Request { .. } | What::Layer { .. } => {}
+            What::State { .. }
+            | What::Request { .. }
+            | What::Layer { .. }
+            | What::Limited { .. } => {}
         }
     }
 

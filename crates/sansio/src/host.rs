@@ -242,7 +242,7 @@ fn flush(stack: &mut Stack, now: Instant, departures: &mut VecDeque<(Instant, Ve
         departures.push_back((now, packet.to_vec()));
     }
     // Sockets look at connections themselves; events would only pile up.
-    while stack.poll_event().is_some() {}
+    while stack.poll_signal().is_some() {}
 }
 
 /// Does what is due now: sends packets, and lets timers fire.

@@ -23,7 +23,7 @@ use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -49,8 +49,8 @@ pub trait Application: Send {
     fn on_timer(&mut self, io: &mut Io<'_>);
 
     /// Something happened to one of its connections.
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        let _ = (io, id, event);
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        let _ = (io, id, signal);
     }
 
     /// A connection has been accepted at a port at which it listens.

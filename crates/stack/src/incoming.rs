@@ -1,7 +1,7 @@
 //! SYNs that wait for a decision: a listener with [`ListenConfig::hold_syns`](crate::listener::ListenConfig::hold_syns) answers none by itself.
 //!
 //! A transparent proxy knows only later whether it can serve a connection: when its own connection to the true destination stands, or has failed. So
-//! a SYN is held. The owner of the stack hears of it ([`StackEvent::Incoming`](crate::stack::StackEvent::Incoming)). It then admits the SYN
+//! a SYN is held. The owner of the stack hears of it ([`StackSignal::Incoming`](crate::stack::StackSignal::Incoming)). It then admits the SYN
 //! ([`Stack::admit`](crate::stack::Stack::admit)), and the handshake goes on as usual, or refuses it
 //! ([`Stack::refuse`](crate::stack::Stack::refuse)) as the destination did. So the peer sees what it would see without the proxy.
 //!

@@ -104,13 +104,13 @@ impl Log {
 
     #[inline]
     fn push(&mut self, words: record::Words) {
-        let record = Slot(record::finish(words, self.written as u32));
+        let sequence = self.written as u32;
         self.written += 1;
         if self.records.len() < self.capacity {
-            return self.push_one_more(record);
+            return self.push_one_more(words, sequence);
         }
-        if let Some(slot) = self.records.get_mut(self.place) {
-            *slot = record;
+        if let Some(Slot(bytes)) = self.records.get_mut(self.place) {
+            record::finish(words, sequence, bytes);
         }
         self.place += 1;
         if self.place == self.capacity {
@@ -119,11 +119,13 @@ impl Log {
     }
 
     #[cold]
-    fn push_one_more(&mut self, record: Slot) {
+    fn push_one_more(&mut self, words: record::Words, sequence: u32) {
         if self.records.is_empty() {
             self.records.reserve_exact(self.capacity);
         }
-        self.records.push(record);
+        let mut bytes = [0; RECORD_LEN];
+        record::finish(words, sequence, &mut bytes);
+        self.records.push(Slot(bytes));
     }
 }
 

@@ -1,7 +1,7 @@
 //! A host: many connections over one interface, without a clock, a thread or a device.
 //!
 //! The owner passes packets ([`Stack::on_packet`]) and time ([`Stack::on_timeout`]), and makes the application's calls. After
-//! each of these it takes packets to send until there are none ([`Stack::poll_transmit`]), events ([`Stack::poll_event`]) and
+//! each of these it takes packets to send until there are none ([`Stack::poll_transmit`]), signals ([`Stack::poll_signal`]) and
 //! the next deadline ([`Stack::next_timeout`]).
 //!
 //! A connection with something to send is in the ready queue; nothing is scanned. A deadline that moves later is not moved in
@@ -60,7 +60,7 @@ use replies::Reply;
 use template::Template;
 use time_waits::WaitEntry;
 use transmit::IpFields;
-use transom_tcp::connection::{Connection, Event, MemoryState, Prepared};
+use transom_tcp::connection::{Connection, MemoryState, Prepared, Signal};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::send_buffer::SpareBlocks;
 use transom_tcp::time::Instant;
@@ -93,11 +93,11 @@ impl ConnectionId {
     }
 }
 
-/// An event for the owner of the stack.
+/// A signal for the owner of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackEvent {
-    /// A connection's event.
-    Connection(ConnectionId, Event),
+pub enum StackSignal {
+    /// A connection's.
+    Connection(ConnectionId, Signal),
     /// A listener has a connection to accept.
     Acceptable(ListenerId),
     /// A listener holds a SYN, which waits for [`Stack::admit`] or [`Stack::refuse`].
@@ -219,7 +219,7 @@ pub struct Stack {
     loopback: VecDeque<Vec<u8>>,
     /// Packets for other stacks of the host.
     forwarded: VecDeque<ForwardedPacket>,
-    events: VecDeque<StackEvent>,
+    signals: VecDeque<StackSignal>,
     fragments: Fragments,
     path_mtus: PathMtus,
     /// For Fast Open.
@@ -265,7 +265,7 @@ impl Stack {
             replies: VecDeque::new(),
             loopback: VecDeque::new(),
             forwarded: VecDeque::new(),
-            events: VecDeque::new(),
+            signals: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
             servers: Servers::new(config.fast_open.servers, hash),
@@ -378,9 +378,9 @@ impl Stack {
         Some(result)
     }
 
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<StackEvent> {
-        self.events.pop_front()
+    /// The next signal.
+    pub fn poll_signal(&mut self) -> Option<StackSignal> {
+        self.signals.pop_front()
     }
 
     /// The next change at one of the host's bound ports, where the [caller](PortSource::Caller) allocates ports.
@@ -388,7 +388,7 @@ impl Stack {
         self.flows.poll_change()
     }
 
-    /// A connection changed: collect its events and put it into the ready queue.
+    /// A connection changed: collect its signals and put it into the ready queue.
     fn touched(&mut self, index: u32, now: Instant) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.ready {
@@ -405,7 +405,7 @@ impl Stack {
             self.prune();
         }
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let mut next = slot.connection.poll_event();
+        let mut next = slot.connection.poll_signal();
         if next.is_none() {
             return;
         }
@@ -413,13 +413,13 @@ impl Stack {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let mut time_wait = false;
         let (mut connected, mut closed) = (false, false);
-        while let Some(event) = next {
-            next = slot.connection.poll_event();
-            time_wait |= event == Event::TimeWait;
-            connected |= event == Event::Connected;
-            closed |= event == Event::Closed;
+        while let Some(signal) = next {
+            next = slot.connection.poll_signal();
+            time_wait |= signal == Signal::TimeWait;
+            connected |= signal == Signal::Connected;
+            closed |= signal == Signal::Closed;
             if slot.owner == Owner::Application {
-                self.events.push_back(StackEvent::Connection(id, event));
+                self.signals.push_back(StackSignal::Connection(id, signal));
             }
         }
         let offered = slot.connection.opening().is_fast;
@@ -511,7 +511,7 @@ impl Stack {
             entry.accept.push_back(id);
             entry.tell();
             self.counters.passive_opens += 1;
-            self.events.push_back(StackEvent::Acceptable(listener));
+            self.signals.push_back(StackSignal::Acceptable(listener));
         }
     }
 }

@@ -3,8 +3,8 @@
 //! The connection is a state machine fed by four kinds of calls: segments that arrive ([`Connection::on_segment`]),
 //! deadlines that pass ([`Connection::on_timeout`]), what the application does ([`Connection::write`],
 //! [`Connection::read`], …) and what the network reports ([`Connection::on_icmp`]). After any of them the owner asks
-//! for segments to send until there are none ([`Connection::poll_transmit`]), for events
-//! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
+//! for segments to send until there are none ([`Connection::poll_transmit`]), for signals
+//! ([`Connection::poll_signal`]) and for the next deadline ([`Connection::next_timeout`]).
 //!
 //! Each part has its own file: opening, arrival of segments, acknowledgements, output, timers, closing, network errors, the user timeout, the
 //! application's calls, and what can be observed. The connection calls its units (congestion control, recovery, timer, ordering, flow control,
@@ -173,9 +173,12 @@ pub enum ConnectionError {
     Aborted,
 }
 
-/// An event for the owner of the connection.
+/// A signal for the owner of the connection: something has to be done or can be done now.
+///
+/// RFC 9293 calls it so ("signal the user"). It is no [event](crate::event::Event): each kind waits once, however often it has happened, until the owner
+/// takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum Signal {
     /// The peer has answered our SYN, and the answer is held ([`Setting::HoldAnswer`]).
     Answered,
     /// The handshake is complete.
@@ -333,26 +336,26 @@ impl Connection {
             .max(MIN_SEGMENT)
     }
 
-    /// The next event, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
+    /// The next signal, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
     /// want reports of errors ignores them [SHLD-20].
     #[inline]
-    pub fn poll_event(&mut self) -> Option<Event> {
-        const ALL: [Event; 8] = [
-            Event::Answered,
-            Event::Connected,
-            Event::Readable,
-            Event::Writable,
-            Event::Urgent,
-            Event::Trouble,
-            Event::TimeWait,
-            Event::Closed,
+    pub fn poll_signal(&mut self) -> Option<Signal> {
+        const ALL: [Signal; 8] = [
+            Signal::Answered,
+            Signal::Connected,
+            Signal::Readable,
+            Signal::Writable,
+            Signal::Urgent,
+            Signal::Trouble,
+            Signal::TimeWait,
+            Signal::Closed,
         ];
-        let event = *ALL.get(self.notices.events.trailing_zeros() as usize)?;
-        self.notices.events &= self.notices.events - 1;
-        Some(event)
+        let signal = *ALL.get(self.notices.signals.trailing_zeros() as usize)?;
+        self.notices.signals &= self.notices.signals - 1;
+        Some(signal)
     }
 
-    fn raise(&mut self, event: Event) {
-        self.notices.events |= 1 << event as u8;
+    fn raise(&mut self, signal: Signal) {
+        self.notices.signals |= 1 << signal as u8;
     }
 }

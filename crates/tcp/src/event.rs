@@ -4,11 +4,13 @@
 //! [published](crate::connection::Connection::publish): each [`Event`] goes to one [`Publisher`], with the connection as it is then. A log, the comments of a
 //! capture and others are publishers; two of them in a pair are one. Nobody is the publisher `()`, which costs a comparison.
 //!
-//! Layers are not among them: an [extension](crate::extension) is woken while the call runs, because its limits apply to that call.
+//! Layers are not among them: on an [occasion](crate::extension::Occasion) a layer is woken while the call runs, because its limits apply to that call. Nor
+//! is the owner: a [signal](crate::connection::Signal) says what can be done now, and not how often it happened.
 
 use crate::connection::{Connection, ConnectionError, State};
 use crate::extension::{DepartureReason, LayerId, Ruling, Variable};
 use crate::pos::Pos;
+use crate::state::LimitReason;
 use core::ops::Range;
 use transom_wire::Flags;
 
@@ -46,6 +48,11 @@ pub enum Event<'a> {
     },
     /// A segment was settled, and leaves.
     Sent(Sent),
+    /// Something else than before limits the sender.
+    Limited {
+        /// Why.
+        because: LimitReason,
+    },
     /// A layer came or went.
     Layer {
         /// Which it is, if it ever was attached.

@@ -14,7 +14,7 @@
 //! - A layer that fails is detached with its limits, and the connection continues ([`Fault`], [`Departure`]).
 //!
 //! ```
-//! use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+//! use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 //!
 //! /// Never more than eight segments in the network.
 //! #[derive(Debug)]
@@ -33,7 +33,7 @@
 //!         limits.at_most(variable::CWND, 8 * view.mss());
 //!     }
 //!
-//!     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+//!     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
 //!         limits.at_most(variable::CWND, 8 * view.mss());
 //!     }
 //! }
@@ -59,10 +59,10 @@
 //! ```
 
 mod choice;
-mod event;
 mod history;
 mod interval;
 mod limits;
+mod occasion;
 pub mod safe;
 pub mod stack;
 pub mod variable;
@@ -73,10 +73,10 @@ mod tests;
 pub use crate::connection::extensions::{Observed, ObservedLayers, RequestCounters, View};
 pub use crate::event::LayerChange;
 pub use choice::ExtensionChoice;
-pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
 pub use interval::Interval;
 pub use limits::Limits;
+pub use occasion::{Capabilities, Occasion, Wake};
 pub use stack::{Decider, LayerId, Ruling};
 pub use variable::Variable;
 
@@ -110,7 +110,7 @@ pub trait Extension: fmt::Debug + Send {
     fn on_attach(&mut self, _view: &View<'_>, _limits: &mut Limits) {}
 
     /// One of its events has happened. `limits` are its own, as it left them.
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits);
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits);
 }
 
 /// Why a layer was detached without a request.

@@ -67,6 +67,7 @@ pub mod extension;
 pub mod flow;
 pub mod holes;
 pub mod manipulation;
+mod one_of;
 pub mod options;
 pub mod ordering;
 pub mod pacing;

@@ -57,6 +57,7 @@ mod simultaneous_open;
 mod through;
 mod timer_choices;
 mod timewait;
+mod told;
 mod undo;
 mod units_apart;
 mod urgent;

@@ -203,7 +203,7 @@ fn run(seed: u64) -> bool {
             _ => icmp(&mut peer, &mut random),
         }
         peer.drain();
-        peer.take_events();
+        peer.take_signals();
         let info = peer.info();
         let limit = 2 * info.rcv_buffer.max(200_000) + 2 * info.snd_buffer + (1 << 20);
         assert!(

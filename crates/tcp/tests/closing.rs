@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Event, ReadError, State, WriteError};
+use transom_tcp::connection::{ConnectionError, ReadError, Signal, State, WriteError};
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
 use transom_wire::Flags;
@@ -23,7 +23,7 @@ fn in_state(state: State) -> Peer {
     }
     peer.expect_state(state);
     peer.drain();
-    peer.take_events();
+    peer.take_signals();
     peer
 }
 
@@ -46,11 +46,11 @@ fn active_close() {
     peer.recv(seg().ack(2)).silent().expect_state(State::FinWait2);
     peer.recv(seg().ack(2).fin()).expect(&["A 2:2 ack 2"]).expect_state(State::TimeWait);
     let since = peer.millis();
-    assert!(peer.take_events().contains(&Event::TimeWait));
+    assert!(peer.take_signals().contains(&Signal::TimeWait));
     peer.run_to(since + 59_999).expect_state(State::TimeWait);
     peer.run_to(since + 60_000).silent().expect_state(State::Closed);
     assert_eq!(peer.connection.error(), None);
-    assert!(peer.take_events().contains(&Event::Closed));
+    assert!(peer.take_signals().contains(&Signal::Closed));
     assert_eq!(peer.connection.next_timeout(), None);
 }
 
@@ -59,7 +59,7 @@ fn active_close() {
 fn passive_close() {
     let mut peer = Setup::default().active();
     peer.recv(seg().data(10).fin()).expect(&["A 1:1 ack 12"]).expect_state(State::CloseWait);
-    assert!(peer.take_events().contains(&Event::Readable));
+    assert!(peer.take_signals().contains(&Signal::Readable));
     assert!(!peer.connection.end_of_stream(), "ten bytes come first");
     peer.read(10);
     assert_eq!(peer.connection.read(peer.now, &mut [0; 4]), Ok(0), "then the end, in order");
@@ -241,7 +241,7 @@ fn reset_in_every_state() {
             assert_eq!(read, expected, "{state:?}");
             let write = peer.connection.write(peer.now, b"x");
             assert_eq!(write, Err(WriteError::Failed(ConnectionError::Reset)));
-            assert!(peer.take_events().contains(&Event::Closed));
+            assert!(peer.take_signals().contains(&Signal::Closed));
         }
     }
 }

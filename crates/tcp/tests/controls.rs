@@ -4,7 +4,7 @@ use crate::common;
 use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::connection::{Event, WriteError, WriteOptions};
+use transom_tcp::connection::{Signal, WriteError, WriteOptions};
 use transom_tcp::profile::RecoveryChoice;
 
 const MORE: WriteOptions = WriteOptions { more: true, end_of_record: false };
@@ -219,7 +219,7 @@ fn so_many_records_and_no_more() {
     while peer.info().unacknowledged > 0 {
         peer.ack_all();
     }
-    assert!(peer.take_events().contains(&Event::Writable));
+    assert!(peer.take_signals().contains(&Signal::Writable));
     peer.write_with(1, RECORD);
 }
 
@@ -239,12 +239,12 @@ fn what_is_unsent_is_bounded() {
     assert!(!peer.connection.is_writable());
     assert_eq!(peer.write_some(50_000), 1000);
     assert_eq!(peer.write_some(50_000), 0);
-    peer.take_events();
+    peer.take_signals();
     // 1000 leave: 2000 are left, which is more than half of the mark.
     peer.recv(seg().ack(1001).win(4000));
-    assert!(!peer.take_events().contains(&Event::Writable) && !peer.connection.is_writable());
+    assert!(!peer.take_signals().contains(&Signal::Writable) && !peer.connection.is_writable());
     peer.recv(seg().ack(2001).win(4000));
-    assert!(peer.take_events().contains(&Event::Writable));
+    assert!(peer.take_signals().contains(&Signal::Writable));
     assert!(peer.connection.is_writable());
     // Without the mark the send buffer decides.
     peer.connection.set(Setting::NotsentLowWater(0));
@@ -266,9 +266,9 @@ fn raising_the_mark_makes_room() {
     let mut peer = Setup::default().window(2000).active();
     peer.connection.set(Setting::NotsentLowWater(1000));
     while peer.write_some(50_000) > 0 {}
-    peer.take_events();
+    peer.take_signals();
     peer.connection.set(Setting::NotsentLowWater(8000));
-    assert!(peer.take_events().contains(&Event::Writable));
+    assert!(peer.take_signals().contains(&Signal::Writable));
 }
 
 // ----- SO_RCVLOWAT -----
@@ -279,20 +279,20 @@ fn a_reader_is_told_from_the_low_water_mark_on() {
     peer.connection.set(Setting::ReceiveLowWater(1500));
     peer.recv(seg().data(1000));
     assert!(
-        !peer.take_events().contains(&Event::Readable) && !peer.connection.has_enough(usize::MAX)
+        !peer.take_signals().contains(&Signal::Readable) && !peer.connection.has_enough(usize::MAX)
     );
     // A reader that wants less has enough.
     assert!(peer.connection.has_enough(1000) && !peer.connection.has_enough(1001));
     peer.recv(seg().data(600));
     assert!(
-        peer.take_events().contains(&Event::Readable) && peer.connection.has_enough(usize::MAX)
+        peer.take_signals().contains(&Signal::Readable) && peer.connection.has_enough(usize::MAX)
     );
     peer.read(1600);
     peer.recv(seg().data(700));
-    assert!(peer.take_events().is_empty());
+    assert!(peer.take_signals().is_empty());
     // A lower mark tells at once.
     peer.connection.set(Setting::ReceiveLowWater(700));
-    assert!(peer.take_events().contains(&Event::Readable));
+    assert!(peer.take_signals().contains(&Signal::Readable));
     peer.connection.set(Setting::ReceiveLowWater(0));
     assert_eq!(peer.connection.settings().receive_low_water, 1);
 }
@@ -305,7 +305,7 @@ fn the_end_of_the_stream_is_told_below_the_mark() {
     assert!(!peer.connection.has_enough(usize::MAX));
     peer.recv(seg().fin());
     assert!(
-        peer.take_events().contains(&Event::Readable) && peer.connection.has_enough(usize::MAX)
+        peer.take_signals().contains(&Signal::Readable) && peer.connection.has_enough(usize::MAX)
     );
     let mut peer = active();
     peer.connection.set(Setting::ReceiveLowWater(1500));

@@ -5,7 +5,7 @@ use transom_tcp::connection::Setting;
 
 use common::{Peer, Setup, pattern, seg};
 use transom_tcp::adu::AduConfig;
-use transom_tcp::connection::{Adu, Event, Piece, ReadError, State, WriteError};
+use transom_tcp::connection::{Adu, Piece, ReadError, Signal, State, WriteError};
 use transom_tcp::ordering::{Delivery, UnitFaults};
 use transom_tcp::profile::{FlowChoice, OrderingChoice};
 use transom_wire::Flags;
@@ -45,7 +45,7 @@ fn data(offset: u64, len: usize) -> Result<Piece, ReadError> {
 fn data_beyond_a_hole_is_delivered_and_makes_room() {
     let mut peer = unordered().receive_buffer(10_000).active();
     peer.recv(seg().seq(1001).data(1000)).expect(&["A 1:1 ack 1 sack 1001-2001"]);
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     assert_eq!(peer.advertised(), 10_000, "what has not been read takes its room");
     assert_eq!(piece(&mut peer), data(1000, 1000));
     assert_eq!(piece(&mut peer), Err(ReadError::WouldBlock));
@@ -193,20 +193,20 @@ fn units_arrive_whole_and_in_the_order_that_was_chosen() {
         };
         let unit = |offset, text: &str| (offset, text.to_owned());
         peer.recv(part(0, 3));
-        assert_eq!(peer.take_events(), [], "half a unit is nothing to read");
+        assert_eq!(peer.take_signals(), [], "half a unit is nothing to read");
         assert_eq!((peer.connection.readable(), all(&mut peer)), (0, vec![]));
         peer.recv(part(8, 13)).drain();
         assert_eq!(peer.connection.readable(), 0);
         // The third is complete beyond a hole.
         peer.recv(part(13, 15)).expect(&["A 1:1 ack 4 sack 9-16"]);
         if ordered {
-            assert_eq!((peer.take_events(), all(&mut peer)), (vec![], vec![]));
+            assert_eq!((peer.take_signals(), all(&mut peer)), (vec![], vec![]));
         } else {
-            assert_eq!(peer.take_events(), [Event::Readable]);
+            assert_eq!(peer.take_signals(), [Signal::Readable]);
             assert_eq!(all(&mut peer), [unit(11, "ef")]);
         }
         peer.recv(part(3, 8)).expect(&["A 1:1 ack 16"]);
-        assert!(peer.take_events().contains(&Event::Readable));
+        assert!(peer.take_signals().contains(&Signal::Readable));
         let mut left = vec![unit(1, "ab"), unit(6, "cd")];
         if ordered {
             left.push(unit(11, "ef"));

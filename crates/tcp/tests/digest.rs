@@ -13,7 +13,7 @@ use common::{IRS, ISS, Peer, Setup, ms, secs};
 use std::fmt::Write;
 use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
 use transom_tcp::connection::{IcmpError, MemoryState, State};
-use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
+use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::time::Instant;
 use transom_wire::Seq;
 
@@ -61,7 +61,7 @@ impl Extension for Restless {
         Wake::all()
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let mut random = Random::new(self.0);
         self.0 = random.next();
         let mut set = |variable, interval| {
@@ -135,7 +135,7 @@ impl Story {
             self.note(&line);
         }
         for end in 0..2 {
-            let events = self.world.ends[end].take_events();
+            let events = self.world.ends[end].take_signals();
             if !events.is_empty() {
                 self.note(&format!("{end} {events:?}"));
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use transom_tcp::connection::{ConnectionError, State};
 use transom_tcp::extension::variable::{CWND, RETRANSMITS, RTO, SND_UNA};
 use transom_tcp::extension::{
-    AttachError, DepartureReason, Event, Extension, Fault, LEAST_WAIT, Limits, MAX_LATE_WAKES,
+    AttachError, DepartureReason, Extension, Fault, LEAST_WAIT, Limits, MAX_LATE_WAKES, Occasion,
     View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
@@ -117,7 +117,7 @@ impl Extension for PanicsWhenAsked {
         panic!("on purpose")
     }
 
-    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+    fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}
 }
 
 #[test]

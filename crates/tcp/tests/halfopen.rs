@@ -5,7 +5,7 @@ use crate::common;
 
 use common::{ISS, PORTS, Setup, half_open, line, ms, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, Event, State};
+use transom_tcp::connection::{Connection, Signal, State};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
 use transom_tcp::time::Instant;
 use transom_wire::{Seq, Timestamps};
@@ -67,8 +67,8 @@ fn data_or_fin_completes_the_handshake() {
     peer.pump();
     peer.expect(&["A 1:1 ack 202"]);
     peer.expect_state(State::CloseWait).read(200);
-    let events = peer.take_events();
-    assert!(events.contains(&Event::Connected) && events.contains(&Event::Readable));
+    let events = peer.take_signals();
+    assert!(events.contains(&Signal::Connected) && events.contains(&Signal::Readable));
 }
 
 /// [MUST-11] A listener's entry: an acceptable reset returns to LISTEN in silence, nobody hears of it; elsewhere in

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Event, IcmpError, State};
+use transom_tcp::connection::{ConnectionError, IcmpError, Signal, State};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options, Seq, Timestamps};
@@ -37,7 +37,7 @@ fn three_way_handshake_with_every_option() {
     let ack = peer.last.clone().unwrap().header;
     assert_eq!(ack.options.timestamps, Some(Timestamps { value: 7_100, echo: 5_100 }));
     assert_eq!(ack.options.mss, None, "[MUST-65] only SYNs carry it");
-    assert_eq!(peer.take_events(), [Event::Connected, Event::Writable]);
+    assert_eq!(peer.take_signals(), [Signal::Connected, Signal::Writable]);
     let info = peer.info();
     assert_eq!(info.mss, 988, "1000 less the twelve bytes of timestamps in each segment");
     assert_eq!(info.srtt, Some(ms(100)));
@@ -163,7 +163,7 @@ fn the_syn_is_retransmitted_with_back_off_for_three_minutes() {
     assert_eq!(times[..7], [0, 1_000, 3_000, 7_000, 15_000, 31_000, 63_000]);
     assert!(peer.millis() >= 180_000, "gave up after {} ms", peer.millis());
     assert_eq!(peer.connection.error(), Some(ConnectionError::TimedOut));
-    assert!(peer.take_events().contains(&Event::Trouble), "R1 was reported");
+    assert!(peer.take_signals().contains(&Signal::Trouble), "R1 was reported");
 }
 
 /// RFC 6298 section 5.7 and RFC 5681 section 3.1: after a lost SYN, three seconds and one segment.

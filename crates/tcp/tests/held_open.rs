@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, secs, seg};
-use transom_tcp::connection::{ConnectionError, Event, Setting, State};
+use transom_tcp::connection::{ConnectionError, Setting, Signal, State};
 
 /// Its SYN has left, and the answer will be held for 30 seconds.
 fn holding(setup: &Setup) -> Peer {
@@ -19,7 +19,7 @@ fn answered(setup: &Setup) -> Peer {
     peer.wait(100);
     let options = setup.syn_options(&peer);
     peer.recv(seg().syn().options(options)).silent();
-    assert_eq!(peer.take_events(), [Event::Answered]);
+    assert_eq!(peer.take_signals(), [Signal::Answered]);
     assert!(peer.connection.opening().is_answered);
     peer.expect_state(State::SynSent);
     peer
@@ -39,7 +39,7 @@ fn nothing_leaves_until_the_owner_releases_the_answer() {
     peer.wait(10_000).silent();
     release(&mut peer);
     peer.expect(&["A 1:1 ack 1"]).expect_state(State::Established);
-    assert_eq!(peer.take_events(), [Event::Connected, Event::Writable]);
+    assert_eq!(peer.take_signals(), [Signal::Connected, Signal::Writable]);
     let info = peer.info();
     assert_eq!(info.srtt, Some(ms(100)), "the time of holding is no round trip");
     assert_eq!(
@@ -64,7 +64,7 @@ fn an_answer_that_comes_after_the_release_is_acknowledged_at_once() {
     let mut peer = holding(&setup);
     release(&mut peer);
     peer.silent().recv(seg().syn()).expect(&["A 1:1 ack 1"]).expect_state(State::Established);
-    assert!(!peer.take_events().contains(&Event::Answered));
+    assert!(!peer.take_signals().contains(&Signal::Answered));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_repeated_answer_is_silent_and_its_timestamp_is_the_one_that_is_echoed() {
     peer.wait(1_000);
     let options = setup.syn_options(&peer);
     peer.recv(seg().seq(0).syn().options(options)).silent();
-    assert_eq!(peer.take_events(), []);
+    assert_eq!(peer.take_signals(), []);
     peer.wait(500);
     release(&mut peer);
     let echo = peer.last.as_ref().unwrap().header.options.timestamps.unwrap().echo;
@@ -100,9 +100,9 @@ fn data_and_fin_before_the_release_are_not_taken() {
 fn a_simultaneous_open_is_held_too() {
     let mut peer = holding(&Setup::default());
     peer.recv(seg().seq(0).no_ack().syn()).silent().expect_state(State::SynSent);
-    assert_eq!(peer.take_events(), []);
+    assert_eq!(peer.take_signals(), []);
     peer.recv(seg().seq(0).syn()).silent();
-    assert_eq!(peer.take_events(), [Event::Answered]);
+    assert_eq!(peer.take_signals(), [Signal::Answered]);
     release(&mut peer);
     peer.expect(&["A 1:1 ack 1"]).expect_state(State::Established);
 }

@@ -4,7 +4,7 @@ use crate::common;
 use transom_tcp::connection::Setting;
 
 use common::{ISS, Peer, Setup, seg};
-use transom_tcp::connection::{ConnectionError, Event, IcmpError, ReadError, State, WriteError};
+use transom_tcp::connection::{ConnectionError, IcmpError, ReadError, Signal, State, WriteError};
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::CongestionChoice;
 use transom_wire::Seq;
@@ -32,9 +32,9 @@ fn only_what_is_in_flight_can_be_reported() {
     }
     assert_eq!(peer.info().counters.icmp_rejected, 10);
     assert_eq!(peer.info().path_mtu, 1500);
-    assert!(!peer.take_events().contains(&Event::Trouble));
+    assert!(!peer.take_signals().contains(&Signal::Trouble));
     peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(2921));
-    assert!(peer.take_events().contains(&Event::Trouble), "[MUST-47] told unasked");
+    assert!(peer.take_signals().contains(&Signal::Trouble), "[MUST-47] told unasked");
 }
 
 /// [SHLD-20] A program that ignores errors pays nothing: for any number of them one event waits, and the last error replaces
@@ -42,14 +42,14 @@ fn only_what_is_in_flight_can_be_reported() {
 #[test]
 fn reports_nobody_takes_hold_nothing_up() {
     let mut peer = bulk();
-    peer.take_events();
+    peer.take_signals();
     for _ in 0..1_000 {
         peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(1));
         peer.connection.on_icmp(peer.now, IcmpError::TimeExceeded, quoted(1));
     }
     peer.recv(seg().ack(14_601));
     assert_eq!(peer.info().unacknowledged, 0);
-    let reports = peer.take_events().into_iter().filter(|&event| event == Event::Trouble);
+    let reports = peer.take_signals().into_iter().filter(|&event| event == Signal::Trouble);
     assert_eq!(reports.count(), 1);
     assert_eq!(peer.connection.take_soft_error(), Some(IcmpError::TimeExceeded));
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{Event, ReadError, State};
+use transom_tcp::connection::{ReadError, Signal, State};
 use transom_tcp::holes::{HoleChoice, Patience};
 
 fn accepts() -> Setup {
@@ -20,7 +20,7 @@ fn with_a_hole(setup: &Setup) -> Peer {
     let mut peer = setup.active();
     peer.recv(seg().data(1000)).recv(seg().seq(2001).data(1000));
     peer.drain();
-    peer.take_events();
+    peer.take_signals();
     peer
 }
 
@@ -33,7 +33,7 @@ fn a_forward_point_moves_over_what_is_missing() {
     let mut peer = with_a_hole(&accepts());
     // The peer has sent up to 4000; segment 3001 to 4000 may still come.
     peer.recv(seg().seq(4001).forward(3001)).expect(&["A 1:1 ack 3001"]);
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     peer.read(1000).pass_hole(1000).read(1000);
     assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
     peer.recv(seg().seq(3001).data(1000)).wait(40).expect(&["A 1:1 ack 4001"]);
@@ -46,11 +46,11 @@ fn a_forward_point_moves_over_what_is_missing() {
 fn the_reader_is_told_even_if_there_is_nothing_behind_the_hole() {
     let mut peer = accepts().active();
     peer.recv(seg().seq(1001).forward(1001)).expect(&["A 1:1 ack 1001"]);
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     peer.pass_hole(1000);
     // A reader that waits is woken for what comes behind.
     peer.recv(seg().seq(1001).data(10));
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     peer.read(10);
 }
 
@@ -59,9 +59,9 @@ fn data_behind_a_hole_that_is_not_passed_waits() {
     let mut peer = accepts().active();
     peer.recv(seg().seq(1001).forward(1001)).recv(seg().seq(1001).data(500));
     assert_eq!(peer.connection.readable(), 0);
-    peer.take_events();
+    peer.take_signals();
     peer.pass_hole(1000);
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     peer.read(500);
 }
 
@@ -197,7 +197,7 @@ fn patience_ends() {
     peer.run_to(599).silent();
     peer.run_to(600).expect(&["A 1:1 ack 6001"]);
     peer.read(1000).pass_hole(1000).read(4000);
-    assert_eq!(peer.take_events().last(), Some(&Event::Readable));
+    assert_eq!(peer.take_signals().last(), Some(&Signal::Readable));
     // Nothing was agreed for that; a plain peer does not know.
     let info = peer.info().partial.unwrap();
     assert_eq!((info.agreed, info.skipped_bytes), (false, 1000));

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Event, State};
+use transom_tcp::connection::{ConnectionError, Signal, State};
 
 /// A peer that has taken 1000 bytes and closed its window, at 200 ms; more is queued. RTO is 250 ms.
 fn closed_window(queued: usize) -> Peer {
@@ -158,9 +158,9 @@ fn a_writer_that_waits_is_woken() {
     peer.write(5000).drain();
     assert!(peer.connection.write(peer.now, b"x").is_err());
     peer.recv(seg().ack(1001).win(0));
-    assert!(!peer.take_events().contains(&Event::Writable), "a fifth is too little");
+    assert!(!peer.take_signals().contains(&Signal::Writable), "a fifth is too little");
     peer.recv(seg().ack(1001).win(4000)).recv(seg().ack(3001).win(2000));
-    assert!(peer.take_events().contains(&Event::Writable));
+    assert!(peer.take_signals().contains(&Signal::Writable));
 }
 
 // ----- the receiving end -----
@@ -178,10 +178,10 @@ fn a_full_receiver_answers_probes() {
         assert_eq!(peer.advertised(), 0);
     }
     assert_eq!(peer.info().unacknowledged, 100);
-    peer.take_events();
+    peer.take_signals();
     peer.recv(seg().seq(2001).ack(101).data(1).urg(500)).expect(&["A 101:101 ack 2001"]);
     assert_eq!(peer.info().unacknowledged, 0, "its acknowledgement was processed");
-    assert!(peer.take_events().contains(&Event::Urgent), "its urgent pointer was processed");
+    assert!(peer.take_signals().contains(&Signal::Urgent), "its urgent pointer was processed");
     assert_eq!(peer.connection.readable(), 2000);
     // A bare acknowledgement at RCV.NXT is acceptable and needs no answer.
     peer.recv(seg().seq(2001).ack(101)).silent();

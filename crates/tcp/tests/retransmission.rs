@@ -6,7 +6,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Event, Report, State};
+use transom_tcp::connection::{ConnectionError, Report, Signal, State};
 use transom_tcp::profile::TimerChoice;
 use transom_tcp::recovery::Phase;
 use transom_tcp::rto::rfc6298::Rfc6298Config;
@@ -94,7 +94,7 @@ fn two_thresholds_of_patience() {
     let (mut trouble_at, mut reports) = (None, Vec::new());
     while peer.state() == State::Established {
         peer.next_timer();
-        if trouble_at.is_none() && peer.take_events().contains(&Event::Trouble) {
+        if trouble_at.is_none() && peer.take_signals().contains(&Signal::Trouble) {
             trouble_at = Some(peer.info().retransmits);
         }
         reports.extend(peer.connection.take_report());
@@ -105,7 +105,7 @@ fn two_thresholds_of_patience() {
     assert_eq!(peer.drain().len(), 1 + 15, "R2");
     assert!(peer.millis() - 100 >= 100_000, "R2 came after {} ms", peer.millis());
     assert_eq!(peer.connection.error(), Some(ConnectionError::TimedOut));
-    assert!(peer.take_events().contains(&Event::Closed));
+    assert!(peer.take_signals().contains(&Signal::Closed));
 }
 
 /// A report that nobody took is void once the peer is heard again; the next trouble is reported again.

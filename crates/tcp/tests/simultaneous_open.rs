@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{IRS, ISS, Setup, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, ConnectionError, Endpoint, Event, ReadError, State};
+use transom_tcp::connection::{Connection, ConnectionError, Endpoint, ReadError, Signal, State};
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
@@ -29,7 +29,7 @@ fn syns_cross() {
     let options = setup.syn_options(&peer);
     peer.wait(50).recv(seg().seq(0).ack(1).syn().options(options)).expect(&["A 1:1 ack 1"]);
     peer.expect_state(State::Established);
-    assert_eq!(peer.take_events(), [Event::Connected, Event::Writable]);
+    assert_eq!(peer.take_signals(), [Signal::Connected, Signal::Writable]);
     let info = peer.info();
     assert_eq!((info.mss, info.cwnd), (988, 9_880));
     assert_eq!(info.rto, secs(1), "nothing was lost, nothing was measured");

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::connection::{Event, Report, State};
+use transom_tcp::connection::{Report, Signal, State};
 
 /// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13]
 /// Nothing is urgent unless the application insists.
@@ -59,16 +59,16 @@ fn the_application_is_told() {
     assert_eq!(peer.connection.urgent_bytes(), None);
     // Announced before it arrives.
     peer.recv(seg().urg(500));
-    assert_eq!(peer.take_events(), [Event::Urgent]);
+    assert_eq!(peer.take_signals(), [Signal::Urgent]);
     assert_eq!(peer.connection.urgent_bytes(), Some(500));
     peer.recv(seg().urg(500)).recv(seg().urg(400));
-    assert_eq!(peer.take_events(), [], "no advance, and it does not recede");
+    assert_eq!(peer.take_signals(), [], "no advance, and it does not recede");
     peer.recv(seg().data(300).urg(500));
-    assert_eq!(peer.take_events(), [Event::Readable]);
+    assert_eq!(peer.take_signals(), [Signal::Readable]);
     peer.read(100);
     assert_eq!(peer.connection.urgent_bytes(), Some(400));
     peer.recv(seg().data(300).urg(300));
-    assert_eq!(peer.take_events(), [Event::Readable, Event::Urgent]);
+    assert_eq!(peer.take_signals(), [Signal::Readable, Signal::Urgent]);
     peer.read(500);
     assert_eq!(peer.connection.urgent_bytes(), None, "all of it was read");
     // A pointer into what was read already is no news.
@@ -94,8 +94,8 @@ fn nonsense_is_survived() {
     peer.recv(seg().data(10).urg(65_535));
     assert_eq!(peer.connection.urgent_bytes(), Some(65_545));
     peer.recv(seg().fin().urg(9)).expect_state(State::CloseWait);
-    peer.take_events();
+    peer.take_signals();
     peer.recv(seg().seq(21).urg(65_535));
-    assert!(!peer.take_events().contains(&Event::Urgent), "the stream is over");
+    assert!(!peer.take_signals().contains(&Signal::Urgent), "the stream is over");
     peer.read(20);
 }

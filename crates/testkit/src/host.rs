@@ -8,8 +8,8 @@ use crate::sent::{Sent, one};
 use std::net::SocketAddr;
 use transom_stack::config::{StackConfig, StackCounters};
 use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, SocketError, Stack, StackEvent};
-use transom_tcp::connection::{Connection, ConnectionState, Event, ReadError, State};
+use transom_stack::stack::{ConnectionId, SocketError, Stack, StackSignal};
+use transom_tcp::connection::{Connection, ConnectionState, ReadError, Signal, State};
 use transom_tcp::time::{Duration, Instant};
 
 /// Sees every call on a host's stack.
@@ -36,8 +36,8 @@ pub struct Host<W = Unwatched> {
     pub stack: Stack,
     /// The present.
     pub now: Instant,
-    /// The events reported to the application, newest last.
-    pub events: Vec<StackEvent>,
+    /// The signals given to the application, newest last.
+    pub signals: Vec<StackSignal>,
     /// The watcher.
     pub watch: W,
     out: Vec<Sent>,
@@ -49,7 +49,7 @@ impl<W: Watch> Host<W> {
         // Not at zero: nothing may depend on the clock's origin.
         let now = Instant::from_secs(1_000);
         let stack = watch.watch(|| Stack::new(config, now).unwrap());
-        Host { stack, now, events: Vec::new(), watch, out: Vec::new() }
+        Host { stack, now, signals: Vec::new(), watch, out: Vec::new() }
     }
 
     /// Makes a call on the stack, and lets it send what it has.
@@ -63,8 +63,8 @@ impl<W: Watch> Host<W> {
         while let Some(packet) = self.watch.watch(|| self.stack.poll_transmit(self.now)) {
             self.out.push(Sent::new(self.now, packet.to_vec(), packet.offload));
         }
-        while let Some(event) = self.stack.poll_event() {
-            self.events.push(event);
+        while let Some(signal) = self.stack.poll_signal() {
+            self.signals.push(signal);
         }
         self.stack.check().unwrap();
     }
@@ -103,10 +103,10 @@ impl<W: Watch> Host<W> {
         self.stack.counters()
     }
 
-    /// How often `event` of `id` was reported.
-    pub fn count(&self, id: ConnectionId, event: Event) -> usize {
-        let event = StackEvent::Connection(id, event);
-        self.events.iter().filter(|&&seen| seen == event).count()
+    /// How often `signal` of `id` was reported.
+    pub fn count(&self, id: ConnectionId, signal: Signal) -> usize {
+        let signal = StackSignal::Connection(id, signal);
+        self.signals.iter().filter(|&&seen| seen == signal).count()
     }
 
     /// A connection, to look at. There is one.

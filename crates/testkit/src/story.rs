@@ -10,7 +10,7 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::log::Encoded;
 use transom_stack::stack::{Packet, Stack};
-use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake};
+use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
@@ -45,9 +45,9 @@ impl Extension for Halves {
         Wake::ROUND | Wake::LOSS
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         limits.set(Variable::Cwnd, Interval::at_most(view.cwnd() / 2));
-        if event.what.contains(Wake::LOSS) {
+        if occasion.what.contains(Wake::LOSS) {
             limits.set(Variable::Rto, Interval::at_least(view.rto().as_nanos() * 2));
         }
     }

@@ -152,6 +152,12 @@ impl Log {
         Log { origin: header.origin, records, unknown }
     }
 
+    /// Takes what was read: a record, or one of a kind that is not known here.
+    fn take(&mut self, record: Option<(u64, Record)>) {
+        self.unknown += u64::from(record.is_none());
+        self.records.extend(record);
+    }
+
     /// Writes the log. The same log gives the same bytes.
     ///
     /// # Errors

@@ -43,6 +43,7 @@ fn records_lines_qlog_and_comments_are_as_they_were() {
         "state",
         "request",
         "layer",
+        "limited",
     ] {
         assert!(lines.contains(&format!("\"event\":\"{kind}\"")), "{kind}");
     }

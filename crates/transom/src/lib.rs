@@ -142,7 +142,7 @@
 //!
 //! ```
 //! use transom::device::memory::{MemoryConfig, pair};
-//! use transom::extension::{Event, Extension, Limits, View, Wake, variable};
+//! use transom::extension::{Extension, Limits, Occasion, View, Wake, variable};
 //! use transom::Stack;
 //!
 //! /// Keeps the queue short: a segment less each round trip while the round-trip time is twice the least, and a segment more otherwise.
@@ -164,7 +164,7 @@
 //!         self.window = view.cwnd();
 //!     }
 //!
-//!     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+//!     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
 //!         let (Some(last), Some(least)) = (view.last_rtt(), view.min_rtt()) else { return };
 //!         // TCP's own window goes its own way, and nothing here can widen it.
 //!         self.window = self.window.min(view.cwnd());
@@ -221,8 +221,9 @@ pub mod device {
 pub mod extension {
     pub use transom_extensions::{CATALOGUE, Entry, Guarded, StackError, stack};
     pub use transom_tcp::extension::{
-        Ack, AckKind, AttachError, Capabilities, Decider, Event, Extension, ExtensionChoice, Fault,
-        History, Interval, LayerId, Limits, Message, Ruling, Variable, View, Wake, safe, variable,
+        Ack, AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault,
+        History, Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe,
+        variable,
     };
 }
 

@@ -11,7 +11,7 @@ mod vegas_check;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transom_tcp::extension::{Event, Extension, ExtensionChoice, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable};
 use transom_tcp::time::Duration;
 
 /// Keeps between two and four segments in queues (Brakmo and Peterson, 1995).
@@ -36,11 +36,11 @@ impl Extension for Vegas {
         self.window = view.cwnd();
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         if let Some(last) = view.last_rtt() {
             self.least = Some(self.least.map_or(last, |least| least.min(last)));
         }
-        if !event.what.contains(Wake::ROUND) {
+        if !occasion.what.contains(Wake::ROUND) {
             return;
         }
         let Some(rtt) = self.least.take() else { return };

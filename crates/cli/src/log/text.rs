@@ -74,6 +74,10 @@ impl Lines {
                 write!(text, "extensions ask {} of at most {asked}, used {used}", word("variable"))
             }
             "layer" => write!(text, "extension {} {}", word("name"), word("fate")),
+            "limited" => {
+                let (by, because) = (word("limited_by"), word("limited_because"));
+                write!(text, "limited by {by} ({because})")
+            }
             other => write!(text, "{other}"),
         };
         if let Some(cwnd) = number("cwnd") {
@@ -111,6 +115,8 @@ mod tests {
         );
         let acked = r#"{"ns":5020000000,"connection":0,"event":"ack","snd_una":994,"bytes":1000}"#;
         assert!(lines.line(acked).ends_with("1000 B acknowledged, up to 1000"));
+        let limited = r#"{"event":"limited","limited_by":"application","limited_because":"nagle"}"#;
+        assert!(lines.line(limited).ends_with("limited by application (nagle)"));
         assert!(lines.line(r#"{"event":"timeout"}"#).contains("TIMEOUT"));
         assert!(lines.line("no JSON").contains(" s  0  "));
     }

@@ -2,7 +2,7 @@
 
 use super::{DEFAULT_MACROFLOW, FlowState, Manager, Membership, macroflow_to};
 use crate::vegas::Poll;
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// The extension. At each wake-up it reports the connection's state to the manager, and limits cwnd to the connection's share.
 ///
@@ -55,8 +55,8 @@ impl Extension for Client {
         self.limit(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        if event.what != Wake::SEND || self.idle || self.poll == Poll::Send {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        if occasion.what != Wake::SEND || self.idle || self.poll == Poll::Send {
             self.limit(view, limits);
         }
     }

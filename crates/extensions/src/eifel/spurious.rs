@@ -9,7 +9,7 @@
 //! The first errs only where the path has become shorter than it ever was: then an acknowledgement of the second transmission may come
 //! that soon, too.
 
-use transom_tcp::extension::{Event, View, Wake};
+use transom_tcp::extension::{Occasion, View, Wake};
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
@@ -36,8 +36,8 @@ impl Watch {
     /// Processes an event. The extension has to be woken for [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and
     /// [`Wake::DUPLICATE_ACK`]. If the event shows that the last timeout was spurious, returns the time from the segment's first
     /// transmission to its acknowledgement. Once for each timeout.
-    pub fn follow(&mut self, event: &Event, view: &View<'_>) -> Option<Duration> {
-        if event.what.contains(Wake::TIMEOUT) {
+    pub fn follow(&mut self, occasion: &Occasion, view: &View<'_>) -> Option<Duration> {
+        if occasion.what.contains(Wake::TIMEOUT) {
             // What leaves again is the oldest.
             self.suspect = view.messages().next().map(|message| Suspect {
                 start: message.range.start,
@@ -48,14 +48,14 @@ impl Watch {
             });
         }
         let suspect = self.suspect.as_mut()?;
-        if event.sent.as_ref().is_some_and(|sent| sent.contains(&suspect.start)) {
-            suspect.again = Some(event.now);
+        if occasion.sent.as_ref().is_some_and(|sent| sent.contains(&suspect.start)) {
+            suspect.again = Some(occasion.now);
         }
-        let ack = event.ack.as_ref()?;
+        let ack = occasion.ack.as_ref()?;
         let mut too_soon = false;
         if ack.ack > suspect.start && suspect.acked.is_none() {
-            suspect.acked = Some(event.now);
-            let since = suspect.again.map(|again| event.now.since(again));
+            suspect.acked = Some(occasion.now);
+            let since = suspect.again.map(|again| occasion.now.since(again));
             too_soon = since.zip(view.min_rtt()).is_some_and(|(since, least)| since < least);
         }
         let acked = suspect.acked?;

@@ -1,7 +1,7 @@
 //! Shy: keeps a connection's queue short by the crudest of means.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// Halves its window for a queue.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ impl Extension for Shy {
         self.window = view.cwnd();
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let (Some(last), Some(least)) = (view.last_rtt(), view.min_rtt()) else { return };
         // TCP's own window goes its own way, and falls for losses.
         self.window = self.window.min(view.cwnd());

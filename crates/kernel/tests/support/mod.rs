@@ -14,7 +14,7 @@ use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_kernel::{Cgroup, Controlled, Host, Options};
 use transom_tcp::extension::{
-    Event, Extension, ExtensionChoice, Limits, Variable, View, Wake, variable,
+    Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
 };
 
 /// What is waited for comes within this time, or the test fails.
@@ -55,7 +55,7 @@ impl Extension for Segments {
         limits.at_most(variable::CWND, self.0 * view.mss());
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         limits.at_most(variable::CWND, self.0 * view.mss());
     }
 }

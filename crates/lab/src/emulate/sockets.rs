@@ -25,7 +25,7 @@ use transom_sim::network::NodeId;
 use transom_sim::random::{Rng, Streams};
 use transom_sim::traffic::{FlowId, Ledger, ReadResult, Sockets};
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ enum Entry {
 /// The event for an application.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AppEvent {
-    Event(ConnectionId, Event),
+    Signal(ConnectionId, Signal),
     Accepted(ConnectionId),
     Datagram(usize),
 }
@@ -161,23 +161,23 @@ impl KernelSockets {
             Some(Entry::Connection(connection)) => {
                 let id = ConnectionId::from_u64(number);
                 let application = connection.application;
-                let mut tell = |event| events.push((application, AppEvent::Event(id, event)));
+                let mut tell = |signal| events.push((application, AppEvent::Signal(id, signal)));
                 let over = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
                 if !connection.connected {
                     connection.connected = !over && flags.contains(epoll::EventFlags::OUT);
                     if connection.connected {
-                        tell(Event::Connected);
+                        tell(Signal::Connected);
                     }
                 } else if flags.contains(epoll::EventFlags::OUT) && !over {
-                    tell(Event::Writable);
+                    tell(Signal::Writable);
                 }
                 if connection.connected
                     && flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP)
                 {
-                    tell(Event::Readable);
+                    tell(Signal::Readable);
                 }
                 if over {
-                    tell(Event::Closed);
+                    tell(Signal::Closed);
                 }
             }
             Some(Entry::Listener { application, .. }) => {

@@ -232,10 +232,10 @@ impl Work {
     fn happens(&mut self, application: usize, event: AppEvent) {
         let now = self.clock.now();
         match event {
-            AppEvent::Event(id, event) if self.sockets.is_held(id) => {
-                self.call(now, application, |one, io| one.on_event(io, id, event));
+            AppEvent::Signal(id, signal) if self.sockets.is_held(id) => {
+                self.call(now, application, |one, io| one.on_signal(io, id, signal));
             }
-            AppEvent::Event(..) => {}
+            AppEvent::Signal(..) => {}
             AppEvent::Accepted(id) => {
                 self.call(now, application, |one, io| one.on_accept(io, id));
             }

@@ -184,6 +184,12 @@ impl<'a> Owners<'a> {
                 );
                 (what, by, "docs/extensions/safety.md, safe ranges".into(), String::new())
             }
+            What::Limited { because } => {
+                let profile = self.profile(host, record.connection).cloned().unwrap_or_default();
+                let (unit, rule) = limit_words(record.limited_by, &profile);
+                let what = format!("nothing more leaves for now: {}", because.name());
+                (what, unit, rule, String::new())
+            }
             What::Flow(FlowEvent::Arrived, _) => return None,
             What::Flow(event, values) => {
                 let before = self.windows.insert(key.clone(), (values.cwnd, values.ssthresh));

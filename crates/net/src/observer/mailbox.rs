@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
 use transom_tcp::extension::variable::ALL;
-use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
+use transom_tcp::extension::{Capabilities, Extension, Fault, Limits, Occasion, View, Wake};
 
 /// How many kinds of events there are.
 const KINDS: usize = Wake::all().bits().count_ones() as usize;
@@ -71,16 +71,16 @@ pub struct Notice {
     pub counts: Counts,
     /// How many wake-ups that makes that were missed.
     pub missed: u64,
-    /// The last event, which may be of a kind that was not waited for.
-    pub event: Event,
+    /// The last occasion, which may be of a kind that was not waited for.
+    pub occasion: Occasion,
     /// The connection after it.
     pub snapshot: Snapshot,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last event and what there was to see. It stays until a later one replaces it, for kinds not waited for yet.
-    latest: Option<(Event, Snapshot)>,
+    /// The last occasion and what there was to see. It stays until a later one replaces it, for kinds not waited for yet.
+    latest: Option<(Occasion, Snapshot)>,
     untold: Counts,
     totals: Totals,
     /// The events that the handle waits for now.
@@ -218,8 +218,8 @@ impl State {
         }
         let all_told = self.untold.kinds().is_empty();
         let latest = if all_told { self.latest.take() } else { self.latest.clone() };
-        let (event, snapshot) = latest?;
-        Some(Notice { happened, counts, missed: missed.of(Wake::all()), event, snapshot })
+        let (occasion, snapshot) = latest?;
+        Some(Notice { happened, counts, missed: missed.of(Wake::all()), occasion, snapshot })
     }
 }
 
@@ -249,14 +249,14 @@ impl Extension for Layer {
         self.options.wake
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let mut state = self.mailbox.lock();
         // The clock also stands for the handle, which had the layer called.
-        let by_clock = state.limits.next_wake().is_some_and(|at| at <= event.now);
+        let by_clock = state.limits.next_wake().is_some_and(|at| at <= occasion.now);
         if by_clock {
             state.limits.sleep();
         }
-        let mut what = event.what & self.options.wake & !Wake::TIMER;
+        let mut what = occasion.what & self.options.wake & !Wake::TIMER;
         what.set(Wake::TIMER, by_clock);
         if matches!(state.look, Look::Wanted) {
             state.look = Look::Taken(Box::new(Snapshot::of(view, self.options.requires)));
@@ -264,8 +264,8 @@ impl Extension for Layer {
         if !what.is_empty() {
             state.untold.add(what);
             state.totals.happened.add(what);
-            let event = Event { what, ..event.clone() };
-            state.latest = Some((event, Snapshot::of(view, self.options.requires)));
+            let occasion = Occasion { what, ..occasion.clone() };
+            state.latest = Some((occasion, Snapshot::of(view, self.options.requires)));
         }
         limits.assign(&state.limits);
         let rings = state.awaited.intersects(what);

@@ -82,7 +82,10 @@ impl Meter {
                     FlowEvent::Undone => counter!("transom_undone_total").increment(1),
                 }
             }
-            What::State { .. } | What::Request { .. } | What::Layer { .. } => {}
+            What::State { .. }
+            | What::Request { .. }
+            | What::Layer { .. }
+            | What::Limited { .. } => {}
         }
     }
 

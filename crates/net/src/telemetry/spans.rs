@@ -53,6 +53,9 @@ impl Spans {
             What::Layer { fate, name, .. } => {
                 event!(target: "transom", parent: &*span, Level::INFO, { at_us, extension = name.as_str(), reason = ?fate }, "extension gone");
             }
+            What::Limited { because } => {
+                event!(target: "transom", parent: &*span, Level::TRACE, { at_us, because = because.name() }, "limited");
+            }
             What::Opened { .. } | What::Flow(..) | What::Request { .. } => {}
         }
         // Records of data that have this state too may come before the one that tells of it.

@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::log::Encoded;
-use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackEvent};
+use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackSignal};
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
@@ -169,7 +169,7 @@ impl Sockets for HostSockets<'_> {
 enum Call {
     Timer,
     Accepted(ConnectionId),
-    Event(ConnectionId, transom_tcp::connection::Event),
+    Signal(ConnectionId, transom_tcp::connection::Signal),
     Datagram(usize),
 }
 
@@ -269,8 +269,8 @@ impl Host {
             }
         }
         loop {
-            while let Some(event) = self.stack.poll_event() {
-                self.tell(now, fabric, event);
+            while let Some(signal) = self.stack.poll_signal() {
+                self.tell(now, fabric, signal);
             }
             while let Some(buffer) = self.stack.reclaim() {
                 self.pool.put(buffer);
@@ -324,9 +324,9 @@ impl Host {
         self.registry.senders.count(&self.stack, ledger);
     }
 
-    fn tell(&mut self, now: Instant, fabric: &mut Fabric, event: StackEvent) {
-        match event {
-            StackEvent::Acceptable(listener) => {
+    fn tell(&mut self, now: Instant, fabric: &mut Fabric, signal: StackSignal) {
+        match signal {
+            StackSignal::Acceptable(listener) => {
                 let Some(&application) = self.registry.listeners.get(&listener) else { return };
                 while let Some((id, _)) = self.stack.accept(listener) {
                     self.registry.connections.insert(id, application);
@@ -334,10 +334,12 @@ impl Host {
                 }
             }
             // No listener of a simulation holds SYNs.
-            StackEvent::Incoming(..) | StackEvent::Admitted(..) | StackEvent::IncomingGone(..) => {}
-            StackEvent::Connection(id, event) => {
+            StackSignal::Incoming(..)
+            | StackSignal::Admitted(..)
+            | StackSignal::IncomingGone(..) => {}
+            StackSignal::Connection(id, signal) => {
                 if let Some(&application) = self.registry.connections.get(&id) {
-                    self.call(now, fabric, application, Call::Event(id, event));
+                    self.call(now, fabric, application, Call::Signal(id, signal));
                 }
             }
         }
@@ -352,7 +354,7 @@ impl Host {
         match call {
             Call::Timer => application.on_timer(&mut io),
             Call::Accepted(id) => application.on_accept(&mut io, id),
-            Call::Event(id, event) => application.on_event(&mut io, id, event),
+            Call::Signal(id, signal) => application.on_signal(&mut io, id, signal),
             Call::Datagram(payload) => application.on_datagram(&mut io, payload),
         }
         if let Some(slot) = self.applications.get_mut(index) {

@@ -4,7 +4,7 @@ use super::{Application, Bond, Bonds, FlowId, Io};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -70,10 +70,10 @@ impl Application for Bulk {
         }
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        match event {
-            Event::Connected | Event::Writable => self.fill(io, id),
-            Event::Closed => {
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        match signal {
+            Signal::Connected | Signal::Writable => self.fill(io, id),
+            Signal::Closed => {
                 self.connection = None;
                 io.close(id);
             }

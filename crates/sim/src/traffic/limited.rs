@@ -5,7 +5,7 @@ use crate::units::Rate;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -68,10 +68,10 @@ impl Application for Limited {
         }
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        match event {
-            Event::Connected | Event::Writable => self.push(io, id),
-            Event::Closed => {
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        match signal {
+            Signal::Connected | Signal::Writable => self.push(io, id),
+            Signal::Closed => {
                 self.connection = None;
                 io.close(id);
             }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -237,11 +237,11 @@ impl Application for Requests {
         }
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        match event {
-            Event::Connected => self.ask(io, id),
-            Event::Writable => self.push(io, id),
-            Event::Readable | Event::Closed => self.take(io, id),
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        match signal {
+            Signal::Connected => self.ask(io, id),
+            Signal::Writable => self.push(io, id),
+            Signal::Readable | Signal::Closed => self.take(io, id),
             _ => {}
         }
     }
@@ -306,8 +306,8 @@ impl Application for Responder {
         }
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        if matches!(event, Event::Readable | Event::Writable | Event::Closed) {
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        if matches!(signal, Signal::Readable | Signal::Writable | Signal::Closed) {
             self.serve(io, id);
         }
     }

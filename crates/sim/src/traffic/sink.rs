@@ -3,7 +3,7 @@
 use super::{Application, Bond, Bonds, FlowId, Io};
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 
 /// Listens at a port, reads everything, and closes when the other end has.
@@ -51,8 +51,8 @@ impl Application for Sink {
         self.drain(io, id);
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        if matches!(event, Event::Readable | Event::Closed) {
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        if matches!(signal, Signal::Readable | Signal::Closed) {
             self.drain(io, id);
         }
     }

@@ -6,7 +6,7 @@ use crate::network::host::Map;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Event;
+use transom_tcp::connection::Signal;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -96,11 +96,11 @@ impl Application for Transfers {
         }
     }
 
-    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
-        match event {
-            Event::Connected | Event::Writable => self.fill(io, id),
+    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+        match signal {
+            Signal::Connected | Signal::Writable => self.fill(io, id),
             // The receiver closes when it has everything.
-            Event::Readable | Event::Closed => {
+            Signal::Readable | Signal::Closed => {
                 let taken = io.read(id);
                 if taken.over {
                     self.left.remove(&id);

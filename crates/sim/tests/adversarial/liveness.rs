@@ -13,7 +13,7 @@ use transom_sim::random::{Rng, Streams};
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::ConnectionError;
-use transom_tcp::extension::{Event, Extension, Interval, Limits, View, Wake, variable};
+use transom_tcp::extension::{Extension, Interval, Limits, Occasion, View, Wake, variable};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ impl Extension for Fiend {
         }
     }
 
-    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         if self.rng.below(4) == 0 {
             self.ask(view, limits);
         }

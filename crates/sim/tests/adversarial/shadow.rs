@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transom_sim::random::Rng;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::extension::{Event, Extension, Limits, View, Wake};
+use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake};
 use transom_tcp::path_mtu::PathMtuChoice;
 use transom_tcp::profile::{Profile, RecoveryChoice, ReductionChoice};
 use transom_tcp::recovery::Phase;
@@ -49,27 +49,27 @@ impl Shadow {
 
     /// The range of RTO in Table 1 of icTCP, from where the timer was started: TCP's own timeout with its back-off. RFC 6298 sections 2.3 and 2.5
     /// with the variation's minimum of Linux 2.4, which the paper changed, and a minute at most.
-    fn watch_timer(&mut self, event: &Event, view: &View<'_>) {
+    fn watch_timer(&mut self, occasion: &Occasion, view: &View<'_>) {
         let least = |backoffs| {
             let (srtt, rttvar) = view.srtt().zip(view.rttvar())?;
             let variation = rttvar.times(4).max(Duration::from_millis(200));
             Some((srtt + variation).doubled(backoffs).min(Duration::from_secs(60)))
         };
-        if event.what.contains(Wake::TIMEOUT) {
+        if occasion.what.contains(Wake::TIMEOUT) {
             for (last, least) in self.silent.into_iter().chain(self.started.take()) {
-                let waited = event.now.since(last);
+                let waited = occasion.now.since(last);
                 assert!(waited >= least, "a timeout after {waited:?} where {least:?} is the least");
                 self.timed.fetch_add(1, Ordering::Relaxed);
             }
-            self.silent = least(view.backoffs()).map(|least| (event.now, least));
+            self.silent = least(view.backoffs()).map(|least| (occasion.now, least));
             return;
         }
-        if event.ack.is_some() {
+        if occasion.ack.is_some() {
             self.silent = None;
         }
-        let acknowledged = event.ack.as_ref().is_some_and(|ack| ack.acked > 0);
-        let first = event.sent.as_ref().is_some_and(|sent| sent.start == view.snd_una());
-        let anew = least(0).map(|least| (event.now, least));
+        let acknowledged = occasion.ack.as_ref().is_some_and(|ack| ack.acked > 0);
+        let first = occasion.sent.as_ref().is_some_and(|sent| sent.start == view.snd_una());
+        let anew = least(0).map(|least| (occasion.now, least));
         if acknowledged && view.phase() == Phase::Recovery {
             // A partial acknowledgement need not start it anew (RFC 6582 section 4), but may (RFC 6675): the earlier end counts.
             let end = |(start, least): &(Instant, Duration)| *start + *least;
@@ -95,8 +95,8 @@ impl Shadow {
         self.ssthresh = (self.window / 2).max(2 * mss);
     }
 
-    fn on_transmission(&mut self, event: &Event, view: &View<'_>) {
-        let Some(sent) = &event.sent else { return };
+    fn on_transmission(&mut self, occasion: &Occasion, view: &View<'_>) {
+        let Some(sent) = &occasion.sent else { return };
         let mss = view.mss();
         if sent.end.get() <= self.highest {
             return; // sent again: dupthresh and RTO decide when, and that is not new data
@@ -127,27 +127,27 @@ impl Extension for Shadow {
         self.highest = view.snd_nxt().get();
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, _limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, _limits: &mut Limits) {
         let mss = view.mss();
-        self.watch_timer(event, view);
-        if event.what.contains(Wake::TIMEOUT) {
+        self.watch_timer(occasion, view);
+        if occasion.what.contains(Wake::TIMEOUT) {
             if view.retransmits() == 1 {
                 self.halve(mss);
             }
             self.window = mss;
             self.counted = 0;
         }
-        if event.what.contains(Wake::LOSS) {
+        if occasion.what.contains(Wake::LOSS) {
             self.halve(mss);
             self.window = self.ssthresh;
             self.counted = 0;
-        } else if let Some(ack) = &event.ack
+        } else if let Some(ack) = &occasion.ack
             && view.phase() != Phase::Recovery
         {
             self.grow(ack.acked, mss);
         }
-        if event.what.contains(Wake::SEND) {
-            self.on_transmission(event, view);
+        if occasion.what.contains(Wake::SEND) {
+            self.on_transmission(occasion, view);
         }
         assert!(view.cwnd() <= self.window.max(mss) + mss, "{} > {}", view.cwnd(), self.window);
     }

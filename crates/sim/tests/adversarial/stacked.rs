@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use transom_sim::pair::{Pair, Side};
 use transom_sim::random::{Rng, Streams};
 use transom_tcp::extension::{
-    Capabilities, Event, Extension, Interval, Limits, Variable, View, Wake, variable,
+    Capabilities, Extension, Interval, Limits, Occasion, Variable, View, Wake, variable,
 };
 use transom_tcp::time::Duration;
 
@@ -88,11 +88,11 @@ impl Extension for Imp {
         self.mischief(view, limits);
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         // The values that a test reads are there.
         assert!(view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() <= view.acks_seen() as usize);
-        if event.what.contains(Wake::TIMER) || self.rng.below(4) == 0 {
+        if occasion.what.contains(Wake::TIMER) || self.rng.below(4) == 0 {
             self.mischief(view, limits);
         }
     }

@@ -224,8 +224,8 @@ fn the_ipv6_path_mtu_never_falls_below_1280() {
     victim.inject(&peer.syn(usual_options()));
     let ack = peer.answer(&victim.last(), usual_options());
     victim.inject(&ack);
-    let id = match victim.events.iter().rev().find_map(|event| match event {
-        transom_stack::stack::StackEvent::Acceptable(listener) => Some(*listener),
+    let id = match victim.signals.iter().rev().find_map(|event| match event {
+        transom_stack::stack::StackSignal::Acceptable(listener) => Some(*listener),
         _ => None,
     }) {
         Some(listener) => victim.call(|stack, _| stack.accept(listener)).unwrap().0,

@@ -104,6 +104,7 @@ impl Publisher for Recorder<'_> {
             Event::State { from, error } => {
                 self.write(state, What::State { from, error: error.map(EndedBy::from) });
             }
+            Event::Limited { because } => self.write(state, What::Limited { because }),
             Event::Layer { layer, name, change } => {
                 let (layer, fate) = (layer.map(|layer| layer.get()), change.into());
                 self.write(state, What::Layer { layer, fate, name: name.into() });

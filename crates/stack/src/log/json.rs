@@ -78,6 +78,7 @@ impl fmt::Display for Line<'_> {
             What::State { .. } => "state",
             What::Request { .. } => "request",
             What::Layer { .. } => "layer",
+            What::Limited { .. } => "limited",
         };
         write!(f, "{{\"seq\":{},\"ns\":{}", self.sequence, at.as_nanos())?;
         write!(f, ",\"connection\":{connection},\"event\":\"{name}\"")?;
@@ -105,6 +106,9 @@ impl fmt::Display for Line<'_> {
                     Decider::SafeRange => f.write_str(",\"decided_by\":\"safe-range\"")?,
                 }
                 write!(f, ",\"conflict\":{}", ruling.conflict)?;
+            }
+            What::Limited { because } => {
+                write!(f, ",\"limited_because\":\"{}\"", because.name())?;
             }
             What::Layer { layer, fate: became, name } => {
                 let (layer, became) = (Maybe(*layer), became.name());

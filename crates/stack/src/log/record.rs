@@ -10,6 +10,7 @@ use core::net::SocketAddr;
 use transom_tcp::connection::{ConnectionError, LimitedBy, State};
 use transom_tcp::extension::{DepartureReason, Fault, LayerChange, Ruling, Variable};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
 pub(super) use write::{SEQUENCE, Words, finish};
@@ -65,6 +66,11 @@ pub enum What {
         fate: LayerFate,
         /// The beginning of its name.
         name: String,
+    },
+    /// Something else than before limits the sender.
+    Limited {
+        /// Why.
+        because: LimitReason,
     },
 }
 
@@ -251,6 +257,7 @@ const OPENED: u8 = 1;
 const STATE: u8 = 10;
 const REQUEST: u8 = 11;
 const LAYER: u8 = 12;
+const LIMITED: u8 = 13;
 
 /// Bytes of a name that are kept.
 const NAME: usize = 32;

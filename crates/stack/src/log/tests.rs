@@ -9,6 +9,7 @@ use std::vec::Vec;
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
 fn record(what: What) -> Record {
@@ -75,6 +76,8 @@ fn examples() -> Vec<Record> {
             name: "vegas \"in\" Python".into()
         },
         What::Layer { layer: None, fate: LayerFate::NotAttached, name: "".into() },
+        What::Limited { because: LimitReason::Nagle },
+        What::Limited { because: LimitReason::Pacing },
     ];
     let events = [
         FlowEvent::Acknowledged,
@@ -193,6 +196,46 @@ fn files_are_read_in_order_whichever_way_they_were_written() {
     assert_eq!(read(&bytes), [(0, 0), (1, 0)]);
 }
 
+/// The numbers of the reasons in a record are those of docs/event-log.md.
+#[test]
+fn the_reason_of_a_limit_is_a_number() {
+    let reasons = [
+        LimitReason::NoData,
+        LimitReason::Nagle,
+        LimitReason::Cork,
+        LimitReason::PeerWindow,
+        LimitReason::SillyWindow,
+        LimitReason::CongestionWindow,
+        LimitReason::VirtualWindow,
+        LimitReason::Pacing,
+    ];
+    for (number, because) in (0..).zip(reasons) {
+        let bytes = record(What::Limited { because }).encode(0);
+        assert_eq!((bytes[16], bytes[24]), (13, number));
+        assert!(bytes[25..].iter().all(|&byte| byte == 0));
+    }
+    let mut bytes = record(What::Limited { because: LimitReason::NoData }).encode(0);
+    bytes[24] = reasons.len() as u8;
+    assert_eq!(Record::decode(&bytes), Err(RecordError::Field("reason of the limit")));
+}
+
+/// To a reader of an earlier version, kind 13 was such a kind.
+#[test]
+fn a_reader_skips_a_kind_that_it_does_not_know() {
+    let flow = record(What::Flow(FlowEvent::Sent, values()));
+    let mut bytes = Header { origin: 17, places: 0 }.encode().to_vec();
+    let mut later = record(What::Limited { because: LimitReason::Cork }).encode(1);
+    later[16] = 99;
+    bytes.extend(flow.encode(0));
+    bytes.extend(later);
+    bytes.extend(flow.encode(2));
+    let (_, entries) = file::read(&bytes).unwrap();
+    let read: Vec<_> =
+        entries.iter().map(|entry| (entry.sequence, entry.missed, entry.record.as_ref())).collect();
+    let unknown = RecordError::Kind(99);
+    assert_eq!(read, [(0, 0, Ok(&flow)), (1, 0, Err(&unknown)), (2, 0, Ok(&flow))]);
+}
+
 #[test]
 fn what_is_no_log_is_refused_with_the_reason() {
     assert_eq!(file::read(b"{}"), Err(FileError::Magic));
@@ -217,6 +260,10 @@ fn lines_are_what_the_documentation_says() {
              \"ssthresh\":null,\"in_flight\":11584,\"srtt_us\":null,\"rto_us\":1000000,\"rtt_us\":250}}"
         )
     );
+    assert_eq!(
+        line(What::Limited { because: LimitReason::SillyWindow }),
+        format!("{common}\"limited\",{how},\"limited_because\":\"silly-window\"}}")
+    );
     let name = "a\"b\n".into();
     assert_eq!(
         line(What::Layer { layer: None, fate: LayerFate::Gone, name }),
@@ -229,7 +276,7 @@ fn lines_are_what_the_documentation_says() {
 proptest! {
     /// Any bytes are a record or are refused, and each record can be shown and written again.
     #[test]
-    fn hostile_bytes_do_no_harm(bytes in prop::array::uniform32(any::<u8>()), kind in 0u8..14) {
+    fn hostile_bytes_do_no_harm(bytes in prop::array::uniform32(any::<u8>()), kind in 0u8..15) {
         let mut record = [0; RECORD_LEN];
         record[..32].copy_from_slice(&bytes);
         record[32..].copy_from_slice(&bytes);
@@ -245,7 +292,7 @@ proptest! {
                 let again = Record::decode(&read.encode(number));
                 prop_assert_eq!(again, Ok((read, number)));
             }
-            Err(RecordError::Kind(kind)) => prop_assert!(kind == 0 || kind > 12),
+            Err(RecordError::Kind(kind)) => prop_assert!(kind == 0 || kind > 13),
             Err(RecordError::Field(_)) => {}
         }
     }

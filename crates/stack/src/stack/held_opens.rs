@@ -8,7 +8,7 @@ use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 impl Stack {
-    /// Like [`Stack::connect`], but the handshake stops when the peer has answered ([`Event::Answered`](transom_tcp::connection::Event::Answered)). The
+    /// Like [`Stack::connect`], but the handshake stops when the peer has answered ([`Signal::Answered`](transom_tcp::connection::Signal::Answered)). The
     /// last acknowledgement leaves when the owner calls [`Stack::release_answer`]; [`Stack::abort`] and [`Stack::close`] reset the peer. So a connection that
     /// comes to nothing never takes a place in the peer's accept queue.
     ///

@@ -1,7 +1,7 @@
 //! Holding SYNs until their owner has decided: see [`crate::incoming`].
 
 use super::transmit::IpFields;
-use super::{ConnectionId, Reply, Stack, StackEvent, Wake};
+use super::{ConnectionId, Reply, Stack, StackSignal, Wake};
 use crate::flow::{FlowKey, Handler};
 use crate::incoming::{AdmitError, HeldSyn, Incoming, IncomingId, Marks, Refusal};
 use crate::listener::ListenerId;
@@ -54,8 +54,8 @@ impl Stack {
         self.slots.get(self.slot_index(id)?)?.incoming
     }
 
-    /// Answers a held SYN: the handshake goes on, and its connection comes into the listener's accept queue ([`StackEvent::Admitted`]). There
-    /// [`Stack::accept_admitted`] takes it out; of one that [`Stack::accept`] gives, [`Stack::incoming_of`] tells where it came from. If the peer does not complete the handshake, [`StackEvent::IncomingGone`] says so.
+    /// Answers a held SYN: the handshake goes on, and its connection comes into the listener's accept queue ([`StackSignal::Admitted`]). There
+    /// [`Stack::accept_admitted`] takes it out; of one that [`Stack::accept`] gives, [`Stack::incoming_of`] tells where it came from. If the peer does not complete the handshake, [`StackSignal::IncomingGone`] says so.
     ///
     /// # Errors
     /// [`AdmitError::Gone`] if it is not held any more; [`AdmitError::Full`] if there is no room now.
@@ -204,7 +204,7 @@ impl Stack {
             held.timer = Some(timer);
         }
         self.flows.insert(key, Handler::Held(index));
-        self.events.push_back(StackEvent::Incoming(listener, id));
+        self.signals.push_back(StackSignal::Incoming(listener, id));
     }
 
     /// A segment for a flow whose SYN is held.
@@ -258,7 +258,7 @@ impl Stack {
         if let Some(half) = self.halves.get(index)
             && let Some(id) = half.incoming
         {
-            self.events.push_back(StackEvent::IncomingGone(half.listener, id));
+            self.signals.push_back(StackSignal::IncomingGone(half.listener, id));
         }
         self.drop_half_open(index);
     }
@@ -270,7 +270,7 @@ impl Stack {
         {
             slot.incoming = Some(id);
             if let super::Owner::Listener(listener) = slot.owner {
-                self.events.push_back(StackEvent::Admitted(listener, id));
+                self.signals.push_back(StackSignal::Admitted(listener, id));
             }
         }
     }
@@ -285,7 +285,7 @@ impl Stack {
         let Some(generation) = self.held.generation(index) else { return };
         if let Some(held) = self.take_held(index) {
             let id = IncomingId { index, generation };
-            self.events.push_back(StackEvent::IncomingGone(held.listener, id));
+            self.signals.push_back(StackSignal::IncomingGone(held.listener, id));
         }
     }
 

@@ -241,10 +241,10 @@ impl Stack {
         let slot = self.slots.get_mut(index)?;
         slot.owner = Owner::Application;
         // What happened while it waited.
-        slot.connection.renew_events();
+        slot.connection.renew_signals();
         let remote = slot.key.remote();
-        while let Some(event) = slot.connection.poll_event() {
-            self.events.push_back(super::StackEvent::Connection(connection, event));
+        while let Some(signal) = slot.connection.poll_signal() {
+            self.signals.push_back(super::StackSignal::Connection(connection, signal));
         }
         Some((connection, remote))
     }

@@ -242,7 +242,11 @@ impl Stack {
         let subject = self.subject(index, now);
         loop {
             let slot = self.slots.get_mut(index)?;
-            let prepared = slot.connection.prepare(now)?;
+            let Some(prepared) = slot.connection.prepare(now) else {
+                // Why nothing leaves was found out just now.
+                slot.connection.publish_turn(&mut self.log.recorder(subject));
+                return None;
+            };
             slot.follow_connection();
             let of_probe = slot.template_of_probe(&prepared);
             let comments = self.config.comments.then_some(&mut self.scratch.comment);
@@ -250,7 +254,7 @@ impl Stack {
             if watchers.is_on() {
                 watchers.publish(&slot.connection, prepared.event());
             }
-            slot.connection.publish_layers(&mut watchers);
+            slot.connection.publish_turn(&mut watchers);
             let transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
             // On the way to ourselves nothing has to be cut.
@@ -281,7 +285,7 @@ impl Stack {
         }
     }
 
-    /// Collects events that sending may have caused, without another turn in the ready queue.
+    /// Collects signals that sending may have caused, without another turn in the ready queue.
     fn touched_quietly(&mut self, index: u32, now: Instant) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.ready = true;

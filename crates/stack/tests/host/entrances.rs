@@ -9,7 +9,7 @@ mod traffic;
 use crate::harness::*;
 use proptest::prelude::*;
 use traffic::{Arrival, Step, Twist, packets, step};
-use transom_stack::stack::{ConnectionId, Packet, StackEvent};
+use transom_stack::stack::{ConnectionId, Packet, StackSignal};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Duration;
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -178,10 +178,10 @@ impl Scene {
     }
 
     /// The notices, without how often there was something to read: a reader that got the data gets no notice.
-    fn told(&self) -> Vec<StackEvent> {
-        use transom_tcp::connection::Event;
-        let readable = StackEvent::Connection(self.id, Event::Readable);
-        self.host.events.iter().copied().filter(|&event| event != readable).collect()
+    fn told(&self) -> Vec<StackSignal> {
+        use transom_tcp::connection::Signal;
+        let readable = StackSignal::Connection(self.id, Signal::Readable);
+        self.host.signals.iter().copied().filter(|&event| event != readable).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet};
 use transom_tcp::accurate_ecn::AccurateConfig;
-use transom_tcp::connection::{Event, FastOpenFailure, State};
+use transom_tcp::connection::{FastOpenFailure, Signal, State};
 use transom_tcp::profile::{EcnChoice, Profile};
 use transom_tcp::time::Duration;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
@@ -186,7 +186,7 @@ fn data_in_a_syn_is_read_and_answered_before_the_handshake_is_complete() {
     assert_eq!(host.stack.acceptable(listener), 1);
     let id = host.accept(listener);
     assert_eq!(host.state(id), State::SynReceived);
-    assert_eq!((host.count(id, Event::Readable), host.read(id)), (1, b"request".to_vec()));
+    assert_eq!((host.count(id, Signal::Readable), host.read(id)), (1, b"request".to_vec()));
     host.write_all(id, b"answer");
     let sent = host.sent_one();
     assert_eq!((sent.payload(), sent.tcp().seq), (b"answer".to_vec(), answer.seq + 1));
@@ -196,7 +196,7 @@ fn data_in_a_syn_is_read_and_answered_before_the_handshake_is_complete() {
     peer.timestamps =
         answer.options.timestamps.map(|theirs| Timestamps { value: 5_001, echo: theirs.value });
     assert!(host.inject(&peer.segment(Flags::ACK, &[])).is_empty());
-    assert_eq!((host.state(id), host.count(id, Event::Connected)), (State::Established, 1));
+    assert_eq!((host.state(id), host.count(id, Signal::Connected)), (State::Established, 1));
     assert_eq!(host.stack.acceptable(listener), 0);
     assert!(host.info(id).fast_open.syn_data_acked);
     peer.assert_alive(&mut host, id);

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{Event, State};
+use transom_tcp::connection::{Signal, State};
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
@@ -17,7 +17,7 @@ fn answered(host: &mut Host) -> (Peer, ConnectionId) {
     let header =
         transom_wire::TcpHeader { options: bare_options(), ..peer.header(Flags::SYN | Flags::ACK) };
     assert!(host.inject(&peer.packet(&header, &[])).is_empty());
-    assert_eq!(host.count(id, Event::Answered), 1);
+    assert_eq!(host.count(id, Signal::Answered), 1);
     assert_eq!(host.state(id), State::SynSent);
     (Peer { seq: peer.seq + 1, ..peer }, id)
 }
@@ -29,7 +29,7 @@ fn the_handshake_is_completed_by_its_owner() {
     assert!(host.advance(Duration::from_secs(10)).is_empty());
     host.call(|stack, now| stack.release_answer(id, now)).unwrap();
     assert_eq!(host.sent_one().flags(), Flags::ACK);
-    assert_eq!(host.count(id, Event::Connected), 1);
+    assert_eq!(host.count(id, Signal::Connected), 1);
     peer.assert_alive(&mut host, id);
     // Twice is once.
     assert_eq!(host.stack.release_answer(id, host.now), Ok(()));
@@ -43,7 +43,7 @@ fn an_open_that_comes_to_nothing_resets_the_peer() {
         |host, id| host.close(id),
         |host, id| {
             host.run_for(Duration::from_secs(21));
-            assert_eq!(host.count(id, Event::Closed), 1);
+            assert_eq!(host.count(id, Signal::Closed), 1);
             host.close(id);
         },
     ];

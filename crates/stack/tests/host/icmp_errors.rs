@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{ConnectionError, Event, IcmpError, State};
+use transom_tcp::connection::{ConnectionError, IcmpError, Signal, State};
 use transom_tcp::time::Duration;
 use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
@@ -52,10 +52,10 @@ fn errors_about_a_syn() {
                 _ => ConnectionError::Unreachable(IcmpError::ProtocolUnreachable),
             };
             assert_eq!(host.connection(id).error(), Some(error), "{code:?}");
-            assert_eq!(host.count(id, Event::Closed), 1);
+            assert_eq!(host.count(id, Signal::Closed), 1);
         } else {
             assert_eq!(
-                (host.state(id), host.count(id, Event::Trouble)),
+                (host.state(id), host.count(id, Signal::Trouble)),
                 (State::SynSent, 1),
                 "{code:?}"
             );
@@ -98,7 +98,7 @@ fn errors_about_data() {
         host.inject(&message(&data.bytes));
         let soft = host.call(|stack, now| stack.with_connection(id, now, |c| c.take_soft_error()));
         assert_eq!(soft, Ok(Some(meaning)));
-        assert_eq!(host.count(id, Event::Trouble), 1);
+        assert_eq!(host.count(id, Signal::Trouble), 1);
         peer.receive(&[data]);
         host.inject(&peer.segment(Flags::ACK, &[]));
         peer.assert_alive(&mut host, id);
@@ -168,13 +168,13 @@ fn an_error_about_anything_else_changes_nothing() {
         quoted
     };
     host.inject(&unreachable(&before, UnreachableCode::Port));
-    assert_eq!((host.count(id, Event::Trouble), host.count(other, Event::Trouble)), (0, 0));
+    assert_eq!((host.count(id, Signal::Trouble), host.count(other, Signal::Trouble)), (0, 0));
     assert_eq!(host.state(other), State::SynSent);
     peer.receive(std::slice::from_ref(&data));
     host.inject(&peer.segment(Flags::ACK, &[]));
     // Acknowledged by now.
     host.inject(&unreachable(&data.bytes, UnreachableCode::Port));
-    assert_eq!(host.count(id, Event::Trouble), 0);
+    assert_eq!(host.count(id, Signal::Trouble), 0);
     peer.assert_alive(&mut host, id);
 }
 
@@ -188,7 +188,7 @@ fn source_quench_is_dropped_in_silence() {
     let quench = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind: 4, code: 0, body: &body });
     assert!(host.inject(&quench).is_empty());
     assert_eq!(host.connection(id).info(now).cwnd, cwnd);
-    assert_eq!((host.count(id, Event::Trouble), host.counters().icmp_errors_received), (0, 0));
+    assert_eq!((host.count(id, Signal::Trouble), host.counters().icmp_errors_received), (0, 0));
     peer.receive(&[data]);
     host.inject(&peer.segment(Flags::ACK, &[]));
     peer.assert_alive(&mut host, id);
@@ -208,7 +208,7 @@ fn messages_of_unknown_types_are_dropped_in_silence() {
         let message = icmp6(ROUTER6, HOST6, &Icmpv6Message::Unknown { kind, code: 0, body });
         assert!(host.inject(&message).is_empty());
     }
-    assert_eq!((host.count(id, Event::Trouble), host.counters().icmp_errors_received), (0, 0));
+    assert_eq!((host.count(id, Signal::Trouble), host.counters().icmp_errors_received), (0, 0));
     peer.receive(&[data]);
     host.inject(&peer.segment(Flags::ACK, &[]));
     peer.assert_alive(&mut host, id);

@@ -6,7 +6,7 @@ use crate::seeds::play_all;
 use std::net::SocketAddr;
 use transom_stack::incoming::{AdmitError, IncomingId, Refusal, Unreachable};
 use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{Packet, StackEvent};
+use transom_stack::stack::{Packet, StackSignal};
 use transom_tcp::time::Duration;
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::ip::QuotedPacket;
@@ -36,7 +36,7 @@ fn arrive(
     let peer = Peer::new(from, to);
     assert!(host.inject(&peer.syn(usual_options())).is_empty());
     let id = host.stack.next_incoming(listener).expect("a SYN is held");
-    assert_eq!(host.events.pop(), Some(StackEvent::Incoming(listener, id)));
+    assert_eq!(host.signals.pop(), Some(StackSignal::Incoming(listener, id)));
     (peer, id)
 }
 
@@ -187,7 +187,7 @@ fn a_repeated_syn_is_the_same_and_its_newest_timestamp_is_echoed() {
     for value in [100, 1100, 3100] {
         assert!(host.inject(&peer.syn(stamped(value))).is_empty());
     }
-    assert_eq!(host.events.len(), 1);
+    assert_eq!(host.signals.len(), 1);
     let id = host.stack.next_incoming(listener).unwrap();
     let (_, sent) = admit(&mut host, id);
     assert_eq!(one(sent).tcp().options.timestamps.unwrap().echo, 3100);
@@ -202,19 +202,19 @@ fn the_peer_can_take_its_syn_back_or_send_another() {
         assert!(host.inject(&peer.at(flags, seq, 0, &[])).is_empty());
     }
     assert!(host.inject(&peer.at(Flags::SYN | Flags::ACK, 0, 0, &[])).is_empty());
-    assert!(host.events.is_empty() && host.stack.incoming(id).is_some());
+    assert!(host.signals.is_empty() && host.stack.incoming(id).is_some());
     host.inject(&peer.at(Flags::RST, 1, 0, &[]));
-    assert_eq!(host.events, [StackEvent::IncomingGone(listener, id)]);
+    assert_eq!(host.signals, [StackSignal::IncomingGone(listener, id)]);
     assert_eq!(host.stack.admit(host.now, id), Err(AdmitError::Gone));
-    host.events.clear();
+    host.signals.clear();
     // Another initial sequence number is another connection.
     let (peer, first) = usual(&mut host, listener);
     let other = Peer { seq: peer.seq + 77, ..peer };
     assert!(host.inject(&other.syn(usual_options())).is_empty());
     let second = host.stack.next_incoming(listener).unwrap();
     let expected =
-        [StackEvent::IncomingGone(listener, first), StackEvent::Incoming(listener, second)];
-    assert_eq!(host.events, expected);
+        [StackSignal::IncomingGone(listener, first), StackSignal::Incoming(listener, second)];
+    assert_eq!(host.signals, expected);
     let (_, sent) = admit(&mut host, second);
     assert_eq!(one(sent).tcp().ack, other.seq + 1);
 }
@@ -226,7 +226,7 @@ fn a_syn_that_nobody_decides_on_is_forgotten() {
     assert!(host.advance(LIMIT - Duration::from_millis(1)).is_empty());
     assert!(host.stack.incoming(id).is_some());
     assert!(host.advance(Duration::from_millis(1)).is_empty());
-    assert_eq!(host.events, [StackEvent::IncomingGone(listener, id)]);
+    assert_eq!(host.signals, [StackSignal::IncomingGone(listener, id)]);
     assert_eq!((host.stack.held_count(), host.stack.next_timeout()), (0, None));
 }
 
@@ -242,7 +242,7 @@ fn a_handshake_that_is_not_completed_is_told() {
         } else {
             host.inject(&peer.at(Flags::RST, 1, 0, &[]));
         }
-        assert_eq!(host.events, [StackEvent::IncomingGone(listener, id)]);
+        assert_eq!(host.signals, [StackSignal::IncomingGone(listener, id)]);
         assert_eq!(host.stack.half_open_count(), 0);
     }
 }
@@ -291,7 +291,7 @@ fn a_held_syn_may_follow_time_wait() {
     let connection = host.accept(listener);
     peer.close_after(&mut host, connection);
     assert_eq!(host.stack.time_wait_count(), 1);
-    host.events.clear();
+    host.signals.clear();
     let again = Peer { seq: peer.seq + 1_000, ..Peer::new(peer.from, peer.to) };
     let options =
         Options { timestamps: Some(Timestamps { value: 4_000_000, echo: 0 }), ..usual_options() };
@@ -335,7 +335,7 @@ fn a_flood_of_withdrawn_syns_leaves_nothing() {
         if n % 3 == 0 {
             host.inject(&peer.at(Flags::RST, 1, 0, &[]));
         }
-        host.events.clear();
+        host.signals.clear();
         assert!(host.stack.held_count() <= 7);
         assert_eq!(host.stack.incoming_count(listener), host.stack.held_count());
     }
@@ -402,10 +402,10 @@ fn play(bytes: &[u8]) -> u64 {
         if script.flag() {
             accepted += complete(&mut host, listener, &mut known);
         }
-        for event in std::mem::take(&mut host.events) {
+        for event in std::mem::take(&mut host.signals) {
             match event {
-                StackEvent::Incoming(_, id) => known.push((id, false)),
-                StackEvent::IncomingGone(_, id) => {
+                StackSignal::Incoming(_, id) => known.push((id, false)),
+                StackSignal::IncomingGone(_, id) => {
                     let before = known.len();
                     known.retain(|(known, _)| *known != id);
                     assert_eq!(known.len() + 1, before, "a name that was known");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::{ListenError, StackEvent};
+use transom_stack::stack::{ListenError, StackSignal};
 use transom_tcp::connection::State;
 use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Duration;
@@ -103,7 +103,7 @@ fn connections_are_accepted_in_the_order_in_which_they_were_complete() {
     let order: Vec<u16> = (0..3).map(|_| host.stack.accept(listener).unwrap().1.port()).collect();
     assert_eq!(order, [4003, 4001, 4002]);
     assert!(host.stack.accept(listener).is_none());
-    let told = host.events.iter().filter(|&&event| event == StackEvent::Acceptable(listener));
+    let told = host.signals.iter().filter(|&&event| event == StackSignal::Acceptable(listener));
     assert_eq!(told.count(), 3);
 }
 

@@ -5,9 +5,10 @@ use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::{Connection, State};
 use transom_tcp::event::Publisher;
-use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
 use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
@@ -166,7 +167,7 @@ impl Extension for Fickle {
         limits.at_most(variable::CWND, view.mss());
     }
 
-    fn on_wake(&mut self, _: &Event, view: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
         match self.0 {
             1 => limits.at_most(variable::CWND, 2 * view.mss()),
@@ -229,7 +230,7 @@ impl Extension for Restless {
         Wake::SEND
     }
 
-    fn on_wake(&mut self, _: &Event, _: &View<'_>, limits: &mut Limits) {
+    fn on_wake(&mut self, _: &Occasion, _: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
         limits.at_most(variable::CWND, 20_000 + self.0);
     }
@@ -365,4 +366,47 @@ fn a_small_ring_keeps_the_latest_and_none_keeps_nothing() {
         })
     });
     assert_eq!(left.unwrap(), 0);
+}
+
+/// Why the sender is limited is told when that changes, and only then: behind what was sent, at the time when it was found out.
+#[test]
+fn another_limit_of_the_sender_is_told_once() {
+    let mut scene = Scene::new(64);
+    let reasons = |scene: &mut Scene| -> Vec<(bool, LimitReason)> {
+        let mut sent = false;
+        let mut told = Vec::new();
+        for record in scene.new_records() {
+            match record.what {
+                What::Flow(FlowEvent::Sent, _) => sent = true,
+                What::Limited { because } => {
+                    assert_eq!(record.limited_by, because.limit());
+                    told.push((sent, because));
+                }
+                _ => {}
+            }
+        }
+        told
+    };
+    assert_eq!(reasons(&mut scene), []);
+    // More than the window takes.
+    scene.write(40);
+    assert_eq!(reasons(&mut scene), [(true, LimitReason::CongestionWindow)]);
+    // It opens, and is full again.
+    scene.acknowledge(1000);
+    scene.host.sent();
+    assert_eq!(reasons(&mut scene), []);
+    // Everything that is left.
+    let mut upto = 1000;
+    while upto < 40_000 {
+        upto = (upto + 4000).min(40_000);
+        scene.acknowledge(upto);
+        scene.host.sent();
+    }
+    assert_eq!(reasons(&mut scene), [(true, LimitReason::NoData)]);
+    // Half a segment leaves, and the next half waits for its acknowledgement.
+    for _ in 0..2 {
+        scene.host.write_all(scene.id, &stream(SEGMENT / 2));
+        scene.host.sent();
+    }
+    assert_eq!(reasons(&mut scene), [(true, LimitReason::Nagle)]);
 }

@@ -2,7 +2,7 @@
 
 use super::accurate::Marks;
 use super::timers::Timer;
-use super::{Connection, Event, MemoryState, State};
+use super::{Connection, MemoryState, Signal, State};
 use crate::control::{AckInput, Outcome};
 use crate::extension::{self, Ack, AckKind, Wake};
 use crate::pos::Pos;
@@ -376,8 +376,9 @@ impl Connection {
             | AckKind::ECN_ECHO.only_if(said.marks.echo);
         let duplicated = said.reported;
         let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
-        let mut event = extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
-        self.notify_ack(&mut event, kind, outcome.round_start);
+        let mut occasion =
+            extension::Occasion { now, what: Wake::empty(), ack: Some(told), sent: None };
+        self.notify_ack(&mut occasion, kind, outcome.round_start);
     }
 
     /// The consequences for timers, states and the writer.
@@ -401,7 +402,7 @@ impl Connection {
             // After the last write only the end of what was written is news: for one who lingers.
             if room || (self.snd.fin_queued && self.snd.buffer.is_empty()) {
                 self.snd.writer_waits = false;
-                self.raise(Event::Writable);
+                self.raise(Signal::Writable);
             }
         } else if self.snd.peer.edge <= self.una() && !self.owner.gone {
             // [MUST-37] [SHLD-17] the peer lives and keeps its window closed.

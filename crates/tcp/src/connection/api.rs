@@ -1,7 +1,7 @@
 //! The application's calls.
 
 use super::timers::Timer;
-use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
+use super::{Connection, ConnectionError, IcmpError, MemoryState, RESERVE, Signal, State};
 use crate::ack_policy::AckPolicy as _;
 use crate::flow::FlowControl as _;
 use crate::holes::Hole;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The send buffer is full; [`Event::Writable`] follows.
+    /// The send buffer is full; [`Signal::Writable`] follows.
     #[error("the send buffer is full")]
     WouldBlock,
     /// The writing side was shut down, or never opened.
@@ -43,7 +43,7 @@ pub enum WriteError {
 /// Why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// No data yet; [`Event::Readable`] follows.
+    /// No data yet; [`Signal::Readable`] follows.
     #[error("no data to read yet")]
     WouldBlock,
     /// The next bytes were given up and will never come. It stays so until [`Connection::take_hole`] says that the reader has taken
@@ -204,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// How many bytes a write would take now. Asking with none available makes [`Event::Writable`] follow.
+    /// How many bytes a write would take now. Asking with none available makes [`Signal::Writable`] follow.
     pub fn writable(&mut self) -> Result<usize, WriteError> {
         self.write_state()?;
         let space = self.send_room();
@@ -340,7 +340,7 @@ impl Connection {
     /// [`Connection::write_owned`] keeps without a copy.
     ///
     /// # Errors
-    /// As [`Connection::write`]; [`WriteError::WouldBlock`] if there is no room, and [`Event::Writable`] follows.
+    /// As [`Connection::write`]; [`WriteError::WouldBlock`] if there is no room, and [`Signal::Writable`] follows.
     pub fn writable_block(&mut self) -> Result<usize, WriteError> {
         match self.writable()? {
             0 => Err(WriteError::WouldBlock),
@@ -451,13 +451,13 @@ impl Connection {
         self.state == State::Closed && self.replies.reset.is_none()
     }
 
-    /// Repeats [`Event::Readable`] and [`Event::Writable`] if they hold now, for a new observer.
-    pub fn renew_events(&mut self) {
+    /// Repeats [`Signal::Readable`] and [`Signal::Writable`] if they hold now, for a new observer.
+    pub fn renew_signals(&mut self) {
         if self.is_readable() {
-            self.raise(Event::Readable);
+            self.raise(Signal::Readable);
         }
         if self.write_state() != Ok(()) || (self.buffer_space() > 0 && self.is_below_low_water()) {
-            self.raise(Event::Writable);
+            self.raise(Signal::Writable);
         }
     }
 }

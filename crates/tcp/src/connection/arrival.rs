@@ -2,7 +2,7 @@
 
 use super::reports::Reports;
 use super::timers::Timer;
-use super::{Connection, ConnectionError, Event, MemoryState, State};
+use super::{Connection, ConnectionError, MemoryState, Signal, State};
 use crate::ack_policy::AckPolicy as _;
 use crate::ack_policy::{AckDecision, Arrival};
 use crate::flow::FlowControl as _;
@@ -275,7 +275,7 @@ impl Connection {
         if urgent > self.rcv.ordering.read_pos() && urgent > self.rcv.urgent {
             self.rcv.urgent = urgent;
             self.notices.reports.set(Reports::URGENT, true);
-            self.raise(Event::Urgent);
+            self.raise(Signal::Urgent);
         }
     }
 
@@ -364,7 +364,7 @@ impl Connection {
             if self.rcv.shut {
                 self.drop_received();
             } else if self.controls.is_none() || self.is_readable() {
-                self.raise(Event::Readable);
+                self.raise(Signal::Readable);
             }
         }
     }
@@ -437,6 +437,6 @@ impl Connection {
             State::FinWait2 => self.enter_time_wait(now),
             _ => {}
         }
-        self.raise(Event::Readable);
+        self.raise(Signal::Readable);
     }
 }

@@ -1,7 +1,7 @@
 //! How connections end.
 
 use super::timers::Timer;
-use super::{Connection, ConnectionError, Event, State};
+use super::{Connection, ConnectionError, Signal, State};
 use crate::ordering::Ordering as _;
 use crate::time::Instant;
 use crate::time_wait::Summary;
@@ -37,7 +37,7 @@ impl Connection {
         self.rcv.shut = true;
         self.drop_received();
         self.update_window_if_due();
-        self.raise(Event::Readable);
+        self.raise(Signal::Readable);
     }
 
     /// The application lets go of the connection, of both directions at once [MAY-1]. Unread data, or data that
@@ -132,9 +132,9 @@ impl Connection {
             self.drop_received();
         }
         self.rcv.ordering.release();
-        self.raise(Event::Closed);
-        self.raise(Event::Readable);
-        self.raise(Event::Writable);
+        self.raise(Signal::Closed);
+        self.raise(Signal::Readable);
+        self.raise(Signal::Writable);
     }
 
     /// Enters TIME-WAIT for 2·MSL, or starts it anew [MUST-13].
@@ -143,7 +143,7 @@ impl Connection {
             self.enter(State::TimeWait);
             self.timers.clear_all();
             self.control.end();
-            self.raise(Event::TimeWait);
+            self.raise(Signal::TimeWait);
         }
         self.timers.set(Timer::State, now + self.profile.time_wait);
     }

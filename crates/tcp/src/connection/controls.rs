@@ -5,7 +5,7 @@
 //! announced more data, independently of Nagle's algorithm, but for no longer than [`MOST_HELD`].
 
 use super::timers::Timer;
-use super::{Connection, Event, WriteError};
+use super::{Connection, Signal, WriteError};
 use crate::flow::FlowControl as _;
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
@@ -210,7 +210,7 @@ impl Connection {
         controls.overdue = false;
         if controls.notsent_low_water > 0 && low && space > 0 && self.snd.writer_waits {
             self.snd.writer_waits = false;
-            self.raise(Event::Writable);
+            self.raise(Signal::Writable);
         }
     }
 
@@ -242,7 +242,7 @@ impl Connection {
             self.controls_mut().notsent_low_water = bytes;
             if self.snd.writer_waits && self.send_room() > 0 {
                 self.snd.writer_waits = false;
-                self.raise(Event::Writable);
+                self.raise(Signal::Writable);
             }
         }
     }
@@ -297,7 +297,7 @@ impl Connection {
         }
     }
 
-    /// Makes [`Event::Writable`] follow when a waiting writer should be woken. Returns whether the connection is such that it will.
+    /// Makes [`Signal::Writable`] follow when a waiting writer should be woken. Returns whether the connection is such that it will.
     pub fn expect_room(&mut self) -> bool {
         let open = self.write_state().is_ok();
         self.snd.writer_waits |= open;
@@ -310,7 +310,7 @@ impl Connection {
         if bytes > 1 || self.controls.is_some() {
             self.controls_mut().receive_low_water = bytes.max(1);
             if self.is_readable() {
-                self.raise(Event::Readable);
+                self.raise(Signal::Readable);
             }
         }
     }

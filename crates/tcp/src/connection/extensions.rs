@@ -22,8 +22,8 @@ use super::timers::Timer;
 use super::{Connection, State};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    AckKind, AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId,
-    Limits, Ruling, Variable, Wake,
+    AckKind, AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Limits,
+    Occasion, Ruling, Variable, Wake,
 };
 use crate::pos::Pos;
 use crate::time::Instant;
@@ -227,26 +227,26 @@ impl Connection {
         self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
     }
 
-    /// An acknowledgement of this kind was processed that may wake a layer: the event has it already.
+    /// An acknowledgement of this kind was processed that may wake a layer: the occasion has it already.
     #[inline]
-    pub(super) fn notify_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
+    pub(super) fn notify_ack(&mut self, occasion: &mut Occasion, kind: AckKind, round: bool) {
         let new_data = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
         let copies = kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
-        event.what = Wake::ACK.only_if(new_data)
+        occasion.what = Wake::ACK.only_if(new_data)
             | Wake::DUPLICATE_ACK.only_if(copies)
             | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
         if !host.listed.is_empty() {
-            host.shared.history.note_ack(event.ack.as_ref());
+            host.shared.history.note_ack(occasion.ack.as_ref());
         }
-        self.wake(event);
+        self.wake(occasion);
     }
 
     /// Data has left.
     #[inline]
     pub(super) fn notify_data(&mut self, now: Instant, sent: Range<Pos>) {
         if self.extensions.hear(Wake::SEND) {
-            self.wake(&mut Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
+            self.wake(&mut Occasion { now, what: Wake::SEND, ack: None, sent: Some(sent) });
         }
     }
 
@@ -262,28 +262,28 @@ impl Connection {
     /// Reports an event that is neither an acknowledgement nor a transmission; or reports pending events now.
     pub(super) fn notify(&mut self, now: Instant, what: Wake) {
         if self.extensions.is_some() {
-            self.wake(&mut Event { now, what, ack: None, sent: None });
+            self.wake(&mut Occasion { now, what, ack: None, sent: None });
         }
     }
 
     /// Wakes every layer that waits for any of it. None of them sees what another asks for in answer.
-    fn wake(&mut self, event: &mut Event) {
+    fn wake(&mut self, occasion: &mut Occasion) {
         if self.state == State::Closed {
             return; // There is nothing left to be narrowed.
         }
         let Some(mut host) = self.extensions.take() else { return };
         let pending = core::mem::take(&mut host.pending);
-        event.what |= pending;
+        occasion.what |= pending;
         // With a layer that waits for a time, this is asked for every packet.
-        if !host.hears(event.what, event.now) {
+        if !host.hears(occasion.what, occasion.now) {
             return self.extensions.put_changed(host, !pending.is_empty());
         }
-        let woken = host.wake(Source::Connection(self), event);
+        let woken = host.wake(Source::Connection(self), occasion);
         if woken.faulty {
             host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
-            return self.settle(event.now, host, woken.asked);
+            return self.settle(occasion.now, host, woken.asked);
         }
-        self.conclude(event.now, host, woken.asked, woken.clock, !pending.is_empty());
+        self.conclude(occasion.now, host, woken.asked, woken.clock, !pending.is_empty());
     }
 
     /// Applies the effects of attaching or detaching layers that request, or requested, values of the variables `asked`.

@@ -2,13 +2,13 @@
 //!
 //! A proxy opens a connection to the second end before the first one is certain. If it acknowledged the SYN-ACK at once, the second end would
 //! accept a connection that may never be used, and a flood of such would fill its accept queue. So the owner may have the answer held. It hears
-//! that the peer would accept ([`Event::Answered`]), and nothing more leaves until it says so. A connection that ends before resets the peer.
+//! that the peer would accept ([`Signal::Answered`]), and nothing more leaves until it says so. A connection that ends before resets the peer.
 //!
 //! The peer repeats its SYN-ACK meanwhile. The newest one is kept, because its timestamp is the one to echo. Data that comes with it is dropped: the
 //! peer has no acknowledgement of it, and sends it again.
 
 use super::timers::Timer;
-use super::{Connection, Event, Opening, State};
+use super::{Connection, Opening, Signal, State};
 use crate::packet::Payload;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
@@ -100,7 +100,7 @@ impl Connection {
             self.snd.syn.due = false;
             self.control.stop_timers();
             self.timers.set(Timer::State, end);
-            self.raise(Event::Answered);
+            self.raise(Signal::Answered);
         }
         true
     }

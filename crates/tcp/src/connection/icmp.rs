@@ -5,7 +5,7 @@
 //! the attempt.
 
 use super::reports::Reports;
-use super::{Connection, ConnectionError, Event, State};
+use super::{Connection, ConnectionError, Signal, State};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use transom_wire::Seq;
@@ -108,7 +108,7 @@ impl Connection {
         }
         // [MUST-56] [SHLD-26] In synchronized states none is fatal. The error is remembered, and explains a later failure [SHLD-25].
         self.notices.soft_error = Some(Box::new(SoftError { error, at: now, untold: true }));
-        self.raise(Event::Trouble);
+        self.raise(Signal::Trouble);
     }
 
     /// Takes the last soft error, if the application has not read it [MUST-47] [SHLD-25].

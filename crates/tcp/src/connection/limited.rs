@@ -7,6 +7,8 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LimitedAccount {
     reason: LimitReason,
+    /// The reason that was published last.
+    published: LimitReason,
     since: Instant,
     /// Of all but the send buffer, which is never the limit here.
     spent: [Duration; 5],
@@ -19,6 +21,7 @@ impl LimitedAccount {
     pub(super) fn new(now: Instant) -> Self {
         LimitedAccount {
             reason: LimitReason::NoData,
+            published: LimitReason::NoData,
             since: now,
             spent: [Duration::ZERO; 5],
             busy_since: Instant::FAR_FUTURE,
@@ -72,5 +75,13 @@ impl LimitedAccount {
 
     pub(super) fn reason(&self) -> LimitReason {
         self.reason
+    }
+
+    /// The reason, if it is another one than the last time.
+    #[inline]
+    pub(super) fn take_change(&mut self) -> Option<LimitReason> {
+        let changed = self.reason != self.published;
+        self.published = self.reason;
+        changed.then_some(self.reason)
     }
 }

@@ -1,4 +1,4 @@
-//! Notices that nobody has taken yet: events for the owner, reports for the application, and events that were not published.
+//! Notices that nobody has taken yet: signals for the owner, reports for the application, and events that were not published.
 //!
 //! One call may be many events, and they are published when it is over: so they are added up here as they happen, in the place where they happen.
 
@@ -28,8 +28,8 @@ bitflags! {
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) soft_error: Option<Box<icmp::SoftError>>,
-    /// Bits: the events that wait for the owner.
-    pub(super) events: u8,
+    /// Bits: the signals that wait for the owner.
+    pub(super) signals: u8,
     pub(super) reports: Reports,
     kinds: Kinds,
     /// The state before it first changed.
@@ -57,7 +57,7 @@ impl Notices {
     pub(super) fn new(reports: Reports) -> Self {
         Notices {
             soft_error: None,
-            events: 0,
+            signals: 0,
             reports,
             kinds: Kinds::empty(),
             from: State::Closed,
@@ -139,18 +139,24 @@ impl Connection {
     }
 
     /// Gives `publisher` what has happened since the last time, in an order of its own: what was acknowledged, timers and losses, what arrived, the
-    /// state, and layers. The owner calls it after each call.
+    /// state, the limit of the sender, and layers. The owner calls it after each call.
     #[inline(always)]
     pub fn publish(&mut self, publisher: &mut impl Publisher) {
         if !self.notices.kinds.is_empty() {
             self.publish_news(publisher);
         }
-        self.publish_layers(publisher);
+        self.publish_turn(publisher);
     }
 
-    /// The news of layers alone: also after each segment, for otherwise what they ask for in answer to several would be one event.
+    /// The news of a turn to send, besides the segment: another limit of the sender, and what layers did. The owner calls it after each
+    /// [`Connection::prepare`], for otherwise what layers ask for in answer to several segments would be one event.
     #[inline(always)]
-    pub fn publish_layers(&mut self, publisher: &mut impl Publisher) {
+    pub fn publish_turn(&mut self, publisher: &mut impl Publisher) {
+        if let Some(because) = self.limited.take_change()
+            && publisher.is_on()
+        {
+            publisher.publish(self, Event::Limited { because });
+        }
         if self.extensions.have_events() {
             self.publish_layer_events(publisher);
         }

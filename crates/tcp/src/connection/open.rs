@@ -7,8 +7,8 @@ use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Early, Event, Handshake, MemoryState, Opening, Owner,
-    Receiver, Replies, Sender, State, limited::LimitedAccount, notices::Notices,
+    Connection, ConnectionError, Counters, Early, Handshake, MemoryState, Opening, Owner, Receiver,
+    Replies, Sender, Signal, State, limited::LimitedAccount, notices::Notices,
 };
 use crate::control::Control;
 use crate::flow::FlowControl as _;
@@ -343,8 +343,8 @@ impl Connection {
         let clamp = self.clamp();
         self.control.rearm(now, &clamp);
         self.arm_keep_alive();
-        self.raise(Event::Connected);
-        self.raise(Event::Writable);
+        self.raise(Signal::Connected);
+        self.raise(Signal::Writable);
         self.attach_chosen(now);
         self.take_early(now);
     }

@@ -8,7 +8,7 @@
 //! because the acknowledgement was lost.
 
 use super::timers::Timer;
-use super::{Connection, Event};
+use super::{Connection, Signal};
 use crate::holes::{Ages, Hole, HoleChoice};
 use crate::ordering::Ordering as _;
 use crate::persistence::Persistence;
@@ -164,7 +164,7 @@ impl Connection {
         if self.rcv.shut {
             self.drop_received();
         } else {
-            self.raise(Event::Readable);
+            self.raise(Signal::Readable);
         }
     }
 
@@ -253,7 +253,7 @@ impl Connection {
     pub fn take_hole(&mut self) -> Option<Hole> {
         let hole = self.rcv.ordering.take_hole()?;
         self.update_window_if_due();
-        self.raise(Event::Readable);
+        self.raise(Signal::Readable);
         Some(Hole::from(hole))
     }
 

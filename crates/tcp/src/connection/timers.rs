@@ -5,7 +5,7 @@
 
 use super::path_mtu::probe_in_flight;
 use super::reports::Reports;
-use super::{Connection, Event, State};
+use super::{Connection, Signal, State};
 use crate::control::Expired;
 use crate::extension::Wake;
 use crate::ordering::Ordering as _;
@@ -182,7 +182,7 @@ impl Connection {
         // [MUST-20] R1
         if self.snd.retransmits == self.profile.r1 {
             self.notices.reports.set(Reports::RETRANSMITTING, true);
-            self.raise(Event::Trouble);
+            self.raise(Signal::Trouble);
         }
         self.counters.timeouts += 1;
         self.notices.timed_out();

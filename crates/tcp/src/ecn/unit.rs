@@ -3,25 +3,22 @@
 use super::EcnFeedback;
 use super::classic::Classic;
 use super::per_packet::PerPacket;
+use crate::one_of::one_of;
 use crate::profile::EcnChoice;
 
-/// One of the ways to feed marks back by an echo.
-#[derive(Debug)]
-pub enum FeedbackUnit {
-    /// RFC 3168.
-    Classic(Classic),
-    /// RFC 8257.
-    PerPacket(PerPacket),
-}
+one_of! {
+    /// One of the ways to feed marks back by an echo.
+    #[derive(Debug)]
+    pub enum FeedbackUnit as EcnFeedback {
+        /// RFC 3168.
+        Classic(Classic),
+        /// RFC 8257.
+        PerPacket(PerPacket),
+    }
 
-/// Calls whichever unit it is.
-macro_rules! each {
-    ($self:expr, $unit:ident => $call:expr) => {
-        match $self {
-            FeedbackUnit::Classic($unit) => $call,
-            FeedbackUnit::PerPacket($unit) => $call,
-        }
-    };
+    fn name(&self) -> &'static str;
+    fn on_data(&mut self, marked: bool, reduced: bool) -> bool;
+    fn echo(&self) -> bool;
 }
 
 impl FeedbackUnit {
@@ -34,22 +31,5 @@ impl FeedbackUnit {
             }
             EcnChoice::PerPacket(_) => Some(FeedbackUnit::PerPacket(PerPacket::default())),
         }
-    }
-}
-
-impl EcnFeedback for FeedbackUnit {
-    #[inline]
-    fn name(&self) -> &'static str {
-        each!(self, one => one.name())
-    }
-
-    #[inline]
-    fn on_data(&mut self, marked: bool, reduced: bool) -> bool {
-        each!(self, one => one.on_data(marked, reduced))
-    }
-
-    #[inline]
-    fn echo(&self) -> bool {
-        each!(self, one => one.echo())
     }
 }

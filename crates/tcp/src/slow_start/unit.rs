@@ -8,35 +8,30 @@ use super::search::Search;
 use super::standard::Standard;
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
+use crate::one_of::one_of;
 use crate::profile::SlowStartChoice;
 use alloc::boxed::Box;
 
-/// One of the slow-start units.
-#[derive(Debug)]
-pub enum SlowStartUnit {
-    /// RFC 5681.
-    Standard(Standard),
-    /// RFC 3742.
-    Limited(Limited),
-    /// RFC 9406.
-    HyStartPp(HyStartPp),
-    /// Ha and Rhee, 2011.
-    HyStart(HyStart),
-    /// draft-chung-ccwg-search. Its bins take half a kilobyte, which other connections do not have.
-    Search(Box<Search>),
-}
+one_of! {
+    /// One of the slow-start units.
+    #[derive(Debug)]
+    pub enum SlowStartUnit as SlowStart {
+        /// RFC 5681.
+        Standard(Standard),
+        /// RFC 3742.
+        Limited(Limited),
+        /// RFC 9406.
+        HyStartPp(HyStartPp),
+        /// Ha and Rhee, 2011.
+        HyStart(HyStart),
+        /// draft-chung-ccwg-search. Its bins take half a kilobyte, which other connections do not have.
+        Search(Box<Search>),
+    }
 
-/// Calls whichever unit it is.
-macro_rules! each {
-    ($self:expr, $unit:ident => $call:expr) => {
-        match $self {
-            SlowStartUnit::Standard($unit) => $call,
-            SlowStartUnit::Limited($unit) => $call,
-            SlowStartUnit::HyStartPp($unit) => $call,
-            SlowStartUnit::HyStart($unit) => $call,
-            SlowStartUnit::Search($unit) => $call,
-        }
-    };
+    fn name(&self) -> &'static str;
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext);
+    fn grow(&mut self, window: &mut Window, acked: u64, ack: &AckContext) -> u64;
+    fn on_reduction(&mut self, timeout: bool);
 }
 
 impl SlowStartUnit {
@@ -49,27 +44,5 @@ impl SlowStartUnit {
             SlowStartChoice::HyStart => SlowStartUnit::HyStart(HyStart::new(paced)),
             SlowStartChoice::Search => SlowStartUnit::Search(Box::default()),
         }
-    }
-}
-
-impl SlowStart for SlowStartUnit {
-    #[inline]
-    fn name(&self) -> &'static str {
-        each!(self, one => one.name())
-    }
-
-    #[inline]
-    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
-        each!(self, one => one.on_sample(window, ack))
-    }
-
-    #[inline]
-    fn grow(&mut self, window: &mut Window, acked: u64, ack: &AckContext) -> u64 {
-        each!(self, one => one.grow(window, acked, ack))
-    }
-
-    #[inline]
-    fn on_reduction(&mut self, timeout: bool) {
-        each!(self, one => one.on_reduction(timeout))
     }
 }

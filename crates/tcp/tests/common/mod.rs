@@ -22,7 +22,7 @@ pub use script::{Seg, seg};
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
 use transom_tcp::connection::{
-    Connection, ConnectionState, Event, ReadError, Received, State, WriteOptions,
+    Connection, ConnectionState, ReadError, Received, Signal, State, WriteOptions,
 };
 use transom_tcp::extension::Extension;
 use transom_tcp::holes::Hole;
@@ -51,7 +51,7 @@ pub struct Peer {
     /// The last segment that left, looked at or not.
     pub last: Option<Out>,
     /// Events raised and not yet looked at.
-    pub events: Vec<Event>,
+    pub signals: Vec<Signal>,
     /// The window field of segments to come.
     pub window: u16,
     /// The next sequence number the script's end sends, relative.
@@ -78,7 +78,7 @@ impl Peer {
             now,
             sent: vec![],
             last: None,
-            events: vec![],
+            signals: vec![],
             window: 65_535,
             next: 0,
             scale: 0,
@@ -425,11 +425,11 @@ impl Peer {
     }
 
     /// Whether `event` was raised since the last look at any event.
-    pub fn take_events(&mut self) -> Vec<Event> {
-        while let Some(event) = self.connection.poll_event() {
-            self.events.push(event);
+    pub fn take_signals(&mut self) -> Vec<Signal> {
+        while let Some(signal) = self.connection.poll_signal() {
+            self.signals.push(signal);
         }
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.signals)
     }
 
     #[track_caller]

@@ -1,10 +1,10 @@
 //! An extension that does what a test tells it.
 
 use std::sync::{Arc, Mutex};
-use transom_tcp::extension::{Capabilities, Event, Extension, Limits, View, Wake};
+use transom_tcp::extension::{Capabilities, Extension, Limits, Occasion, View, Wake};
 
 pub type First = Box<dyn FnOnce(&View<'_>, &mut Limits) + Send>;
-pub type Action = Box<dyn FnMut(&Event, &View<'_>, &mut Limits) + Send>;
+pub type Action = Box<dyn FnMut(&Occasion, &View<'_>, &mut Limits) + Send>;
 
 /// Does in each event what a test wants, and notes the events.
 pub struct Puppet {
@@ -40,9 +40,9 @@ impl Extension for Puppet {
         }
     }
 
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.seen.lock().unwrap().push((event.now.as_nanos() / 1_000_000, event.what));
-        (self.then)(event, view, limits);
+    fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
+        self.seen.lock().unwrap().push((occasion.now.as_nanos() / 1_000_000, occasion.what));
+        (self.then)(occasion, view, limits);
     }
 }
 
@@ -64,7 +64,7 @@ pub fn asking(first: impl FnOnce(&View<'_>, &mut Limits) + Send + 'static) -> Bo
 /// One that acts when something happens.
 pub fn acting(
     wakes: Wake,
-    then: impl FnMut(&Event, &View<'_>, &mut Limits) + Send + 'static,
+    then: impl FnMut(&Occasion, &View<'_>, &mut Limits) + Send + 'static,
 ) -> Box<dyn Extension> {
     Box::new(Puppet { wakes, then: Box::new(then), ..puppet() })
 }

@@ -186,7 +186,7 @@ impl Setup {
         self.accept(&mut peer);
         peer.expect_state(State::Established);
         peer.drain();
-        peer.take_events();
+        peer.take_signals();
         peer
     }
 
@@ -206,7 +206,7 @@ impl Setup {
         peer.pump();
         peer.expect_state(State::Established);
         peer.drain();
-        peer.take_events();
+        peer.take_signals();
         peer
     }
 

@@ -29,7 +29,7 @@ const ORIGIN: &str = "transom_origin_ns";
 const ROWS: usize = 1 << 16;
 
 /// The columns: the keys of docs/event-log.md.
-const COLUMNS: [(&str, DataType); 35] = [
+const COLUMNS: [(&str, DataType); 36] = [
     ("seq", NUMBER),
     ("ns", NUMBER),
     ("connection", NUMBER),
@@ -65,6 +65,7 @@ const COLUMNS: [(&str, DataType); 35] = [
     ("layer", NUMBER),
     ("name", TEXT),
     ("fate", TEXT),
+    ("limited_because", TEXT),
 ];
 
 fn failed(error: impl std::fmt::Display) -> ConvertError {
@@ -130,7 +131,7 @@ fn rows(batch: &RecordBatch, log: &mut Log) -> Result<(), ConvertError> {
     for object in &objects {
         let number = log.records.len() + 1;
         let bad = |what: String| ConvertError::Record { number, what };
-        log.records.push(record(object).map_err(bad)?);
+        log.take(record(object).map_err(bad)?);
     }
     Ok(())
 }

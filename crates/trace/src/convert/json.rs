@@ -5,6 +5,7 @@ use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Line, Record, Values, Wh
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
 use super::{ConvertError, Log};
@@ -46,7 +47,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Log, ConvertError> {
                 log.origin = value.get("origin_ns").and_then(Value::as_u64).unwrap_or(0);
             }
             Some("missed") => {}
-            _ => log.records.push(record(&value).map_err(bad)?),
+            _ => log.take(record(&value).map_err(bad)?),
         }
     }
     Ok(log)
@@ -59,10 +60,10 @@ pub(super) fn object(sequence: u64, record: &Record) -> Object {
     serde_json::from_str(&line).unwrap_or_default()
 }
 
-/// The record of an object, and its number.
-pub(super) fn record(object: &Object) -> Result<(u64, Record), String> {
+/// The record of an object, and its number; nothing for an event that this version does not know, as with the records of a log.
+pub(super) fn record(object: &Object) -> Result<Option<(u64, Record)>, String> {
     let fields = Fields(object);
-    let what = what(&fields)?;
+    let Some(what) = what(&fields)? else { return Ok(None) };
     let record = Record {
         at: Instant::from_nanos(fields.number("ns")?),
         connection: fields.number("connection")?,
@@ -71,7 +72,7 @@ pub(super) fn record(object: &Object) -> Result<(u64, Record), String> {
         limited_by: fields.one_of("limited_by", &LIMITS, |limit| limit.name())?,
         what,
     };
-    Ok((fields.number("seq")?, record))
+    Ok(Some((fields.number("seq")?, record)))
 }
 
 /// Reads the values of an object. A null is a value that is not there.
@@ -112,12 +113,12 @@ impl Fields<'_> {
     }
 }
 
-fn what(fields: &Fields<'_>) -> Result<What, String> {
+fn what(fields: &Fields<'_>) -> Result<Option<What>, String> {
     let event = fields.text("event")?;
     if let Some(flow) = FlowEvent::ALL.into_iter().find(|flow| flow.name() == event) {
-        return Ok(What::Flow(flow, values(fields, flow)?));
+        return Ok(Some(What::Flow(flow, values(fields, flow)?)));
     }
-    Ok(match event {
+    Ok(Some(match event {
         "opened" => {
             What::Opened { local: fields.address("local")?, remote: fields.address("remote")? }
         }
@@ -134,8 +135,11 @@ fn what(fields: &Fields<'_>) -> Result<What, String> {
             fate: fields.one_of("fate", &LayerFate::ALL, LayerFate::name)?,
             name: fields.text("name")?.into(),
         },
-        _ => return Err(format!("the event {event:?} is not known")),
-    })
+        "limited" => What::Limited {
+            because: fields.one_of("limited_because", &LimitReason::ALL, LimitReason::name)?,
+        },
+        _ => return Ok(None),
+    }))
 }
 
 fn values(fields: &Fields<'_>, event: FlowEvent) -> Result<Values, String> {

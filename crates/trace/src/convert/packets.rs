@@ -191,7 +191,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Log, ConvertError> {
                 let bad = |what: String| ConvertError::Record { number, what };
                 let object: Object =
                     serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
-                log.records.push(record(&object).map_err(bad)?);
+                log.take(record(&object).map_err(bad)?);
             }
         }
     }

@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Log, ConvertError> {
         let data = event.get("data").and_then(Value::as_object);
         let mut data = data.ok_or_else(|| bad("the event has no data".into()))?.clone();
         data.insert("event".into(), name.into());
-        log.records.push(record(&data).map_err(bad)?);
+        log.take(record(&data).map_err(bad)?);
     }
     Ok(log)
 }

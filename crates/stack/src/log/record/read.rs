@@ -2,13 +2,14 @@
 
 use super::super::Encoded;
 use super::{
-    EndedBy, FlowEvent, LAYER, LayerFate, NAME, NO_LAYER, OPENED, REQUEST, Record, RecordError,
-    STATE, Values, What,
+    EndedBy, FlowEvent, LAYER, LIMITED, LayerFate, NAME, NO_LAYER, OPENED, REQUEST, Record,
+    RecordError, STATE, Values, What,
 };
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, variable};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
 // What the bytes of a record stand for; the enumerations are written as the numbers of their places here.
@@ -120,6 +121,10 @@ impl Record {
             }
             (REQUEST, _) => decode_request(&mut body)?,
             (LAYER, _) => decode_layer(&mut body)?,
+            (LIMITED, _) => {
+                let because = nth(&LimitReason::ALL, body.u8(), "reason of the limit")?;
+                What::Limited { because }
+            }
             _ => return Err(RecordError::Kind(kind)),
         };
         Ok((Record { at, connection, state, phase, limited_by, what }, sequence))

@@ -2,12 +2,14 @@
 
 use super::super::hooks::Head;
 use super::super::{Encoded, RECORD_LEN};
-use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
+use super::{
+    FlowEvent, LAYER, LIMITED, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What,
+};
 use core::net::IpAddr;
 use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::Glance;
+use transom_tcp::state::{Glance, LimitReason};
 use transom_tcp::time::{Duration, Instant};
 
 /// A record in words of eight bytes, without its number.
@@ -21,16 +23,14 @@ const SEQUENCE_AT: usize = 2 * size_of::<u64>() + SEQUENCE_SHIFT as usize / 8;
 /// Where it is in a record, in bytes.
 pub(in super::super) const SEQUENCE: core::ops::Range<usize> = SEQUENCE_AT..SEQUENCE_AT + 4;
 
-/// The record in bytes.
+/// Writes the record in its place. A copy would read in large pieces what was just written in small ones, and wait for it.
 #[inline]
-pub(in super::super) fn finish(mut words: Words, sequence: u32) -> Encoded {
+pub(in super::super) fn finish(mut words: Words, sequence: u32, bytes: &mut Encoded) {
     words[2] |= u64::from(sequence) << SEQUENCE_SHIFT;
-    let mut bytes = [0; RECORD_LEN];
     let (chunks, _) = bytes.as_chunks_mut();
     for (chunk, word) in chunks.iter_mut().zip(words) {
         *chunk = word.to_le_bytes();
     }
-    bytes
 }
 
 /// The third word without the number.
@@ -142,7 +142,9 @@ fn mapped(address: IpAddr) -> [u8; 16] {
 impl Record {
     /// The record in bytes, with the lower half of its number.
     pub fn encode(&self, sequence: u32) -> Encoded {
-        finish(self.words(), sequence)
+        let mut bytes = [0; RECORD_LEN];
+        finish(self.words(), sequence, &mut bytes);
+        bytes
     }
 
     pub(in super::super) fn words(&self) -> Words {
@@ -154,6 +156,7 @@ impl Record {
             What::State { .. } => STATE,
             What::Request { .. } => REQUEST,
             What::Layer { .. } => LAYER,
+            What::Limited { .. } => LIMITED,
         };
         match &self.what {
             What::Flow(_, values) => {
@@ -183,6 +186,7 @@ impl Record {
                     out.put(&value.to_le_bytes());
                 }
             }
+            What::Limited { because } => out.put(&[place(&LimitReason::ALL, because)]),
             What::Layer { layer, fate, name } => {
                 let mut len = name.len().min(NAME);
                 while !name.is_char_boundary(len) {

@@ -7,8 +7,8 @@ use crate::event::LayerChange;
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::Variables;
 use crate::extension::{
-    AttachError, Capabilities, Departure, DepartureReason, Event, Extension, Fault, History,
-    LEAST_WAIT, LayerId, Limits, MAX_LATE_WAKES, MAX_LAYERS, Variable, Wake,
+    AttachError, Capabilities, Departure, DepartureReason, Extension, Fault, History, LEAST_WAIT,
+    LayerId, Limits, MAX_LATE_WAKES, MAX_LAYERS, Occasion, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::time::{Duration, Instant};
@@ -218,21 +218,21 @@ impl Host {
 
     /// Wakes every layer that waits for the event. No layer sees the limits that another sets in answer.
     #[inline(always)]
-    pub(super) fn wake(&mut self, source: Source<'_>, event: &mut Event) -> Woken {
-        let happened = event.what - Wake::TIMER;
+    pub(super) fn wake(&mut self, source: Source<'_>, occasion: &mut Occasion) -> Woken {
+        let happened = occasion.what - Wake::TIMER;
         let Host { layers, shared, .. } = self;
-        let view = View::new(source, shared, event.now);
+        let view = View::new(source, shared, occasion.now);
         let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
         let mut clock = Instant::FAR_FUTURE;
         for layer in layers.iter_mut() {
-            let due = layer.limits.take_due(event.now);
+            let due = layer.limits.take_due(occasion.now);
             if due || layer.wakes.intersects(happened) {
-                event.what = happened;
-                event.what.set(Wake::TIMER, due);
+                occasion.what = happened;
+                occasion.what.set(Wake::TIMER, due);
                 // It may change its limits, or replace them whole.
                 asked.add(layer.limits.some());
-                layer.extension.on_wake(event, &view, &mut layer.limits);
-                layer.postpone_wake(event.now, due);
+                layer.extension.on_wake(occasion, &view, &mut layer.limits);
+                layer.postpone_wake(occasion.now, due);
                 faulty |= layer.limits.fault().is_some();
                 asked.add(layer.limits.some());
                 woken += 1;

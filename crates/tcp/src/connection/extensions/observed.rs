@@ -6,7 +6,7 @@
 use super::effective::{Own, rule};
 use super::{Host, LayerInfo, RequestCounters, Source};
 use crate::extension::{
-    AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId, Message,
+    AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Message, Occasion,
     Ruling, Variable, Wake,
 };
 use crate::state::ConnectionState;
@@ -91,23 +91,23 @@ impl ObservedLayers {
 
     /// Wakes every layer that waits for the event, or whose time has come. No layer sees the limits that another sets in answer. Returns
     /// whether the combined request has changed.
-    pub fn wake(&mut self, connection: &Observed, event: &Event) -> bool {
+    pub fn wake(&mut self, connection: &Observed, occasion: &Occasion) -> bool {
         let host = &mut *self.host;
-        if let Some(ack) = &event.ack {
+        if let Some(ack) = &occasion.ack {
             host.shared.acks_seen += 1;
             host.shared.history.note_ack(Some(ack));
         }
-        if !host.hears(event.what, event.now) {
+        if !host.hears(occasion.what, occasion.now) {
             return false;
         }
-        let woken = host.wake(Source::Observed(connection), &mut event.clone());
+        let woken = host.wake(Source::Observed(connection), &mut occasion.clone());
         host.clock = woken.clock;
         if woken.faulty {
             host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
             host.clock = host.earliest();
         }
         let (_, any) = host.recombine(woken.asked);
-        if event.what.contains(Wake::ROUND) {
+        if occasion.what.contains(Wake::ROUND) {
             host.pending_events.round_over();
         }
         any

@@ -1,4 +1,4 @@
-//! The events that wake an extension, and the capabilities that it may require.
+//! The occasions that wake an extension, and the capabilities that it may require.
 
 use super::history::Ack;
 use crate::pos::Pos;
@@ -67,9 +67,12 @@ impl fmt::Display for Capabilities {
     }
 }
 
-/// An event. Several things may happen at once: an acknowledgement that ends a round and begins a recovery is one event.
+/// The occasion on which a layer is woken, while a call of the connection's runs: the layer decides, and its limits apply to the rest of that call.
+///
+/// Several things may happen at once: an acknowledgement that ends a round and begins a recovery is one occasion. Those who only watch take the
+/// [events](crate::event::Event) after the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct Occasion {
     /// When.
     pub now: Instant,
     /// The kinds.

@@ -2,39 +2,45 @@
 
 use crate::harness::*;
 use std::collections::BTreeSet;
-use transom_stack::stack::{SocketError, StackEvent};
-use transom_tcp::connection::{Event, State};
+use transom_stack::stack::{SocketError, StackSignal};
+use transom_tcp::connection::{Signal, State};
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
 #[test]
-fn each_event_is_told_once_and_of_the_right_connection() {
+fn each_signal_is_given_once_and_of_the_right_connection() {
     let mut host = Host::new();
     let first = host.connect(at(PEER, 80));
     let first_syn = host.sent_one();
     let second = host.connect(at(PEER, 81));
     let second_syn = host.sent_one();
     let mut second_peer = Peer::welcome(&mut host, &second_syn);
-    assert_eq!((host.count(first, Event::Connected), host.count(second, Event::Connected)), (0, 1));
+    assert_eq!(
+        (host.count(first, Signal::Connected), host.count(second, Signal::Connected)),
+        (0, 1)
+    );
     let mut first_peer = Peer::welcome(&mut host, &first_syn);
-    assert_eq!((host.count(first, Event::Connected), host.count(second, Event::Connected)), (1, 1));
-    host.events.clear();
+    assert_eq!(
+        (host.count(first, Signal::Connected), host.count(second, Signal::Connected)),
+        (1, 1)
+    );
+    host.signals.clear();
     first_peer.send(&mut host, b"data");
-    assert_eq!(host.events, [StackEvent::Connection(first, Event::Readable)]);
+    assert_eq!(host.signals, [StackSignal::Connection(first, Signal::Readable)]);
     // Nothing happens, nothing is told.
-    host.events.clear();
+    host.signals.clear();
     host.read(first);
     host.advance(Duration::from_secs(100));
-    assert_eq!(host.events, []);
+    assert_eq!(host.signals, []);
     second_peer.close_by_peer(&mut host);
-    assert_eq!(host.events, [StackEvent::Connection(second, Event::Readable)]);
-    host.events.clear();
+    assert_eq!(host.signals, [StackSignal::Connection(second, Signal::Readable)]);
+    host.signals.clear();
     host.inject(&first_peer.segment(Flags::RST, &[]));
-    assert_eq!(host.count(first, Event::Closed), 1);
+    assert_eq!(host.count(first, Signal::Closed), 1);
     assert_eq!(
-        host.events
+        host.signals
             .iter()
-            .filter(|event| matches!(event, StackEvent::Connection(id, _) if *id == second))
+            .filter(|event| matches!(event, StackSignal::Connection(id, _) if *id == second))
             .count(),
         0
     );
@@ -48,19 +54,19 @@ fn what_happened_before_a_connection_was_accepted_is_told_then() {
     let mut peer = Peer::new(at(PEER, 4000), service());
     peer.shake(&mut host, usual_options());
     peer.send(&mut host, b"early");
-    assert_eq!(host.events, [StackEvent::Acceptable(listener)]);
-    host.events.clear();
+    assert_eq!(host.signals, [StackSignal::Acceptable(listener)]);
+    host.signals.clear();
     let id = host.accept(listener);
-    assert_eq!((host.count(id, Event::Readable), host.count(id, Event::Writable)), (1, 1));
-    assert_eq!(host.events.len(), 2);
+    assert_eq!((host.count(id, Signal::Readable), host.count(id, Signal::Writable)), (1, 1));
+    assert_eq!(host.signals.len(), 2);
     assert_eq!(host.read(id), b"early");
-    host.events.clear();
+    host.signals.clear();
     // With nothing to read, only that it can be written to.
     let mut peer = Peer::new(at(PEER, 4001), service());
     peer.shake(&mut host, usual_options());
-    host.events.clear();
+    host.signals.clear();
     let id = host.accept(listener);
-    assert_eq!(host.events, [StackEvent::Connection(id, Event::Writable)]);
+    assert_eq!(host.signals, [StackSignal::Connection(id, Signal::Writable)]);
 }
 
 #[test]
@@ -75,14 +81,14 @@ fn room_to_write_is_told_to_who_was_cut_short() {
     }
     assert!(written >= 100_000);
     host.call(|_, _| ());
-    host.events.clear();
+    host.signals.clear();
     // Told once, when there is room worth a call; who is not cut short again hears no more of it.
     let mut sent = host.sent();
     while !sent.is_empty() {
         peer.receive(&sent);
         sent = host.inject(&peer.segment(Flags::ACK, &[]));
     }
-    assert_eq!(host.count(id, Event::Writable), 1);
+    assert_eq!(host.count(id, Signal::Writable), 1);
 }
 
 /// After a connection is closed, its owner hears no more of it.
@@ -92,14 +98,14 @@ fn nothing_is_told_of_a_connection_nobody_holds() {
     let listener = host.listen(service());
     let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     let (reset, other) = Peer::connect(&mut host, listener, at(PEER, 4001), service());
-    host.events.clear();
+    host.signals.clear();
     peer.close_after(&mut host, id);
     assert!(host.stack.connection(id).is_none(), "what is over has no name");
     host.close(other);
     assert_eq!(host.state(other), State::FinWait1, "what is not can be looked at");
     host.inject(&reset.segment(Flags::RST, &[]));
     host.advance(Duration::from_secs(100));
-    assert_eq!(host.events, []);
+    assert_eq!(host.signals, []);
     assert_eq!(host.stack.connection_count(), 0);
 }
 
