@@ -11,7 +11,7 @@ const BLESS: &str = "TRANSOM_BLESS=1 cargo test -p transom-papers --test pages";
 const LARGEST: usize = 40_000;
 
 /// Every experiment that is owed: those of the five papers, the comparison with other congestion controllers, L4S, and designs that a paper only names.
-const OWED: [&str; 44] = [
+const OWED: [&str; 46] = [
     "ictcp/table2",
     "ictcp/table3",
     "ictcp/fig3",
