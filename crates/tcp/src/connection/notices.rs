@@ -5,6 +5,7 @@
 use super::reports::Reports;
 use super::{Connection, State, icmp};
 use crate::event::{Event, Publisher};
+use crate::state::LimitReason;
 use alloc::boxed::Box;
 use bitflags::bitflags;
 
@@ -152,13 +153,19 @@ impl Connection {
     /// [`Connection::prepare`], for otherwise what layers ask for in answer to several segments would be one event.
     #[inline(always)]
     pub fn publish_turn(&mut self, publisher: &mut impl Publisher) {
-        if let Some(because) = self.limited.take_change()
-            && publisher.is_on()
-        {
-            publisher.publish(self, Event::Limited { because });
+        if let Some(because) = self.limited.take_change() {
+            self.publish_limit(publisher, because);
         }
         if self.extensions.have_events() {
             self.publish_layer_events(publisher);
+        }
+    }
+
+    /// Apart from the frequent code: most turns to send end as the one before.
+    #[cold]
+    fn publish_limit(&self, publisher: &mut impl Publisher, because: LimitReason) {
+        if publisher.is_on() {
+            publisher.publish(self, Event::Limited { because });
         }
     }
 
