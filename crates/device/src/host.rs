@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_nothing() {
+    fn a_message_that_is_cut_off_is_ignored() {
         for length in 0..40 {
             assert_eq!(link(&vec![0; length]), None);
             assert_eq!(address(&vec![2; length]), None);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_ends_the_walk() {
+    fn an_attribute_that_does_not_fit_ends_the_walk() {
         for length in 0..40 {
             for byte in [0, 1, 4, 255] {
                 let _ = read_route(&vec![byte; length]);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn a_wrong_file_is_refused() {
         for text in ["", "[]", "{}", r#"{"x_values": [1]}"#, r#"{"x_values": 1, "results": {}}"#] {
             assert!(Test::read(text).is_err(), "{text}");
         }

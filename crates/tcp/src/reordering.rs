@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_memory_of_reordering_is_bounded() {
         let mut learnt = Reordering::default();
         for n in 0..1000 {
             reordered(&mut learnt, at(1000 * n), 4);

@@ -57,7 +57,7 @@ fn windows_by_hand() {
 }
 
 #[test]
-fn what_is_no_policy_is_refused() {
+fn a_file_that_is_no_policy_is_refused() {
     let good = file(0, &[(0, vec![row(0, 1), row(0, 1)], vec![0, 0])]);
     assert!(Network::read(&good).is_ok());
     let with = |at: usize, byte: u8| {

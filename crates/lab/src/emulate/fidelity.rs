@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_late_depends_on_how_long_the_way_is() {
+    fn the_lag_allowed_depends_on_the_path_delay() {
         assert_eq!(limit(None), micros(1000));
         assert_eq!(limit(Some(Duration::from_millis(100))), micros(1000));
         assert_eq!(limit(Some(Duration::from_millis(5))), micros(500));

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_refused() {
+    fn wrong_changes_are_refused() {
         for text in ["", "scenario", "a..b=1", "=1"] {
             assert!(matches!(text.parse::<Change>(), Err(ChangeError::Form(_))), "{text}");
         }

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_the_same_is_written_the_same() {
+    fn equal_compositions_are_written_alike() {
         let read: Composition = "cubic  +\nprr".parse().unwrap();
         assert_eq!(read.to_string(), "cubic + prr");
         let error = "cubic + reno".parse::<Composition>().unwrap_err();

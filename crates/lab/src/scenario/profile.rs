@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_nearer_counts_unit_by_unit() {
+    fn the_nearest_profile_counts_unit_by_unit() {
         let host = ProfileOptions { keepalive: Some(true), ..tcp("immediate-ack + cubic") };
         let flow = ProfileOptions { dup_thresh: Some(5), ..tcp("ltcp") };
         let both = flow.or(&host);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_flows_apart() {
+    fn flows_differ_by_addresses_protocol_and_ports() {
         let hasher = FlowHasher::new([7; 16]);
         let tcp = hasher.flow(&four(6, 0, [0, 80, 1, 2]));
         let other_port = hasher.flow(&four(6, 0, [0, 80, 1, 3]));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_one_flow() {
+    fn unreadable_packets_are_one_flow() {
         let hasher = FlowHasher::new([7; 16]);
         for packet in [&[][..], &[0x45], &[0x60; 39], &[0x10; 60]] {
             assert_eq!(hasher.flow(packet), Flow::NONE);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused() {
+    fn a_wrong_trace_is_refused() {
         let error = |text: &str| Opportunities::parse(text).unwrap_err().to_string();
         assert_eq!(error(""), "there are no lines");
         assert_eq!(error("# nothing\n\n"), "there are no lines");

@@ -194,7 +194,7 @@ fn files_are_read_in_order_whichever_way_they_were_written() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_the_reason() {
+fn a_wrong_log_is_refused_with_the_reason() {
     assert_eq!(file::read(b"{}"), Err(FileError::Magic));
     assert_eq!(file::read(&[0; 200]), Err(FileError::Magic));
     let mut bytes = Header { origin: 0, places: 0 }.encode();

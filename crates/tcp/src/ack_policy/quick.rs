@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_to_the_end_is_acknowledged_unless_a_reply_is_to_be_expected() {
+    fn data_read_to_the_end_is_acknowledged_unless_a_reply_is_to_be_expected() {
         let arrival = |at| arrival(100, at);
         let mut policy = QuickAck::default();
         policy.begin_late();

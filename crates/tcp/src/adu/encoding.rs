@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_said_to_be() {
+    fn malformed_units_are_refused() {
         assert_eq!(decoded(&[]), Err(Malformed));
         assert_eq!(decoded(&[2]), Err(Malformed));
         assert_eq!(decoded(&[3, 1]), Err(Malformed));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_acknowledgement_counts_for() {
+    fn acknowledgements_count_bytes_or_segments() {
         let ack =
             |acked, given_up| AckContext { acked, given_up, mss: 1000, ..AckContext::default() };
         for (acked, given_up, bytes, acks) in [

@@ -82,7 +82,7 @@ mod tests {
     use super::super::{Delivered, SentList};
 
     #[test]
-    fn what_is_given_up_is_neither_in_flight_nor_repaired_nor_delivered() {
+    fn abandoned_data_is_neither_in_flight_nor_repaired_nor_delivered() {
         let mut sent = ten_segments();
         let mut d = Delivered::default();
         // Segments 0 and 2 are lost, 1, 3, 4 and 5 have arrived, the rest may still.

@@ -85,7 +85,7 @@ mod tests {
     /// RFC 3465 section 2.3: an acknowledgement of five segments counts for L = 2, and for one after a timeout, until the next reduction that is
     /// none.
     #[test]
-    fn what_an_acknowledgement_counts_for() {
+    fn an_acknowledgement_counts_for_the_limit_at_most() {
         let window = Window { cwnd: 10_000, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1000 };
         for (limit, fresh, later) in
             [(None, 5000, 5000), (Some(2), 2000, 1000), (Some(9), 5000, 1000)]

@@ -462,7 +462,7 @@ fn arbitrary_header() -> impl Strategy<Value = TcpHeader> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(header in arbitrary_header(), payload: Vec<u8>) {
+    fn written_segments_are_read_back(header in arbitrary_header(), payload: Vec<u8>) {
         let mut bytes = vec![0xee; 200];
         match header.emit(&mut bytes) {
             Ok(len) => {

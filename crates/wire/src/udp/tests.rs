@@ -59,7 +59,7 @@ fn lengths_that_lie_are_errors() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(src_port: u16, dst_port: u16, payload: Vec<u8>) {
+    fn written_datagrams_are_read_back(src_port: u16, dst_port: u16, payload: Vec<u8>) {
         let header = UdpHeader { src_port, dst_port };
         let mut bytes = vec![0; 8];
         prop_assert_eq!(header.emit(payload.len(), &mut bytes), Ok(8));
