@@ -13,7 +13,7 @@ mod assembler;
 pub mod encoding;
 mod ready;
 
-pub use assembler::Assembler;
+pub(crate) use assembler::Assembler;
 
 use crate::profile::ProfileError;
 

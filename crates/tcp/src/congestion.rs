@@ -322,7 +322,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
-pub fn react<C: CongestionControl + ?Sized>(
+fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
     event: CongestionEvent,
@@ -354,7 +354,7 @@ pub fn react<C: CongestionControl + ?Sized>(
 }
 
 /// Takes back a reduction: the window is at least as wide as it was, and slow start ends where it did.
-pub fn restore(window: &mut Window, prior: Window) {
+fn restore(window: &mut Window, prior: Window) {
     window.resize(window.cwnd.max(prior.cwnd));
     window.ssthresh = prior.ssthresh.max(window.floor());
 }

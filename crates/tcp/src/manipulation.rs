@@ -43,7 +43,7 @@ pub use swap::SwapWords;
 pub use xor::Xor;
 
 /// The bytes of a piece: with its source, half of a first-level cache of 16 KB or more.
-pub const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
 
 /// The largest [unit](Manipulation::unit) there may be, in bytes.
 pub const MOST_UNIT: usize = 64;

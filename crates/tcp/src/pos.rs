@@ -81,12 +81,12 @@ impl SeqSpace {
     }
 
     /// The initial sequence number.
-    pub const fn initial(self) -> Seq {
+    pub(crate) const fn initial(self) -> Seq {
         self.initial
     }
 
     /// The sequence number of `pos` on the wire.
-    pub fn to_wire(self, pos: Pos) -> Seq {
+    pub(crate) fn to_wire(self, pos: Pos) -> Seq {
         self.initial + (pos.0.wrapping_sub(Pos::INITIAL.0) as u32)
     }
 

@@ -11,7 +11,7 @@ const URGENT_BYTES: u64 = 1 << 21;
 
 /// The counters r.cep, r.ceb, r.e0b and r.e1b.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReceiverCounters {
+pub(crate) struct ReceiverCounters {
     counts: Counts,
     /// The counts of bytes that have changed since the last option.
     untold: u8,
@@ -25,14 +25,14 @@ pub struct ReceiverCounters {
 
 impl ReceiverCounters {
     /// The counts of arrived packets.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// Counts `packets` that arrived with `bytes` of payload in all and the same codepoint. `unacknowledged` says that data, theirs included, waits
     /// for an acknowledgement. Returns whether an acknowledgement has to leave now (section 3.2.2.5.1): marked data follows a packet without a mark,
     /// or one report would have too many marks.
-    pub fn on_packets(
+    pub(crate) fn on_packets(
         &mut self,
         arrived: Ecn,
         packets: u64,
@@ -66,28 +66,28 @@ impl ReceiverCounters {
     }
 
     /// The field ACE of a segment that leaves now.
-    pub fn field(&self) -> Flags {
+    pub(crate) fn field(&self) -> Flags {
         count_flags(self.counts.ce_packets)
     }
 
     /// A segment left with [`ReceiverCounters::field`].
-    pub fn on_segment_sent(&mut self) {
+    pub(crate) fn on_segment_sent(&mut self) {
         self.since_segment = 0;
     }
 
     /// Whether a count of bytes has changed since the last option.
-    pub fn has_unreported_bytes(&self) -> bool {
+    pub(crate) fn has_unreported_bytes(&self) -> bool {
         self.untold != 0
     }
 
     /// Whether an option must leave soon: the count of marked bytes has changed, or any count by so much that it may soon be ambiguous.
-    pub fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         self.untold & CE != 0 || self.untold_bytes >= URGENT_BYTES
     }
 
     /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option, and as many
     /// of the others as fit (section 3.2.3.3). `None` if it does not fit.
-    pub fn option(&self, room: usize) -> Option<AccEcn> {
+    pub(crate) fn option(&self, room: usize) -> Option<AccEcn> {
         let Counts { ce_bytes, ect0_bytes, ect1_bytes, .. } = self.counts;
         let flag = |bytes: u64, bit: u8| if bytes > 0 { bit } else { 0 };
         let ever = flag(ect0_bytes, ECT0) | flag(ce_bytes, CE) | flag(ect1_bytes, ECT1);
@@ -116,14 +116,14 @@ impl ReceiverCounters {
     }
 
     /// The option of the handshake, where it shows that options arrive: as much of it as fits into `room` bytes.
-    pub fn handshake_option(&self, room: usize) -> Option<AccEcn> {
+    pub(crate) fn handshake_option(&self, room: usize) -> Option<AccEcn> {
         let fields = (0..=AccEcn::MAX_FIELDS).rev();
         let fields = fields.into_iter().find(|&fields| AccEcn::padded_len(fields) <= room)?;
         Some(self.with(AccEcnOrder::Ect0First, fields))
     }
 
     /// An option left.
-    pub fn on_option_sent(&mut self) {
+    pub(crate) fn on_option_sent(&mut self) {
         (self.untold, self.untold_bytes) = (0, 0);
     }
 

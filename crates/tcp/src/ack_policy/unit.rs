@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 
 /// One of the acknowledgement policies.
 #[derive(Debug)]
-pub enum AckUnit {
+pub(crate) enum AckUnit {
     /// RFC 5681 section 4.2.
     Delayed(DelayedAck),
     /// As soon as everything that came together has been taken in.
@@ -31,7 +31,7 @@ macro_rules! each {
 
 impl AckUnit {
     /// The policy of this choice.
-    pub fn new(choice: AckChoice) -> Self {
+    pub(crate) fn new(choice: AckChoice) -> Self {
         match choice {
             AckChoice::Delayed(delay) => AckUnit::Delayed(DelayedAck::new(delay)),
             AckChoice::Immediate => AckUnit::Immediate(Immediate),
@@ -41,11 +41,6 @@ impl AckUnit {
 }
 
 impl AckPolicy for AckUnit {
-    #[inline]
-    fn name(&self) -> &'static str {
-        each!(self, one => one.name())
-    }
-
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         each!(self, one => one.on_arrival(arrival))
@@ -69,11 +64,6 @@ impl AckPolicy for AckUnit {
     #[inline]
     fn on_drained(&mut self) -> bool {
         each!(self, one => one.on_drained())
-    }
-
-    #[inline]
-    fn max_delay(&self) -> Duration {
-        each!(self, one => one.max_delay())
     }
 
     #[inline]

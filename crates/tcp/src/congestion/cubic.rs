@@ -38,18 +38,18 @@ mod tests;
 
 /// CUBIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     /// C: how steep the cubic function is, in segments per second cubed (section 5.1).
-    pub c: Fraction,
+    pub(crate) c: Fraction,
     /// β_cubic: the share of the window that is left after a loss (section 4.6).
-    pub beta: Fraction,
+    pub(crate) beta: Fraction,
     /// Whether a flow that loses below its last W_max gives up more (section 4.7).
-    pub fast_convergence: bool,
+    pub(crate) fast_convergence: bool,
     /// Whether W_est grows like Reno's window, a segment each round trip, once it has reached cwnd_prior (section 4.3). Linux has no such step: there it
     /// goes on with α.
-    pub beyond_prior: bool,
+    pub(crate) beyond_prior: bool,
     /// How much of itself the window gains in a round trip at least, until the first loss.
-    pub before_loss: Fraction,
+    pub(crate) before_loss: Fraction,
 }
 
 impl Default for Cubic {
@@ -65,7 +65,7 @@ impl Default for Cubic {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "cubic",
     source: "RFC 9438",
     summary: "a cubic function of the time since the last loss, around the window at which it happened",

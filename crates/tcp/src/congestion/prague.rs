@@ -41,19 +41,19 @@ use core::fmt;
 use transom_base::quantity::DurationText;
 
 /// The controller's name on a connection without accurate feedback.
-pub const CLASSIC_NAME: &str = "prague-classic";
+const CLASSIC_NAME: &str = "prague-classic";
 
 /// Prague's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prague {
+pub(crate) struct Prague {
     /// g: the weight of a new round trip in α.
-    pub g: Fraction,
+    pub(crate) g: Fraction,
     /// α for a mark before anything was measured: on a connection that has left slow start by a loss.
-    pub alpha: Fraction,
+    pub(crate) alpha: Fraction,
     /// Flows with a shorter round-trip time behave as with this one.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Whether a bottleneck with classic ECN is looked for.
-    pub fallback: bool,
+    pub(crate) fallback: bool,
 }
 
 impl Default for Prague {
@@ -71,7 +71,7 @@ impl Default for Prague {
 const LONGEST_RTT: Duration = Duration::from_millis(100);
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "prague",
     source: "draft-briscoe-iccrg-prague-congestion-control, RFC 9331",
     summary: "DCTCP for the internet: a queue below a millisecond in an L4S network; needs accurate ECN",

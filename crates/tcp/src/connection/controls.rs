@@ -16,7 +16,7 @@ use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 /// How long a tail waits for more at most: the ceiling of Linux.
-pub const MOST_HELD: Duration = Duration::from_millis(200);
+pub(crate) const MOST_HELD: Duration = Duration::from_millis(200);
 
 /// Ends of records that are kept at most, before a write that ends another one has to wait.
 const MOST_RECORDS: usize = 4096;

@@ -190,7 +190,7 @@ impl Connection {
     }
 
     /// The capabilities of the connection that an extension may require.
-    pub fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self) -> Capabilities {
         let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
         has.set(Capabilities::SACK, self.agreed.sack);
         has.set(Capabilities::TIMESTAMPS, self.agreed.timestamps);

@@ -7,7 +7,7 @@ use crate::profile::EcnChoice;
 
 /// One of the ways to feed marks back by an echo.
 #[derive(Debug)]
-pub enum FeedbackUnit {
+pub(crate) enum FeedbackUnit {
     /// RFC 3168.
     Classic(Classic),
     /// RFC 8257.
@@ -26,7 +26,7 @@ macro_rules! each {
 
 impl FeedbackUnit {
     /// The unit of this choice, if there is ECN.
-    pub fn new(choice: EcnChoice) -> Option<Self> {
+    pub(crate) fn new(choice: EcnChoice) -> Option<Self> {
         match choice {
             EcnChoice::Off => None,
             EcnChoice::Classic(_) | EcnChoice::Accurate(_) => {
@@ -38,11 +38,6 @@ impl FeedbackUnit {
 }
 
 impl EcnFeedback for FeedbackUnit {
-    #[inline]
-    fn name(&self) -> &'static str {
-        each!(self, one => one.name())
-    }
-
     #[inline]
     fn on_data(&mut self, marked: bool, reduced: bool) -> bool {
         each!(self, one => one.on_data(marked, reduced))

@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 
 /// One of the flow-control units.
 #[derive(Debug)]
-pub enum FlowUnit {
+pub(crate) enum FlowUnit {
     /// A receive window that is tuned.
     ReceiveWindow(ReceiveWindow),
     /// A receive window of one size.
@@ -32,7 +32,7 @@ macro_rules! each {
 
 impl FlowUnit {
     /// The unit of this choice.
-    pub fn new(choice: FlowChoice) -> Self {
+    pub(crate) fn new(choice: FlowChoice) -> Self {
         match choice {
             FlowChoice::ReceiveWindow(config) => {
                 FlowUnit::ReceiveWindow(ReceiveWindow::new(config))

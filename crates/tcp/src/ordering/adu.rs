@@ -25,7 +25,7 @@ pub struct Units {
 
 impl Units {
     /// Units of at most `max` bytes out of `bytes`, which is new and empty.
-    pub fn new(bytes: OrderingUnit, max: usize) -> Self {
+    pub(crate) fn new(bytes: OrderingUnit, max: usize) -> Self {
         let assembler = Assembler::new(bytes.next(), max);
         Units { bytes, assembler, holes: RangeSet::new() }
     }

@@ -19,7 +19,7 @@ use core::ops::Range;
 
 /// One of the recovery units.
 #[derive(Debug)]
-pub enum RecoveryUnit {
+pub(crate) enum RecoveryUnit {
     /// Everything from the loss on.
     GoBackN(GoBackN),
     /// Everything from the loss on, again with each partial acknowledgement.
@@ -53,7 +53,11 @@ macro_rules! each {
 
 impl RecoveryUnit {
     /// The unit of a connection that has agreed on SACK or not, and gives up data by this persistence.
-    pub fn new(choice: RecoveryChoice, sack: bool, persistence: Option<Persistence>) -> Self {
+    pub(crate) fn new(
+        choice: RecoveryChoice,
+        sack: bool,
+        persistence: Option<Persistence>,
+    ) -> Self {
         let ordinary = match choice {
             RecoveryChoice::Sack if sack => RecoveryUnit::Sack(SackRecovery::default()),
             RecoveryChoice::RackTlp if sack => RecoveryUnit::RackTlp(RackTlp::default()),

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 
 /// One of the retransmission timers.
 #[derive(Debug)]
-pub enum TimerUnit {
+pub(crate) enum TimerUnit {
     /// RFC 6298.
     Rfc6298(Rfc6298),
     /// Ludwig and Sklower, CCR 2000.
@@ -32,7 +32,7 @@ macro_rules! each {
 
 impl TimerUnit {
     /// The timer of this choice.
-    pub fn new(choice: &TimerChoice) -> Self {
+    pub(crate) fn new(choice: &TimerChoice) -> Self {
         match *choice {
             TimerChoice::Rfc6298(config) => TimerUnit::Rfc6298(Rfc6298::new(config)),
             TimerChoice::Eifel(config) => TimerUnit::Eifel(Box::new(Eifel::new(config))),

@@ -17,7 +17,7 @@ use core::num::NonZeroU32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standard {
     /// RFC 3465's L, in segments per acknowledgement; `None` for no limit.
-    pub limit: Option<NonZeroU32>,
+    pub(crate) limit: Option<NonZeroU32>,
     /// ssthresh at the beginning, in segments, until the window first grows.
     ssthresh: Option<NonZeroU32>,
     /// In the slow start that follows a timeout.
@@ -32,7 +32,7 @@ impl Standard {
     }
 
     /// Beginning with an ssthresh in segments, as Linux does if it knows one of the route.
-    pub fn beginning_at(self, ssthresh: NonZeroU32) -> Self {
+    pub(crate) fn beginning_at(self, ssthresh: NonZeroU32) -> Self {
         Standard { ssthresh: Some(ssthresh), ..self }
     }
 }

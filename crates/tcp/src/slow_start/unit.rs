@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 
 /// One of the slow-start units.
 #[derive(Debug)]
-pub enum SlowStartUnit {
+pub(crate) enum SlowStartUnit {
     /// RFC 5681.
     Standard(Standard),
     /// RFC 3742.
@@ -41,7 +41,7 @@ macro_rules! each {
 
 impl SlowStartUnit {
     /// The unit of this choice, on a connection that is paced or not.
-    pub fn new(choice: SlowStartChoice, paced: bool) -> Self {
+    pub(crate) fn new(choice: SlowStartChoice, paced: bool) -> Self {
         match choice {
             SlowStartChoice::Standard(config) => SlowStartUnit::Standard(config),
             SlowStartChoice::Limited(config) => SlowStartUnit::Limited(config),

@@ -9,7 +9,7 @@ use crate::pos::Pos;
 
 /// One of the detectors.
 #[derive(Debug)]
-pub enum DetectorUnit {
+pub(crate) enum DetectorUnit {
     /// RFC 3522.
     Eifel(Eifel),
     /// RFC 3708.
@@ -30,11 +30,6 @@ macro_rules! each {
 }
 
 impl Detector for DetectorUnit {
-    #[inline]
-    fn name(&self) -> &'static str {
-        each!(self, one => one.name())
-    }
-
     #[inline]
     fn on_reduction(&mut self, cause: Cause, nxt: Pos) {
         each!(self, one => one.on_reduction(cause, nxt))
