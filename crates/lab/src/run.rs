@@ -23,7 +23,8 @@ use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, course, judge};
-pub use numbers::{Number, numbers};
+pub use numbers::Number;
+pub(crate) use numbers::numbers;
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
 /// The number of progress reports of a run.

@@ -73,13 +73,13 @@ impl Lags {
 #[serde(into = "Micros", from = "Micros")]
 pub struct Lag {
     /// How much there was to be late.
-    pub events: u64,
+    pub(crate) events: u64,
     /// Half of it was not later than this.
-    pub median: Duration,
+    pub(crate) median: Duration,
     /// Of 100, 99 were not later than this.
-    pub p99: Duration,
+    pub(crate) p99: Duration,
     /// The worst.
-    pub max: Duration,
+    pub(crate) max: Duration,
 }
 
 #[derive(Serialize, Deserialize)]

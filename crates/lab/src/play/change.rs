@@ -8,7 +8,7 @@ use std::str::FromStr;
 use toml::{Table, Value};
 
 /// So many changes of one scenario are taken.
-pub const MOST_CHANGES: usize = 200;
+pub(crate) const MOST_CHANGES: usize = 200;
 
 /// Keys whose values are files or programs.
 const FILES: [&str; 6] = ["rate-trace", "rate-trace-sha256", "file", "sha256", "client", "server"];

@@ -55,11 +55,11 @@ pub enum MergeError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRuns {
     /// Shards of which there is no directory.
-    pub shards: Vec<String>,
-    /// Directories that do not have all of theirs, and how many of how many are missing.
-    pub unfinished: Vec<(PathBuf, usize, usize)>,
+    pub(crate) shards: Vec<String>,
+    /// Directories in which runs are missing: how many, and of how many.
+    pub(crate) unfinished: Vec<(PathBuf, usize, usize)>,
     /// Runs that no directory was to have, if there are no shards.
-    pub runs: Vec<String>,
+    pub(crate) runs: Vec<String>,
 }
 
 impl fmt::Display for MissingRuns {

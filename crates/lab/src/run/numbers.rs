@@ -48,7 +48,7 @@ pub struct Number {
 
 /// Every measure of a run, from the end of its warm-up: of all flows together, of each flow, and of both directions of each link. The names are
 /// those of the scenario, so they are the same at all points of a sweep that have the same hosts and flows.
-pub fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
+pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
     let quantity =
         |measure, statistic, flows: &[Name], link: Option<(&Name, Direction)>| Quantity {
             measure,

@@ -66,7 +66,7 @@ pub enum KernelCongestion {
 
 impl KernelCongestion {
     /// The kernel's name for it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             KernelCongestion::Reno => "reno",
             KernelCongestion::Cubic => "cubic",

@@ -53,7 +53,7 @@ pub struct ProfileOptions {
 
 impl ProfileOptions {
     /// Whether no key is set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == ProfileOptions::default()
     }
 
@@ -102,7 +102,7 @@ impl ProfileOptions {
     ///
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.
-    pub fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
+    pub(crate) fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
         let ProfileOptions {
             tcp,
             extensions,

@@ -84,13 +84,13 @@ pub(super) fn sha256(text: &str) -> String {
 }
 
 /// A time since the flow's start, and how many bytes then.
-pub type TraceEntry = (Duration, u64);
+pub(crate) type TraceEntry = (Duration, u64);
 
 /// Reads a trace file: its entries, and the SHA-256 of its contents in hexadecimal.
 ///
 /// # Errors
 /// [`TraceError`] if there is no such file or a line is wrong.
-pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
+pub(crate) fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
     let text = read_text(path)?;
     let mut entries: Vec<TraceEntry> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
