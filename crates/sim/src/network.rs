@@ -81,7 +81,7 @@ pub struct LinkId(u32);
 
 impl LinkId {
     /// The other direction of the same link.
-    pub fn back(self) -> LinkId {
+    pub(crate) fn back(self) -> LinkId {
         LinkId(self.0 ^ 1)
     }
 }

@@ -18,7 +18,6 @@ mod sink;
 mod sockets;
 mod transfers;
 
-use crate::network::NodeId;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -101,18 +100,13 @@ impl Io<'_> {
         self.now
     }
 
-    /// The host.
-    pub fn node(&self) -> NodeId {
-        self.sockets.node()
-    }
-
     /// Random numbers: the host's own.
-    pub fn rng(&mut self) -> &mut Rng {
+    fn rng(&mut self) -> &mut Rng {
         self.sockets.rng(self.application)
     }
 
     /// The ledger of flows.
-    pub fn ledger(&mut self) -> &mut Ledger {
+    fn ledger(&mut self) -> &mut Ledger {
         self.ledger
     }
 
@@ -122,7 +116,7 @@ impl Io<'_> {
     }
 
     /// Connects. Events report the outcome; an attempt that cannot even begin gives `None`.
-    pub fn connect(
+    fn connect(
         &mut self,
         remote: SocketAddr,
         profile: Option<Arc<Profile>>,
@@ -131,42 +125,42 @@ impl Io<'_> {
     }
 
     /// Listens at a port. False if another application already does.
-    pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
+    fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
         self.sockets.listen(self.application, port, profile)
     }
 
     /// This end's address and port.
-    pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.local_address(id)
     }
 
     /// The other end's address and port.
-    pub fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.remote_address(id)
     }
 
     /// Writes up to `count` zeros and returns how many there was room for.
-    pub fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
+    fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
         self.sockets.write(self.now, id, count)
     }
 
     /// Takes everything that has arrived.
-    pub fn read(&mut self, id: ConnectionId) -> ReadResult {
+    fn read(&mut self, id: ConnectionId) -> ReadResult {
         self.sockets.read(self.now, id)
     }
 
     /// Ends the writing side.
-    pub fn shutdown(&mut self, id: ConnectionId) {
+    fn shutdown(&mut self, id: ConnectionId) {
         self.sockets.shutdown(self.now, id);
     }
 
     /// Lets go of a connection; it ends in order by itself.
-    pub fn close(&mut self, id: ConnectionId) {
+    fn close(&mut self, id: ConnectionId) {
         self.sockets.close(self.now, self.ledger, id);
     }
 
     /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`] has all of it.
-    pub fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
+    fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
         let now = self.now;
         if let Some(local) = self.sockets.local_address(id) {
             self.ledger.begin(flow, local, now);
@@ -179,7 +173,7 @@ impl Io<'_> {
     }
 
     /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
-    pub fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
+    fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
         self.sockets.follow(self.ledger, id, flow);
         self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
         self.ledger.follows(self.sockets.node());
@@ -191,12 +185,12 @@ impl Io<'_> {
     }
 
     /// Notes that packets of this host from `port` are the flow's.
-    pub fn sends_from(&mut self, flow: FlowId, port: u16) {
+    fn sends_from(&mut self, flow: FlowId, port: u16) {
         self.sockets.sends_from(port, flow);
     }
 
     /// Takes a port for datagrams; [`Application::on_datagram`] is called for each that comes. False if it is taken.
-    pub fn bind(&mut self, port: u16) -> bool {
+    fn bind(&mut self, port: u16) -> bool {
         self.sockets.bind(self.application, port)
     }
 

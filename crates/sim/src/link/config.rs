@@ -146,7 +146,7 @@ impl LinkConfig {
     ///
     /// # Errors
     /// [`LinkConfigError::TwoRates`], [`LinkConfigError::UnreadTrace`] and [`LinkConfigError::Window`].
-    pub fn check(&self) -> Result<(), LinkConfigError> {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
         self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),

@@ -20,7 +20,8 @@ pub struct Delays(Box<[u8]>);
 
 impl Delays {
     /// Whether nothing waited.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

@@ -48,9 +48,6 @@ impl Gateway {
 }
 
 impl Network {
-    /// The prefix length of the network that all hosts' addresses are of.
-    pub const PREFIX: u8 = super::topology::PREFIX;
-
     /// An IP packet comes in through a gateway at `now`, before which everything due is handled.
     ///
     /// Only what is for a host or another gateway of the network goes anywhere. The rest (a multicast, IPv6, no packet at all)

@@ -52,7 +52,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The flows, by number.
-    pub fn flows(&self) -> &[Flow] {
+    pub(crate) fn flows(&self) -> &[Flow] {
         &self.flows
     }
 
