@@ -45,14 +45,13 @@ mod target;
 pub use ack_delay::{AckDelay, AckDelayConfig};
 pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
-pub use cover::Cover;
 pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, FlowSummary, Record};
-pub use marker::{Marked, WindowMarker};
-pub use nothing::Nothing;
+pub use marker::Marked;
+pub(crate) use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
-pub use segment::{ChecksumState, Segment, Unreadable};
+pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{Rule, TargetWindow, TargetWindowConfig, Threshold};
 

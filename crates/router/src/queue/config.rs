@@ -173,7 +173,7 @@ impl Config {
     }
 
     /// The discipline's name.
-    pub const fn name(&self) -> &'static str {
+    const fn name(&self) -> &'static str {
         match self {
             Config::DropTail { .. } => "drop-tail",
             Config::DropHead { .. } => "drop-head",
@@ -202,7 +202,7 @@ impl Config {
     }
 
     /// Changes the queue's capacity.
-    pub const fn set_limit(&mut self, capacity: Limit) {
+    const fn set_limit(&mut self, capacity: Limit) {
         match self {
             Config::DropTail { limit } | Config::DropHead { limit } => *limit = capacity,
             Config::Red(config) => config.limit = capacity,
@@ -220,7 +220,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] if there is no such parameter or the value is not one of its values; the configuration is then
     /// unchanged.
-    pub fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
+    fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
         let discipline = self.name();
         let done = match self {
             _ if parameter == "limit" => {

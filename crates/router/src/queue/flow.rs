@@ -13,11 +13,11 @@ use transom_wire::Protocol;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Of addresses, protocol and ports.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Of the source address.
-    pub source: u64,
+    pub(crate) source: u64,
     /// Of the destination address.
-    pub destination: u64,
+    pub(crate) destination: u64,
 }
 
 impl Flow {
@@ -25,7 +25,8 @@ impl Flow {
     pub const NONE: Flow = Flow { id: 0, source: 0, destination: 0 };
 
     /// A flow with this number, between hosts with these numbers.
-    pub const fn numbered(id: u64, source: u64, destination: u64) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn numbered(id: u64, source: u64, destination: u64) -> Self {
         Flow { id, source, destination }
     }
 }

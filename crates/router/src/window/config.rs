@@ -282,7 +282,7 @@ impl PolicyConfig {
     ///
     /// # Errors
     /// [`ControlConfigError`] that says which does not.
-    pub fn validate(&self) -> Result<(), ControlConfigError> {
+    fn validate(&self) -> Result<(), ControlConfigError> {
         let policy = self.name();
         let above_zero = |parameter, zero: bool| match zero {
             true => Err(ControlConfigError::Zero { policy, parameter }),

@@ -132,7 +132,7 @@ impl FlowTable {
     /// first bucket overflows when three quarters of all slots are taken. If there is not enough memory, the table is smaller, or empty.
     ///
     /// `secret` is 16 bytes that no outsider can guess.
-    pub fn new(flows: u32, secret: [u8; 16]) -> Self {
+    pub(crate) fn new(flows: u32, secret: [u8; 16]) -> Self {
         let (mut tags, mut slots) = (Vec::new(), Vec::new());
         let mut buckets = (flows as usize).saturating_mul(3).div_ceil(2 * WAYS);
         while buckets > 0 && !reserve(&mut tags, &mut slots, buckets) {
@@ -145,12 +145,12 @@ impl FlowTable {
     }
 
     /// The same, but flows are searched for from the first to the last, as in the paper. Work per packet grows with the flows.
-    pub fn searched(flows: u32, secret: [u8; 16]) -> Self {
+    pub(crate) fn searched(flows: u32, secret: [u8; 16]) -> Self {
         FlowTable { list: Some(Vec::new()), ..FlowTable::new(flows, secret) }
     }
 
     /// Its counters.
-    pub fn stats(&self) -> TableStats {
+    pub(crate) fn stats(&self) -> TableStats {
         self.stats
     }
 
