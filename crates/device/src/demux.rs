@@ -24,7 +24,7 @@ use transom_wire::{IpPacket, Protocol};
 
 use crate::interface::IpPrefix;
 
-pub use device::DemuxDevice;
+pub(crate) use device::DemuxDevice;
 pub use server::{Demultiplexer, DemuxCounters};
 
 /// The first word of each message of the beginning.

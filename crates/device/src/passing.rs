@@ -12,7 +12,7 @@ use rustix::net::{
 
 /// As many descriptors as the kernel lets anybody send with one packet (`SCM_MAX_FD`). With less room the kernel itself would close the rest, and that may
 /// wait.
-pub const MOST_DESCRIPTORS: usize = 253;
+const MOST_DESCRIPTORS: usize = 253;
 
 /// A socket of the right kind.
 ///

@@ -31,7 +31,7 @@ use super::assembler::{ALL, NOTIFY, Rule, assemble, fails_with, rule};
 pub(super) const FLAGS: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
 /// Options of TCP that act on the connection outside (tcp(7)). `SO_KEEPALIVE`, at the level of sockets, is another.
-pub const SET: &[c_int] = &[
+const SET: &[c_int] = &[
     libc::TCP_MAXSEG,
     libc::TCP_KEEPIDLE,
     libc::TCP_KEEPINTVL,
@@ -41,12 +41,12 @@ pub const SET: &[c_int] = &[
 ];
 
 /// Options of IP that the packets outside are to have (ip(7), ipv6(7)).
-pub const SET_IP: &[c_int] = &[libc::IP_TTL, libc::IP_TOS];
+const SET_IP: &[c_int] = &[libc::IP_TTL, libc::IP_TOS];
 /// The same of IPv6.
-pub const SET_IPV6: &[c_int] = &[libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS];
+const SET_IPV6: &[c_int] = &[libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS];
 
 /// Options of TCP whose value is one of the connection outside.
-pub const GET: &[c_int] = &[libc::TCP_MAXSEG, libc::TCP_INFO, libc::TCP_CONGESTION, TCP_CC_INFO];
+const GET: &[c_int] = &[libc::TCP_MAXSEG, libc::TCP_INFO, libc::TCP_CONGESTION, TCP_CC_INFO];
 
 const TCP_CC_INFO: c_int = 26;
 /// `linux/tcp.h`: TCP_MD5SIG, TCP_MD5SIG_EXT, and those of TCP-AO.
