@@ -60,10 +60,10 @@ impl Version {
 }
 
 /// m at most: after four spurious timeouts in a row the margin is sixteen times that of the full algorithm.
-pub const MOST: Fraction = Fraction::from_millionths(16_000_000);
+const MOST: Fraction = Fraction::from_millionths(16_000_000);
 
 /// The timeout at most, as RFC 6298 section 2.5 allows and as TCP's own.
-pub const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The default share of m that is lost in each round trip.
 const DECAY: Fraction = Fraction::from_millionths(50_000);
@@ -108,7 +108,7 @@ impl Timer {
 
 /// The timer.
 #[derive(Clone, Debug)]
-pub struct Eifel {
+pub(crate) struct Eifel {
     version: Version,
     tick: Duration,
     decay: Fraction,
@@ -120,7 +120,7 @@ pub struct Eifel {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "eifel",
     source: "Ludwig, Sklower: The Eifel Retransmission Timer, CCR 30(3), 2000",
     summary: "a retransmission timer that neither spikes nor collapses",
@@ -149,7 +149,7 @@ pub const ENTRY: Entry = Entry {
 
 impl Eifel {
     /// One of the versions, by a clock of such ticks.
-    pub fn new(version: Version, tick: Duration) -> Self {
+    fn new(version: Version, tick: Duration) -> Self {
         Eifel {
             version,
             tick,

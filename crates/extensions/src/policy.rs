@@ -15,9 +15,10 @@ mod network;
 mod observation;
 
 pub use controller::Steered;
-pub use file::{PolicyError, chosen, pinned, read};
-pub use network::{LayerView, MOST_BYTES, Network, NetworkError};
-pub use observation::{INPUTS, NAMES, OBSERVATION, Observation, Observer, Seen};
+pub use file::{chosen, pinned};
+pub use network::{LayerView, Network, NetworkError};
+pub(crate) use observation::Observer;
+pub use observation::{INPUTS, Observation, Seen};
 
 use crate::catalogue::Entry;
 use std::fmt;
@@ -29,7 +30,7 @@ use transom_tcp::extension::{
 use transom_tcp::recovery::Phase;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "policy",
     source: "learned; docs/learning.md",
     summary: "a small network of integers, learned in the simulator, decides the window",
@@ -68,12 +69,12 @@ pub struct Action {
 
 impl Action {
     /// The bounds of `factor`.
-    pub const FACTORS: (i32, i32) = (-768, 1024);
+    const FACTORS: (i32, i32) = (-768, 1024);
     /// The bounds of `sum`.
-    pub const SUMS: (i32, i32) = (-4096, 4096);
+    const SUMS: (i32, i32) = (-4096, 4096);
 
     /// The window that becomes of `window`, in bytes: from one segment to [`Window::WIDEST`].
-    pub fn apply(self, window: u64, mss: u64) -> u64 {
+    fn apply(self, window: u64, mss: u64) -> u64 {
         let (low, high) = Self::FACTORS;
         let factor = i64::from(self.factor.clamp(low, high));
         let (low, high) = Self::SUMS;

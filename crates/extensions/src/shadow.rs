@@ -50,7 +50,7 @@ impl Seen {
 
 /// A controller that shadows a connection's own.
 #[derive(Debug)]
-pub struct ShadowController {
+pub(crate) struct ShadowController {
     name: &'static str,
     controller: Controller,
     slow_start: Standard,
@@ -67,7 +67,7 @@ pub struct ShadowController {
 
 impl ShadowController {
     /// A controller of `choice`, as an extension that reports call `name`.
-    pub fn new(name: &'static str, choice: &CongestionChoice) -> Self {
+    pub(crate) fn new(name: &'static str, choice: &CongestionChoice) -> Self {
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 };
         ShadowController {
             name,
@@ -84,19 +84,19 @@ impl ShadowController {
 
     /// With this slow start.
     #[must_use]
-    pub fn slow_start(self, slow_start: Standard) -> Self {
+    pub(crate) fn slow_start(self, slow_start: Standard) -> Self {
         ShadowController { slow_start, ..self }
     }
 
     /// Whether its window follows TCP's own down to a segment above it.
     #[must_use]
-    pub fn following(self, follows: bool) -> Self {
+    pub(crate) fn following(self, follows: bool) -> Self {
         ShadowController { follows, ..self }
     }
 
     /// Requests its ssthresh as an upper bound as well.
     #[must_use]
-    pub fn limiting_ssthresh(self) -> Self {
+    pub(crate) fn limiting_ssthresh(self) -> Self {
         ShadowController { limits_ssthresh: true, ..self }
     }
 

@@ -22,7 +22,7 @@ use super::observation::{INPUTS, OBSERVATION, Observation};
 use super::{Action, Period};
 
 /// A larger file is none.
-pub const MOST_BYTES: usize = 64 * 1024;
+pub(crate) const MOST_BYTES: usize = 64 * 1024;
 const MAGIC: &[u8; 8] = b"TRPOLICY";
 const VERSION: u16 = 1;
 const MOST_LAYERS: u8 = 4;

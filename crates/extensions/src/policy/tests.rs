@@ -82,7 +82,7 @@ fn a_file_that_is_no_policy_is_refused() {
     for length in 0..good.len() {
         assert!(Network::read(&good[..length]).is_err(), "{length}");
     }
-    assert_eq!(Network::read(&vec![0; MOST_BYTES + 1]), Err(NetworkError::Length));
+    assert_eq!(Network::read(&vec![0; network::MOST_BYTES + 1]), Err(NetworkError::Length));
 }
 
 #[test]
