@@ -31,7 +31,6 @@ fn a_header_is_read() {
     assert!(packet.dont_fragment() && packet.fragment().is_none());
     assert_eq!(packet.payload(), b"8 bytes.");
     assert!(packet.checksum_ok());
-    assert_eq!(packet.checksum(), 0xb8b8);
     assert_eq!(
         packet.header(),
         Ipv4Header::new(

@@ -29,11 +29,11 @@ struct Blocks {
 
 impl SackBlocks {
     /// The most blocks that fit 40 bytes of options.
-    pub const MAX: usize = 4;
+    pub(crate) const MAX: usize = 4;
 
     /// No blocks.
     #[inline]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         SackBlocks(None)
     }
 
