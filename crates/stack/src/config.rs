@@ -11,7 +11,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use transom_tcp::profile::{Profile, ProfileError};
 
 /// The most connections of one shard: so many have names. A power of two.
-pub const MOST_CONNECTIONS: usize = 1 << 26;
+pub(crate) const MOST_CONNECTIONS: usize = 1 << 26;
 
 /// The work that the device does for the stack, as far as the stack needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

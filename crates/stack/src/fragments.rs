@@ -99,7 +99,7 @@ pub struct Fragments {
     partial: Vec<Partial>,
     bytes: usize,
     /// Packets given up, for whatever reason.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
 }
 
 impl Fragments {
@@ -109,17 +109,18 @@ impl Fragments {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// When the oldest incomplete packet expires.
-    pub fn next_timeout(&self) -> Option<Instant> {
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.partial.iter().map(|partial| partial.expires).min()
     }
 
     /// Forgets what has expired by `now`. Returns the first fragment of each such packet, as it arrived, if it did [RFC1122-3.3.2-5].
-    pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first_fragments = Vec::new();
         while let Some(index) = self.partial.iter().position(|partial| partial.expires <= now) {
             let partial = self.forget(index);

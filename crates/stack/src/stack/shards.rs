@@ -25,12 +25,12 @@ pub struct Shard {
 
 impl Shard {
     /// So many stacks can be one host.
-    pub const MOST: u32 = 64;
+    const MOST: u32 = 64;
     /// A host that is one stack.
-    pub const ALONE: Shard = Shard { index: 0, count: 1 };
+    pub(crate) const ALONE: Shard = Shard { index: 0, count: 1 };
 
     /// The stack whose active connections have this port.
-    pub const fn of_port(self, port: u16) -> u32 {
+    const fn of_port(self, port: u16) -> u32 {
         port as u32 % if self.count == 0 { 1 } else { self.count }
     }
 
