@@ -17,15 +17,15 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 /// The longest message, in bytes.
-pub const LONGEST: usize = 65_536;
+pub(crate) const LONGEST: usize = 65_536;
 /// The most queues, and so descriptors, that a device has.
 pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
-pub const LONGEST_NAME: usize = 32;
+pub(crate) const LONGEST_NAME: usize = 32;
 /// So many addresses and ports of a lease are in a list.
-pub const SHOWN_PORTS: usize = 64;
+pub(crate) const SHOWN_PORTS: usize = 64;
 /// The broker's socket, by default.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
@@ -164,9 +164,9 @@ pub struct Port {
 #[serde(deny_unknown_fields)]
 pub struct Page {
     /// The status. Each page has the counters as they are then.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The number of the last device of this page, to ask for the next one with; nothing on the last page.
-    pub next: Option<u32>,
+    pub(crate) next: Option<u32>,
 }
 
 /// Everything that `transom broker list` and `show` tell.
@@ -279,7 +279,7 @@ pub struct Refused {
 
 impl Refused {
     /// A refusal with a reason.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Refused { kind, message: message.into() }
     }
 }

@@ -48,7 +48,7 @@ pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>>
 ///
 /// # Errors
 /// As [`receive`].
-pub fn receive_into(
+pub(crate) fn receive_into(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<Option<Vec<u8>>> {
