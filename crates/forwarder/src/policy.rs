@@ -84,7 +84,7 @@ impl PolicyFile {
     ///
     /// # Errors
     /// The policy's threshold, and what the queue holds.
-    pub fn fits(&self) -> Result<(), Refusal> {
+    pub(crate) fn fits(&self) -> Result<(), Refusal> {
         self.too_long().map_err(Refusal::Parameter)
     }
 
