@@ -35,9 +35,9 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Its number.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Its name, as the kernel has it.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// A connection at one moment. [`values`](crate::value::VALUES) are what the status protocol says of its state.
@@ -156,7 +156,7 @@ impl Row {
     }
 
     /// Makes the texts of another process harmless: short, and without control characters, which a terminal would obey.
-    pub fn clean(&mut self) {
+    pub(crate) fn clean(&mut self) {
         clean(&mut self.key);
         let mut congestion = self.tcp.congestion.to_string();
         clean(&mut congestion);
@@ -179,7 +179,7 @@ impl Row {
     }
 
     /// The limit of the congestion window, if extensions ask anything of it.
-    pub fn cwnd_limit(&self) -> Option<&Limit> {
+    fn cwnd_limit(&self) -> Option<&Limit> {
         self.limits.iter().find(|limit| limit.variable == "cwnd")
     }
 }
