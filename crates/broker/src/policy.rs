@@ -64,6 +64,7 @@ impl Default for Policy {
 
 /// The permissions of some users.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rule {
     /// The users.
     pub subject: Subject,

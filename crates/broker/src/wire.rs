@@ -34,7 +34,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     passing::send(socket, bytes, descriptors)
 }
 
-/// Receives one packet of at most [`LONGEST`] bytes, and the descriptors that came with it. `None` when the other end has closed.
+/// Receives one packet of at most `LONGEST` bytes, and the descriptors that came with it. `None` when the other end has closed.
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::InvalidData`] for a packet that is longer, or that has more descriptors than any message.

@@ -22,6 +22,7 @@ const TUN_PERSIST: u16 = 6;
 
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostLink {
     /// Its number.
     pub index: u32,
@@ -39,6 +40,7 @@ pub struct HostLink {
 
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostAddress {
     /// The interface's number.
     pub index: u32,

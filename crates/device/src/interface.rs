@@ -50,6 +50,7 @@ impl From<InterfaceError> for io::Error {
 
 /// The kernel's report on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InterfaceState {
     /// The interface's number in its namespace.
     pub index: u32,
@@ -80,6 +81,7 @@ pub mod hardware {
 /// Packets that have passed through an interface, or have not. To the kernel, what it sends into a TUN interface is transmitted
 /// and what is written to the TUN device is received. A super-segment counts as one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InterfaceCounters {
     /// Packets received.
     pub received: u64,

@@ -32,7 +32,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one packet, and copies of descriptors with it, [`MOST_DESCRIPTORS`] at most.
+/// Sends one packet, and copies of descriptors with it, `MOST_DESCRIPTORS` at most.
 ///
 /// # Errors
 /// The system's; the packet is sent as a whole or not at all.

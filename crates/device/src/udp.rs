@@ -1,6 +1,6 @@
 //! TCP in UDP: a tunnel between Transoms that takes no privileges at all.
 //!
-//! One end [listens](UdpTunnel::listen), any number of others [connect](UdpTunnel::connect) to it. Each is let in once it has shown that it
+//! One end listens, any number of others connect to it. Each is let in once it has shown that it
 //! receives what is sent to its address, and gets an address of the inner network, in which the listener has the first. Whole IP packets cross,
 //! one in a datagram. docs/devices.md has the format and the rules; no standard describes them.
 //!

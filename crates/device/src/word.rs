@@ -93,6 +93,7 @@ pub enum UdpEnd {
 
 /// A host, by name or address, and a UDP port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct HostPort {
     /// A name or an address.
     pub host: String,

@@ -26,6 +26,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Path {
     /// When.
     pub at: Instant,

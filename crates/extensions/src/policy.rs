@@ -1,10 +1,10 @@
 //! A learned extension: a small network of integers decides the window, once each round trip or for each acknowledgement.
 //!
-//! Theory of operation. An [`Observer`] makes a vector of what happened since the last decision ([`Observation`]). A [`Decider`] turns it into two
-//! numbers, a factor and a sum, and [`Action::apply`] makes a window of them. The extension requests this window as the upper bound of cwnd. So whatever was
+//! Theory of operation. An `Observer` makes a vector of what happened since the last decision ([`Observation`]). A [`Decider`] turns it into two
+//! numbers, a factor and a sum, and `Action::apply` makes a window of them. The extension requests this window as the upper bound of cwnd. So whatever was
 //! learned, or was not, the flow is no more aggressive than TCP, and it always may have one segment in the network, so that it ends.
 //!
-//! The decider is a [`Network`] from a file, which is hostile input ([`network`](Network::read)). It is a trainer's own function where a policy is learned:
+//! The decider is a [`Network`] from a file, which is hostile input (`network`). It is a trainer's own function where a policy is learned:
 //! the same code then observes and acts. All of it is integers, so a decision is the same in every place.
 //!
 //! [`Steered`] is the same as a congestion controller, which is trusted: its window may be wider than that of another TCP.

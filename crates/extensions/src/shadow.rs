@@ -10,7 +10,7 @@
 //!
 //! Two rules apply between its window and the request:
 //! - A window wider than TCP's own does not show in the network, and a controller that measures would draw conclusions from an unused window. So it
-//!   [follows](ShadowController::following) TCP's own down to a segment above it, unless the request of an unbounded controller is to be shown.
+//!   follows TCP's own down to a segment above it, unless the request of an unbounded controller is to be shown.
 //! - In fast recovery TCP decides the reduction (RFC 5681's at once, or RFC 9937's step by step), unless the controller wants to end below TCP.
 //!
 //! It does not receive rate samples, one-way delays and given-up data, which a native controller may use.

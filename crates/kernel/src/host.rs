@@ -49,7 +49,7 @@ pub const MOST_CONNECTIONS: u32 = 1 << 20;
 pub struct Options {
     /// Connections of the process's network namespace and of those of the group's processes that are there already are taken in too.
     pub existing: bool,
-    /// How many connections can have limits at a time: [`CONNECTIONS`] by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
+    /// How many connections can have limits at a time: `CONNECTIONS` by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
     pub connections: u32,
     /// The program in the kernel decides what it can decide by itself, which is `nice` or `policy`. User space is not woken for it.
     pub in_kernel: bool,

@@ -12,6 +12,7 @@ const KEPT: usize = 16_384;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LogLine {
     /// Its number; the first is zero.
     #[serde(rename = "seq")]
@@ -80,6 +81,7 @@ pub struct Windows {
 
 /// A part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LogPart {
     /// The lines, the oldest first.
     pub lines: Vec<LogLine>,

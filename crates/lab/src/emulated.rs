@@ -69,6 +69,7 @@ struct Path {
 
 /// The events on a path so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathReport {
     /// The link from the stack to the inner device.
     pub egress: Counters,

@@ -32,6 +32,7 @@ const STEPS: u64 = 200;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress<'a> {
     /// The time reached in the network, of the scenario's duration.
     pub reached: Duration,
@@ -41,6 +42,7 @@ pub struct Progress<'a> {
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which runs in real time only: use --emulate")]

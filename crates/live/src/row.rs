@@ -40,8 +40,9 @@ pub struct Process {
     pub(crate) name: String,
 }
 
-/// A connection at one moment. [`values`](crate::value::VALUES) are what the status protocol says of its state.
+/// A connection at one moment. `values` are what the status protocol says of its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// A name that no other connection has: `PID.HOST.SHARD.NUMBER`, or `k` and the kernel's cookie.
     pub key: String,
@@ -67,6 +68,7 @@ pub struct Row {
 
 /// The request of extensions for one variable, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Limit {
     /// The variable's name.
     pub variable: String,

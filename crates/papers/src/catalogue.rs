@@ -85,7 +85,7 @@ impl Experiment {
     }
 
     /// The paper's part of the id.
-    fn paper(&self) -> &'static str {
+    pub fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
     }
 

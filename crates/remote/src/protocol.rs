@@ -30,6 +30,7 @@ pub enum Form {
 
 /// The first message of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attach {
     /// Which connection; nothing for the next that is offered.
     pub connection: Option<u32>,
@@ -65,6 +66,7 @@ pub enum Command {
 
 /// Why a peer's message was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtocolError {
     /// It is longer than [`LONGEST`].
     #[error("a message has at most {LONGEST} bytes")]

@@ -35,6 +35,7 @@ pub struct Drawing {
 
 /// A table.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Table {
     /// The heading.
     pub title: String,
@@ -57,6 +58,7 @@ pub struct Heading {
 
 /// A field of a table.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Cell {
     /// The text.
     pub text: String,

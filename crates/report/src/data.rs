@@ -47,7 +47,7 @@ pub struct Row {
 
 impl Row {
     /// A line with one result for each column.
-    pub(crate) fn new<V: Into<String>>(
+    pub fn new<V: Into<String>>(
         label: impl Into<String>,
         values: impl IntoIterator<Item = V>,
     ) -> Row {
@@ -112,6 +112,7 @@ const MOST_MARKS: usize = 12;
 
 /// One chart.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Chart {
     /// The heading.
     pub title: String,
@@ -127,6 +128,7 @@ pub struct Chart {
 
 /// The vertical axis of a chart.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Axis {
     /// Its label.
     pub label: String,
@@ -140,6 +142,7 @@ pub struct Axis {
 
 /// A curve.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,

@@ -16,7 +16,7 @@
 //! ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
 //!
 //! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised.
-//! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). [`drawing()`] draws a scenario's
+//! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). `drawing()` draws a scenario's
 //! network; [`labels`] has the texts that tables and terminals share.
 //!
 //! Everything that comes from outside is escaped twice over: as HTML where it is text, as JSON without `<`

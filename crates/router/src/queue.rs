@@ -151,7 +151,7 @@ impl<P> Item<P> {
     }
 
     /// How long it has been in the queue, or was when it left it at `now`.
-    fn waited(&self, now: Instant) -> Duration {
+    pub fn waited(&self, now: Instant) -> Duration {
         now - self.enqueued
     }
 }

@@ -93,6 +93,7 @@ pub enum DropCause {
 
 /// A packet that came out of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivered<P> {
     /// The packet as it was sent: if it is to be corrupt, the receiver applies [`Self::corruption`].
     pub packet: P,
@@ -242,7 +243,7 @@ pub(crate) mod purpose {
 
 impl<P: Clone + Send + 'static> LinkModel<P> {
     /// A link at rest. `entity` is its number in the run: links that should not share their luck need
-    /// different ones, the two directions of a path included. A configuration that [`LinkConfig::check`] refuses makes a link that
+    /// different ones, the two directions of a path included. A configuration that `LinkConfig::check` refuses makes a link that
     /// delivers nothing, if the file of its rate trace has not been read, or one without a rate besides the trace's.
     pub fn new(config: &LinkConfig, streams: Streams, entity: u64) -> Self {
         let mut settled = config.clone();

@@ -183,6 +183,7 @@ impl From<WindowReport> for WindowSample {
 
 /// The history of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkSeries {
     /// Which.
     pub link: LinkId,

@@ -88,6 +88,7 @@ impl LinkId {
 
 /// Why a network cannot be built, or does not go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// The node is a router, or is not of this network.
     #[error("node {} is not a host", .0.0)]

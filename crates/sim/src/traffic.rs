@@ -101,7 +101,7 @@ impl Io<'_> {
     }
 
     /// Random numbers: the host's own.
-    fn rng(&mut self) -> &mut Rng {
+    pub fn rng(&mut self) -> &mut Rng {
         self.sockets.rng(self.application)
     }
 
@@ -116,7 +116,7 @@ impl Io<'_> {
     }
 
     /// Connects. Events report the outcome; an attempt that cannot even begin gives `None`.
-    fn connect(
+    pub fn connect(
         &mut self,
         remote: SocketAddr,
         profile: Option<Arc<Profile>>,
@@ -125,42 +125,42 @@ impl Io<'_> {
     }
 
     /// Listens at a port. False if another application already does.
-    fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
+    pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
         self.sockets.listen(self.application, port, profile)
     }
 
     /// This end's address and port.
-    fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.local_address(id)
     }
 
     /// The other end's address and port.
-    fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    pub fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.remote_address(id)
     }
 
     /// Writes up to `count` zeros and returns how many there was room for.
-    fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
+    pub fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
         self.sockets.write(self.now, id, count)
     }
 
     /// Takes everything that has arrived.
-    fn read(&mut self, id: ConnectionId) -> ReadResult {
+    pub fn read(&mut self, id: ConnectionId) -> ReadResult {
         self.sockets.read(self.now, id)
     }
 
     /// Ends the writing side.
-    fn shutdown(&mut self, id: ConnectionId) {
+    pub fn shutdown(&mut self, id: ConnectionId) {
         self.sockets.shutdown(self.now, id);
     }
 
     /// Lets go of a connection; it ends in order by itself.
-    fn close(&mut self, id: ConnectionId) {
+    pub fn close(&mut self, id: ConnectionId) {
         self.sockets.close(self.now, self.ledger, id);
     }
 
     /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`] has all of it.
-    fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
+    pub fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
         let now = self.now;
         if let Some(local) = self.sockets.local_address(id) {
             self.ledger.begin(flow, local, now);
@@ -173,7 +173,7 @@ impl Io<'_> {
     }
 
     /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
-    fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
+    pub fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
         self.sockets.follow(self.ledger, id, flow);
         self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
         self.ledger.follows(self.sockets.node());
@@ -185,12 +185,12 @@ impl Io<'_> {
     }
 
     /// Notes that packets of this host from `port` are the flow's.
-    fn sends_from(&mut self, flow: FlowId, port: u16) {
+    pub fn sends_from(&mut self, flow: FlowId, port: u16) {
         self.sockets.sends_from(port, flow);
     }
 
     /// Takes a port for datagrams; [`Application::on_datagram`] is called for each that comes. False if it is taken.
-    fn bind(&mut self, port: u16) -> bool {
+    pub fn bind(&mut self, port: u16) -> bool {
         self.sockets.bind(self.application, port)
     }
 

@@ -4,7 +4,7 @@
 //! An incomplete packet is dropped after a timeout, and the oldest makes room for a new one. A packet whose
 //! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
 //!
-//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and [`Fragments::expire`] gives back the first fragment of a
+//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and `Fragments::expire` gives back the first fragment of a
 //! packet whose time is over. `cut` is the other direction.
 
 mod cut;
@@ -136,7 +136,7 @@ impl Fragments {
         partial
     }
 
-    /// Takes in a fragment. What has [expired](Self::expire) must be gone.
+    /// Takes in a fragment. What has expired must be gone.
     pub fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Reassembly {
         let Some((name, header, place)) = head(packet, bytes) else { return Reassembly::Waiting };
         let Some(fragment) = packet.fragment() else { return Reassembly::Waiting };

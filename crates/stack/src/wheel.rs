@@ -2,7 +2,7 @@
 //!
 //! Seven levels of 64 slots; a slot of the lowest level spans 2¹⁶ ns (66 µs), one of the highest 52 days. A timer is in
 //! a slot of the lowest level that reaches it, and moves down as its time approaches. Deadlines are kept exactly: a
-//! timer never fires early, and [`Wheel::next`] never names a time later than the earliest deadline (it may name an
+//! timer never fires early, and `Wheel::next` never names a time later than the earliest deadline (it may name an
 //! earlier one, when far timers have to move down a level).
 
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! Accurate ECN (RFC 9768): how many packets and bytes arrived with each codepoint, and not only whether any was marked.
 //!
-//! Each end counts what arrives ([`ReceiverCounters`]) and reports it in every segment. The flags AE, CWR and ECE, together the field ACE, carry the
+//! Each end counts what arrives (`ReceiverCounters`) and reports it in every segment. The flags AE, CWR and ECE, together the field ACE, carry the
 //! lowest three bits of the count of marked packets. An option carries 24 bits of each count of bytes, if there is room. The other end reconstructs
-//! the counts ([`SenderCounters`]). This module knows no connection: the connection decides when segments leave and how to respond to marks.
+//! the counts (`SenderCounters`). This module knows no connection: the connection decides when segments leave and how to respond to marks.
 //!
 //! # What the handshake agrees on
 //!

@@ -6,7 +6,7 @@
 //! INRIA RR-2650, sections 1 and 4.1).
 //!
 //! Theory of operation. A loop over single words, as in those days, would keep a cipher from using the processor's vectors. So here a pass goes
-//! piece by piece. A piece of [`PIECE`] bytes is copied, changed and summed before the next one, while it is in the first-level cache. From there on each
+//! piece by piece. A piece of `PIECE` bytes is copied, changed and summed before the next one, while it is in the first-level cache. From there on each
 //! step costs what it computes, and memory is loaded and stored once. [`pass`] is that loop. [`Connection::write_through`] and
 //! [`Connection::read_through`] run it between a program's memory and the connection's buffers.
 //!

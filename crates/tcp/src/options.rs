@@ -27,6 +27,7 @@ pub(crate) fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
 
 /// The options that the handshake agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Agreed {
     /// The MSS the peer announced, or the default.
     pub peer_mss: u32,

@@ -17,7 +17,7 @@ use core::ops::Range;
 
 /// The bytes of a block: as much as the longest packet can carry.
 pub const BLOCK: usize = 65_536;
-/// The zeros of [`SendBuffer::write_zeros`]: a payload that begins here is known without reading it.
+/// The zeros of `SendBuffer::write_zeros`: a payload that begins here is known without reading it.
 pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.

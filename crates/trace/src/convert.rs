@@ -56,6 +56,7 @@ pub struct Log {
 
 /// Why a log cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// The ending of a name says no format.
     #[error(

@@ -1,8 +1,8 @@
 //! Capture files: pcap, with times in micro- or nanoseconds, and pcapng, of either byte order.
 //!
-//! [`Blocks`] gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
-//! a packet comes with its [`Frame`]. The lengths of a block are checked before anything is read by them. A block that makes no sense is
-//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is ([`Blocks::damage`]).
+//! `Blocks` gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
+//! a packet comes with its `Frame`. The lengths of a block are checked before anything is read by them. A block that makes no sense is
+//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is (`Blocks::damage`).
 
 use std::io::{self, Read};
 
@@ -21,6 +21,7 @@ const PCAP_HEADER: usize = 24;
 
 /// Why a file is no capture.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// It does not begin as one.
     #[error("this is neither a pcap nor a pcapng file")]

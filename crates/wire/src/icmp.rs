@@ -276,7 +276,7 @@ fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
     icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ip_header_len)
 }
 
-/// Writes an IPv4 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// Writes an IPv4 packet with `message`, whose quote is cut to what fits (`quote`), and returns
 /// its length.
 ///
 /// The message's quote is best given as the whole offending packet. The header's protocol is set to

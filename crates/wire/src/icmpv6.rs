@@ -251,7 +251,7 @@ fn quote(offending: &[u8]) -> &[u8] {
     icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ipv6::HEADER_LEN)
 }
 
-/// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// Writes an IPv6 packet with `message`, whose quote is cut to what fits (`quote`), and returns
 /// its length.
 ///
 /// The message's quote is best given as the whole offending packet. The header's next header is set

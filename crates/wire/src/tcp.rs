@@ -94,7 +94,7 @@ pub struct TcpHeader {
 
 impl TcpHeader {
     /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four.
-    /// Above [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
+    /// Above `MAX_HEADER_LEN` the options do not fit and `emit` refuses them.
     #[inline]
     pub fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.encoded_len()
@@ -116,7 +116,7 @@ impl TcpHeader {
     ///
     /// # Errors
     /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is
-    /// shorter than [`header_len`](Self::header_len).
+    /// shorter than `header_len`.
     #[inline]
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
         let (fixed, rest) =
@@ -276,6 +276,7 @@ impl<'a> TcpPacket<'a> {
 /// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC
 /// 5927 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QuotedTcp {
     /// Source port of the segment the error is about.
     pub src_port: u16,

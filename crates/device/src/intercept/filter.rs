@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `socket` for a TCP stream | is notified, and answered with a descriptor ([`Notifier::answer_with_descriptor`](super::Notifier::answer_with_descriptor)) |
 //! | `listen`, of any socket | is notified: the port has to be free outside |
-//! | `setsockopt` of the names in [`SET`], [`SET_IP`] and [`SET_IPV6`], and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor sets them on the program's socket too, so that `getsockopt` finds the value |
-//! | `getsockopt` of the names in [`GET`] | is notified: the answer is to be about the connection outside |
+//! | `setsockopt` of the names in `SET`, `SET_IP` and `SET_IPV6`, and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor sets them on the program's socket too, so that `getsockopt` finds the value |
+//! | `getsockopt` of the names in `GET` | is notified: the answer is to be about the connection outside |
 //! | `socket` for MPTCP or SMC | `EPROTONOSUPPORT` or `EAFNOSUPPORT`, as a kernel without them answers: they are TCP underneath, and would pass by. Programs go on with TCP |
 //! | `setsockopt` of keys for TCP-MD5 and TCP-AO | `ENOPROTOOPT`, as a kernel without them answers: the private network would ask the supervisor for signatures |
 //! | `io_uring_setup` | `ENOSYS`: a ring makes sockets that no filter sees |
@@ -63,9 +63,9 @@ pub enum Kind {
     Socket,
     /// `listen(2)`, of any socket.
     Listen,
-    /// `getsockopt(2)` of the names in [`GET`].
+    /// `getsockopt(2)` of the names in `GET`.
     GetOption,
-    /// `setsockopt(2)` of the names in [`SET`], [`SET_IP`] and [`SET_IPV6`], and of `SO_KEEPALIVE`.
+    /// `setsockopt(2)` of the names in `SET`, `SET_IP` and `SET_IPV6`, and of `SO_KEEPALIVE`.
     SetOption,
 }
 

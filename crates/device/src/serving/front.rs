@@ -3,11 +3,11 @@
 //! One thread accepts, reads the heads of requests, and writes the answers that are ready. A client that is slow costs a place in a table, and no
 //! thread. So a server behind the front sees complete requests only, and only those that it may answer:
 //!
-//! - A head has to be complete within [`HEAD_PATIENCE`], and is no longer than [`MAX_HEAD`].
+//! - A head has to be complete within `HEAD_PATIENCE`, and is no longer than `MAX_HEAD`.
 //! - Nobody is turned away because all places are taken: whoever has been idle longest has to go (`places.rs`). The source with the most
 //!   places loses one, so that others always get in. A source is a user where the kernel knows the user (`source.rs`).
-//! - A foreign page whose name resolves to this machine reads nothing ([`may_ask`]).
-//! - An answer that is not taken within [`ANSWER_PATIENCE`] ends its connection. Live streams have places of their own.
+//! - A foreign page whose name resolves to this machine reads nothing (`may_ask`).
+//! - An answer that is not taken within `ANSWER_PATIENCE` ends its connection. Live streams have places of their own.
 //!
 //! Each connection carries one request.
 

@@ -106,6 +106,7 @@ pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
 
 /// A member's estimate of its path (RFC 3124 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Bytes per second: its window over the round-trip time.
     pub rate: u64,
@@ -140,6 +141,7 @@ fn loss(members: &Members) -> Fraction {
 
 /// The aggregate statistics of a macroflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Macroflow {
     /// Flows that are part of it.
     pub members: usize,

@@ -1,7 +1,7 @@
 //! The observation of a policy: a vector of 14 numbers of 16 bits, since its last decision.
 //!
-//! Unless [`NAMES`] says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767 and 32,767. All arithmetic has 64 bits, so a place that has no
-//! more, such as a program in the kernel, can do the same.
+//! `docs/learning.md` lists their names and meanings. Unless the list says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767
+//! and 32,767. All arithmetic has 64 bits, so a place that has no more, such as a program in the kernel, can do the same.
 
 use transom_tcp::congestion::Window;
 use transom_tcp::time::{Duration, Instant};

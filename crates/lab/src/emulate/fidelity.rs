@@ -117,6 +117,7 @@ impl From<Micros> for Lag {
 
 /// How far an emulated run can be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Fidelity {
     /// How late the emulator was.
     pub lag: Lag,

@@ -39,7 +39,7 @@ pub enum ChangeError {
     /// It names a file that the scenario does not name.
     #[error("`{0}` names a file; a page cannot choose files, only the scenario can")]
     File(String),
-    /// There are more than [`MOST_CHANGES`].
+    /// There are more than `MOST_CHANGES`.
     #[error("there are more than {MOST_CHANGES} changes")]
     TooMany,
 }

@@ -1,6 +1,6 @@
 //! Columns of tables, each defined once.
 //!
-//! Theory of operation. The rows of a [`Table`] belong to a flow or to one direction of a link, their *owner*. A [`Column`] has a name, a
+//! Theory of operation. The rows of a [`Table`] belong to a flow or to one direction of a link, their *owner*. A `Column` has a name, a
 //! description, and functions that take its cell from a row and put it back. A cell is an integer or empty, rarely bytes. All code that writes or
 //! reads tables uses these definitions, so a new field is only a new line in [`tables`](super::tables).
 //!

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Why results cannot be put together.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// A directory cannot be read, or the new one not be written.
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! `summary.csv` and `summary.parquet`: a line for each run, with its settings, its seed and every measure, whether anything is expected or not.
 //!
-//! The first columns say which run it is. Then come the settings of the sweep by their paths, and then the [numbers](crate::run::numbers) of the runs. A run
+//! The first columns say which run it is. Then come the settings of the sweep by their paths, and then the numbers of the runs. A run
 //! that has no such number has an empty cell.
 
 use super::store::Store;
@@ -20,6 +20,7 @@ const RUN: [&str; 5] = ["run", "scenario", "point", "seed", "state"];
 
 /// A line of the summary.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Line {
     /// The name of the run's directory.
     pub run: String,

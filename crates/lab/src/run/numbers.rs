@@ -39,6 +39,7 @@ const OF_LINKS: [(Measure, Option<Statistic>); 8] = [
 
 /// A number of a run. Its name has what it is of, and its unit: `bps` bits per second, `s` seconds, `bytes`, or none.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Number {
     /// Such as `goodput_bps`, `flows.bulk1.rtt_p95_s` or `links.bottleneck.there.utilisation`.
     pub name: String,

@@ -51,6 +51,7 @@ impl<Q: Copy> Distribution<Q> {
 
 /// Why a text is not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DistributionError {
     /// A value in it is wrong.
     #[error(transparent)]

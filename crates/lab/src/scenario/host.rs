@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A host, or with `count` a group of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Host {
     /// Its TCP: Transom's or the kernel's.
     pub kind: HostKind,

@@ -18,6 +18,7 @@ use transom_tcp::time::Duration;
 
 /// Why a trace file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// It cannot be read.
     #[error("the trace {} cannot be read: {error}", .path.display())]

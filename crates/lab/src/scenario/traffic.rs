@@ -235,6 +235,7 @@ pub struct Trace {
 /// the server gets it at the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Program {
     /// The server's command. Without it nothing is started at `to`. If `{port}` is in it, the run begins when something listens there.
     #[serde(skip_serializing_if = "Option::is_none")]

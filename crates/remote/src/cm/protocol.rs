@@ -29,6 +29,7 @@ const LARGEST_WEIGHT: u32 = 1000;
 /// A message of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(clippy::enum_variant_names, reason = "these are the words of the protocol")]
 pub(crate) enum Request {
     /// It has a flow (cm_open). The first message, once.
     Register(Register),
@@ -145,6 +146,7 @@ pub(crate) enum Reply {
 
 /// An estimate of the path (RFC 3124 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Bytes per second that the flow may send.
     pub rate: u64,
@@ -159,6 +161,7 @@ pub struct Estimate {
 
 /// A macroflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Macroflow {
     /// Its name: the destination.
     pub name: String,
@@ -175,6 +178,7 @@ pub struct Macroflow {
 
 /// A flow of a macroflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Flow {
     /// The process at the other end of the socket; zero if it is in another process namespace.
     pub process: i32,

@@ -73,6 +73,7 @@ impl Default for Config {
 
 /// Why a text is not a queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// It names no discipline, or its parentheses do not match.
     #[error(

@@ -16,7 +16,7 @@ pub struct DropTail<P> {
 
 impl<P> DropTail<P> {
     /// An empty queue.
-    pub(crate) const fn new(limit: Limit) -> Self {
+    pub const fn new(limit: Limit) -> Self {
         DropTail { limit, fifo: Fifo::new() }
     }
 }

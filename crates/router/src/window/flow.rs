@@ -231,6 +231,7 @@ pub(super) struct Open {
 
 /// The summary of a flow whose windows are understood, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowSummary {
     /// The window that the policy has arrived at, in bytes.
     pub desired: u32,

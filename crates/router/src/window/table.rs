@@ -7,7 +7,7 @@
 //! Old flows are removed bucket by bucket over time ([`sweep`](FlowTable::sweep)). When both buckets are full, old flows there make room, then the
 //! oldest half-open flow. An active flow is never dropped for another; then the new one gets no record.
 //!
-//! The paper's router searched its table from the beginning, so a packet's cost grew with the flows. [`FlowTable::searched`] does the same, for
+//! The paper's router searched its table from the beginning, so a packet's cost grew with the flows. `FlowTable::searched` does the same, for
 //! measurements: it finds a flow by going through the list of all, instead of by its hash. All else is the same.
 
 use alloc::vec::Vec;
@@ -63,6 +63,7 @@ const _: () = assert!(size_of::<Slot>() == 64 && size_of::<Record>() == 28);
 
 /// The counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TableStats {
     /// Slots for flows.
     pub capacity: usize,

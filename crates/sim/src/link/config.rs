@@ -72,6 +72,7 @@ fn is_none(spread: &Duration) -> bool {
 
 /// Why a text is not a link configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinkConfigError {
     /// An item is not of the form `name=value`.
     #[error("`{0}` is not a link option: write NAME=VALUE, such as delay=20ms")]

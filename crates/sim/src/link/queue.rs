@@ -14,6 +14,7 @@ use crate::units::QueueLimit;
 
 /// A change of a queue's length, or a packet it refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueSample {
     /// When it happened on the link.
     pub at: Instant,

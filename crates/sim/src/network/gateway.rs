@@ -19,6 +19,7 @@ use transom_wire::IpPacket;
 
 /// A packet that has left the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Departure {
     /// When.
     pub at: Instant,

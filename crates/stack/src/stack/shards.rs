@@ -19,7 +19,7 @@ use transom_wire::offload::RxOffload;
 pub struct Shard {
     /// From 0.
     pub index: u32,
-    /// 1 to [`Shard::MOST`].
+    /// 1 to `Shard::MOST`.
     pub count: u32,
 }
 

@@ -21,6 +21,7 @@ use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Transmit<'a> {
     /// IP and transport header, or a whole packet.
     pub headers: &'a [u8],

@@ -14,6 +14,7 @@ macro_rules! others {
 
 /// A named combination of words.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,

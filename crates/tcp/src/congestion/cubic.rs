@@ -16,7 +16,7 @@
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
 //! - Before the first loss cwnd also grows by a twentieth in each round trip, as Linux' does. A slow start that ended early leaves a window that may be
 //!   a small part of what the path carries, and W_cubic is slow to get from there to the rest. RFC 5681 section 3.1 allows slow start up to the
-//!   first loss, which is twenty times as fast. [`Cubic::before_loss`] is that share; with zero it is the RFC by the letter.
+//!   first loss, which is twenty times as fast. `Cubic::before_loss` is that share; with zero it is the RFC by the letter.
 //! - Sections 4.2 and 5.8: time in which the window was not the limit does not count towards t. It is subtracted in pieces, from one acknowledgement
 //!   to the next. A new epoch begins after an idle period, and when validation has reduced the window.
 //! - Sections 4.9.1 and 4.9.2 (what was for nothing): W_max, K, W_est and the epoch come back as they were, with t running on, also where cwnd is above

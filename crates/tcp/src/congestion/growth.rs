@@ -46,7 +46,7 @@ impl InitialWindow {
     /// The segments that RFC 6928 allows.
     pub const MOST: u8 = 10;
 
-    /// Of so many segments; `None` for none at all, and for more than [`InitialWindow::MOST`].
+    /// Of so many segments; `None` for none at all, and for more than `InitialWindow::MOST`.
     pub fn segments(segments: u64) -> Option<Self> {
         let segments = u8::try_from(segments).ok().filter(|&segments| segments <= Self::MOST)?;
         Some(InitialWindow { segments: NonZeroU8::new(segments)? })

@@ -3,7 +3,7 @@
 //! | requirement | here |
 //! |---|---|
 //! | 4.1 identifier | ECT(1) ([`CongestionControl::is_scalable`]), once accurate feedback is agreed on |
-//! | 4.2 feedback | accurate ECN (RFC 9768). With RFC 3168's echo the controller halves its window once a round trip, its packets carry ECT(0), and its name is [`CLASSIC_NAME`] |
+//! | 4.2 feedback | accurate ECN (RFC 9768). With RFC 3168's echo the controller halves its window once a round trip, its packets carry ECT(0), and its name is `CLASSIC_NAME` |
 //! | 4.3 loss | halves the window, as Reno |
 //! | 4.3 classic ECN bottleneck | a passive test (`classic`), which makes the reduction as strong as Reno's |
 //! | 4.3 round-trip times | below `rtt`, the flow behaves as if its round trip were `rtt`: α and reductions once in that time, and growth to match |

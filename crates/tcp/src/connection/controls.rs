@@ -2,7 +2,7 @@
 //! `MSG_MORE`), separate records (`MSG_EOR`), low-water marks (`TCP_NOTSENT_LOWAT`, `SO_RCVLOWAT`), and keep-alives.
 //!
 //! The meaning is that of Linux. A tail of less than a segment waits while the connection is corked, or while the last write
-//! announced more data, independently of Nagle's algorithm, but for no longer than [`MOST_HELD`].
+//! announced more data, independently of Nagle's algorithm, but for no longer than `MOST_HELD`.
 
 use super::timers::Timer;
 use super::{Connection, Event, WriteError};

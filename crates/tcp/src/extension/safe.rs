@@ -24,27 +24,27 @@ pub fn ssthresh(own: u64, mss: u64) -> Interval {
 }
 
 /// 0 ≤ v ≤ x: the peer may send less.
-pub(crate) fn rcv_wnd(own: u64) -> Interval {
+pub fn rcv_wnd(own: u64) -> Interval {
     Interval::at_most(own)
 }
 
 /// x ≤ v ≤ x + rcv_wnd, the virtual one: data before v is dropped, and the peer sends it again.
-pub(crate) fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
+pub fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
     between(own.get(), (own + rcv_wnd).get())
 }
 
 /// x ≤ v ≤ snd_nxt: acknowledgements before v are not believed.
-pub(crate) fn snd_una(own: Pos, snd_nxt: Pos) -> Interval {
+pub fn snd_una(own: Pos, snd_nxt: Pos) -> Interval {
     between(own.get(), snd_nxt.max(own).get())
 }
 
 /// snd_una (the virtual one) ≤ v ≤ x: acknowledgements beyond v are not believed.
-pub(crate) fn snd_nxt(snd_una: Pos, own: Pos) -> Interval {
+pub fn snd_nxt(snd_una: Pos, own: Pos) -> Interval {
     between(snd_una.min(own).get(), own.get())
 }
 
 /// 1 ≤ v ≤ cwnd, the virtual one, in segments: when a loss is believed. It changes neither cwnd nor what new data is sent.
-pub(crate) fn dupthresh(cwnd_segments: u64) -> Interval {
+pub fn dupthresh(cwnd_segments: u64) -> Interval {
     between(1, cwnd_segments.max(1))
 }
 
@@ -53,18 +53,18 @@ pub(crate) fn dupthresh(cwnd_segments: u64) -> Interval {
 /// The table has exp_backoff · (srtt + rttvar). These are names of Linux 2.4, which the paper changed. There `rttvar` is not the RTTVAR of RFC 6298.
 /// It is four times the mean deviation, and 200 ms at least, so that their sum is the kernel's own timeout. Here that is
 /// 2^backoffs · (SRTT + max(4·RTTVAR, variation)) with the timer `rfc6298`, and what another timer has with that one.
-pub(crate) fn rto(own: Duration) -> Interval {
+pub fn rto(own: Duration) -> Interval {
     Interval::at_least(own.as_nanos())
 }
 
 /// 0 ≤ v ≤ threshold, at which the connection is given up.
-pub(crate) fn retransmits(threshold: Option<u32>) -> Interval {
+pub fn retransmits(threshold: Option<u32>) -> Interval {
     Interval::at_most(threshold.map_or(u64::MAX, u64::from))
 }
 
 /// 1 ≤ v ≤ x, the rate TCP paces at, if it does. This one is not in the table; it is safe for the reason that a smaller cwnd is. A rate of
 /// nothing would be a connection that never wakes up again.
-pub(crate) fn pacing_rate(own: Option<u64>) -> Interval {
+pub fn pacing_rate(own: Option<u64>) -> Interval {
     between(1, own.map_or(u64::MAX, |own| own.max(1)))
 }
 
@@ -101,7 +101,7 @@ fn between(low: u64, high: u64) -> Interval {
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Effective<T>(T);
+pub struct Effective<T>(T);
 
 impl<T: PartialOrd + Copy> Effective<T> {
     /// Only the one place that coerces makes one.
@@ -110,19 +110,19 @@ impl<T: PartialOrd + Copy> Effective<T> {
     }
 
     /// Whether it is less than `other`.
-    pub(crate) fn is_below(self, other: T) -> bool {
+    pub fn is_below(self, other: T) -> bool {
         self.0 < other
     }
 
     /// Whether it is more than `other`.
-    pub(crate) fn is_above(self, other: T) -> bool {
+    pub fn is_above(self, other: T) -> bool {
         self.0 > other
     }
 }
 
 impl Effective<u64> {
     /// The rest of it after `used`: room in bytes, which is no window.
-    pub(crate) fn left_after(self, used: u64) -> u64 {
+    pub fn left_after(self, used: u64) -> u64 {
         self.0.saturating_sub(used)
     }
 }

@@ -12,8 +12,9 @@ use crate::{Error, IpPacket, Protocol};
 
 /// The header as it precedes a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct VirtioNetHdr {
-    /// [`NEEDS_CSUM`](Self::NEEDS_CSUM), [`DATA_VALID`](Self::DATA_VALID).
+    /// [`NEEDS_CSUM`](Self::NEEDS_CSUM), `DATA_VALID`.
     pub flags: u8,
     /// The kind of super-segment, and [`GSO_ECN`](Self::GSO_ECN).
     pub gso_type: u8,

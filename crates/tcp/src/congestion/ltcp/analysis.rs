@@ -113,6 +113,7 @@ pub const RENO_BETA: Fraction = Fraction::from_millionths(500_000);
 
 /// The equilibrium of a flow with one loss for a given number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SteadyState {
     /// K' of the paper: the layer it recovers in.
     pub layer: u32,

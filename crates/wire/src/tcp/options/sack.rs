@@ -37,7 +37,7 @@ impl SackBlocks {
         SackBlocks(None)
     }
 
-    /// Adds a block at the end; `false` if there are [`MAX`](Self::MAX) already.
+    /// Adds a block at the end; `false` if there are `MAX` already.
     #[inline]
     pub fn push(&mut self, block: SackBlock) -> bool {
         let inner = self.0.get_or_insert(Blocks { blocks: Default::default(), len: 0 });
