@@ -205,7 +205,7 @@ if [ ${#crates[@]} -gt 1 ]; then
 fi
 # The commands that are different in a light build, and how it keeps results.
 step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
-    arguments:: reports:: results:: router::who features:: live:: watch::
+    arguments:: reports:: results:: router::a_user features:: live:: watch::
 python_tests() {
     set -o pipefail
     TRANSOM_COMMAND=$light_command "$venv/bin/pytest" -q -rs -p no:cacheprovider python/tests |

@@ -215,7 +215,7 @@ pub(super) fn into_kernel(
     })
 }
 
-/// What no TCP on this device can exceed: headers before memory that stays as it is.
+/// The upper bound of any TCP on this device: headers in front of memory that never changes.
 pub(super) fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
     let mut path = BarePath::new()?;
     let kernel = path.kernel.clone();

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_arguments_are_named() {
         let error = |text| Arguments::read(text).map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error("a(b=1"),

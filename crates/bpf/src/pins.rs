@@ -65,11 +65,6 @@ impl PinDirectory {
         }
     }
 
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// The name of a pin; no dots, which the BPF file system does not take.
     pub fn pin(&self, name: &str) -> PathBuf {
         self.0.join(name)

@@ -72,7 +72,7 @@ impl BrokerError {
     }
 
     /// As programs know it from bind(2) and its like.
-    pub fn io_kind(&self) -> io::ErrorKind {
+    fn io_kind(&self) -> io::ErrorKind {
         match self {
             BrokerError::NotRunning { source, .. } | BrokerError::Io(source) => source.kind(),
             BrokerError::Unexpected => io::ErrorKind::InvalidData,

@@ -70,7 +70,7 @@ use rate_limit::RateLimiters;
 use serve::Connection;
 
 /// The directory of pins, by default.
-pub const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
+const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
 
 /// The settings of a broker.
 #[derive(Clone, Debug)]

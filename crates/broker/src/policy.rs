@@ -27,12 +27,12 @@ mod ports;
 pub use ports::Ports;
 
 /// So many devices a user has unless something else is said.
-pub const DEVICES: u16 = 4;
+const DEVICES: u16 = 4;
 /// So many ports a user holds unless something else is said.
-pub const PORTS: u32 = 4096;
+const PORTS: u32 = 4096;
 
 /// So many devices there are on the host unless something else is said.
-pub const MOST_DEVICES: u32 = 1024;
+const MOST_DEVICES: u32 = 1024;
 
 /// The broker's rules, and its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ impl Default for Policy {
 
 /// The permissions of some users.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rule {
     /// The users.
     pub subject: Subject,
@@ -96,13 +97,13 @@ pub enum Subject {
 
 /// The user who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// The user's number.
-    pub user: u32,
+    pub(crate) user: u32,
     /// The numbers of the user's groups.
-    pub groups: Vec<u32>,
+    pub(crate) groups: Vec<u32>,
     /// Whether the system's databases have the user. The subordinate numbers of a user (subuid(5)) are not there.
-    pub known: bool,
+    pub(crate) known: bool,
 }
 
 /// Why a policy cannot be used.
@@ -277,7 +278,7 @@ impl Rule {
     }
 
     /// Whether the caller may hold ports of this address.
-    pub fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
+    pub(crate) fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
         let here = |network: &IpPrefix| contains(network, address);
         self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
@@ -292,7 +293,7 @@ impl Rule {
 }
 
 /// Whether a network has an address.
-pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
+fn contains(network: &IpPrefix, address: IpAddr) -> bool {
     let length = u32::from(network.prefix_len());
     match (network.address(), address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -309,7 +310,7 @@ pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
 
 impl Caller {
     /// A user with the groups that the system's databases have, and the process' own one.
-    pub fn new(user: u32, group: u32) -> Self {
+    pub(crate) fn new(user: u32, group: u32) -> Self {
         let (mut groups, mut known) = (vec![group], false);
         if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
             && let Ok(name) = std::ffi::CString::new(found.name)
@@ -353,13 +354,13 @@ impl Policy {
     }
 
     /// The rule that decides about a caller's devices; `None` if there is no rule at all.
-    pub fn first(&self, caller: &Caller) -> Option<&Rule> {
+    pub(crate) fn first(&self, caller: &Caller) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.applies_to(caller))
     }
 
     /// Whether a rule is for this user in particular, and not for everybody. Of a group, that is so for the users whom the system knows: one user can have
     /// thousands of subordinate numbers, with a group of its own.
-    pub fn names(&self, caller: &Caller) -> bool {
+    pub(crate) fn names(&self, caller: &Caller) -> bool {
         self.rules.iter().any(|rule| match rule.subject {
             Subject::User(user) => user == caller.user,
             Subject::Group(_) => caller.known && rule.applies_to(caller),
@@ -368,7 +369,7 @@ impl Policy {
     }
 
     /// The place of the rule that lets a caller hold a port of an address.
-    pub fn allows(
+    pub(crate) fn allows(
         &self,
         caller: &Caller,
         address: IpAddr,

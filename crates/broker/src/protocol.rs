@@ -1,6 +1,6 @@
 //! The messages between a process and the broker.
 //!
-//! The socket is a Unix one of the kind `SOCK_SEQPACKET`. Each packet is one message in JSON of at most [`LONGEST`] bytes; descriptors travel beside
+//! The socket is a Unix one of the kind `SOCK_SEQPACKET`. Each packet is one message in JSON of at most `LONGEST` bytes; descriptors travel beside
 //! it (`SCM_RIGHTS`). The client asks, the broker answers each request with one message, in order. Nothing else is ever sent.
 //!
 //! ```json
@@ -17,15 +17,15 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 /// The longest message, in bytes.
-pub const LONGEST: usize = 65_536;
+pub(crate) const LONGEST: usize = 65_536;
 /// The most queues, and so descriptors, that a device has.
 pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
-pub const LONGEST_NAME: usize = 32;
+pub(crate) const LONGEST_NAME: usize = 32;
 /// So many addresses and ports of a lease are in a list.
-pub const SHOWN_PORTS: usize = 64;
+pub(crate) const SHOWN_PORTS: usize = 64;
 /// The broker's socket, by default.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
@@ -35,7 +35,7 @@ pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 pub enum Request {
     /// A device. One for each connection. Answer: [`Reply::Opened`], and beside it one descriptor for each queue.
     Open {
-        /// The name of the process in lists and the log, at most [`LONGEST_NAME`] bytes.
+        /// The name of the process in lists and the log, at most `LONGEST_NAME` bytes.
         name: String,
         /// How many queues the device is to have, 1 to [`MAX_QUEUES`].
         queues: u16,
@@ -57,7 +57,7 @@ pub enum Request {
     Host,
     /// A page of the leases, in the order of their devices' numbers. Root sees everybody's, other users see their own. Answer: [`Reply::Leases`].
     List {
-        /// Only devices with a greater number than this: [`Page::next`] of the page before. Nothing is 0, for the first page.
+        /// Only devices with a greater number than this: `Page::next` of the page before. Nothing is 0, for the first page.
         #[serde(default)]
         after: u32,
     },
@@ -102,6 +102,7 @@ impl std::fmt::Debug for Token {
 /// A device that a process got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Opened {
     /// Stands for the lease when the connection to the broker is lost. A secret.
     pub token: Token,
@@ -122,6 +123,7 @@ pub struct Opened {
 /// The addresses that may be used, and what fits in a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Host {
     /// The host's addresses that the policy lets this process use, in the kernel's order.
     pub addresses: Vec<Address>,
@@ -133,6 +135,7 @@ pub struct Host {
 /// One of the host's addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Address {
     /// The address.
     pub address: IpAddr,
@@ -149,6 +152,7 @@ pub struct Address {
 /// A port that was registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Port {
     /// Stands for it when it is given up.
     pub id: u64,
@@ -164,9 +168,9 @@ pub struct Port {
 #[serde(deny_unknown_fields)]
 pub struct Page {
     /// The status. Each page has the counters as they are then.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The number of the last device of this page, to ask for the next one with; nothing on the last page.
-    pub next: Option<u32>,
+    pub(crate) next: Option<u32>,
 }
 
 /// Everything that `transom broker list` and `show` tell.
@@ -188,6 +192,7 @@ pub struct Status {
 /// One interface where packets are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Uplink {
     /// Its name.
     pub name: String,
@@ -225,7 +230,7 @@ pub struct LeaseStatus {
     pub connected: bool,
     /// How many packets a second may leave.
     pub packets_per_second: Option<u32>,
-    /// The addresses and ports whose packets it takes: at most [`SHOWN_PORTS`] addresses and ports.
+    /// The addresses and ports whose packets it takes: at most `SHOWN_PORTS` addresses and ports.
     pub ports: Vec<SocketAddr>,
     /// How many more addresses and ports there are.
     pub more_ports: u64,
@@ -270,6 +275,7 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(deny_unknown_fields)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct Refused {
     /// For programs.
     pub kind: ErrorKind,
@@ -279,7 +285,7 @@ pub struct Refused {
 
 impl Refused {
     /// A refusal with a reason.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Refused { kind, message: message.into() }
     }
 }

@@ -34,7 +34,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     passing::send(socket, bytes, descriptors)
 }
 
-/// Receives one packet of at most [`LONGEST`] bytes, and the descriptors that came with it. `None` when the other end has closed.
+/// Receives one packet of at most `LONGEST` bytes, and the descriptors that came with it. `None` when the other end has closed.
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::InvalidData`] for a packet that is longer, or that has more descriptors than any message.
@@ -48,7 +48,7 @@ pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>>
 ///
 /// # Errors
 /// As [`receive`].
-pub fn receive_into(
+pub(crate) fn receive_into(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<Option<Vec<u8>>> {

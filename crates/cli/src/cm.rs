@@ -97,7 +97,7 @@ fn shown(all: &[Macroflow]) -> String {
         return "no flow is managed".into();
     }
     let mut text = String::new();
-    for Macroflow { name, window, outstanding, rtt, flows } in all {
+    for Macroflow { name, window, outstanding, rtt, flows, .. } in all {
         let rtt = rtt
             .map_or_else(|| "unknown".into(), |rtt| format!("{:.1?}", Duration::from_nanos(rtt)));
         let (window, outstanding) = (Bytes(*window), Bytes(*outstanding));

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_says_how_to_get_it() {
+    fn a_missing_feature_says_how_to_get_it() {
         for feature in Feature::ALL {
             assert_eq!(feature.need().is_ok(), feature.is_there());
             let text = feature.missing().to_string();

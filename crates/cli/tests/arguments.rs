@@ -58,7 +58,7 @@ fn nothing_at_all_is_answered_with_what_to_do_first() {
 }
 
 #[test]
-fn what_cannot_work_fails_with_the_reason() {
+fn arguments_that_cannot_work_fail_with_the_reason() {
     for (arguments, message) in [
         (vec!["serve", "/no/such/directory"], "cannot serve /no/such/directory"),
         (vec!["send", "/no/such/file", "127.0.0.1:1"], "cannot open /no/such/file"),

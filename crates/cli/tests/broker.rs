@@ -133,7 +133,7 @@ done
 
 /// A broker that was killed: what it has left goes on, and is removed without it.
 #[test]
-fn what_a_killed_broker_has_left_can_be_removed() {
+fn the_leftovers_of_a_killed_broker_can_be_removed() {
     let Some(said) = script(
         r#"
 cp "$T" served && $U ./served serve www --device shared:socket --port 8080 >serve 2>&1 &

@@ -49,7 +49,7 @@ fn a_second_transom_has_the_same() {
 }
 
 #[test]
-fn what_delivers_no_stream_is_refused() {
+fn a_profile_that_delivers_no_stream_is_refused() {
     run(["demo", "--memory", "--tcp", "unordered"]).fails_with(1, "but this one reads a stream");
     run(["demo", "--kernel-congestion", "vegas"])
         .fails_with(2, "possible values: reno, cubic, bbr");

@@ -163,7 +163,7 @@ fn an_interruption_ends_programs_and_leaves_nothing() {
 }
 
 #[test]
-fn who_may_not_is_told_what_to_do() {
+fn a_user_without_privileges_is_told_how_to_go_on() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can become somebody else");
         return;

@@ -9,7 +9,7 @@ use transom_lab::results::Store;
 use transom_lab::scenario::Scenario;
 
 #[test]
-fn what_the_scenarios_expect_holds() {
+fn the_expectations_of_the_scenarios_hold() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let results = tempfile::tempdir().unwrap();
     let mut count = 0;

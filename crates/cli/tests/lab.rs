@@ -142,7 +142,7 @@ fn benchmarks_with_either_side_at_either_end() {
 }
 
 #[test]
-fn who_waits_for_a_connection_is_told_so() {
+fn a_user_who_waits_for_a_connection_is_told_so() {
     if !lab() {
         return;
     }

@@ -52,7 +52,7 @@ fn connections_of_the_kernel_are_chosen_by_a_filter() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_requests_are_refused_with_the_reason() {
     run(["top", "--once", "state", "open"]).fails_with(2, "there is no state `open`");
     run(["top", "--sort", "speed"]).fails_with(2, "there is no such column");
     run(["top", "--interval", "1ms"]).fails_with(2, "from 100ms to one hour");

@@ -95,7 +95,7 @@ fn the_table_of_results_is_current() {
 }
 
 #[test]
-fn what_there_is_can_be_listed_and_described() {
+fn experiments_can_be_listed_and_described() {
     let here = Path::new(".");
     let list = text(&papers(&["list"], here).stdout);
     assert!(list.contains("ltcp/fig5") && list.contains("compose/goodput"), "{list}");

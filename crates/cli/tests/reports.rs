@@ -156,7 +156,7 @@ fn the_command_on_a_page_makes_the_same_run() {
 }
 
 #[test]
-fn what_cannot_be_shown_says_so() {
+fn files_that_cannot_be_shown_say_so() {
     let lab = Lab::new(SCENARIO);
     let nothing = lab.path("nothing");
     run(["lab", "report", &nothing]).fails_with(1, "there are no results in");
@@ -185,7 +185,7 @@ fn what_cannot_be_shown_says_so() {
 
 #[cfg(feature = "web")]
 #[test]
-fn who_watches_is_told_where() {
+fn the_address_to_watch_at_is_printed() {
     let lab = Lab::new(SCENARIO);
     let ended = lab.run(&["--watch"]).success();
     assert!(ended.stderr.starts_with("Watch it at http://127.0.0.1:"), "{}", ended.stderr);

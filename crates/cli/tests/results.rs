@@ -136,7 +136,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
 
 /// A process that is killed cannot clean up behind it.
 #[test]
-fn what_was_killed_is_cleaned_up() {
+fn the_next_run_cleans_up_after_a_killed_one() {
     let place = Place::new(&SWEEP.replace("duration = \"1s\"", "duration = \"600s\""));
     let child = place.command("lab run scenario.toml -o killed").spawn().unwrap();
     let unfinished = || {
@@ -197,7 +197,7 @@ fn parts_put_together_are_the_whole() {
 }
 
 #[test]
-fn what_is_there_is_not_run_again() {
+fn stored_points_are_not_run_again() {
     let place = Place::new(SWEEP);
     place.run("lab run scenario.toml").success();
     place.run("lab run scenario.toml -o before").success();

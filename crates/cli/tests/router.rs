@@ -292,7 +292,7 @@ fn policy_files_are_checked() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_commands_are_refused() {
     let Some(router) = router() else { return };
     for (device, words, message) in [
         ("in", "--mode tc", "noqueue"),
@@ -309,7 +309,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn who_may_not_is_told_what_is_missing() {
+fn a_user_without_privileges_is_told_the_missing_ones() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can become somebody else");
         return;

@@ -4,7 +4,7 @@ use crate::support::run;
 use std::fs;
 
 #[test]
-fn what_is_new_is_right() {
+fn a_new_scenario_is_valid() {
     let directory = tempfile::tempdir().unwrap();
     for kind in ["dumbbell", "chain", "star", "network"] {
         let file = directory.path().join(format!("{kind}.toml"));
@@ -21,7 +21,7 @@ fn what_is_new_is_right() {
 }
 
 #[test]
-fn what_is_resolved_is_a_scenario() {
+fn a_resolved_scenario_is_a_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("new.toml");
     let file = file.to_str().unwrap();
@@ -43,7 +43,7 @@ fn what_is_resolved_is_a_scenario() {
 }
 
 #[test]
-fn what_is_wrong_is_shown_with_its_place() {
+fn mistakes_are_shown_with_their_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("wrong.toml");
     let template = run(["lab", "new", "-"]).success().text();

@@ -53,7 +53,6 @@ pub struct Capture<W: Write> {
     writer: W,
     snap_len: u32,
     interfaces: u32,
-    packets: u64,
     block: Block,
 }
 
@@ -71,8 +70,7 @@ impl<W: Write> Capture<W> {
     /// # Errors
     /// The writer's errors.
     pub fn with_snap_len(writer: W, snap_len: u32) -> io::Result<Self> {
-        let mut capture =
-            Capture { writer, snap_len, interfaces: 0, packets: 0, block: Block::default() };
+        let mut capture = Capture { writer, snap_len, interfaces: 0, block: Block::default() };
         capture.block.begin(SECTION_HEADER_BLOCK);
         capture.block.u32(0x1A2B_3C4D); // byte-order magic
         capture.block.u16(1); // version 1.0
@@ -140,21 +138,7 @@ impl<W: Write> Capture<W> {
         self.block.option(EPB_FLAGS, &flags.to_le_bytes());
         self.block.option(OPT_ENDOFOPT, &[]);
         self.end_block()?;
-        self.packets += 1;
         Ok(())
-    }
-
-    /// How many packets have been written.
-    pub fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// Flushes the writer.
-    ///
-    /// # Errors
-    /// The writer's errors.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
     }
 
     /// Ends the capture and gives the writer back, flushed.

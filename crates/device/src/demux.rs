@@ -2,7 +2,7 @@
 //!
 //! "An Experimental User Level Implementation of TCP" (section 3) weighs this against demultiplexing in the kernel, which the broker does. It needs no
 //! program in the kernel, and costs each packet a second crossing, a copy, and often a wake-up. `transom demux` is such a process
-//! ([`Demultiplexer`]), and the device `demux:SOCKET` is a process behind it ([`DemuxDevice`]).
+//! ([`Demultiplexer`]), and the device `demux:SOCKET` is a process behind it (`DemuxDevice`).
 //!
 //! A process connects to a Unix socket, and says which ports it will listen at. The answer has the addresses, the MTU, and one end of a pair of sockets
 //! of the kind `SOCK_SEQPACKET`, by which IP packets travel, one in each message. A port that the process sends from becomes its own with the first
@@ -24,7 +24,7 @@ use transom_wire::{IpPacket, Protocol};
 
 use crate::interface::IpPrefix;
 
-pub use device::DemuxDevice;
+pub(crate) use device::DemuxDevice;
 pub use server::{Demultiplexer, DemuxCounters};
 
 /// The first word of each message of the beginning.

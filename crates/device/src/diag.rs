@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_socket() {
+    fn only_a_whole_message_is_a_socket() {
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&[2; 71]), None);
         let mut message = [0; 72];

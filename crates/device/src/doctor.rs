@@ -246,7 +246,7 @@ mod tests {
 
     /// But for the last, which changes the process.
     #[test]
-    fn what_needs_nothing_works_and_the_rest_says_what_is_missing() {
+    fn devices_without_needs_work_and_the_others_name_the_missing() {
         let findings = [shared(&OpenOptions::default()), udp(), inherited(), memory()];
         let works: Vec<bool> = findings.iter().map(|finding| finding.works).collect();
         assert_eq!(works, [false, true, false, true], "{findings:?}");

@@ -22,6 +22,7 @@ const TUN_PERSIST: u16 = 6;
 
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostLink {
     /// Its number.
     pub index: u32,
@@ -39,6 +40,7 @@ pub struct HostLink {
 
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostAddress {
     /// The interface's number.
     pub index: u32,
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_nothing() {
+    fn a_message_that_is_cut_off_is_ignored() {
         for length in 0..40 {
             assert_eq!(link(&vec![0; length]), None);
             assert_eq!(address(&vec![2; length]), None);

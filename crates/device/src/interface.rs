@@ -50,6 +50,7 @@ impl From<InterfaceError> for io::Error {
 
 /// The kernel's report on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InterfaceState {
     /// The interface's number in its namespace.
     pub index: u32,
@@ -80,6 +81,7 @@ pub mod hardware {
 /// Packets that have passed through an interface, or have not. To the kernel, what it sends into a TUN interface is transmitted
 /// and what is written to the TUN device is received. A super-segment counts as one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InterfaceCounters {
     /// Packets received.
     pub received: u64,
@@ -227,7 +229,11 @@ impl Interfaces {
     ///
     /// # Errors
     /// The kernel's refusal: it is not there, for one.
-    pub fn remove_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
+    pub(crate) fn remove_address(
+        &mut self,
+        name: &str,
+        address: IpPrefix,
+    ) -> Result<(), InterfaceError> {
         let message = self.address_message(name, address)?;
         let executed = self.netlink.execute(0, RouteNetlinkMessage::DelAddress(message));
         executed.map_err(failed("remove an address from", name))?;
@@ -255,7 +261,7 @@ impl Interfaces {
     ///
     /// # Errors
     /// As [`Interfaces::wait_until_local`].
-    pub fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
+    pub(crate) fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
         self.wait_until_local(address, Duration::ZERO)
     }
 
@@ -263,7 +269,11 @@ impl Interfaces {
     ///
     /// # Errors
     /// When the kernel does not answer.
-    pub fn gateway(&mut self, index: u32, destination: IpAddr) -> io::Result<Option<IpAddr>> {
+    pub(crate) fn gateway(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+    ) -> io::Result<Option<IpAddr>> {
         let mut route = route_to(IpPrefix::host(destination));
         route.attributes.push(RouteAttribute::Oif(index));
         let answer = match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(route)) {
@@ -391,7 +401,7 @@ impl Interfaces {
     ///
     /// # Errors
     /// The kernel's refusal: a name is taken, or it knows no veth.
-    pub fn add_veth(
+    pub(crate) fn add_veth(
         &mut self,
         name: &str,
         peer_name: &str,

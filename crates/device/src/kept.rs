@@ -136,7 +136,7 @@ mod tests {
 
     /// As a socket answers whose buffer is full after the first: the rest is offered again, and what is refused then is lost alone.
     #[test]
-    fn what_a_full_device_does_not_take_is_lost_and_the_rest_tried() {
+    fn a_packet_that_a_full_device_refuses_is_lost_and_the_rest_are_tried() {
         let answers = [Ok(1), Err(Errno::AGAIN), Ok(2)];
         let (offers, lost) = send(kept(&["one", "two", "three", "four"]), &answers);
         assert_eq!(offers[1], ["two", "three", "four"]);

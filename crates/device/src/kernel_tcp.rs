@@ -50,30 +50,11 @@ impl KernelTcpState {
     pub const TIME_WAIT: KernelTcpState = KernelTcpState(6);
     /// It waits for others to connect.
     pub const LISTEN: KernelTcpState = KernelTcpState(10);
-
-    /// Its name: that of RFC 9293, in small letters; nothing for a state of a newer kernel.
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self.0 {
-            1 => "established",
-            2 => "syn-sent",
-            // TCP_NEW_SYN_RECV is the same of a request that is no socket yet.
-            3 | 12 => "syn-received",
-            4 => "fin-wait-1",
-            5 => "fin-wait-2",
-            6 => "time-wait",
-            7 => "closed",
-            8 => "close-wait",
-            9 => "last-ack",
-            10 => "listen",
-            11 => "closing",
-            _ => return None,
-        })
-    }
 }
 
 impl KernelTcpInfo {
     /// Keeps a `struct tcp_info` of any length; `None` if it is shorter than the first version that was complete (Linux 2.6).
-    pub fn new(told: &[u8]) -> Option<Self> {
+    pub(crate) fn new(told: &[u8]) -> Option<Self> {
         let mut bytes = [0; LONGEST];
         let len = told.len().min(LONGEST);
         bytes.get_mut(..len)?.copy_from_slice(told.get(..len)?);

@@ -80,6 +80,7 @@ impl Default for MemoryConfig {
 
 /// The traffic of one direction of a memory device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct MemoryCounts {
     /// Packets accepted from the sender.
     pub packets: u64,

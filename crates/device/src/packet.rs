@@ -263,7 +263,7 @@ impl PacketBuilder {
     }
 
     /// Whether checksums may be left open and super-segments be sent. Default: yes.
-    pub fn offload(mut self, offload: bool) -> Self {
+    pub(crate) fn offload(mut self, offload: bool) -> Self {
         self.offload = offload;
         self
     }
@@ -337,21 +337,6 @@ impl PacketDevice {
     /// The settings of a device on this interface.
     pub fn builder(interface: impl Into<String>) -> PacketBuilder {
         PacketBuilder { interface: interface.into(), addresses: Vec::new(), offload: true }
-    }
-
-    /// The interface's name.
-    pub fn name(&self) -> &str {
-        self.place.name()
-    }
-
-    /// The MAC address that the stack has on the link.
-    pub fn mac(&self) -> [u8; 6] {
-        self.link.mac()
-    }
-
-    /// How many frames were thrown away because they were cut off, or their virtio-net header made no sense.
-    pub fn discarded(&self) -> u64 {
-        self.discarded
     }
 
     /// The bytes before a packet on its way to a station.

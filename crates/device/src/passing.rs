@@ -12,7 +12,7 @@ use rustix::net::{
 
 /// As many descriptors as the kernel lets anybody send with one packet (`SCM_MAX_FD`). With less room the kernel itself would close the rest, and that may
 /// wait.
-pub const MOST_DESCRIPTORS: usize = 253;
+const MOST_DESCRIPTORS: usize = 253;
 
 /// A socket of the right kind.
 ///
@@ -32,7 +32,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one packet, and copies of descriptors with it, [`MOST_DESCRIPTORS`] at most.
+/// Sends one packet, and copies of descriptors with it, `MOST_DESCRIPTORS` at most.
 ///
 /// # Errors
 /// The system's; the packet is sent as a whole or not at all.

@@ -9,6 +9,7 @@ use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
 
 /// A TCP socket as the kernel sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PortSocket {
     /// The address and port that it is bound to.
     pub local: SocketAddr,

@@ -19,6 +19,7 @@ const ROUTE_BODY: usize = 12;
 
 /// The way to a remote address, as the kernel would take it now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Route {
     /// The address that packets leave from, unless the sender says otherwise (RFC 6724; `ip route … src`).
     pub source: IpAddr,
@@ -28,6 +29,7 @@ pub struct Route {
 
 /// An address of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LocalAddress {
     /// The address.
     pub address: IpAddr,
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_ends_the_walk() {
+    fn an_attribute_that_does_not_fit_ends_the_walk() {
         for length in 0..40 {
             for byte in [0, 1, 4, 255] {
                 let _ = read_route(&vec![byte; length]);

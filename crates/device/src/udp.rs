@@ -1,6 +1,6 @@
 //! TCP in UDP: a tunnel between Transoms that takes no privileges at all.
 //!
-//! One end [listens](UdpTunnel::listen), any number of others [connect](UdpTunnel::connect) to it. Each is let in once it has shown that it
+//! One end listens, any number of others connect to it. Each is let in once it has shown that it
 //! receives what is sent to its address, and gets an address of the inner network, in which the listener has the first. Whole IP packets cross,
 //! one in a datagram. docs/devices.md has the format and the rules; no standard describes them.
 //!
@@ -62,7 +62,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One end of a tunnel in UDP.
 #[derive(Debug)]
-pub struct UdpTunnel {
+pub(crate) struct UdpTunnel {
     socket: Socket,
     side: Side,
     capabilities: Capabilities,
@@ -135,7 +135,7 @@ impl UdpTunnel {
     ///
     /// # Errors
     /// [`UdpError`]: no answer, or a refusal.
-    pub fn connect(
+    pub(crate) fn connect(
         remote: SocketAddr,
         wanted: &[IpAddr],
         mtu: Option<usize>,
@@ -161,7 +161,7 @@ impl UdpTunnel {
     ///
     /// # Errors
     /// [`UdpError`]: the port is not to be had, or the addresses make no sense.
-    pub fn listen(
+    pub(crate) fn listen(
         local: SocketAddr,
         addresses: &[IpPrefix],
         mtu: Option<usize>,
@@ -202,12 +202,12 @@ impl UdpTunnel {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn local_address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_address()
     }
 
     /// The addresses inside the tunnel that the other end has given us; none on the end that listens.
-    pub fn given(&self) -> Vec<IpPrefix> {
+    pub(crate) fn given(&self) -> Vec<IpPrefix> {
         let Side::Joined { joined, .. } = &self.side else { return Vec::new() };
         let Some(welcome) = joined.welcome() else { return Vec::new() };
         let [v4, v6] = welcome.lengths;
@@ -217,7 +217,8 @@ impl UdpTunnel {
     }
 
     /// How many datagrams were thrown away: not understood, not from whom they should be, not for us.
-    pub fn discarded(&self) -> u64 {
+    #[cfg(test)]
+    fn discarded(&self) -> u64 {
         self.discarded
     }
 

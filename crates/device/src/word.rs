@@ -93,6 +93,7 @@ pub enum UdpEnd {
 
 /// A host, by name or address, and a UDP port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct HostPort {
     /// A name or an address.
     pub host: String,
@@ -113,7 +114,7 @@ const KINDS: [(&str, &str); 8] = [
 ];
 
 /// All words there are, for messages.
-pub const WORDS: &str = "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME";
+pub(crate) const WORDS: &str = "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME";
 
 /// Why a text names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

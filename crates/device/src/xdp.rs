@@ -112,7 +112,7 @@ impl From<XdpError> for io::Error {
 }
 
 /// An Ethernet interface that a stack of its own is on, by AF_XDP.
-pub struct XdpDevice {
+pub(crate) struct XdpDevice {
     // Dropped in this order: first nothing comes any more.
     redirection: Redirection,
     queues: Queues,
@@ -143,7 +143,7 @@ impl XdpDevice {
     ///
     /// # Errors
     /// [`XdpError`].
-    pub fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
+    pub(crate) fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
         let Station { place, mtu, link } = station(interface, addresses)?;
         if mtu + ETHERNET_LEN > LONGEST_FRAME {
             return Err(XdpError::Mtu { mtu });
@@ -180,17 +180,12 @@ impl XdpDevice {
         Ok(device)
     }
 
-    /// The interface's name.
-    pub fn name(&self) -> &str {
-        self.place.name()
-    }
-
     /// Whether the program is at the driver, and not behind it.
-    pub fn is_native(&self) -> bool {
+    pub(crate) fn is_native(&self) -> bool {
         self.redirection.is_native()
     }
 
-    /// Hears questions about our addresses, until there are no more. Says what became of the interface, if something did.
+    /// Answers questions about our addresses, until there are no more. The error says so, or names the failure of the interface.
     fn answer_address_requests(&mut self) -> io::Error {
         let mut question = std::mem::take(&mut self.question);
         let errno = loop {

@@ -177,7 +177,7 @@ fn an_interface_joins_only_where_that_makes_sense() {
 }
 
 #[test]
-fn what_an_interface_that_is_gone_does_not_take_is_counted() {
+fn packets_to_an_interface_that_is_gone_are_counted() {
     let Some((namespace, mut tun)) = joining() else { return };
     let mut command = std::process::Command::new("ip");
     command.args(["link", "del", tun.name()]);

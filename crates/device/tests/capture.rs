@@ -42,7 +42,7 @@ fn tcp(v6: bool, flags: u8) -> Tcp {
 }
 
 #[test]
-fn what_is_said_of_a_packet_stands_with_each_of_its_segments() {
+fn the_comment_on_a_packet_stands_with_each_of_its_segments() {
     let mut tap = tapped_link(&MemoryConfig::with_offload());
     let payload = pattern(3000);
     let headers = tcp(false, ACK).headers(payload.len(), Checksum::Open);

@@ -420,7 +420,7 @@ fn loopback_stays_inside_where_that_is_asked() {
 }
 
 #[test]
-fn what_programs_find_is_what_their_own_network_has() {
+fn programs_find_their_own_network() {
     let ports = builder(InterfaceKind::Any).local_ports(30_000, 30_009).name("eth0");
     let Some((network, _device)) = open(ports) else { return };
     let read = |name: &str| {

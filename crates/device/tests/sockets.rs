@@ -15,7 +15,7 @@ fn prefix(text: &str) -> IpPrefix {
 }
 
 #[test]
-fn what_a_connection_has_counted_is_told_when_it_ends() {
+fn the_end_of_a_connection_tells_its_counts() {
     let Some(namespace) = namespace() else { return };
     let mut closed_sockets = namespace.run(ClosedSockets::open).unwrap().unwrap();
     let (here, there) = namespace

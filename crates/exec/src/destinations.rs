@@ -20,7 +20,7 @@ impl Network {
     }
 
     /// Whether an address and a port lie in it.
-    pub fn contains(&self, address: IpAddr, port: u16) -> bool {
+    fn contains(&self, address: IpAddr, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {
             return false;
         }
@@ -82,7 +82,7 @@ pub struct Destinations {
 
 impl Destinations {
     /// Whether the destination is reached by Transom.
-    pub fn by_transom(&self, address: IpAddr, port: u16) -> bool {
+    pub(crate) fn by_transom(&self, address: IpAddr, port: u16) -> bool {
         let any = |list: &[Network]| list.iter().any(|network| network.contains(address, port));
         !address.to_canonical().is_loopback()
             && (self.only.is_empty() || any(&self.only))

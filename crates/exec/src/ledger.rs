@@ -32,7 +32,7 @@ impl Ledger {
     }
 
     /// Takes a descriptor of one that was handed on.
-    pub fn from_descriptor(file: OwnedFd) -> Ledger {
+    pub(crate) fn from_descriptor(file: OwnedFd) -> Ledger {
         Ledger { file }
     }
 

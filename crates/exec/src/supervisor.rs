@@ -94,6 +94,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Calls that were answered.
     pub calls: u64,

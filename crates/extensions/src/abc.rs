@@ -21,7 +21,7 @@ use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::slow_start::standard::Standard;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "abc",
     source: "RFC 3465",
     summary: "counts the bytes of an acknowledgement, up to L segments (RFC 3465)",

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_words_are_named() {
         let error = |text| stack(text).unwrap_err().to_string();
         assert!(error("vegas + vegass").contains("`vegass`"), "{}", error("vegas + vegass"));
         assert!(error("vegas(gama=1)").contains("gama"), "{}", error("vegas(gama=1)"));

@@ -26,6 +26,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Path {
     /// When.
     pub at: Instant,
@@ -68,7 +69,7 @@ impl Path {
     }
 
     /// The rate at a later time: halved for each four round trips, or timeouts, without acknowledgements.
-    pub fn rate_at(&self, now: Instant) -> u64 {
+    fn rate_at(&self, now: Instant) -> u64 {
         let patience = self.rtt.srtt.times(4).max(self.rto).as_nanos().max(1);
         let halvings = now.since(self.at).as_nanos() / patience;
         u32::try_from(halvings).ok().and_then(|n| self.rate.checked_shr(n)).unwrap_or(0)

@@ -24,7 +24,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// How a flow holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HoldBack {
+pub(crate) enum HoldBack {
     /// It is paced at the rate that is needed.
     Rate,
     /// It yields to others as TCP Nice does.
@@ -33,22 +33,22 @@ pub enum HoldBack {
 
 /// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
+pub(crate) struct Parameters {
     /// Bytes to deliver.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The time for them, from the attachment on.
-    pub within: Duration,
+    pub(crate) within: Duration,
     /// The share of the time kept in reserve.
-    pub reserve: Fraction,
+    pub(crate) reserve: Fraction,
     /// How the flow holds back while it is on schedule.
-    pub hold_back: HoldBack,
+    pub(crate) hold_back: HoldBack,
 }
 
 /// The default reserve: a fifth of the time.
 const RESERVE: Fraction = Fraction::from_millionths(200_000);
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "deadline",
     source: "ours; the idea is D2TCP's (Vamanan, Hasan, Vijaykumar, SIGCOMM 2012)",
     summary: "yields to others while the bytes can still be delivered in time",
@@ -85,7 +85,7 @@ pub const ENTRY: Entry = Entry {
 
 /// The extension.
 #[derive(Debug)]
-pub struct Deadline {
+pub(crate) struct Deadline {
     parameters: Parameters,
     nice: Option<Nice>,
     /// When it was attached, and the bytes delivered by then.
@@ -96,7 +96,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// For one transfer.
-    pub fn new(parameters: Parameters) -> Self {
+    fn new(parameters: Parameters) -> Self {
         let nice = || Nice::new(Default::default(), Poll::Round);
         let nice = (parameters.hold_back == HoldBack::Nice).then(nice);
         Deadline { parameters, nice, began: Instant::ZERO, before: 0, over: false }

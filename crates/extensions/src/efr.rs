@@ -13,9 +13,9 @@ use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, 
 
 /// EFR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Efr {
+pub(crate) struct Efr {
     /// The largest flight, in segments, that it applies to.
-    pub small: u64,
+    pub(crate) small: u64,
 }
 
 impl Default for Efr {
@@ -25,7 +25,7 @@ impl Default for Efr {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "efr",
     source: "Tamura, Tobe, Tokuda: EFR, LCN 1998",
     summary: "fast retransmit after fewer duplicates when the window is small",

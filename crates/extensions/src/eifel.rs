@@ -8,7 +8,7 @@
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
 //! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one is spurious. RTO = max(SRTT + m·n·RTTVAR, RTT + 2
-//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and [`MOST`]
+//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and `MOST`
 //!   at most. Then the timer is adapted as in RFC 4015: SRTT = max(SRTT + 2 ticks, RTT), RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that
 //!   the segment really took.
 //!
@@ -22,7 +22,7 @@
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - Table 1 lets nobody shorten TCP's own timeout. So beside RFC 6298's timer this one can only lengthen. icTCP disables the kernel's algorithm first, and
 //!   a connection does so by its profile: `fixed-timer(rto=200ms)` leaves a least timeout and its back-off, and the rest to the extension.
-//! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
+//! - It is never more than `LONGEST`, a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
 //!   copy. Without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more, and never more than the largest flight of this round.
 
@@ -60,10 +60,10 @@ impl Version {
 }
 
 /// m at most: after four spurious timeouts in a row the margin is sixteen times that of the full algorithm.
-pub const MOST: Fraction = Fraction::from_millionths(16_000_000);
+const MOST: Fraction = Fraction::from_millionths(16_000_000);
 
 /// The timeout at most, as RFC 6298 section 2.5 allows and as TCP's own.
-pub const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The default share of m that is lost in each round trip.
 const DECAY: Fraction = Fraction::from_millionths(50_000);
@@ -108,7 +108,7 @@ impl Timer {
 
 /// The timer.
 #[derive(Clone, Debug)]
-pub struct Eifel {
+pub(crate) struct Eifel {
     version: Version,
     tick: Duration,
     decay: Fraction,
@@ -120,7 +120,7 @@ pub struct Eifel {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "eifel",
     source: "Ludwig, Sklower: The Eifel Retransmission Timer, CCR 30(3), 2000",
     summary: "a retransmission timer that neither spikes nor collapses",
@@ -149,7 +149,7 @@ pub const ENTRY: Entry = Entry {
 
 impl Eifel {
     /// One of the versions, by a clock of such ticks.
-    pub fn new(version: Version, tick: Duration) -> Self {
+    fn new(version: Version, tick: Duration) -> Self {
         Eifel {
             version,
             tick,

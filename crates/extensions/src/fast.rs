@@ -18,7 +18,7 @@ use transom_tcp::congestion::fast;
 use transom_tcp::extension::ExtensionChoice;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "fast",
     source: "Wei, Jin, Low, Hegde: FAST TCP, ToN 14(6), 2006",
     summary: "moves to the window that keeps alpha segments in queues",

@@ -16,25 +16,25 @@ use transom_tcp::time::Duration;
 
 /// Its requests; none for a variable that is zero or false.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Greedy {
+pub(crate) struct Greedy {
     /// cwnd: this many segments more.
-    pub segments: u64,
+    pub(crate) segments: u64,
     /// cwnd_cnt: this factor.
-    pub cwnd_cnt: u64,
+    pub(crate) cwnd_cnt: u64,
     /// ssthresh: this factor.
-    pub ssthresh: u64,
+    pub(crate) ssthresh: u64,
     /// snd_una: this many segments lower.
-    pub snd_una: u64,
+    pub(crate) snd_una: u64,
     /// dupthresh: for each acknowledgement one from 1 to this, at random.
-    pub dupthresh: u64,
+    pub(crate) dupthresh: u64,
     /// RTO: keeps SRTT + RTTVAR of the first sample.
-    pub rto: bool,
+    pub(crate) rto: bool,
     first_rto: Option<Duration>,
     stream: Stream,
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "greedy",
     source: "icTCP (OSDI 2004), figure 3",
     summary: "requests more than the safe range, without effect; for tests",

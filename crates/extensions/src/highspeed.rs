@@ -18,7 +18,7 @@ use transom_tcp::congestion::highspeed;
 use transom_tcp::extension::ExtensionChoice;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "highspeed",
     source: "RFC 3649",
     summary: "requests HighSpeed TCP's window; without effect, because it is larger than TCP's own",

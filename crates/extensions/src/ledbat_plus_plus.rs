@@ -25,7 +25,7 @@ use transom_tcp::congestion::ledbat_plus_plus;
 use transom_tcp::extension::ExtensionChoice;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "ledbat-plus-plus",
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
     summary: "keeps the queue below a target delay and empties it periodically; for background transfers",

@@ -16,13 +16,13 @@ use transom_tcp::slow_start::limited::Limited;
 
 /// Limited Slow-Start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitedSlowStart {
+pub(crate) struct LimitedSlowStart {
     unit: Limited,
     window: Window,
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "limited-slow-start",
     source: "RFC 3742",
     summary: "adds half of max_ssthresh each round instead of doubling beyond it",
@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 
 impl LimitedSlowStart {
     /// With this max_ssthresh, in segments; RFC 3742 suggests 100.
-    pub fn new(max_ssthresh: u32) -> Self {
+    fn new(max_ssthresh: u32) -> Self {
         // Its size follows when it is attached. No ssthresh ends it: that is TCP's own affair.
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 0 };
         LimitedSlowStart { unit: Limited { max_ssthresh }, window }

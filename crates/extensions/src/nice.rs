@@ -28,7 +28,7 @@ use transom_tcp::time::{Duration, Instant};
 const LONGEST_WAIT: u64 = 48;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
     summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
@@ -97,7 +97,7 @@ fn is_alone(ack: &Ack, view: &View<'_>) -> bool {
 
 /// Nice for one connection.
 #[derive(Clone, Debug)]
-pub struct Nice {
+pub(crate) struct Nice {
     parameters: Parameters,
     vegas: Core,
     rounds: Rounds,
@@ -112,7 +112,7 @@ pub struct Nice {
 
 impl Nice {
     /// With the native one's parameters.
-    pub fn new(parameters: Parameters, poll: Poll) -> Self {
+    pub(crate) fn new(parameters: Parameters, poll: Poll) -> Self {
         Nice {
             parameters,
             vegas: Core::new(parameters.vegas, poll),

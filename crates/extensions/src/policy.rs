@@ -1,10 +1,10 @@
 //! A learned extension: a small network of integers decides the window, once each round trip or for each acknowledgement.
 //!
-//! Theory of operation. An [`Observer`] makes a vector of what happened since the last decision ([`Observation`]). A [`Decider`] turns it into two
-//! numbers, a factor and a sum, and [`Action::apply`] makes a window of them. The extension requests this window as the upper bound of cwnd. So whatever was
+//! Theory of operation. An `Observer` makes a vector of what happened since the last decision ([`Observation`]). A [`Decider`] turns it into two
+//! numbers, a factor and a sum, and `Action::apply` makes a window of them. The extension requests this window as the upper bound of cwnd. So whatever was
 //! learned, or was not, the flow is no more aggressive than TCP, and it always may have one segment in the network, so that it ends.
 //!
-//! The decider is a [`Network`] from a file, which is hostile input ([`network`](Network::read)). It is a trainer's own function where a policy is learned:
+//! The decider is a [`Network`] from a file, which is hostile input (`network`). It is a trainer's own function where a policy is learned:
 //! the same code then observes and acts. All of it is integers, so a decision is the same in every place.
 //!
 //! [`Steered`] is the same as a congestion controller, which is trusted: its window may be wider than that of another TCP.
@@ -15,9 +15,10 @@ mod network;
 mod observation;
 
 pub use controller::Steered;
-pub use file::{PolicyError, chosen, pinned, read};
-pub use network::{LayerView, MOST_BYTES, Network, NetworkError};
-pub use observation::{INPUTS, NAMES, OBSERVATION, Observation, Observer, Seen};
+pub use file::{chosen, pinned};
+pub use network::{LayerView, Network, NetworkError};
+pub(crate) use observation::Observer;
+pub use observation::{INPUTS, Observation, Seen};
 
 use crate::catalogue::Entry;
 use std::fmt;
@@ -29,7 +30,7 @@ use transom_tcp::extension::{
 use transom_tcp::recovery::Phase;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "policy",
     source: "learned; docs/learning.md",
     summary: "a small network of integers, learned in the simulator, decides the window",
@@ -68,12 +69,12 @@ pub struct Action {
 
 impl Action {
     /// The bounds of `factor`.
-    pub const FACTORS: (i32, i32) = (-768, 1024);
+    const FACTORS: (i32, i32) = (-768, 1024);
     /// The bounds of `sum`.
-    pub const SUMS: (i32, i32) = (-4096, 4096);
+    const SUMS: (i32, i32) = (-4096, 4096);
 
     /// The window that becomes of `window`, in bytes: from one segment to [`Window::WIDEST`].
-    pub fn apply(self, window: u64, mss: u64) -> u64 {
+    fn apply(self, window: u64, mss: u64) -> u64 {
         let (low, high) = Self::FACTORS;
         let factor = i64::from(self.factor.clamp(low, high));
         let (low, high) = Self::SUMS;

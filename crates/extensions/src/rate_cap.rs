@@ -10,13 +10,13 @@ use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// The cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateCap {
+pub(crate) struct RateCap {
     /// Bytes per second at most.
-    pub rate: u64,
+    pub(crate) rate: u64,
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "rate-cap",
     source: "pacing, as RFC 9002 section 7.7 has it, below a fixed rate",
     summary: "limits the sending rate",

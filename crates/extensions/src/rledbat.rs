@@ -30,7 +30,7 @@ use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "rledbat",
     source: "RFC 9840; draft-irtf-iccrg-ledbat-plus-plus",
     summary: "the receiver makes its incoming transfer yield to others, by its advertised window",
@@ -60,7 +60,7 @@ struct Round {
 
 /// The extension of the receiver.
 #[derive(Debug)]
-pub struct Rledbat {
+pub(crate) struct Rledbat {
     controller: Controller,
     /// RLWND.
     window: Window,
@@ -79,7 +79,7 @@ pub struct Rledbat {
 
 impl Rledbat {
     /// By LEDBAT++ with these parameters.
-    pub fn new(parameters: LedbatPlusPlus) -> Self {
+    fn new(parameters: LedbatPlusPlus) -> Self {
         Rledbat {
             controller: parameters.controller(),
             window: Window::initial(0),

@@ -23,9 +23,9 @@ const REMEMBERED: usize = 1024;
 
 /// RR.
 #[derive(Clone, Debug)]
-pub struct Rr {
+pub(crate) struct Rr {
     /// dupthresh is at most this share of the window.
-    pub cap: Fraction,
+    pub(crate) cap: Fraction,
     /// For each next expected position, the number of duplicates.
     history: VecDeque<(Pos, u32)>,
     /// The request; none at first and after a timeout.
@@ -33,7 +33,7 @@ pub struct Rr {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "rr",
     source: "Blanton, Allman: On Making TCP More Robust to Packet Reordering, CCR 32(1), 2002",
     summary: "raises dupthresh to the reordering that DSACKs show",

@@ -51,7 +51,7 @@ impl Stream {
 
 /// Asks anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scramble {
+pub(crate) struct Scramble {
     stream: Stream,
     /// How many times as much as is safe, at most; none for anything.
     outside: Option<u64>,
@@ -70,7 +70,7 @@ const WHOLE: u64 = 1000;
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "scramble",
     source: "icTCP (OSDI 2004), section 5.2",
     summary: "requests random values of all variables at every event; for tests",

@@ -10,7 +10,7 @@
 //!
 //! Two rules apply between its window and the request:
 //! - A window wider than TCP's own does not show in the network, and a controller that measures would draw conclusions from an unused window. So it
-//!   [follows](ShadowController::following) TCP's own down to a segment above it, unless the request of an unbounded controller is to be shown.
+//!   follows TCP's own down to a segment above it, unless the request of an unbounded controller is to be shown.
 //! - In fast recovery TCP decides the reduction (RFC 5681's at once, or RFC 9937's step by step), unless the controller wants to end below TCP.
 //!
 //! It does not receive rate samples, one-way delays and given-up data, which a native controller may use.
@@ -50,7 +50,7 @@ impl Seen {
 
 /// A controller that shadows a connection's own.
 #[derive(Debug)]
-pub struct ShadowController {
+pub(crate) struct ShadowController {
     name: &'static str,
     controller: Controller,
     slow_start: Standard,
@@ -67,7 +67,7 @@ pub struct ShadowController {
 
 impl ShadowController {
     /// A controller of `choice`, as an extension that reports call `name`.
-    pub fn new(name: &'static str, choice: &CongestionChoice) -> Self {
+    pub(crate) fn new(name: &'static str, choice: &CongestionChoice) -> Self {
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 };
         ShadowController {
             name,
@@ -84,19 +84,19 @@ impl ShadowController {
 
     /// With this slow start.
     #[must_use]
-    pub fn slow_start(self, slow_start: Standard) -> Self {
+    pub(crate) fn slow_start(self, slow_start: Standard) -> Self {
         ShadowController { slow_start, ..self }
     }
 
     /// Whether its window follows TCP's own down to a segment above it.
     #[must_use]
-    pub fn following(self, follows: bool) -> Self {
+    pub(crate) fn following(self, follows: bool) -> Self {
         ShadowController { follows, ..self }
     }
 
     /// Requests its ssthresh as an upper bound as well.
     #[must_use]
-    pub fn limiting_ssthresh(self) -> Self {
+    pub(crate) fn limiting_ssthresh(self) -> Self {
         ShadowController { limits_ssthresh: true, ..self }
     }
 

@@ -31,7 +31,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Which variable it limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitedVariable {
+pub(crate) enum LimitedVariable {
     /// cwnd.
     Window,
     /// The pacing rate.
@@ -44,7 +44,7 @@ impl LimitedVariable {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "tfrc",
     source: "RFC 5348",
     summary: "limits the rate by the TFRC equation for the rate of loss events; smoother than Reno",
@@ -128,9 +128,9 @@ impl Intervals {
 
 /// TFRC for one connection.
 #[derive(Clone, Debug)]
-pub struct Tfrc {
+pub(crate) struct Tfrc {
     /// The variable that it limits.
-    pub by: LimitedVariable,
+    pub(crate) by: LimitedVariable,
     intervals: Intervals,
     /// When and where the last loss event began.
     event: Option<(Instant, Pos)>,
@@ -138,7 +138,7 @@ pub struct Tfrc {
 
 impl Tfrc {
     /// That limits this.
-    pub fn new(by: LimitedVariable) -> Self {
+    fn new(by: LimitedVariable) -> Self {
         Tfrc { by, intervals: Intervals::default(), event: None }
     }
 

@@ -60,7 +60,7 @@ impl Poll {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "vegas",
     source: "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995",
     summary: "keeps between alpha and beta segments in queues",
@@ -306,14 +306,14 @@ impl Core {
 
 /// Vegas for one connection.
 #[derive(Clone, Debug)]
-pub struct Vegas {
+pub(crate) struct Vegas {
     core: Core,
     rounds: Rounds,
 }
 
 impl Vegas {
     /// With the native one's parameters.
-    pub fn new(parameters: Parameters, poll: Poll) -> Self {
+    fn new(parameters: Parameters, poll: Poll) -> Self {
         Vegas { core: Core::new(parameters, poll), rounds: Rounds::default() }
     }
 }

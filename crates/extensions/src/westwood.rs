@@ -20,7 +20,7 @@ use transom_tcp::congestion::westwood;
 use transom_tcp::extension::ExtensionChoice;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "westwood",
     source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
     summary: "after a loss, sets the window to bandwidth times the least round-trip time, if that is less than half",

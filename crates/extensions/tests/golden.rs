@@ -346,7 +346,7 @@ fn a_panic_detaches_the_layer() {
 
 /// Three calls in a row that take too long are too many.
 #[test]
-fn who_dawdles_is_detached() {
+fn an_extension_that_dawdles_is_detached() {
     let mut peer = Setup::default().active();
     let slow = Guarded::new(Box::new(Dawdles(Mutex::new(0))), ms(1), Arc::default());
     peer.connection.attach(peer.now, Box::new(slow)).unwrap();

@@ -86,7 +86,7 @@ fn one_window_for_two() {
 
 /// A loss that was none is taken back for all, by who had found it: 10 segments are halved, and are 10 again.
 #[test]
-fn what_was_for_nothing_is_taken_back_for_all() {
+fn a_needless_reduction_is_taken_back_for_all() {
     let macroflow = Shared::new("peer");
     let (mut one, mut two) = (busy(&macroflow), busy(&macroflow));
     two.wait(100);

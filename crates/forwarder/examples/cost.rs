@@ -53,7 +53,7 @@ fn main() -> Result<(), Refusal> {
             throughput(&net, bytes);
             let counters = tc.status(0)?.counters;
             println!("  {} acknowledgements, {} rewritten", counters.acks, counters.rewritten);
-            for Cost { program, nanoseconds, runs } in tc.cost()? {
+            for Cost { program, nanoseconds, runs, .. } in tc.cost()? {
                 println!("  {program}: {} ns in each of {runs} runs", nanoseconds / runs.max(1));
             }
         }

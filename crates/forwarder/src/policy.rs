@@ -84,7 +84,7 @@ impl PolicyFile {
     ///
     /// # Errors
     /// The policy's threshold, and what the queue holds.
-    pub fn fits(&self) -> Result<(), Refusal> {
+    pub(crate) fn fits(&self) -> Result<(), Refusal> {
         self.too_long().map_err(Refusal::Parameter)
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     /// The cause, the place, and one advice: a reader need not look for the line.
     #[test]
-    fn what_is_wrong_is_shown_at_its_place() {
+    fn mistakes_are_shown_at_their_place() {
         let good = "policy = 'target-window(upper=40kB, lower=20kB)'\n";
         let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
         let expected = "a policy file has no key `flow`\n --> policy:2:1\n  |\n2 | flow = 3\n  | ^^^^\n  = hint: did you mean `flows`?";
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn mistakes_are_explained() {
         for (text, what) in [
             ("policy = 'target-window(upper=40kB, lower=0B)'", "could never rise"),
             ("", "missing field `policy`"),

@@ -50,7 +50,7 @@ impl Shared {
     ///
     /// # Errors
     /// As there, and when it has ended.
-    pub fn status(&self, flows: usize) -> Result<Status, Refusal> {
+    fn status(&self, flows: usize) -> Result<Status, Refusal> {
         match self.lock().as_mut() {
             Some(deployment) => deployment.status(flows),
             None => Err(Refusal::Parameter("the router is at its end".into())),

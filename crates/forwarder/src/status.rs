@@ -48,6 +48,7 @@ pub struct Status {
 
 /// The bottleneck's queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueueStatus {
     /// Its kind, as tc(8) names it.
     pub kind: String,
@@ -71,6 +72,7 @@ pub struct QueueStatus {
 
 /// A queue inside the bottleneck's, such as the low-latency one of a dual queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PartStatus {
     /// Its name.
     pub name: String,

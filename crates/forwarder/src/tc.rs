@@ -348,6 +348,7 @@ impl Deployment for Tc {
 
 /// The cost of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cost {
     /// Its name.
     pub program: String,

@@ -165,7 +165,7 @@ fn data_may_go_another_way() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let Some(net) = network(Offloads::On) else { return };
     let refused =
         |device| net.router.run(|| Nfqueue::start(device, &policy())).unwrap().unwrap_err();

@@ -106,7 +106,7 @@ fn filters_do_as_well_where_there_are_no_links() {
 }
 
 #[test]
-fn who_only_looks_changes_nothing() {
+fn observing_changes_nothing() {
     let Some(net) = network(Offloads::Off) else { return };
     let options = Options { passive: true, ..Options::new(BOTTLENECK, policy_for_syns()) };
     let Some(mut tc) = attach(&net, options) else { return };
@@ -199,7 +199,7 @@ fn spoofed_syns_do_not_push_flows_out() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let Some(net) = network(Offloads::On) else { return };
     let refused = |options| net.router.run(|| Tc::attach(options)).unwrap().unwrap_err();
     if let Refusal::Capability { missing } = refused(Options::new("in", policy())) {

@@ -140,7 +140,7 @@ fn every_policy_lets_everything_arrive() {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted() {
+fn unreadable_packets_are_counted() {
     let Some(net) = wire(Offloads::Off) else { return };
     let Some(mut user) = start(&net, TEXT) else { return };
     let [near, far] = sides(&net, false);
@@ -165,7 +165,7 @@ fn what_cannot_be_read_is_counted() {
 
 /// Frames that are longer than the interface carries.
 #[test]
-fn what_an_interface_does_not_take_is_counted() {
+fn frames_that_an_interface_refuses_are_counted() {
     let Some(net) = wire(Offloads::Off) else { return };
     let Some(mut user) = start(&net, TEXT) else { return };
     let [near, far] = sides(&net, false);
@@ -219,7 +219,7 @@ fn the_rate_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let Some(net) = wire(Offloads::On) else { return };
     let refused = |from: &str, text: &str| {
         let policy = PolicyFile::parse(text).unwrap();

@@ -112,12 +112,6 @@ impl Cgroup {
         Ok(done)
     }
 
-    /// Whether a process is in it.
-    pub fn is_populated(&self) -> bool {
-        let events = fs::read_to_string(self.path.join("cgroup.events")).unwrap_or_default();
-        events.lines().any(|line| line == "populated 1")
-    }
-
     /// Removes it, when its last process has gone, and waits for that as long as `patience`.
     ///
     /// # Errors

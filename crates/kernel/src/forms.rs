@@ -12,7 +12,7 @@ pub enum Form {
 }
 
 /// The form of a variable.
-pub const fn form(variable: Variable) -> Form {
+pub(crate) const fn form(variable: Variable) -> Form {
     match variable {
         Variable::Cwnd => Form::Bounded(
             "the smaller window is in snd_cwnd while the kernel transmits, in whole segments",
@@ -53,7 +53,7 @@ pub fn all() -> impl Iterator<Item = (Variable, Form)> {
 }
 
 /// The events that the kernel's sockets report.
-pub const EVENTS: Wake = Wake::ACK
+pub(crate) const EVENTS: Wake = Wake::ACK
     .union(Wake::DUPLICATE_ACK)
     .union(Wake::ROUND)
     .union(Wake::LOSS)
@@ -61,13 +61,13 @@ pub const EVENTS: Wake = Wake::ACK
     .union(Wake::TIMER);
 
 /// The capabilities that an extension may require, if the connection has agreed on them.
-pub const CAPABILITIES: Capabilities = Capabilities::ACK_LIST
+const CAPABILITIES: Capabilities = Capabilities::ACK_LIST
     .union(Capabilities::SACK)
     .union(Capabilities::TIMESTAMPS)
     .union(Capabilities::CWND_CNT);
 
 /// The variables without which an extension of the catalogue can do nothing. Those that it sets besides are not among them.
-pub fn needs(extension: &str) -> &'static [Variable] {
+fn needs(extension: &str) -> &'static [Variable] {
     match extension {
         "rr" | "efr" => &[Variable::Dupthresh],
         "eifel" => &[Variable::Rto],

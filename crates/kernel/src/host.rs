@@ -40,7 +40,7 @@ const WAIT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many connections can have limits at a time, if nothing else is said.
-pub const CONNECTIONS: u32 = 16_384;
+pub(crate) const CONNECTIONS: u32 = 16_384;
 /// The most that may be said.
 pub const MOST_CONNECTIONS: u32 = 1 << 20;
 
@@ -49,7 +49,7 @@ pub const MOST_CONNECTIONS: u32 = 1 << 20;
 pub struct Options {
     /// Connections of the process's network namespace and of those of the group's processes that are there already are taken in too.
     pub existing: bool,
-    /// How many connections can have limits at a time: [`CONNECTIONS`] by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
+    /// How many connections can have limits at a time: `CONNECTIONS` by default, at most [`MOST_CONNECTIONS`]. The others are plain TCP, and counted.
     pub connections: u32,
     /// The program in the kernel decides what it can decide by itself, which is `nice` or `policy`. User space is not woken for it.
     pub in_kernel: bool,
@@ -233,7 +233,7 @@ pub struct Reporter(Arc<Shared>);
 
 impl Reporter {
     /// The connections and what each asks and gets.
-    pub fn report(&self) -> HostReport {
+    pub(crate) fn report(&self) -> HostReport {
         let state = self.0.state();
         let [without_slot, lost_records, garbage, refused, _, kicks, events] = state.counts;
         let mut connections: Vec<_> = state.connections.values().map(Connection::report).collect();

@@ -33,14 +33,14 @@ mod state;
 #[cfg(feature = "bpf")]
 pub mod status;
 
-pub use own_socket::{ControlError, Controlled, LEVEL};
+pub use own_socket::{ControlError, Controlled};
 
 #[cfg(feature = "bpf")]
 pub use cgroup::Cgroup;
 #[cfg(feature = "bpf")]
 pub use error::KernelError;
 #[cfg(feature = "bpf")]
-pub use host::{CONNECTIONS, Host, MOST_CONNECTIONS, Options, Reporter};
+pub use host::{Host, MOST_CONNECTIONS, Options, Reporter};
 #[cfg(feature = "bpf")]
 pub use log::{LogEvent, LogLine, LogPart, Windows};
 #[cfg(feature = "bpf")]

@@ -12,6 +12,7 @@ const KEPT: usize = 16_384;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LogLine {
     /// Its number; the first is zero.
     #[serde(rename = "seq")]
@@ -63,23 +64,24 @@ pub enum LogEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Windows {
     /// TCP's own congestion window, bytes.
-    pub own: u64,
+    pub(crate) own: u64,
     /// The window that is used, bytes.
-    pub used: u64,
+    pub(crate) used: u64,
     /// Bytes in flight.
-    pub in_flight: u64,
+    pub(crate) in_flight: u64,
     /// Smoothed round-trip time, microseconds.
-    pub srtt_us: Option<u64>,
+    pub(crate) srtt_us: Option<u64>,
     /// The round-trip time of this event's acknowledgement, microseconds.
-    pub rtt_us: Option<u64>,
+    pub(crate) rtt_us: Option<u64>,
     /// The least round-trip time, microseconds.
-    pub min_rtt_us: Option<u64>,
+    pub(crate) min_rtt_us: Option<u64>,
     /// Acknowledgements until now whose record was lost.
-    pub missed: u64,
+    pub(crate) missed: u64,
 }
 
 /// A part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LogPart {
     /// The lines, the oldest first.
     pub lines: Vec<LogLine>,

@@ -10,7 +10,7 @@ use transom_tcp::extension::Variable;
 use crate::forms::{Form, form};
 
 /// The level of the socket options that set these limits.
-pub const LEVEL: i32 = 0x5452;
+pub(crate) const LEVEL: i32 = 0x5452;
 /// The value that stands for no limit.
 const NO_LIMIT: u64 = u64::MAX;
 
@@ -83,11 +83,6 @@ impl Controlled {
     pub fn limit_of(&self, variable: Variable) -> Result<Option<u64>, ControlError> {
         let value = socket_option::read(&self.0, LEVEL, option(variable)?).map_err(refused)?;
         Ok((value != NO_LIMIT).then_some(value))
-    }
-
-    /// The connection.
-    pub fn stream(&self) -> &TcpStream {
-        &self.0
     }
 
     /// The connection, which keeps its limits.

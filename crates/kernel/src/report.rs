@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// All of one host's connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HostReport {
     /// The process that runs the extensions.
     pub process: u32,
@@ -37,6 +38,7 @@ pub struct HostReport {
 
 /// A connection under control.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ConnectionReport {
     /// The kernel's number for the socket (`SO_COOKIE`).
     pub cookie: u64,
@@ -80,6 +82,7 @@ pub struct ConnectionReport {
 
 /// A layer of a connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LayerReport {
     /// Its number.
     pub id: u32,
@@ -89,6 +92,7 @@ pub struct LayerReport {
 
 /// A request for a variable, and the value in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Limit {
     /// Its name.
     pub variable: String,

@@ -26,7 +26,7 @@ fn an_extension_without_a_form_here_is_refused() {
 }
 
 #[test]
-fn what_is_no_control_group_is_refused() {
+fn a_directory_that_is_no_control_group_is_refused() {
     for place in ["/tmp", "/nowhere"] {
         let error = Cgroup::open(place).unwrap_err().to_string();
         assert!(error.contains(place), "{error}");

@@ -37,41 +37,41 @@ const PACKET: f64 = 1500.0;
 #[derive(Clone, Debug, Serialize)]
 pub struct Accuracy {
     /// A link's rate.
-    pub rate: RateAccuracy,
+    pub(crate) rate: RateAccuracy,
     /// A link's delay.
-    pub delay: DelayAccuracy,
+    pub(crate) delay: DelayAccuracy,
     /// The highest rate found that was held, from kernel to kernel over 20 ms; none if not even the slowest was.
-    pub held: Option<RateAccuracy>,
+    pub(crate) held: Option<RateAccuracy>,
     /// The same with Transom's TCP as the sender.
-    pub held_from_transom: Option<RateAccuracy>,
+    pub(crate) held_from_transom: Option<RateAccuracy>,
 }
 
 /// A rate, and its measurement.
 #[derive(Clone, Debug, Serialize)]
-pub struct RateAccuracy {
+pub(crate) struct RateAccuracy {
     /// The configured rate of the link, bits per second.
-    pub nominal: u64,
+    pub(crate) nominal: u64,
     /// The measured rate: the bytes of the receiving application, with headers added, bits per second.
-    pub delivered: f64,
+    pub(crate) delivered: f64,
     /// Packets per second that passed through the emulator, acknowledgements included.
-    pub packets_per_second: f64,
+    pub(crate) packets_per_second: f64,
     /// How late the emulator was.
-    pub fidelity: Fidelity,
+    pub(crate) fidelity: Fidelity,
 }
 
 /// The excess of the datagrams' delay over that of their link; negative if they were faster.
 #[derive(Clone, Debug, Serialize)]
-pub struct DelayAccuracy {
+pub(crate) struct DelayAccuracy {
     /// The delay, in milliseconds.
-    pub nominal_ms: f64,
+    pub(crate) nominal_ms: f64,
     /// How many datagrams were measured.
-    pub datagrams: usize,
+    pub(crate) datagrams: usize,
     /// The median excess, in milliseconds.
-    pub median_error_ms: f64,
+    pub(crate) median_error_ms: f64,
     /// 99 in 100 of them, in milliseconds.
-    pub p99_error_ms: f64,
+    pub(crate) p99_error_ms: f64,
     /// The worst, in milliseconds.
-    pub max_error_ms: f64,
+    pub(crate) max_error_ms: f64,
 }
 
 impl DelayAccuracy {
@@ -95,7 +95,7 @@ impl DelayAccuracy {
 
 impl RateAccuracy {
     /// Which part of the nominal rate was delivered.
-    pub fn share(&self) -> f64 {
+    fn share(&self) -> f64 {
         self.delivered / self.nominal as f64
     }
 

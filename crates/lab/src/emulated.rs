@@ -22,7 +22,7 @@ use rustix::time::{
     timerfd_settime,
 };
 use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
-use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver, Traffic};
+use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver};
 use transom_sim::random::Streams;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::Instant;
@@ -69,6 +69,7 @@ struct Path {
 
 /// The events on a path so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathReport {
     /// The link from the stack to the inner device.
     pub egress: Counters,
@@ -106,13 +107,9 @@ impl PathMonitor {
     }
 
     /// The queue of the egress link's serialiser at `now`, by the device's clock.
-    pub fn egress_queue(&self, now: Instant) -> Traffic {
+    #[cfg(test)]
+    fn egress_queue(&self, now: Instant) -> transom_sim::link::Traffic {
         lock(&self.path).egress.queued(now)
-    }
-
-    /// The queue of the ingress link's serialiser at `now`, by the device's clock.
-    pub fn ingress_queue(&self, now: Instant) -> Traffic {
-        lock(&self.path).ingress.queued(now)
     }
 }
 
@@ -197,11 +194,6 @@ impl<D: Device> Emulated<D> {
     /// Something that tells how the path is doing, now and later.
     pub fn monitor(&self) -> PathMonitor {
         PathMonitor { path: Arc::clone(&self.path) }
-    }
-
-    /// The inner device.
-    pub fn inner(&self) -> &D {
-        &self.inner
     }
 
     /// Hands the inner device what has reached the end of the egress link.

@@ -17,6 +17,6 @@ mod change;
 mod decision;
 mod moment;
 
-pub use change::{Change, ChangeError, MOST_CHANGES, apply, tree};
+pub use change::{Change, ChangeError, apply, tree};
 pub use decision::Decision;
 pub use moment::{Moment, decisions};

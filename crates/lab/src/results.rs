@@ -42,20 +42,18 @@ mod summary;
 mod tables;
 
 pub use arrays::{Array, Arrays, Cells, arrays};
-pub use column::Column;
 pub use error::StoreError;
-pub use files::replace;
 pub use manifest::{Compared, FileEntry, Manifest, State};
 pub use merge::{MergeError, Merged, merge};
 pub use pending::{Pending, Run};
 pub use plan::{Choice, Plan, PlannedRun, Point, Shard, ShardError};
 pub use store::{Entry, Found, Store};
 pub use stored::StoredRun;
-pub use summary::{Line, SUMMARY_CSV, SUMMARY_PARQUET, Summary};
+pub use summary::{Line, SUMMARY_CSV, Summary};
 
 /// The form in which results are stored. It changes when an older program could misread what a newer one has written, or the other way
 /// round.
-pub const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
 
 #[cfg(test)]
 mod tests;

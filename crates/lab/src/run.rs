@@ -23,7 +23,8 @@ use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, course, judge};
-pub use numbers::{Number, numbers};
+pub use numbers::Number;
+pub(crate) use numbers::numbers;
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
 /// The number of progress reports of a run.
@@ -31,6 +32,7 @@ const STEPS: u64 = 200;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress<'a> {
     /// The time reached in the network, of the scenario's duration.
     pub reached: Duration,
@@ -40,6 +42,7 @@ pub struct Progress<'a> {
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which runs in real time only: use --emulate")]

@@ -104,11 +104,11 @@ pub use bound::{Bound, Unit};
 pub use claim::{Claim, Control, Judged};
 pub use composition::Composition;
 pub use cost::{MOST_RUNS, runs};
-pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
+pub(crate) use distribution::SizeDistribution;
+pub use distribution::{Distribution, DistributionError, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{
-    Band, Direction, Measure, MeasureSource, Quantity, Requirement, Statistic, TimeCourse,
-};
+pub use expect::{Band, Direction, Measure, Quantity, Statistic};
+pub use expect::{MeasureSource, Requirement, TimeCourse};
 pub use extensions::Extensions;
 pub use flow::Flow;
 pub use header::Header;
@@ -118,16 +118,19 @@ pub use measure::{FlowSeries, LinkSeries, Series};
 pub use name::Name;
 pub use paper::Paper;
 pub use profile::ProfileOptions;
-pub use quantity::{Count, Number, Size, Time};
-pub use rate_trace::{RateTraces, read_rate_trace};
+pub use quantity::Count;
+pub use quantity::{Number, Size, Time};
+pub(crate) use rate_trace::RateTraces;
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;
 pub use sweep::Setting;
 pub use template::Template;
-pub use trace::{TraceEntry, TraceError, read_trace};
+pub use trace::TraceError;
+pub(crate) use trace::read_trace;
+pub(crate) use traffic::PingProtocol;
 pub use traffic::{
-    AppLimited, Bulk, Companion, OnOffUdp, Ping, PingProtocol, Program, RequestResponse, Trace,
-    Traffic, Transfer, Web,
+    AppLimited, Bulk, Companion, OnOffUdp, Ping, Program, RequestResponse, Trace, Traffic,
+    Transfer, Web,
 };
 
 /// A scenario that has been checked: every point of its sweep can be run.

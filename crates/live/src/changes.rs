@@ -15,6 +15,7 @@ pub struct Changes {
 
 /// The news for a reader.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Change<'a> {
     /// Connections that are new or different.
     pub rows: Vec<&'a Row>,

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 /// The values of a connection at one moment. Sizes are in bytes, and rates in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Point {
     /// Seconds since the course began.
     pub at: f64,

@@ -8,7 +8,7 @@
 //! `transom top` and `transom dash` show what this crate collects: see docs/live.md.
 //!
 //! Nobody trusts anybody here. A socket's question and answer are bounded in length and time. The answers of another process are
-//! [cleaned](Row::clean): nothing in them can steer a terminal.
+//! cleaned: nothing in them can steer a terminal.
 #![forbid(unsafe_code)]
 
 mod changes;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The directory of this user: `transom` in `XDG_RUNTIME_DIR` if that is set, and otherwise `/run/transom-UID`, which root can make.
-pub fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| Path::new(path).is_absolute()) {
         Some(path) => Path::new(&path).join("transom"),
         None => PathBuf::from(format!("/run/transom-{}", geteuid().as_raw())),
@@ -40,7 +40,7 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn check(directory: &Path) -> io::Result<()> {
+fn check(directory: &Path) -> io::Result<()> {
     // Not what a link leads to: the link could be anybody's.
     let found = fs::symlink_metadata(directory)?;
     let why = if !found.is_dir() {
@@ -63,7 +63,7 @@ const MOST: usize = 1024;
 ///
 /// # Errors
 /// As [`check`].
-pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match check(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         checked => checked?,

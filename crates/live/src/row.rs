@@ -35,13 +35,14 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Its number.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Its name, as the kernel has it.
-    pub name: String,
+    pub(crate) name: String,
 }
 
-/// A connection at one moment. [`values`](crate::value::VALUES) are what the status protocol says of its state.
+/// A connection at one moment. `values` are what the status protocol says of its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// A name that no other connection has: `PID.HOST.SHARD.NUMBER`, or `k` and the kernel's cookie.
     pub key: String,
@@ -67,6 +68,7 @@ pub struct Row {
 
 /// The request of extensions for one variable, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Limit {
     /// The variable's name.
     pub variable: String,
@@ -156,7 +158,7 @@ impl Row {
     }
 
     /// Makes the texts of another process harmless: short, and without control characters, which a terminal would obey.
-    pub fn clean(&mut self) {
+    pub(crate) fn clean(&mut self) {
         clean(&mut self.key);
         let mut congestion = self.tcp.congestion.to_string();
         clean(&mut congestion);
@@ -179,7 +181,7 @@ impl Row {
     }
 
     /// The limit of the congestion window, if extensions ask anything of it.
-    pub fn cwnd_limit(&self) -> Option<&Limit> {
+    fn cwnd_limit(&self) -> Option<&Limit> {
         self.limits.iter().find(|limit| limit.variable == "cwnd")
     }
 }

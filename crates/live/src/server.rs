@@ -25,7 +25,7 @@ pub struct StatusSocket {
 }
 
 impl StatusSocket {
-    /// Answers for `stack` in the directory of this user ([`place::directory`]).
+    /// Answers for `stack` in the directory of this user (`place::directory`).
     ///
     /// # Errors
     /// As [`StatusSocket::open_in`].

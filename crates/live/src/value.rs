@@ -18,7 +18,7 @@ use transom_tcp::time::Duration;
 /// The content of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Told<'a> {
+pub(crate) enum Told<'a> {
     /// A number.
     Number(u64),
     /// A word.
@@ -29,11 +29,11 @@ pub enum Told<'a> {
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Value {
+pub(crate) struct Value {
     /// Its name in JSON.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// It in a row.
-    pub get: fn(&Row) -> Told<'_>,
+    pub(crate) get: fn(&Row) -> Told<'_>,
     set: fn(&mut Row, Told<'_>),
 }
 
@@ -135,7 +135,7 @@ macro_rules! word {
 }
 
 /// All of them.
-pub static VALUES: &[Value] = &[
+pub(crate) static VALUES: &[Value] = &[
     word!("state", state, State, STATE, Row::state),
     Value {
         name: "congestion",

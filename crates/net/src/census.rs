@@ -32,6 +32,7 @@ pub struct ConnectionStatus {
 
 /// The request of a connection's extensions for one variable, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Request {
     /// The variable.
     pub variable: Variable,

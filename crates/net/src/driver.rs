@@ -22,6 +22,7 @@ use transom_tcp::connection::Signal;
 
 /// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SocketReadiness {
     /// The number that the socket was given with [`Driver::watch`].
     pub token: u64,

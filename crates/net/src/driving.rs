@@ -15,12 +15,12 @@ use crate::waiting::{Awake, LOOK_WITHOUT_DESCRIPTOR, RETRY_FAILED};
 use std::io;
 use transom_tcp::time::{Duration, Instant};
 
-/// So many batches of packets are taken before the caller has its turn.
+/// The most batches of packets that are taken before the caller has its turn.
 const BATCHES: usize = 4;
-/// Nor are more taken after so many bytes: they are in the processor's cache still when the caller passes them on, and whoever reads them then does so
-/// beside this thread.
+/// The most bytes that are taken before the caller has its turn. They are still in the processor's cache when the caller passes them on, and their
+/// reader works beside this thread.
 const BYTES: usize = 256 * 1024;
-/// After so many bytes at once, more of them are on their way.
+/// This many bytes at once mean a bulk transfer: more are on their way.
 const BULK: usize = 32 * 1024;
 
 /// A descriptor of a runtime's.

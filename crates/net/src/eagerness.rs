@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_vain_is_tried_ever_more_seldom() {
+    fn vain_attempts_become_ever_rarer() {
         let mut eagerness = Eagerness::default();
         let mut gaps = Vec::new();
         let mut slept = 0;

@@ -30,6 +30,7 @@ impl LogPosition {
 
 /// Records out of a host's log.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LogReading {
     /// Records that were overwritten before they were read.
     pub missed: u64,
@@ -59,6 +60,7 @@ pub struct LogWriter {
 
 /// The result of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Written {
     /// Records.
     pub records: u64,

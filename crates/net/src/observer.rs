@@ -66,6 +66,7 @@ impl Default for ObserverOptions {
 
 /// Why there is nothing to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// Nothing has happened for so long.
     #[error("nothing has happened in the time given")]

@@ -162,9 +162,9 @@ impl SocketOptions {
 #[derive(Debug)]
 pub(crate) struct Place {
     address: SocketAddr,
-    /// In each shard of a host that chooses its ports itself, until it is let go there.
+    /// The reservation in each shard, if the host chooses its ports itself. Dropping the place releases them.
     own: Mutex<Vec<(Arc<Shared>, Bound)>>,
-    /// Of a host whose ports are the kernel's.
+    /// The reservation, if the host's ports are the kernel's.
     _kernels: Option<Reservation>,
 }
 

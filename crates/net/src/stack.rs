@@ -82,6 +82,7 @@ struct Family {
 
 /// The time that the extensions of a host have used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExtensionTime {
     /// How long they ran, all together.
     pub used: std::time::Duration,

@@ -173,7 +173,7 @@ fn the_kernel_goes_on_beside() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_what_would_work() {
+fn devices_that_cannot_be_opened_name_those_that_work() {
     let Some(wire) = Wire::new() else { return };
     let said = |word: &str, addresses: &[&str]| {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();

@@ -42,7 +42,7 @@ fn with_a_kernel_everything_is_sent_until_it_has_arrived() {
 
 /// The kernel learns of a loss half a round trip after it shows here, and its repair takes as long to arrive: 20 ms, and we wait for 8.
 #[test]
-fn what_a_kernel_repairs_too_late_is_skipped() {
+fn a_late_repair_of_the_kernel_is_skipped() {
     let Some(lab) = lab("delay=10ms, loss=5%", "skip-holes(after=8ms)") else { return };
     let (ours, mut theirs) = lab.connect(Version::V4, Role::Client);
     let bytes = 2048 * KIB;

@@ -82,7 +82,7 @@ fn a_waiting_observer_is_woken_and_sees_the_connection() {
 
 /// Nobody waits while a transfer takes place: it does, one wake-up is told, and all the others are missed.
 #[test]
-fn who_comes_late_is_told_how_much_was_missed() {
+fn a_late_observer_learns_how_much_it_missed() {
     let mut scene = Scene::new();
     let observer = scene.ours.observer(Wake::ACK | Wake::ROUND).unwrap();
     scene.transfer(1_000_000);
@@ -182,7 +182,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
 
 /// The function that changes the limits may look at the connection and its observer. Meanwhile the layer waits for the mailbox under the host's lock.
 #[test]
-fn what_changes_limits_may_use_the_connection() {
+fn a_change_of_limits_may_use_the_connection() {
     let mut scene = Scene::new();
     let observer = scene.ours.observer(Wake::all()).unwrap();
     let stream = scene.ours.try_clone().unwrap();
@@ -276,7 +276,7 @@ fn the_end_of_the_connection_ends_the_waiting() {
 }
 
 #[test]
-fn what_is_at_fault_goes_and_the_flow_goes_on() {
+fn a_faulty_layer_goes_and_the_flow_goes_on() {
     let mut scene = Scene::new();
     let departed = |scene: &Scene| {
         let departure = scene.ours.with_connection(|connection, _| connection.poll_departure());

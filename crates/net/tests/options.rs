@@ -107,7 +107,7 @@ fn more_and_records() {
 }
 
 #[test]
-fn what_is_unsent_is_bounded() {
+fn unsent_data_is_bounded() {
     let (mut near, far, _hosts) = connected();
     far.set_fin_wait_2(Duration::ZERO).unwrap();
     near.set_notsent_lowat(10_000).unwrap();

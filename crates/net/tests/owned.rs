@@ -132,7 +132,7 @@ fn memory_is_kept_until_it_is_acknowledged_and_no_longer() {
 }
 
 #[test]
-fn what_has_no_room_stays_the_callers() {
+fn data_without_room_stays_with_the_caller() {
     let (client, server) = connection(&MemoryConfig::with_offload());
     client.set_nonblocking(true).unwrap();
     let whole = pattern(0, 50 << 20);

@@ -401,7 +401,7 @@ impl Device for Keeping {
 /// Connections, short exchanges and a long transfer: whatever sends, it flushes before it waits. What is lost at a flush is counted like what is
 /// refused at once, and sent again.
 #[test]
-fn what_a_device_keeps_leaves_before_anybody_waits() {
+fn kept_packets_leave_before_anybody_waits() {
     let (x, y) = pair(&MemoryConfig::default()).unwrap();
     let loses = Arc::<AtomicUsize>::default();
     let keeping = Keeping { inner: x, kept: Vec::new(), loses: Arc::clone(&loses) };

@@ -280,7 +280,7 @@ fn packets_at_the_wrong_shard_are_handed_over() {
 }
 
 #[test]
-fn what_nobody_has_is_refused_once() {
+fn a_segment_for_no_connection_is_refused_once() {
     let dealt = Dealt::new(3);
     for _ in 0..6 {
         let error = dealt.peer.connect((SHARDED, 81)).unwrap_err();

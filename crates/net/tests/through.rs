@@ -23,7 +23,7 @@ fn data(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_changed_there_is_changed_back_here() {
+fn changed_data_is_changed_back() {
     for config in [MemoryConfig::default(), MemoryConfig::with_offload()] {
         let (client, server) = connection(&config);
         let reader = spawn(move || {

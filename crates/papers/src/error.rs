@@ -8,6 +8,7 @@ use transom_lab::scenario::Errors;
 
 /// Why there is no experiment, no summary or no page.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Neither an experiment nor a paper is called so.
     #[error("there is no experiment {0}")]

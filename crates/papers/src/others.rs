@@ -4,6 +4,7 @@ use crate::EXPERIMENTS;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct OtherExperiment {
     /// Its id, such as "ictcp/fig4".
     pub id: &'static str,

@@ -147,6 +147,7 @@ pub struct Compared {
 
 /// A value that is not as it was stored.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The point of the sweep.
     pub settings: Vec<Setting>,

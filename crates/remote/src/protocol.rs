@@ -9,7 +9,7 @@ use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
 use transom_tcp::time::{Duration, Instant};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 2;
+const VERSION: u32 = 2;
 
 /// The longest line or frame that a peer may send, in bytes.
 pub const LONGEST: usize = 65_536;
@@ -30,6 +30,7 @@ pub enum Form {
 
 /// The first message of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attach {
     /// Which connection; nothing for the next that is offered.
     pub connection: Option<u32>,
@@ -45,7 +46,7 @@ pub struct Attach {
 
 /// The first message of any peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum First {
+pub(crate) enum First {
     /// It wants to be attached to a connection.
     Attach(Attach),
     /// It wants to be told of each connection that is offered.
@@ -65,6 +66,7 @@ pub enum Command {
 
 /// Why a peer's message was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtocolError {
     /// It is longer than [`LONGEST`].
     #[error("a message has at most {LONGEST} bytes")]
@@ -84,7 +86,7 @@ impl ProtocolError {
 }
 
 /// The kinds of events by name.
-pub const WAKES: [(&str, Wake); 8] = [
+const WAKES: [(&str, Wake); 8] = [
     ("ack", Wake::ACK),
     ("duplicate-ack", Wake::DUPLICATE_ACK),
     ("round", Wake::ROUND),
@@ -96,7 +98,7 @@ pub const WAKES: [(&str, Wake); 8] = [
 ];
 
 /// The lists by name.
-pub const LISTS: [(&str, Capabilities); 2] =
+const LISTS: [(&str, Capabilities); 2] =
     [("acks", Capabilities::ACK_LIST), ("messages", Capabilities::MESSAGE_LIST)];
 
 /// A value of the view: its name, and where it comes from; nothing if there is none yet.

@@ -237,7 +237,7 @@ fn a_peer_waits_for_a_connection_and_is_sent_away_without() {
 }
 
 #[test]
-fn who_says_nothing_is_sent_away_and_who_is_attached_may_be_silent() {
+fn silent_peers_are_sent_away_and_attached_ones_may_be_silent() {
     let scene = Scene::new();
     let mut silent = Peer::connect(&scene);
     let mut slow = Peer::connect(&scene);

@@ -8,13 +8,13 @@ mod remote;
 use crate::seeds;
 
 #[test]
-fn what_peers_say_from_seeds_does_no_harm() {
+fn messages_from_seeds_do_no_harm() {
     let understood = seeds::play_all(2_000, remote::play);
     assert!(understood > 20_000, "some of what the scripts say is understood: {understood}");
 }
 
 #[test]
-fn what_peers_say_from_the_corpus_does_no_harm() {
+fn messages_from_the_corpus_do_no_harm() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/remote.hex");
     seeds::play_corpus(corpus, remote::play);
 }

@@ -6,9 +6,9 @@ use super::{Hue, Svg};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether everything is as it must be.
-    pub passed: bool,
+    pub(crate) passed: bool,
     /// The sentence.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A picture or a table.
@@ -24,17 +24,18 @@ pub enum Block {
 #[derive(Clone, Debug)]
 pub struct Drawing {
     /// The heading.
-    pub title: String,
+    pub(crate) title: String,
     /// A sentence on how to read it; may be empty.
-    pub caption: String,
+    pub(crate) caption: String,
     /// The same as text, for readers who cannot see it.
-    pub alternative: String,
+    pub(crate) alternative: String,
     /// The picture.
-    pub picture: Svg,
+    pub(crate) picture: Svg,
 }
 
 /// A table.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Table {
     /// The heading.
     pub title: String,
@@ -50,13 +51,14 @@ pub struct Table {
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
     /// The text.
-    pub text: String,
+    pub(crate) text: String,
     /// Whether the column has numbers, which are aligned right.
-    pub number: bool,
+    pub(crate) number: bool,
 }
 
 /// A field of a table.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Cell {
     /// The text.
     pub text: String,
@@ -87,7 +89,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Cell {
     /// The field of something drawn in this colour.
-    pub fn hue(self, hue: Option<Hue>) -> Cell {
+    pub(crate) fn hue(self, hue: Option<Hue>) -> Cell {
         Cell { hue, ..self }
     }
 

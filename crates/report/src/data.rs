@@ -38,11 +38,11 @@ pub struct ReportData {
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// The measured quantity.
-    pub label: String,
+    pub(crate) label: String,
     /// The result in each column, with its unit.
-    pub values: Vec<String>,
+    pub(crate) values: Vec<String>,
     /// Whether it is as it must be, where that is a question.
-    pub verdict: Option<bool>,
+    pub(crate) verdict: Option<bool>,
 }
 
 impl Row {
@@ -56,7 +56,7 @@ impl Row {
     }
 
     /// Marks the line as passed or failed.
-    pub fn verdict(self, passed: bool) -> Row {
+    pub(crate) fn verdict(self, passed: bool) -> Row {
         Row { verdict: Some(passed), ..self }
     }
 }
@@ -112,6 +112,7 @@ const MOST_MARKS: usize = 12;
 
 /// One chart.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Chart {
     /// The heading.
     pub title: String,
@@ -127,6 +128,7 @@ pub struct Chart {
 
 /// The vertical axis of a chart.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Axis {
     /// Its label.
     pub label: String,
@@ -140,6 +142,7 @@ pub struct Axis {
 
 /// A curve.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -160,13 +163,13 @@ pub struct Series {
 #[derive(Clone, Debug)]
 pub struct Markers {
     /// Their name in the legend.
-    pub name: String,
+    pub(crate) name: String,
     /// The shape of each point.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// Their colour.
-    pub hue: Hue,
+    pub(crate) hue: Hue,
     /// The points, in the order of time.
-    pub points: Points,
+    pub(crate) points: Points,
 }
 
 /// How the points of a curve are joined.
@@ -220,7 +223,7 @@ impl Hue {
     pub const ALL: [Hue; 6] = [Hue::Blue, Hue::Orange, Hue::Green, Hue::Pink, Hue::Red, Hue::Grey];
 
     /// Its name in style sheets.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Hue::Blue => "blue",
             Hue::Orange => "orange",
@@ -254,7 +257,7 @@ impl Chart {
     }
 
     /// Explains how to read the chart.
-    pub fn caption(mut self, caption: impl Into<String>) -> Chart {
+    pub(crate) fn caption(mut self, caption: impl Into<String>) -> Chart {
         self.caption = caption.into();
         self
     }

@@ -24,7 +24,7 @@ pub(crate) use labels::parts;
 const MOST_NODES: usize = 60;
 
 /// The drawing of a scenario's network; nothing of a network that is too large to be seen.
-pub fn drawing(scenario: &Resolved) -> Option<Drawing> {
+pub(crate) fn drawing(scenario: &Resolved) -> Option<Drawing> {
     let graph = Graph::new(scenario);
     if graph.nodes.len() > MOST_NODES {
         return None;

@@ -24,22 +24,22 @@ const MOST_VALUES: usize = 1_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
     /// The name of the test, or of the scenario.
-    pub name: String,
+    pub(crate) name: String,
     /// The heading.
-    pub title: String,
+    pub(crate) title: String,
     /// The series in the order of their names.
-    pub series: Vec<Course>,
+    pub(crate) series: Vec<Course>,
 }
 
 /// The course of one value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub(crate) struct Course {
     /// Its name: "TCP upload", "Ping (ms) UDP".
-    pub name: String,
+    pub(crate) name: String,
     /// Its unit: "Mbits/s" or "ms" in flent's words.
-    pub unit: String,
+    pub(crate) unit: String,
     /// Seconds from the beginning, and values. A value that is missing is not a number.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// A text is no file of flent.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn a_wrong_file_is_refused() {
         for text in ["", "[]", "{}", r#"{"x_values": [1]}"#, r#"{"x_values": 1, "results": {}}"#] {
             assert!(Test::read(text).is_err(), "{text}");
         }

@@ -14,7 +14,7 @@ pub fn quantity(band: &Band) -> String {
 }
 
 /// The measure of a band and its statistic, without whose: "goodput (sum)".
-pub fn measure(band: &Band) -> String {
+pub(crate) fn measure(band: &Band) -> String {
     let quantity = &band.quantity;
     let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
     let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn of_measure(measure: Measure) -> String {
 }
 
 /// The link or the flows that a band is about: "bulk1, bulk2".
-pub fn subject(band: &Band) -> String {
+pub(crate) fn subject(band: &Band) -> String {
     let quantity = &band.quantity;
     match (&quantity.link, &quantity.flows[..]) {
         (Some(link), _) => link.to_string(),

@@ -16,7 +16,7 @@
 //! ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
 //!
 //! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised.
-//! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). [`drawing()`] draws a scenario's
+//! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). `drawing()` draws a scenario's
 //! network; [`labels`] has the texts that tables and terminals share.
 //!
 //! Everything that comes from outside is escaped twice over: as HTML where it is text, as JSON without `<`
@@ -70,14 +70,14 @@ pub mod transfer;
 use std::io;
 use std::path::Path;
 
-pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use block::{Block, Cell, Drawing, Table};
+pub use block::{Heading, Verdict};
 pub use dash::dash_page;
 pub use data::{
-    Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
-    Style,
+    Axis, Chart, HorizontalAxis, Hue, Points, ReportData, Section, Series, Shape, Style,
 };
+pub use data::{Markers, Row};
 pub use decimate::{MOST_POINTS, decimate};
-pub use drawing::drawing;
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;

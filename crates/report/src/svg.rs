@@ -144,7 +144,7 @@ impl Svg {
     }
 
     /// As a part of a page: `alternative` is what it shows, in words.
-    pub fn inline(&self, alternative: &str) -> String {
+    pub(crate) fn inline(&self, alternative: &str) -> String {
         let Svg { width, height, body } = self;
         format!(
             "<svg class=\"drawing\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" height=\"{height:.0}\" \

@@ -264,7 +264,7 @@ fn letters_are_drawn_with_the_fonts_that_the_program_has() {
 }
 
 #[test]
-fn what_follows_a_run_is_the_same_page() {
+fn a_followed_run_gives_the_same_page() {
     let data = with_curve("cwnd", vec![(0.0, 14.0), (0.25, 28.5)]);
     let message: Value = serde_json::from_str(&message(&data, "half", false, 100)).unwrap();
     let page = page(&data);

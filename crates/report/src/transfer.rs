@@ -102,6 +102,7 @@ impl Trace {
 
 /// One end's data as it passed: seconds, and bytes of the stream up to there.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ByteTraces {
     /// Data that was sent for the first time.
     pub sent: Points,
@@ -113,6 +114,7 @@ pub struct ByteTraces {
 
 /// Queue lengths and drops at one end of the path: seconds and bytes.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct QueueTrace {
     /// How long the queue was.
     pub lengths: Points,

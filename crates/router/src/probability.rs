@@ -21,7 +21,7 @@ impl Probability {
     pub const PARTS: u64 = 1 << 63;
 
     /// This many parts per [`PARTS`](Self::PARTS); more than certainty counts as certainty.
-    pub const fn from_parts(parts: u64) -> Self {
+    pub(crate) const fn from_parts(parts: u64) -> Self {
         Probability(if parts < Self::PARTS { parts } else { Self::PARTS })
     }
 
@@ -51,19 +51,19 @@ impl Probability {
     }
 
     /// The probability of the opposite.
-    pub const fn complement(self) -> Self {
+    pub(crate) const fn complement(self) -> Self {
         Probability(Self::PARTS - self.0)
     }
 
     /// The probability of both of two independent events.
-    pub const fn and(self, other: Self) -> Self {
+    pub(crate) const fn and(self, other: Self) -> Self {
         let product = self.0 as u128 * other.0 as u128;
         Probability(((product + (1 << 62)) >> 63) as u64)
     }
 
     /// The probability that an event happens every one of `times` independent times: the `times`-th power, in at most
     /// 128 multiplications.
-    pub const fn every(self, mut times: u64) -> Self {
+    pub(crate) const fn every(self, mut times: u64) -> Self {
         let (mut result, mut square) = (Self::ONE, self);
         while times > 0 {
             if times & 1 == 1 {
@@ -84,7 +84,7 @@ impl Probability {
     }
 
     /// Tosses a coin that shows heads with this probability.
-    pub fn toss(self, random: &mut dyn RandomSource) -> bool {
+    pub(crate) fn toss(self, random: &mut dyn RandomSource) -> bool {
         (random.uniform() >> 1) < self.0
     }
 }

@@ -36,7 +36,8 @@ mod statistics;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-pub use cake::{Cake, CakeConfig, Isolation};
+pub(crate) use cake::Isolation;
+pub use cake::{Cake, CakeConfig};
 pub use codel::{CoDel, CoDelConfig};
 pub use config::{Config, ConfigError};
 pub use drop_head::DropHead;
@@ -45,9 +46,11 @@ pub use dualpi2::{DualPi2, DualPi2Config};
 pub use flow::{Flow, FlowHasher};
 pub use fq::{Fq, FqConfig};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
-pub use limit::{Limit, Unit};
+pub use limit::Limit;
+pub(crate) use limit::Unit;
 pub use parameters::ParameterError;
-pub use pie::{DelayEstimate, Gain, Pie, PieConfig};
+pub(crate) use pie::{DelayEstimate, Gain};
+pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedConfig};
 pub use statistics::QueueStatistics;
 
@@ -143,7 +146,7 @@ impl<P> Item<P> {
     }
 
     /// Whether its transport supports marks. This includes a packet that was marked before.
-    pub const fn is_ecn_capable(&self) -> bool {
+    const fn is_ecn_capable(&self) -> bool {
         !matches!(self.ecn, Ecn::NotEct)
     }
 

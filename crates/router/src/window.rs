@@ -8,7 +8,7 @@
 //! - a [`Policy`] sees the queue at each arriving packet and decides the window of a flow. The paper's is [`TargetWindow`], the *Target
 //!   Window Modifier*: one target for all flows, halved above an upper threshold and raised slowly below a lower one. Others are included
 //!   for comparison;
-//! - the [`WindowMarker`] writes windows into acknowledgements, and is answerable for what must never happen, whatever the
+//! - the `WindowMarker` writes windows into acknowledgements, and is answerable for what must never happen, whatever the
 //!   policy wishes.
 //!
 //! **What never happens.** A window is never above the receiver's own. It is never below one segment unless the receiver's was. The right
@@ -16,7 +16,7 @@
 //! RFC 9293 3.8.6.2 requires this of receivers, and some senders fail otherwise. Only the window and the checksum change. The marker
 //! passes these packets unchanged: fragments, truncated packets, and acknowledgement numbers that the sender cannot expect. It also passes
 //! flows whose SYNs were not seen, because the scale of their windows is unknown (RFC 7323 2.2). A segment with an option that covers its
-//! header, or may do so, passes unchanged as well ([`Cover`]).
+//! header, or may do so, passes unchanged as well (`Cover`).
 //!
 //! **SYNs.** The window of a receiver's SYN is the first one that a sender sees, so lowering it moves no edge. The paper leaves it
 //! unchanged. A policy may lower it ([`Policy::on_syn`]), and then the same guarantees hold.
@@ -45,14 +45,13 @@ mod target;
 pub use ack_delay::{AckDelay, AckDelayConfig};
 pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
-pub use cover::Cover;
 pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, FlowSummary, Record};
-pub use marker::{Marked, WindowMarker};
-pub use nothing::Nothing;
+pub use marker::Marked;
+pub(crate) use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
-pub use segment::{ChecksumState, Segment, Unreadable};
+pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{Rule, TargetWindow, TargetWindowConfig, Threshold};
 

@@ -106,7 +106,7 @@ fn packets_made_by_hand() {
 }
 
 #[test]
-fn what_a_program_can_do_wrong() {
+fn mistakes_of_programs_are_answered() {
     let Some(compiler) = compiler() else { return };
     let said = run(&compiler, "misuse", &c_source("misuse.c"), &Link::Shared);
     assert!(said.contains("all as expected"), "{said}");

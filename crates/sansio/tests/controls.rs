@@ -42,7 +42,7 @@ fn ready(host: &mut Host, fd: i32) -> (bool, bool) {
 }
 
 #[test]
-fn what_a_new_socket_shows_and_takes() {
+fn a_new_socket_shows_and_takes_options() {
     let mut host = host(support::LOCAL);
     let fd = socket(&mut host);
     // (option, at first, set, shown)
@@ -127,7 +127,7 @@ fn more_and_the_end_of_a_record() {
 }
 
 #[test]
-fn what_is_unsent_is_bounded() {
+fn unsent_data_is_bounded() {
     let mut host = host(support::LOCAL);
     let (fd, mut peer) = accepted(&mut host);
     host.fcntl(fd, transom_sansio::socket::F_SETFL, O_NONBLOCK).unwrap();

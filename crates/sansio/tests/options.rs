@@ -35,7 +35,7 @@ fn socket(host: &mut Host) -> i32 {
 
 /// [MUST-23] [MUST-25] [MUST-28]
 #[test]
-fn what_a_new_socket_shows() {
+fn a_new_socket_shows_its_defaults() {
     let mut host = host(support::LOCAL);
     let fd = socket(&mut host);
     let expected = [

@@ -107,7 +107,7 @@ fn inline_it_is_part_of_the_stream() {
 
 /// [MUST-30] [MUST-31]
 #[test]
-fn what_is_sent_as_urgent_carries_the_pointer() {
+fn urgent_data_carries_the_pointer() {
     let mut host = host(support::LOCAL);
     let (fd, _peer) = accepted(&mut host);
     assert_eq!(host.send(fd, b"abc!", MSG_OOB), Ok(4));

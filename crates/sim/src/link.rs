@@ -55,14 +55,16 @@ pub use corruption::{Corrupt, Corruption};
 pub use counters::{Counters, Traffic};
 pub use delays::Delays;
 pub use jitter::{Jitter, JitterOrder};
-pub use loss::{GilbertElliott, Loss, LossProcess};
-pub use managed::Fate;
+pub(crate) use loss::LossProcess;
+pub use loss::{GilbertElliott, Loss};
+pub(crate) use managed::Fate;
 pub use policer::Policer;
-pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
+pub(crate) use queue::DropTail;
+pub use queue::{QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
 pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
-pub use reorder::{Extra, Reorder};
-pub use serialiser::{Serialiser, Transmission};
+pub use reorder::Reorder;
+pub(crate) use serialiser::Transmission;
 pub use text::SyntaxError;
 pub use window_config::WindowConfig;
 
@@ -93,6 +95,7 @@ pub enum DropCause {
 
 /// A packet that came out of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivered<P> {
     /// The packet as it was sent: if it is to be corrupt, the receiver applies [`Self::corruption`].
     pub packet: P,
@@ -260,7 +263,7 @@ pub(crate) mod purpose {
 
 impl<P: Clone + Send + 'static> LinkModel<P> {
     /// A link at rest. `entity` is its number in the run: links that should not share their luck need
-    /// different ones, the two directions of a path included. A configuration that [`LinkConfig::check`] refuses makes a link that
+    /// different ones, the two directions of a path included. A configuration that `LinkConfig::check` refuses makes a link that
     /// delivers nothing, if the file of its rate trace has not been read, or one without a rate besides the trace's.
     pub fn new(config: &LinkConfig, streams: Streams, entity: u64) -> Self {
         let mut settled = config.clone();
@@ -317,7 +320,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint at time `now`. Nobody knows its flow.
-    pub fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
+    fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
         self.send_of(now, packet, len, (ecn, Flow::NONE))
     }
 
@@ -410,14 +413,14 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Keeps from now on what becomes of packets after they were admitted, for [`LinkModel::take_fate`]: for owners of packets
     /// that have to be disposed of.
-    pub fn tell_fates(&mut self) {
+    pub(crate) fn tell_fates(&mut self) {
         if let Queue::Managed(queue) = &mut self.queue {
             queue.tell_fates();
         }
     }
 
     /// The next packet that the link dropped or duplicated after accepting it. Call this until it returns `None`, after every other call.
-    pub fn take_fate(&mut self) -> Option<Fate<P>> {
+    pub(crate) fn take_fate(&mut self) -> Option<Fate<P>> {
         match &mut self.queue {
             Queue::Computed(_) => None,
             Queue::Managed(queue) => queue.take_fate(),
@@ -486,7 +489,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Packets that are still to be delivered, as far as is known, copies included.
-    pub fn in_flight(&self) -> usize {
+    fn in_flight(&self) -> usize {
         let waiting = match &self.queue {
             Queue::Computed(_) => 0,
             Queue::Managed(queue) => queue.length().packets as usize,
@@ -526,7 +529,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Keeps from now on how long each packet waits, for [`LinkModel::take_delays`].
-    pub fn measure_delays(&mut self) {
+    pub(crate) fn measure_delays(&mut self) {
         for waits in [&mut self.waits, &mut self.low_waits] {
             if let Measured::No = waits {
                 *waits = Measured::Nothing;
@@ -535,20 +538,13 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// The same as [`take_delays`](Self::take_delays) for the packets that came through the low-latency queue of a dual queue.
-    pub fn take_low_delays(&mut self, now: Instant) -> Delays {
+    pub(crate) fn take_low_delays(&mut self, now: Instant) -> Delays {
         self.advance(now);
         self.low_waits.take()
     }
 
-    /// Calls `each` with the name and the statistics of each queue inside the discipline, if it has several.
-    pub fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
-        if let Queue::Managed(queue) = &self.queue {
-            queue.queues(each);
-        }
-    }
-
     /// How long the packets had waited that have left the queue by `now` and since the last call.
-    pub fn take_delays(&mut self, now: Instant) -> Delays {
+    pub(crate) fn take_delays(&mut self, now: Instant) -> Delays {
         self.advance(now);
         self.waits.take()
     }

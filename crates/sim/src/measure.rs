@@ -14,7 +14,7 @@ use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 pub use delay::{Lane, QueueDelay};
-pub use summary::{efficiency, jain_index, per_second, percentile};
+pub use summary::{jain_index, per_second, percentile};
 
 /// A flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub struct LinkSample {
 impl LinkSample {
     /// The state of a link without window control at `at`, and the delays of its packets since the last sample. Call
     /// [`LinkModel::measure_delays`] before, so that it records delays.
-    pub fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
+    pub(crate) fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
         let (waiting, delays) = (link.queued(at), link.take_delays(at));
         let low_delays = link.take_low_delays(at);
         LinkSample { at, waiting, counters: link.counters(), delays, low_delays, window: None }
@@ -183,6 +183,7 @@ impl From<WindowReport> for WindowSample {
 
 /// The history of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkSeries {
     /// Which.
     pub link: LinkId,

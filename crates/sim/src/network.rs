@@ -81,13 +81,14 @@ pub struct LinkId(u32);
 
 impl LinkId {
     /// The other direction of the same link.
-    pub fn back(self) -> LinkId {
+    pub(crate) fn back(self) -> LinkId {
         LinkId(self.0 ^ 1)
     }
 }
 
 /// Why a network cannot be built, or does not go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// The node is a router, or is not of this network.
     #[error("node {} is not a host", .0.0)]

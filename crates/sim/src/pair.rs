@@ -98,7 +98,7 @@ impl Pair {
     }
 
     /// Lets both hosts send what they have.
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         for side in [Side::A, Side::B] {
             let host = &mut self.hosts[side as usize];
             while let Some(packet) = host.poll_transmit(self.now) {

@@ -32,11 +32,6 @@ impl Streams {
         Streams { seed }
     }
 
-    /// The seed, for printing with a failure.
-    pub const fn seed(self) -> u64 {
-        self.seed
-    }
-
     /// The generator that `entity` uses for `purpose`. Calling twice gives the same numbers twice.
     pub fn rng(self, entity: u64, purpose: u64) -> Rng {
         // Changing this derivation changes every recorded run: the tag carries its version.
@@ -68,12 +63,12 @@ impl Rng {
     }
 
     /// 64 random bits.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.cipher().next_u64()
     }
 
     /// Consumes this many numbers of 64 bits. It costs next to nothing: the generator moves when a number is needed.
-    pub fn skip(&mut self, numbers: u64) {
+    pub(crate) fn skip(&mut self, numbers: u64) {
         self.skipped += numbers;
     }
 
@@ -84,7 +79,7 @@ impl Rng {
 
     /// True with the given probability. Always consumes 64 bits, so that changing a probability does not
     /// shift later decisions.
-    pub fn bernoulli(&mut self, probability: Probability) -> bool {
+    pub(crate) fn bernoulli(&mut self, probability: Probability) -> bool {
         if probability.is_zero() {
             self.skip(1);
             return false;

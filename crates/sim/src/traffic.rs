@@ -18,7 +18,6 @@ mod sink;
 mod sockets;
 mod transfers;
 
-use crate::network::NodeId;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -101,18 +100,13 @@ impl Io<'_> {
         self.now
     }
 
-    /// The host.
-    pub fn node(&self) -> NodeId {
-        self.sockets.node()
-    }
-
     /// Random numbers: the host's own.
     pub fn rng(&mut self) -> &mut Rng {
         self.sockets.rng(self.application)
     }
 
     /// The ledger of flows.
-    pub fn ledger(&mut self) -> &mut Ledger {
+    fn ledger(&mut self) -> &mut Ledger {
         self.ledger
     }
 

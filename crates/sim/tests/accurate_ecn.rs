@@ -120,7 +120,7 @@ const LINKS: [&str; 5] = [
 
 /// With options the counts are the same at both ends once something has been said after the last loss; they are never ahead before.
 #[test]
-fn what_one_end_counts_the_other_is_told() {
+fn each_end_learns_the_counts_of_the_other() {
     let mut marked = 0;
     for seed in 0..40u64 {
         let mut rng = Streams::new(seed).rng(1, 1);

@@ -241,7 +241,7 @@ proptest! {
 
 /// Hosts at both ends of a row of routers, all links alike: everything happens at the same time everywhere.
 #[test]
-fn what_happens_at_the_same_nanosecond_keeps_its_order() {
+fn events_of_one_nanosecond_keep_their_order() {
     let flow = |from, to| (0, from, to, 0);
     let plan = Plan {
         seed: 1,
@@ -267,7 +267,7 @@ impl Application for Silent {
 }
 
 #[test]
-fn what_cannot_be_divided_runs_on_one_core_and_says_why() {
+fn an_indivisible_network_runs_on_one_core_and_says_why() {
     let build = |kind: &str, silent: bool| {
         let mut topology = Topology::new(1);
         let (a, b) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));

@@ -122,7 +122,7 @@ fn read(host: &mut Stack, id: ConnectionId, now: Instant, had: &mut [bool]) -> b
 }
 
 #[test]
-fn what_is_dropped_for_want_of_memory_comes_again() {
+fn segments_dropped_for_want_of_memory_come_again() {
     for (sender, ordering) in [
         ("in-order", "in-order"),
         ("in-order", "unordered"),

@@ -147,7 +147,7 @@ fn many_connections_one_after_the_other_and_at_once() {
 }
 
 #[test]
-fn who_answers_requests_is_the_sender() {
+fn the_end_that_answers_requests_is_the_sender() {
     let exchange = Exchange {
         request: Draw::Uniform(100, 300),
         response: Draw::Uniform(5_000, 50_000),

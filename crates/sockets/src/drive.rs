@@ -37,13 +37,8 @@ impl<'a> Sockets<'a> {
     }
 
     /// The present.
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.now
-    }
-
-    /// The sockets by descriptor.
-    pub fn table(&self) -> &Table {
-        self.table
     }
 
     /// Does what is due now.
@@ -81,7 +76,7 @@ impl<T> Waited<T> {
     ///
     /// # Errors
     /// `EAGAIN`, `EINTR`, or why waiting failed.
-    pub fn into_result(self) -> Result<T> {
+    pub(crate) fn into_result(self) -> Result<T> {
         match self {
             Waited::Done(value) => Ok(value),
             Waited::TimedOut => Err(Errno(EAGAIN)),

@@ -29,17 +29,17 @@ pub const TCP_FIN_WAIT1: u8 = 4;
 /// `tcpi_state`: we closed, the peer has not.
 pub const TCP_FIN_WAIT2: u8 = 5;
 /// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
-pub const TCP_TIME_WAIT: u8 = 6;
+const TCP_TIME_WAIT: u8 = 6;
 /// `tcpi_state`: no connection.
 pub const TCP_CLOSE: u8 = 7;
 /// `tcpi_state`: the peer closed, we have not.
-pub const TCP_CLOSE_WAIT: u8 = 8;
+const TCP_CLOSE_WAIT: u8 = 8;
 /// `tcpi_state`: the peer closed, then we.
-pub const TCP_LAST_ACK: u8 = 9;
+const TCP_LAST_ACK: u8 = 9;
 /// `tcpi_state`: a listener.
 pub const TCP_LISTEN: u8 = 10;
 /// `tcpi_state`: both closed at the same time.
-pub const TCP_CLOSING: u8 = 11;
+const TCP_CLOSING: u8 = 11;
 
 /// The state of a connection as `TCP_INFO` shows it.
 #[repr(C)]
@@ -276,12 +276,12 @@ impl TcpInfo {
     }
 
     /// No connection.
-    pub fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         TcpInfo { tcpi_state: TCP_CLOSE, ..TcpInfo::default() }
     }
 
     /// A listener with so many connections that wait.
-    pub fn listening(waiting: usize, backlog: usize) -> Self {
+    pub(crate) fn listening(waiting: usize, backlog: usize) -> Self {
         TcpInfo {
             tcpi_state: TCP_LISTEN,
             tcpi_unacked: small(waiting as u64),

@@ -18,7 +18,7 @@ mod network;
 mod values;
 
 pub use names::*;
-pub use values::{in_room, ip_int_of};
+pub use values::in_room;
 
 use crate::address::Family;
 use crate::drive::Sockets;

@@ -88,12 +88,6 @@ impl Table {
         self.sockets.iter().flatten()
     }
 
-    /// The descriptors in use.
-    pub fn descriptors(&self) -> Vec<i32> {
-        let places = (0..).zip(&self.sockets).filter(|(_, socket)| socket.is_some());
-        places.map(|(index, _): (i32, _)| index + FIRST_DESCRIPTOR as i32).collect()
-    }
-
     /// The socket that has a connection.
     pub fn stream_of(&self, id: ConnectionId) -> Option<i32> {
         self.streams.get(&id).copied()

@@ -11,7 +11,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use transom_tcp::profile::{Profile, ProfileError};
 
 /// The most connections of one shard: so many have names. A power of two.
-pub const MOST_CONNECTIONS: usize = 1 << 26;
+pub(crate) const MOST_CONNECTIONS: usize = 1 << 26;
 
 /// The work that the device does for the stack, as far as the stack needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +187,7 @@ impl StackConfig {
 
 /// Why a configuration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StackConfigError {
     /// A host needs an address.
     #[error("a host needs at least one address")]
@@ -254,6 +255,7 @@ pub(crate) fn is_broadcast_of(ours: IpAddr, prefix: u8, address: IpAddr) -> bool
 /// The counters of a host.
 /// [RFC1122-3.1-9]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackCounters {
     /// Packets received (a super-segment counts once).
     pub packets_received: u64,

@@ -21,11 +21,11 @@ const ECN: u32 = 1 << 5;
 
 /// The offers of a SYN, as far as a cookie keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
+pub(crate) struct Offered {
     /// Options.
-    pub options: Options,
+    pub(crate) options: Options,
     /// ECN with RFC 3168's flags, to which we have agreed.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 fn count(now: Instant) -> u64 {
@@ -37,7 +37,7 @@ fn mac(secrets: &Secrets, key: &FlowKey, irs: Seq, count: u64) -> u32 {
 }
 
 /// The initial sequence number for `syn`.
-pub fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> Seq {
+pub(crate) fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> Seq {
     let mss = syn.options.mss.unwrap_or(536);
     let index = MSS_TABLE.iter().rposition(|&entry| entry <= mss).unwrap_or(0) as u32;
     let count = count(now);
@@ -47,7 +47,7 @@ pub fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> 
 }
 
 /// Folds what a SYN `offered` into a timestamp value that is never ahead of the clock.
-pub fn fold(offered: &Offered, value: u32) -> u32 {
+pub(crate) fn fold(offered: &Offered, value: u32) -> u32 {
     let Offered { options, ecn } = offered;
     let scale = options.window_scale.map_or(NO_SCALE, |scale| u32::from(scale.min(14)));
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
@@ -61,7 +61,12 @@ pub fn fold(offered: &Offered, value: u32) -> u32 {
 }
 
 /// Whether `ack` returns our cookie, and the offers of the peer's SYN, as far as they were kept.
-pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) -> Option<Offered> {
+pub(crate) fn check(
+    secrets: &Secrets,
+    key: &FlowKey,
+    ack: &TcpHeader,
+    now: Instant,
+) -> Option<Offered> {
     let cookie = (ack.ack - 1).get();
     let irs = ack.seq - 1;
     let present = count(now);

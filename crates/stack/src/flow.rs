@@ -11,20 +11,20 @@ use siphasher::sip::SipHasher13;
 
 /// The four values that name a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowKey {
+pub(crate) struct FlowKey {
     /// Our address.
-    pub local: IpAddr,
+    pub(crate) local: IpAddr,
     /// The peer's address.
-    pub remote: IpAddr,
+    pub(crate) remote: IpAddr,
     /// Our port.
-    pub local_port: u16,
+    pub(crate) local_port: u16,
     /// The peer's port.
-    pub remote_port: u16,
+    pub(crate) remote_port: u16,
 }
 
 impl FlowKey {
     /// The key for our `local` and the peer's `remote`.
-    pub fn new(local: SocketAddr, remote: SocketAddr) -> Self {
+    pub(crate) fn new(local: SocketAddr, remote: SocketAddr) -> Self {
         FlowKey {
             local: local.ip(),
             remote: remote.ip(),
@@ -35,7 +35,7 @@ impl FlowKey {
 
     /// The key of a packet from outside, read from its usual place: TCP right behind an IP header without options. The result
     /// is not verified, and meaningless for other packets.
-    pub fn peek(packet: &[u8]) -> Option<Self> {
+    pub(crate) fn peek(packet: &[u8]) -> Option<Self> {
         let port = |at: usize| {
             packet
                 .get(at..)
@@ -64,12 +64,12 @@ impl FlowKey {
     }
 
     /// Our side.
-    pub fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local, self.local_port)
     }
 
     /// The peer's side.
-    pub fn remote(&self) -> SocketAddr {
+    pub(crate) fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.remote, self.remote_port)
     }
 }
@@ -100,13 +100,13 @@ impl Hash for FlowKey {
 
 /// SipHash-1-3 under a key.
 #[derive(Clone, Debug)]
-pub struct KeyedHash {
+pub(crate) struct KeyedHash {
     key: [u64; 2],
 }
 
 impl KeyedHash {
     /// A hasher for tables under `key`.
-    pub fn new(key: [u64; 2]) -> Self {
+    pub(crate) fn new(key: [u64; 2]) -> Self {
         KeyedHash { key }
     }
 }
@@ -121,7 +121,7 @@ impl BuildHasher for KeyedHash {
 
 /// The handler of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handler {
+pub(crate) enum Handler {
     /// A connection, by its place.
     Connection(u32),
     /// A half-open connection of a listener, by its place.

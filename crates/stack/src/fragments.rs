@@ -4,7 +4,7 @@
 //! An incomplete packet is dropped after a timeout, and the oldest makes room for a new one. A packet whose
 //! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
 //!
-//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and [`Fragments::expire`] gives back the first fragment of a
+//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and `Fragments::expire` gives back the first fragment of a
 //! packet whose time is over. `cut` is the other direction.
 
 mod cut;
@@ -99,7 +99,7 @@ pub struct Fragments {
     partial: Vec<Partial>,
     bytes: usize,
     /// Packets given up, for whatever reason.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
 }
 
 impl Fragments {
@@ -109,17 +109,18 @@ impl Fragments {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// When the oldest incomplete packet expires.
-    pub fn next_timeout(&self) -> Option<Instant> {
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.partial.iter().map(|partial| partial.expires).min()
     }
 
     /// Forgets what has expired by `now`. Returns the first fragment of each such packet, as it arrived, if it did [RFC1122-3.3.2-5].
-    pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first_fragments = Vec::new();
         while let Some(index) = self.partial.iter().position(|partial| partial.expires <= now) {
             let partial = self.forget(index);
@@ -135,7 +136,7 @@ impl Fragments {
         partial
     }
 
-    /// Takes in a fragment. What has [expired](Self::expire) must be gone.
+    /// Takes in a fragment. What has expired must be gone.
     pub fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Reassembly {
         let Some((name, header, place)) = head(packet, bytes) else { return Reassembly::Waiting };
         let Some(fragment) = packet.fragment() else { return Reassembly::Waiting };

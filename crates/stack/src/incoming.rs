@@ -24,6 +24,7 @@ pub struct IncomingId {
 
 /// The contents of a held SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Incoming {
     /// The listener that holds it.
     pub listener: ListenerId,

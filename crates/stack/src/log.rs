@@ -74,13 +74,8 @@ impl Log {
     }
 
     /// Whether anything is recorded.
-    pub fn is_on(&self) -> bool {
+    fn is_on(&self) -> bool {
         self.capacity > 0
-    }
-
-    /// How many records it holds at most.
-    pub fn capacity(&self) -> usize {
-        self.capacity
     }
 
     /// How many records there have been.

@@ -65,6 +65,7 @@ impl Default for MemoryLimits {
 
 /// The memory of the host's connections, and the effects of the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryInfo {
     /// Bytes that are buffered.
     pub held: usize,

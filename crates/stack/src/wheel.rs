@@ -2,7 +2,7 @@
 //!
 //! Seven levels of 64 slots; a slot of the lowest level spans 2¹⁶ ns (66 µs), one of the highest 52 days. A timer is in
 //! a slot of the lowest level that reaches it, and moves down as its time approaches. Deadlines are kept exactly: a
-//! timer never fires early, and [`Wheel::next`] never names a time later than the earliest deadline (it may name an
+//! timer never fires early, and `Wheel::next` never names a time later than the earliest deadline (it may name an
 //! earlier one, when far timers have to move down a level).
 
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// A timer's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimerId(u32);
+pub(crate) struct TimerId(u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Node<K> {
@@ -29,7 +29,7 @@ struct Node<K> {
 
 /// Timers that carry a key of type `K`.
 #[derive(Debug)]
-pub struct Wheel<K> {
+pub(crate) struct Wheel<K> {
     nodes: Vec<Node<K>>,
     free: u32,
     heads: [u32; LEVELS * SLOTS],
@@ -41,7 +41,7 @@ pub struct Wheel<K> {
 
 impl<K: Copy> Wheel<K> {
     /// An empty wheel that starts at `now`.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Wheel {
             nodes: Vec::new(),
             free: NONE,
@@ -53,17 +53,13 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// How many timers are set.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no timer is set.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Sets a timer.
-    pub fn insert(&mut self, deadline: Instant, key: K) -> TimerId {
+    pub(crate) fn insert(&mut self, deadline: Instant, key: K) -> TimerId {
         // Four and a half years are as good as for ever, and keep within the wheel's reach.
         let reach = Instant::from_nanos((self.tick << TICK_BITS).saturating_add(1 << 57));
         let deadline = deadline.min(reach);
@@ -83,7 +79,7 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// Cancels a timer. A handle whose timer has fired or been cancelled must not be used again.
-    pub fn remove(&mut self, id: TimerId) {
+    pub(crate) fn remove(&mut self, id: TimerId) {
         if self.nodes.get(id.0 as usize).is_some_and(|node| node.key.is_some()) {
             self.unlink(id.0);
             self.release(id.0);
@@ -152,7 +148,7 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// A time at which [`Wheel::pop`] should be asked: no later than the earliest deadline.
-    pub fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         let mut earliest: Option<Instant> = None;
         for level in 0..LEVELS {
             let Some((slot, begins)) = self.first_slot(level) else { continue };
@@ -175,7 +171,7 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// Takes one timer whose deadline has passed by `now`.
-    pub fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
         let target = now.as_nanos() >> TICK_BITS;
         loop {
             // Higher levels first: what stands there may belong before what stands below.

@@ -1,8 +1,8 @@
 //! Accurate ECN (RFC 9768): how many packets and bytes arrived with each codepoint, and not only whether any was marked.
 //!
-//! Each end counts what arrives ([`ReceiverCounters`]) and reports it in every segment. The flags AE, CWR and ECE, together the field ACE, carry the
+//! Each end counts what arrives (`ReceiverCounters`) and reports it in every segment. The flags AE, CWR and ECE, together the field ACE, carry the
 //! lowest three bits of the count of marked packets. An option carries 24 bits of each count of bytes, if there is room. The other end reconstructs
-//! the counts ([`SenderCounters`]). This module knows no connection: the connection decides when segments leave and how to respond to marks.
+//! the counts (`SenderCounters`). This module knows no connection: the connection decides when segments leave and how to respond to marks.
 //!
 //! # What the handshake agrees on
 //!
@@ -31,9 +31,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use arrivals::Arrivals;
-pub use receiver::ReceiverCounters;
-pub use sender::{Arrival, NewMarks, SenderCounters};
+pub(crate) use arrivals::Arrivals;
+pub(crate) use receiver::ReceiverCounters;
+pub(crate) use sender::{Arrival, SenderCounters};
 
 use crate::ecn::EcnConfig;
 use transom_wire::{Ecn, Flags};
@@ -83,7 +83,7 @@ const FIRST_BYTES: u64 = 1;
 pub const FIELD: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
 
 /// The field ACE of a segment: 0 to 7.
-pub const fn ace(flags: Flags) -> u8 {
+pub(crate) const fn ace(flags: Flags) -> u8 {
     (flags.bits() >> Flags::ECE.bits().trailing_zeros() & 7) as u8
 }
 
@@ -93,12 +93,12 @@ pub const fn flags(value: u64) -> Flags {
 }
 
 /// The flags of a segment that reports `packets` marked packets.
-pub const fn count_flags(packets: u64) -> Flags {
+pub(crate) const fn count_flags(packets: u64) -> Flags {
     flags(FIRST_PACKETS.wrapping_add(packets))
 }
 
 /// How a SYN or SYN-ACK arrived, as the SYN-ACK and the pure acknowledgement of the SYN-ACK say it (tables 2 and 3).
-pub const fn handshake_flags(arrived: Ecn) -> Flags {
+pub(crate) const fn handshake_flags(arrived: Ecn) -> Flags {
     flags(match arrived {
         Ecn::NotEct => 0b010,
         Ecn::Ect1 => 0b011,
@@ -108,7 +108,7 @@ pub const fn handshake_flags(arrived: Ecn) -> Flags {
 }
 
 /// How the peer says a SYN or SYN-ACK arrived; `None` if it does not say.
-pub const fn handshake_codepoint(said: Flags) -> Option<Ecn> {
+pub(crate) const fn handshake_codepoint(said: Flags) -> Option<Ecn> {
     match ace(said) {
         0b010 => Some(Ecn::NotEct),
         0b011 => Some(Ecn::Ect1),
@@ -120,7 +120,7 @@ pub const fn handshake_codepoint(said: Flags) -> Option<Ecn> {
 
 /// Which feedback a handshake leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agreement {
+pub(crate) enum Agreement {
     /// RFC 9768.
     Accurate,
     /// RFC 3168.
@@ -130,7 +130,7 @@ pub enum Agreement {
 }
 
 /// The agreement of an end with accurate ECN that receives a SYN (table 2 and section 3.1.3).
-pub const fn answer_to_syn(syn: Flags) -> Agreement {
+pub(crate) const fn answer_to_syn(syn: Flags) -> Agreement {
     match ace(syn) {
         0b000 => Agreement::None,
         0b011 => Agreement::Classic,
@@ -139,7 +139,7 @@ pub const fn answer_to_syn(syn: Flags) -> Agreement {
 }
 
 /// The agreement of the end that offered accurate ECN, from the SYN-ACK (table 2 and section 3.1.3).
-pub const fn agreed_by_syn_ack(syn_ack: Flags) -> Agreement {
+pub(crate) const fn agreed_by_syn_ack(syn_ack: Flags) -> Agreement {
     match ace(syn_ack) {
         0b000 | 0b111 => Agreement::None,
         0b001 => Agreement::Classic,
@@ -148,7 +148,7 @@ pub const fn agreed_by_syn_ack(syn_ack: Flags) -> Agreement {
 }
 
 /// Whether no router may have made `arrived` of what left as `sent` (section 3.2.2.3, RFC 3168 section 18).
-pub fn is_mangled(sent: Ecn, arrived: Ecn) -> bool {
+pub(crate) fn is_mangled(sent: Ecn, arrived: Ecn) -> bool {
     match sent {
         Ecn::NotEct | Ecn::Ce => arrived != sent,
         Ecn::Ect0 | Ecn::Ect1 => arrived == Ecn::NotEct,

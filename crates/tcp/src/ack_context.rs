@@ -11,6 +11,7 @@ use transom_wire::Timestamps;
 
 /// The latest transmissions that an acknowledgement delivered: when each had left, and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Newest {
     /// Among those sent once.
     pub original: Option<(Instant, Pos)>,

@@ -8,34 +8,34 @@ mod unit;
 use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use core::fmt;
-pub use unit::AckUnit;
+pub(crate) use unit::AckUnit;
 
 /// An arrival, as the policy sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// When.
-    pub now: Instant,
+    pub(crate) now: Instant,
     /// New bytes of sequence space.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The largest segment the peer seems to send, in bytes (an estimate of its SMSS).
-    pub segment: u64,
+    pub(crate) segment: u64,
     /// In order and without a gap behind it: neither out of order nor filling a hole, nor a duplicate.
-    pub in_order: bool,
+    pub(crate) in_order: bool,
     /// It was all that the peer had to send: it was not full, or it carried PSH.
-    pub pushed: bool,
+    pub(crate) pushed: bool,
     /// It carried the FIN.
-    pub fin: bool,
+    pub(crate) fin: bool,
     /// The window that was offered last, in bytes.
-    pub window: u64,
+    pub(crate) window: u64,
     /// The estimate of the round-trip time, once there is a sample.
-    pub estimate: Option<Estimate>,
+    pub(crate) estimate: Option<Estimate>,
     /// The sender's retransmission timeout.
-    pub rto: Duration,
+    pub(crate) rto: Duration,
 }
 
 /// When to acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AckDecision {
+pub(crate) enum AckDecision {
     /// At once.
     Now,
     /// At the latest then, or with the next data going the other way.
@@ -43,10 +43,7 @@ pub enum AckDecision {
 }
 
 /// An acknowledgement-policy unit.
-pub trait AckPolicy: fmt::Debug + Send {
-    /// The name by which profiles and reports call it.
-    fn name(&self) -> &'static str;
-
+pub(crate) trait AckPolicy: fmt::Debug + Send {
     /// New or duplicate data (or a FIN) arrived.
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
 
@@ -63,9 +60,6 @@ pub trait AckPolicy: fmt::Debug + Send {
     fn on_drained(&mut self) -> bool {
         false
     }
-
-    /// The longest the policy may wait.
-    fn max_delay(&self) -> Duration;
 
     /// Acknowledges the next few arrivals at once (the application turned interactive, or requested it), or none.
     fn quick(&mut self, arrivals: u32);

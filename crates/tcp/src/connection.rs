@@ -46,7 +46,7 @@ mod user_timeout;
 
 pub use accurate::AccurateInfo;
 pub use api::{ReadError, Received, WriteError};
-pub use controls::{MOST_HELD, WriteOptions};
+pub use controls::WriteOptions;
 pub use delivery::{Adu, Piece};
 pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome, OpeningState};
 pub use icmp::IcmpError;

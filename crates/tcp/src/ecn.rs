@@ -26,13 +26,10 @@ pub mod per_packet;
 mod unit;
 
 use core::fmt;
-pub use unit::FeedbackUnit;
+pub(crate) use unit::FeedbackUnit;
 
 /// The receiving half of ECN.
-pub trait EcnFeedback: fmt::Debug + Send {
-    /// The name by which profiles and reports call it.
-    fn name(&self) -> &'static str;
-
+pub(crate) trait EcnFeedback: fmt::Debug + Send {
     /// Data arrived, in packets that were `marked` or not; the sender says whether it has `reduced` its window. Returns whether what was
     /// received before has to be acknowledged first, with the echo as it was.
     fn on_data(&mut self, marked: bool, reduced: bool) -> bool;

@@ -146,6 +146,7 @@ pub enum Fault {
 
 /// Why an extension was not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttachError {
     /// The handshake is not complete, or the connection is gone, or its owner closed it and extensions have had
     /// [their time](crate::profile::Profile::extensions_after_close).

@@ -11,7 +11,7 @@ mod unit;
 use crate::pos::Pos;
 use crate::time::{Duration, Instant};
 use core::fmt;
-pub use unit::FlowUnit;
+pub(crate) use unit::FlowUnit;
 
 /// A flow-control unit: decides the size of the receive buffer, and so of the window.
 pub trait FlowControl: fmt::Debug + Send {

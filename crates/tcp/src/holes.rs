@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_hole_in_part_makes_it_no_younger() {
+    fn a_partly_filled_hole_keeps_its_age() {
         let mut ages = ages(100);
         ages.on_arrival(at(0), p(300)..p(700), 4, p(0));
         ages.on_arrival(at(50), p(100)..p(200), 1, p(0));

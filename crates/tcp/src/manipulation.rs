@@ -6,7 +6,7 @@
 //! INRIA RR-2650, sections 1 and 4.1).
 //!
 //! Theory of operation. A loop over single words, as in those days, would keep a cipher from using the processor's vectors. So here a pass goes
-//! piece by piece. A piece of [`PIECE`] bytes is copied, changed and summed before the next one, while it is in the first-level cache. From there on each
+//! piece by piece. A piece of `PIECE` bytes is copied, changed and summed before the next one, while it is in the first-level cache. From there on each
 //! step costs what it computes, and memory is loaded and stored once. [`pass`] is that loop. [`Connection::write_through`] and
 //! [`Connection::read_through`] run it between a program's memory and the connection's buffers.
 //!
@@ -43,7 +43,7 @@ pub use swap::SwapWords;
 pub use xor::Xor;
 
 /// The bytes of a piece: with its source, half of a first-level cache of 16 KB or more.
-pub const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
 
 /// The largest [unit](Manipulation::unit) there may be, in bytes.
 pub const MOST_UNIT: usize = 64;

@@ -6,20 +6,20 @@ use crate::time::{Duration, Instant};
 use transom_wire::{Options, PartialReliability, Timestamps, UserTimeout};
 
 /// RFC 7323 section 2.3: a larger shift is used as 14.
-pub const MAX_WINDOW_SCALE: u8 = 14;
+const MAX_WINDOW_SCALE: u8 = 14;
 
 /// The send MSS without an MSS option from the peer [MUST-15], by IP version.
-pub const fn default_mss(ip_header: u32) -> u32 {
+const fn default_mss(ip_header: u32) -> u32 {
     if ip_header >= 40 { 1220 } else { 536 }
 }
 
 /// The window scale for windows of up to `max_window` bytes.
-pub fn scale_for(max_window: usize) -> u8 {
+fn scale_for(max_window: usize) -> u8 {
     (0..MAX_WINDOW_SCALE).find(|&scale| max_window >> scale <= 65_535).unwrap_or(MAX_WINDOW_SCALE)
 }
 
 /// A user timeout as its option says it: rounded up to what that can express (RFC 5482 section 3).
-pub fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
+pub(crate) fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
     let secs = timeout.as_millis().div_ceil(1000);
     // Zero must not be sent.
     (secs > 0).then(|| UserTimeout::from_secs(u32::try_from(secs).unwrap_or(u32::MAX)))
@@ -27,6 +27,7 @@ pub fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
 
 /// The options that the handshake agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Agreed {
     /// The MSS the peer announced, or the default.
     pub peer_mss: u32,
@@ -48,7 +49,7 @@ pub struct Agreed {
 
 /// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
 /// options that it did not offer are not sent.
-pub fn syn_options(
+pub(crate) fn syn_options(
     profile: &Profile,
     our_mss: u16,
     max_window: usize,
@@ -81,7 +82,7 @@ fn permits_partial(options: &Options) -> bool {
 
 impl Agreed {
     /// Combines what we sent in our SYN with what the peer sent in its own.
-    pub fn new(ours: &Options, theirs: &Options, ip_header: u32) -> Self {
+    pub(crate) fn new(ours: &Options, theirs: &Options, ip_header: u32) -> Self {
         let scaled = ours.window_scale.zip(theirs.window_scale);
         Agreed {
             // An MSS below 64 serves only to make us send crumbs.
@@ -97,51 +98,51 @@ impl Agreed {
     }
 
     /// Bytes that options take from every data segment.
-    pub fn data_option_len(&self) -> u32 {
+    pub(crate) fn data_option_len(&self) -> u32 {
         if self.timestamps { 12 } else { 0 }
     }
 }
 
 /// RFC 7323's TS.Recent, with the clock of our own values.
 #[derive(Clone, Copy, Debug)]
-pub struct TimestampState {
+pub(crate) struct TimestampState {
     /// Our clock's starting point.
-    pub offset: u32,
+    pub(crate) offset: u32,
     recent: u32,
     recent_at: Instant,
 }
 
 impl TimestampState {
     /// No value received yet.
-    pub fn new(offset: u32) -> Self {
+    pub(crate) fn new(offset: u32) -> Self {
         TimestampState { offset, recent: 0, recent_at: Instant::ZERO }
     }
 
     /// TS.Recent.
-    pub fn recent(&self) -> u32 {
+    pub(crate) fn recent(&self) -> u32 {
         self.recent
     }
 
     /// The option for a segment leaving at `now`.
-    pub fn option(&self, now: Instant) -> Timestamps {
+    pub(crate) fn option(&self, now: Instant) -> Timestamps {
         Timestamps { value: timestamp_value(now, self.offset), echo: self.recent }
     }
 
     /// Takes the value of the peer's SYN.
-    pub fn start(&mut self, value: u32, now: Instant) {
+    pub(crate) fn start(&mut self, value: u32, now: Instant) {
         self.recent = value;
         self.recent_at = now;
     }
 
     /// PAWS (RFC 7323 section 5.3 R1): whether a segment with `value` is an old duplicate. After 24 days of silence
     /// TS.Recent means nothing any more (section 5.5).
-    pub fn is_old(&self, value: u32, now: Instant) -> bool {
+    pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
         const OUTDATED: Duration = Duration::from_secs(24 * 86_400);
         (value.wrapping_sub(self.recent) as i32) < 0 && now.since(self.recent_at) < OUTDATED
     }
 
     /// An acceptable segment at the left edge of the window carried `value` (section 4.3 step 2).
-    pub fn update(&mut self, value: u32, now: Instant) {
+    pub(crate) fn update(&mut self, value: u32, now: Instant) {
         if !self.is_old(value, now) {
             self.recent = value;
             self.recent_at = now;
@@ -149,7 +150,7 @@ impl TimestampState {
     }
 
     /// The round-trip time that an echo of one of our values shows, in whole milliseconds of our clock.
-    pub fn echo_rtt(&self, echo: u32, now: Instant) -> Option<Duration> {
+    pub(crate) fn echo_rtt(&self, echo: u32, now: Instant) -> Option<Duration> {
         let elapsed = timestamp_value(now, self.offset).wrapping_sub(echo);
         // Nothing of ours is older than the timer allows; anything else is not an echo.
         (echo != 0 && elapsed < 600_000).then(|| Duration::from_millis(u64::from(elapsed)))

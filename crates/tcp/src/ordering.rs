@@ -17,31 +17,31 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use transom_wire::SackBlocks;
-pub use unit::OrderingUnit;
+pub(crate) use unit::OrderingUnit;
 
 /// How an arriving payload was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// Bytes that were new.
-    pub new_bytes: u64,
+    pub(crate) new_bytes: u64,
     /// It was the next data expected and no gap was or remains open.
-    pub in_order: bool,
+    pub(crate) in_order: bool,
     /// Some or all of it had arrived before: where (for DSACK, RFC 2883).
-    pub duplicate: Option<(Pos, Pos)>,
+    pub(crate) duplicate: Option<(Pos, Pos)>,
     /// It was refused for lack of buffer space or because it would fragment the buffer beyond its bound; the
     /// sender keeps it.
-    pub refused: bool,
+    pub(crate) refused: bool,
 }
 
 /// How a payload was accepted, and the state of the receive buffer after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// How the payload was accepted.
-    pub accepted: Accepted,
+    pub(crate) accepted: Accepted,
     /// Data beyond a gap was held before, or is now.
-    pub gap: bool,
+    pub(crate) gap: bool,
     /// There is more to be read than before.
-    pub readable: bool,
+    pub(crate) readable: bool,
 }
 
 /// Parts of the stream in the place of application data units that were not units.

@@ -6,7 +6,7 @@ use crate::time::{Duration, Instant};
 /// The rate that sends `window` in a little less than a round trip, in bytes per second. It is twice as fast in slow start, where the
 /// window doubles meanwhile, and a quarter faster afterwards, as in QUIC (RFC 9002 section 7.7). So pacing never limits the flow.
 /// `None` before the first round-trip time.
-pub fn window_rate(window: &Window, srtt: Option<Duration>) -> Option<u64> {
+pub(crate) fn window_rate(window: &Window, srtt: Option<Duration>) -> Option<u64> {
     let nanos = u128::from(srtt?.as_nanos());
     let percent = if window.in_slow_start() { 200 } else { 125 };
     let bytes = u128::from(window.cwnd) * percent / 100;
@@ -30,15 +30,15 @@ impl Default for RatePacing {
 
 impl RatePacing {
     /// How much usually leaves in one burst, as a span of time at the pace.
-    pub const BURST: Duration = Duration::from_millis(1);
+    pub(crate) const BURST: Duration = Duration::from_millis(1);
 
     /// One that lets bursts of this span leave, or of two segments if that is more.
-    pub const fn with_bursts(slack: Duration) -> Self {
+    pub(crate) const fn with_bursts(slack: Duration) -> Self {
         RatePacing { next: Instant::ZERO, slack }
     }
 
     /// Sets the rate to `new`; the remaining debt at the old rate is scaled to the new one.
-    pub fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
+    pub(crate) fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
         if self.next <= now {
             return;
         }
@@ -50,17 +50,17 @@ impl RatePacing {
 
 impl RatePacing {
     /// When the next transmission may leave; now or in the past means at once.
-    pub fn release_at(&self) -> Instant {
+    pub(crate) fn release_at(&self) -> Instant {
         self.next
     }
 
     /// Nothing leaves before `release`: another unit has paced what left already.
-    pub fn hold_until(&mut self, release: Instant) {
+    pub(crate) fn hold_until(&mut self, release: Instant) {
         self.next = self.next.max(release);
     }
 
     /// The most bytes one transmission should carry at `rate`, so that a super-segment is not a burst.
-    pub fn quantum(&self, rate: Option<u64>) -> u64 {
+    pub(crate) fn quantum(&self, rate: Option<u64>) -> u64 {
         // Usually one millisecond's worth, as the large stacks size their super-segments.
         let worth = |rate: u64| {
             let bytes = u128::from(rate) * u128::from(self.slack.as_nanos()) / 1_000_000_000;
@@ -70,7 +70,7 @@ impl RatePacing {
     }
 
     /// `bytes` left at `now` while the rate to keep is `rate` bytes per second (`None`: no opinion).
-    pub fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>) {
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>) {
         let Some(rate) = rate.filter(|&rate| rate > 0) else {
             self.next = now;
             return;

@@ -6,7 +6,6 @@
 use crate::accurate_ecn::{self, Agreement, ReceiverCounters};
 use crate::connection::{Endpoint, PathInfo};
 use crate::options::{Agreed, TimestampState, syn_options};
-use crate::pos::Pos;
 use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
@@ -176,12 +175,12 @@ impl HalfOpen {
     }
 
     /// The ports.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         self.endpoint
     }
 
     /// The path.
-    pub fn path(&self) -> PathInfo {
+    pub(crate) fn path(&self) -> PathInfo {
         self.path
     }
 
@@ -201,17 +200,17 @@ impl HalfOpen {
     }
 
     /// The start of our timestamp clock.
-    pub fn timestamp_offset(&self) -> u32 {
+    pub(crate) fn timestamp_offset(&self) -> u32 {
         self.timestamps.offset
     }
 
     /// When the SYN-ACK last left.
-    pub fn sent_at(&self) -> Instant {
+    pub(crate) fn sent_at(&self) -> Instant {
         self.sent_at
     }
 
     /// How often it left.
-    pub fn transmissions(&self) -> u32 {
+    pub(crate) fn transmissions(&self) -> u32 {
         self.transmissions
     }
 
@@ -397,10 +396,5 @@ impl HalfOpen {
             });
         }
         HalfOpenAction::Complete
-    }
-
-    /// The position a connection made from this expects next.
-    pub fn next(&self) -> Pos {
-        Pos::FIRST_DATA
     }
 }

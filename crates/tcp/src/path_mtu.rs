@@ -9,10 +9,10 @@
 use crate::time::{Duration, Instant};
 
 /// BASE_PLPMTU of RFC 8899 section 5.1.2, in bytes of an IP packet: nearly every path has it.
-pub const BASE: u32 = 1200;
+pub(crate) const BASE: u32 = 1200;
 
 /// The same for IPv6, of which it is the minimum (RFC 8200 section 5).
-pub const BASE_V6: u32 = 1280;
+pub(crate) const BASE_V6: u32 = 1280;
 
 /// MAX_PROBES of RFC 8899 section 5.1.2: a size that is lost so often does not pass.
 const MAX_PROBES: u8 = 3;
@@ -88,24 +88,25 @@ pub struct Search {
 
 impl Search {
     /// `low` passes, and nothing above `high` does.
-    pub fn between(low: u32, high: u32, now: Instant) -> Self {
+    pub(crate) fn between(low: u32, high: u32, now: Instant) -> Self {
         let high = high.max(low);
         Search { low, high, highest_first: false, lost: 0, raise_at: now + RAISE }
     }
 
     /// A router has reported the MTU, and no search is needed now. The report is verified if few paths are so narrow.
-    pub fn reported(mtu: u32, before: u32, base: u32, now: Instant) -> Self {
+    pub(crate) fn reported(mtu: u32, before: u32, base: u32, now: Instant) -> Self {
         let high = if mtu < base { before } else { mtu };
         Search { highest_first: false, ..Search::between(mtu, high, now) }
     }
 
     /// The size that passes.
-    pub fn low(&self) -> u32 {
+    #[cfg(test)]
+    fn low(&self) -> u32 {
         self.low
     }
 
     /// The size to probe now, on an interface with this MTU, if any.
-    pub fn candidate(&self, interface: u32, now: Instant) -> Option<u32> {
+    pub(crate) fn candidate(&self, interface: u32, now: Instant) -> Option<u32> {
         if self.is_over() {
             return self.is_to_be_raised(interface, now).then_some(interface.max(self.low));
         }
@@ -117,7 +118,7 @@ impl Search {
     }
 
     /// The [candidate](Self::candidate) leaves in a probe.
-    pub fn on_probe(&mut self, interface: u32, now: Instant) {
+    pub(crate) fn on_probe(&mut self, interface: u32, now: Instant) {
         if self.is_over() && self.is_to_be_raised(interface, now) {
             *self = Search { highest_first: true, ..Search::between(self.low, interface, now) };
         }
@@ -134,7 +135,7 @@ impl Search {
     }
 
     /// A probe of `size` arrived.
-    pub fn on_arrived(&mut self, size: u32, now: Instant) {
+    pub(crate) fn on_arrived(&mut self, size: u32, now: Instant) {
         self.low = self.low.max(size);
         self.high = self.high.max(self.low);
         (self.lost, self.highest_first) = (0, false);
@@ -142,7 +143,7 @@ impl Search {
     }
 
     /// A probe of `size` was lost.
-    pub fn on_lost(&mut self, size: u32, now: Instant) {
+    pub(crate) fn on_lost(&mut self, size: u32, now: Instant) {
         self.lost += 1;
         if self.lost >= MAX_PROBES {
             self.high = self.high.min(size - 1).max(self.low);
@@ -152,7 +153,7 @@ impl Search {
     }
 
     /// Nothing above `mtu` passes, says a router about a probe.
-    pub fn on_report(&mut self, mtu: u32, now: Instant) {
+    pub(crate) fn on_report(&mut self, mtu: u32, now: Instant) {
         if mtu < self.high {
             *self = Search::between(self.low.min(mtu), mtu, now);
         }

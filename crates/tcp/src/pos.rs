@@ -3,7 +3,7 @@
 //! On the wire a sequence number has 32 bits and wraps. Inside a connection a [`Pos`] never does. The initial
 //! sequence number is [`Pos::INITIAL`], and the first byte of data is one above it. A connection would have
 //! to carry 2⁶⁴ bytes to overflow. Ordinary ordering therefore works, and the modulo arithmetic of RFC 9293
-//! section 3.4 happens in exactly two functions: [`SeqSpace::to_wire`] and [`SeqSpace::from_wire`].
+//! section 3.4 happens in exactly two functions: `SeqSpace::to_wire` and [`SeqSpace::from_wire`].
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -81,12 +81,12 @@ impl SeqSpace {
     }
 
     /// The initial sequence number.
-    pub const fn initial(self) -> Seq {
+    pub(crate) const fn initial(self) -> Seq {
         self.initial
     }
 
     /// The sequence number of `pos` on the wire.
-    pub fn to_wire(self, pos: Pos) -> Seq {
+    pub(crate) fn to_wire(self, pos: Pos) -> Seq {
         self.initial + (pos.0.wrapping_sub(Pos::INITIAL.0) as u32)
     }
 

@@ -21,27 +21,27 @@ impl RangeSet {
     }
 
     /// Whether the set is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// How many disjoint ranges there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// The ranges in ascending order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<Pos>> + '_ {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<Pos>> + '_ {
         self.ranges.iter().map(|&(start, end)| start..end)
     }
 
     /// The lowest range.
-    pub fn first(&self) -> Option<Range<Pos>> {
+    pub(crate) fn first(&self) -> Option<Range<Pos>> {
         self.ranges.first().map(|&(start, end)| start..end)
     }
 
     /// The highest range.
-    pub fn last(&self) -> Option<Range<Pos>> {
+    pub(crate) fn last(&self) -> Option<Range<Pos>> {
         self.ranges.last().map(|&(start, end)| start..end)
     }
 
@@ -51,7 +51,7 @@ impl RangeSet {
     }
 
     /// The range that contains `pos`.
-    pub fn containing(&self, pos: Pos) -> Option<Range<Pos>> {
+    pub(crate) fn containing(&self, pos: Pos) -> Option<Range<Pos>> {
         let index = self.ranges.partition_point(|&(_, end)| end <= pos);
         let &(start, end) = self.ranges.get(index)?;
         (start <= pos).then_some(start..end)
@@ -64,13 +64,8 @@ impl RangeSet {
         (start < range.end && range.start < range.end).then_some(start..end)
     }
 
-    /// Whether all of `range` is in the set.
-    pub fn covers(&self, range: &Range<Pos>) -> bool {
-        self.containing(range.start).is_some_and(|found| found.end >= range.end)
-    }
-
     /// Whether adding `range` would create a further disjoint range.
-    pub fn would_add_a_range(&self, range: &Range<Pos>) -> bool {
+    pub(crate) fn would_add_a_range(&self, range: &Range<Pos>) -> bool {
         match self.ranges.get(self.lower_bound(range.start)) {
             Some(&(start, _)) => start > range.end,
             None => true,
@@ -95,7 +90,7 @@ impl RangeSet {
     }
 
     /// Forgets everything below `pos`.
-    pub fn remove_below(&mut self, pos: Pos) {
+    pub(crate) fn remove_below(&mut self, pos: Pos) {
         let gone = self.ranges.partition_point(|&(_, end)| end <= pos);
         self.ranges.drain(..gone);
         if let Some(first) = self.ranges.first_mut() {
@@ -104,30 +99,30 @@ impl RangeSet {
     }
 
     /// Forgets everything.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ranges.clear();
     }
 
     /// The parts of `range` that are not in the set, ascending.
-    pub fn gaps(&self, range: Range<Pos>) -> Gaps<'_> {
+    pub(crate) fn gaps(&self, range: Range<Pos>) -> Gaps<'_> {
         let index = self.ranges.partition_point(|&(_, end)| end <= range.start);
         Gaps { rest: &self.ranges[index..], at: range.start, end: range.end }
     }
 
     /// Bytes of memory owned.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.ranges.capacity() * size_of::<(Pos, Pos)>()
     }
 
     /// Gives back unused memory.
-    pub fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.ranges.shrink_to_fit();
     }
 }
 
 /// Iterator over the uncovered parts of a range; see [`RangeSet::gaps`].
 #[derive(Debug)]
-pub struct Gaps<'a> {
+pub(crate) struct Gaps<'a> {
     rest: &'a [(Pos, Pos)],
     at: Pos,
     end: Pos,

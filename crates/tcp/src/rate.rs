@@ -9,7 +9,7 @@ use core::ops::Range;
 
 /// The state that a transmission keeps from the moment it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateStamp {
+pub(crate) struct RateStamp {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
@@ -72,7 +72,7 @@ struct Latest {
 
 /// The connection's account of delivery.
 #[derive(Clone, Copy, Debug)]
-pub struct DeliveryRate {
+pub(crate) struct DeliveryRate {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
@@ -84,13 +84,13 @@ pub struct DeliveryRate {
 
 /// A sample being put together while an acknowledgement is processed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PendingSample {
+pub(crate) struct PendingSample {
     newest: Option<(RateStamp, Instant)>,
 }
 
 impl DeliveryRate {
     /// An account that starts at `now`.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         DeliveryRate {
             delivered: 0,
             delivered_at: now,
@@ -103,7 +103,7 @@ impl DeliveryRate {
 
     /// The last valid estimate of the path's rate, in bytes per second, and whether the application had too little to send when it was taken. Such an
     /// estimate counts only if it is not below the one before it. `None` before the first.
-    pub fn latest(&self) -> Option<(u64, bool)> {
+    pub(crate) fn latest(&self) -> Option<(u64, bool)> {
         let Latest { delivered, app_limited, interval } = self.latest;
         let rate =
             (u128::from(delivered) * 1_000_000_000).checked_div(u128::from(interval.as_nanos()))?;
@@ -127,12 +127,12 @@ impl DeliveryRate {
     }
 
     /// Total bytes delivered (acknowledged or selectively acknowledged).
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
     /// The stamp for a transmission of `bytes` leaving at `now`, with `in_flight` bytes before it.
-    pub fn on_send(&mut self, now: Instant, bytes: u64, in_flight: u64) -> RateStamp {
+    pub(crate) fn on_send(&mut self, now: Instant, bytes: u64, in_flight: u64) -> RateStamp {
         if in_flight == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -153,7 +153,7 @@ impl DeliveryRate {
     }
 
     /// A transmission stamped `stamp` is believed lost.
-    pub fn on_lost(
+    pub(crate) fn on_lost(
         &mut self,
         now: Instant,
         range: Range<Pos>,
@@ -171,12 +171,12 @@ impl DeliveryRate {
     }
 
     /// The application ran out of data with `in_flight` bytes outstanding.
-    pub fn on_app_limited(&mut self, in_flight: u64) {
+    pub(crate) fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
     /// `bytes` stamped `stamp` at `sent_at` were just delivered.
-    pub fn on_delivered(
+    pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
         bytes: u64,
@@ -196,7 +196,7 @@ impl DeliveryRate {
     }
 
     /// The sample the acknowledgement gave, if any. `min_rtt` rejects samples over intervals too short to be true.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         pending: PendingSample,
         min_rtt: Option<Duration>,

@@ -21,7 +21,7 @@ use crate::sent::{Sent, SentList};
 use crate::time::Instant;
 use core::fmt;
 use core::ops::Range;
-pub use unit::RecoveryUnit;
+pub(crate) use unit::RecoveryUnit;
 
 /// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -62,29 +62,29 @@ impl Phase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Fast recovery begins with this acknowledgement.
-    pub entered: bool,
+    pub(crate) entered: bool,
     /// Recovery (fast or after a timeout) ended with it.
-    pub exited: bool,
+    pub(crate) exited: bool,
     /// Recovery has ended, and the amount in the pipe during it is unknown. The window must be reduced to the flight (RFC 6582
     /// section 3.2 step 3).
-    pub limit_to_flight: bool,
+    pub(crate) limit_to_flight: bool,
     /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.
-    pub restart_timer: bool,
+    pub(crate) restart_timer: bool,
     /// Bytes newly marked lost.
-    pub lost: u64,
+    pub(crate) lost: u64,
 }
 
 /// The times that a unit needs to set a deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// The present.
-    pub now: Instant,
+    pub(crate) now: Instant,
     /// The estimate of the round-trip time, once there is a sample.
-    pub estimate: Option<Estimate>,
+    pub(crate) estimate: Option<Estimate>,
     /// When the retransmission timer expires, if it runs.
-    pub timeout_at: Option<Instant>,
+    pub(crate) timeout_at: Option<Instant>,
     /// The sender's maximum segment size.
-    pub mss: u32,
+    pub(crate) mss: u32,
 }
 
 /// The action that a passed deadline requests.
@@ -102,12 +102,12 @@ pub enum Expiry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retransmission {
     /// The range to cover; the sender may send less.
-    pub range: Range<Pos>,
+    pub(crate) range: Range<Pos>,
     /// Whether the congestion window does not apply: the fast retransmission itself (RFC 5681 section 3.2 step
     /// 3, RFC 6675 section 5 step 4.3).
-    pub exempt: bool,
+    pub(crate) exempt: bool,
     /// Whether it is the rescue retransmission (RFC 6675 section 4, NextSeg rule 4).
-    pub rescue: bool,
+    pub(crate) rescue: bool,
 }
 
 /// A loss-recovery unit.

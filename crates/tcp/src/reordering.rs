@@ -32,7 +32,7 @@ impl Default for Robustness {
 
 impl Robustness {
     /// The threshold for `learnt`: within the cap of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
-    pub fn capped(&self, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
+    pub(crate) fn capped(&self, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
         let most = self.cap.of(cwnd) / mss.max(1);
         learnt.min(u32::try_from(most).unwrap_or(u32::MAX)).max(usual)
     }
@@ -48,7 +48,7 @@ pub struct Reordering {
 
 impl Reordering {
     /// A duplicate, while `next` is the next position that the peer expects.
-    pub fn on_duplicate(&mut self, next: Pos) {
+    pub(crate) fn on_duplicate(&mut self, next: Pos) {
         match self.history.back_mut() {
             Some((last, duplicates)) if *last == next => *duplicates = duplicates.saturating_add(1),
             _ => {
@@ -61,24 +61,24 @@ impl Reordering {
     }
 
     /// The peer reports that the segment at `start` arrived twice; `usual` duplicates mean a loss where nothing is known.
-    pub fn on_reported(&mut self, start: Pos, usual: u32) {
+    pub(crate) fn on_reported(&mut self, start: Pos, usual: u32) {
         let entry = self.history.iter().rev().find(|(position, _)| *position == start);
         let length = entry.map(|(_, duplicates)| *duplicates).filter(|&length| length >= usual);
         self.threshold = self.threshold.max(length.map(|length| length.saturating_add(1)));
     }
 
     /// The retransmission timer expired.
-    pub fn on_timeout(&mut self) {
+    pub(crate) fn on_timeout(&mut self) {
         self.threshold = None;
     }
 
     /// Nothing has moved for long: no report is expected any more.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.history = VecDeque::new();
     }
 
     /// How many duplicates it takes, by what was learnt; nothing if that is not known, or not any more.
-    pub fn threshold(&self) -> Option<u32> {
+    pub(crate) fn threshold(&self) -> Option<u32> {
         self.threshold
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_memory_of_reordering_is_bounded() {
         let mut learnt = Reordering::default();
         for n in 0..1000 {
             reordered(&mut learnt, at(1000 * n), 4);

@@ -8,7 +8,7 @@ mod unit;
 
 use crate::time::{Duration, Instant};
 use core::fmt;
-pub use unit::TimerUnit;
+pub(crate) use unit::TimerUnit;
 
 /// An estimate of the round-trip time (RFC 6298 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

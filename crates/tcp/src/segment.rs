@@ -69,7 +69,7 @@ pub fn reset_for(segment: &Segment<'_>) -> Option<TcpHeader> {
 
 /// The timestamp clock of RFC 7323 section 5.4: milliseconds, from a separate starting point for each connection,
 /// which hides the host's uptime.
-pub fn timestamp_value(now: Instant, offset: u32) -> u32 {
+pub(crate) fn timestamp_value(now: Instant, offset: u32) -> u32 {
     (now.as_millis() as u32).wrapping_add(offset)
 }
 

@@ -17,7 +17,7 @@ use core::ops::Range;
 
 /// The bytes of a block: as much as the longest packet can carry.
 pub const BLOCK: usize = 65_536;
-/// The zeros of [`SendBuffer::write_zeros`]: a payload that begins here is known without reading it.
+/// The zeros of `SendBuffer::write_zeros`: a payload that begins here is known without reading it.
 pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.
@@ -34,55 +34,55 @@ pub struct SendBuffer {
 
 impl SendBuffer {
     /// An empty buffer whose first byte has position `start`, with at most `limit` bytes.
-    pub fn new(start: Pos, limit: usize) -> Self {
+    pub(crate) fn new(start: Pos, limit: usize) -> Self {
         SendBuffer { bytes: Blocks::default(), zeros: 0, start, limit, fixed: false }
     }
 
     /// The oldest byte still held (everything before is acknowledged).
-    pub fn start(&self) -> Pos {
+    pub(crate) fn start(&self) -> Pos {
         self.start
     }
 
     /// One past the last byte written.
-    pub fn end(&self) -> Pos {
+    pub(crate) fn end(&self) -> Pos {
         self.start + self.len() as u64
     }
 
     /// Bytes held.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len() + self.zeros
     }
 
     /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The most bytes it may hold.
-    pub fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
     /// Changes the bound, unless it is fixed.
-    pub fn set_limit(&mut self, limit: usize) {
+    pub(crate) fn set_limit(&mut self, limit: usize) {
         if !self.fixed {
             self.limit = limit;
         }
     }
 
     /// Changes the bound for good. Bytes already held are never dropped.
-    pub fn fix_limit(&mut self, limit: usize) {
+    pub(crate) fn fix_limit(&mut self, limit: usize) {
         self.limit = limit;
         self.fixed = true;
     }
 
     /// How many bytes a write would take now.
-    pub fn space(&self) -> usize {
+    pub(crate) fn space(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
 
     /// How many bytes follow until a block is full, whether there is space for them or not.
-    pub fn block_room(&self) -> usize {
+    pub(crate) fn block_room(&self) -> usize {
         match self.bytes.room_at_end() {
             0 => BLOCK,
             room => room,
@@ -90,7 +90,7 @@ impl SendBuffer {
     }
 
     /// Appends as much of `bytes` as there is space for and says how much that was.
-    pub fn write(&mut self, bytes: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.space());
         if taken > 0 {
             // From now on they are bytes like all others.
@@ -102,7 +102,11 @@ impl SendBuffer {
 
     /// Lets `fill` append bytes where they are to lie, and returns how many it has appended. It is given a block of memory with what it holds already, and how
     /// many bytes there is space for; there is memory for them. No more than that count.
-    pub fn write_by(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>, usize)) -> usize {
+    pub(crate) fn write_by(
+        &mut self,
+        most: usize,
+        fill: impl FnOnce(&mut Vec<u8>, usize),
+    ) -> usize {
         let most = most.min(self.space());
         if most > 0 {
             push_zeros(&mut self.bytes, core::mem::take(&mut self.zeros));
@@ -111,7 +115,7 @@ impl SendBuffer {
     }
 
     /// Takes as much from the front of `bytes` as there is space for, keeps that memory until it is acknowledged, and says how much that was.
-    pub fn write_owned(&mut self, bytes: &mut Bytes) -> usize {
+    pub(crate) fn write_owned(&mut self, bytes: &mut Bytes) -> usize {
         let taken = bytes.split_to(bytes.len().min(self.space()));
         if !taken.is_empty() {
             push_zeros(&mut self.bytes, core::mem::take(&mut self.zeros));
@@ -122,7 +126,7 @@ impl SendBuffer {
     }
 
     /// Appends as many of `count` zeros as there is space for and says how many that were.
-    pub fn write_zeros(&mut self, count: usize) -> usize {
+    pub(crate) fn write_zeros(&mut self, count: usize) -> usize {
         let taken = count.min(self.space());
         if self.bytes.is_empty() {
             self.zeros += taken;
@@ -133,7 +137,7 @@ impl SendBuffer {
     }
 
     /// Forgets everything before `pos`.
-    pub fn acknowledge(&mut self, pos: Pos) {
+    pub(crate) fn acknowledge(&mut self, pos: Pos) {
         let gone = (pos.since(self.start)).min(self.len() as u64) as usize;
         if self.zeros > 0 {
             self.zeros -= gone;
@@ -144,13 +148,13 @@ impl SendBuffer {
     }
 
     /// How many bytes from `pos` on lie in two slices: at least half of [`BLOCK`], also where less is held.
-    pub fn reach(&self, pos: Pos) -> usize {
+    pub(crate) fn reach(&self, pos: Pos) -> usize {
         let from = (pos.since(self.start) as usize).min(self.len());
         if self.zeros > 0 { BLOCK } else { self.bytes.reach(from) }
     }
 
     /// The bytes of `range` (clamped to what is held, and to the 64 KB that a packet can carry) as at most two slices.
-    pub fn slices(&self, range: Range<Pos>) -> [&[u8]; 2] {
+    pub(crate) fn slices(&self, range: Range<Pos>) -> [&[u8]; 2] {
         let from = (range.start.since(self.start) as usize).min(self.len());
         let upto = (range.end.since(self.start) as usize).clamp(from, self.len());
         if self.zeros > 0 {
@@ -160,29 +164,29 @@ impl SendBuffer {
     }
 
     /// From now on [`SendBuffer::reach`] is a whole [`BLOCK`] everywhere, at the price of copies: for segments that are longer than half of one.
-    pub fn make_even(&mut self) {
+    pub(crate) fn make_even(&mut self) {
         self.bytes.make_even();
     }
 
     /// Gives the memory back when nothing is held.
-    pub fn release_if_empty(&mut self) {
+    pub(crate) fn release_if_empty(&mut self) {
         if self.is_empty() {
             self.bytes.release();
         }
     }
 
     /// Exchanges the memory that is free for another's.
-    pub fn swap_spare(&mut self, spare: &mut SpareBlocks) {
+    pub(crate) fn swap_spare(&mut self, spare: &mut SpareBlocks) {
         self.bytes.swap_spare(spare);
     }
 
     /// Bytes of memory that are free here.
-    pub fn spare_memory(&self) -> usize {
+    pub(crate) fn spare_memory(&self) -> usize {
         self.bytes.spare_memory()
     }
 
     /// Bytes of memory in use.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.bytes.memory()
     }
 }

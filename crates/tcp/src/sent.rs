@@ -22,13 +22,13 @@ mod losses;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentStatus {
     /// Selectively acknowledged: the receiver has it.
-    pub sacked: bool,
+    pub(crate) sacked: bool,
     /// Believed to have left the network without arriving.
-    pub lost: bool,
+    pub(crate) lost: bool,
     /// Sent again, and that transmission may still arrive.
-    pub retransmitted: bool,
+    pub(crate) retransmitted: bool,
     /// Lost, and never to be sent again. The receiver's cumulative acknowledgement of it does not say that it arrived.
-    pub given_up: bool,
+    pub(crate) given_up: bool,
 }
 
 impl SegmentStatus {
@@ -61,39 +61,39 @@ pub struct Sent {
 
 impl Sent {
     /// Bytes of sequence space covered.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.end.since(self.start)
     }
 
     /// Whether it covers nothing (it never does).
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 }
 
 /// The changes of one acknowledgement on the scoreboard.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Delivered {
+pub(crate) struct Delivered {
     /// Bytes newly covered by the cumulative acknowledgement.
-    pub acked: u64,
+    pub(crate) acked: u64,
     /// Bytes newly covered by selective acknowledgement.
-    pub sacked: u64,
+    pub(crate) sacked: u64,
     /// Bytes of `acked` that had not been selectively acknowledged before, without those given up.
-    pub acked_not_sacked: u64,
+    pub(crate) acked_not_sacked: u64,
     /// Bytes of `acked` that had been given up.
-    pub given_up: u64,
+    pub(crate) given_up: u64,
     /// Round-trip time of the most recently sent, never retransmitted record that was delivered (Karn's rule).
-    pub rtt: Option<Duration>,
+    pub(crate) rtt: Option<Duration>,
     /// Whether any newly delivered byte had been retransmitted.
-    pub included_retransmission: bool,
+    pub(crate) included_retransmission: bool,
     /// The latest transmissions that were newly delivered.
-    pub newest: Newest,
+    pub(crate) newest: Newest,
     /// The lowest position newly delivered that was never sent again.
-    pub lowest_original: Option<Pos>,
+    pub(crate) lowest_original: Option<Pos>,
     /// The earliest `first_sent` among newly delivered records.
     rtt_sent_at: Option<Instant>,
     /// The delivery-rate sample under construction.
-    pub rate: PendingSample,
+    pub(crate) rate: PendingSample,
 }
 
 /// With this many records none is split any more to mark a part of it as selectively acknowledged. A super-segment holds more than
@@ -124,7 +124,7 @@ pub struct SentList {
 
 impl SentList {
     /// An empty scoreboard; the first record will start at `start`.
-    pub fn new(start: Pos, now: Instant) -> Self {
+    pub(crate) fn new(start: Pos, now: Instant) -> Self {
         SentList {
             list: VecDeque::new(),
             sacked: RangeSet::new(),
@@ -151,85 +151,86 @@ impl SentList {
     }
 
     /// The oldest unacknowledged position, SND.UNA.
-    pub fn start(&self) -> Pos {
+    pub(crate) fn start(&self) -> Pos {
         self.start
     }
 
     /// When data, or a FIN, last left; before that, when the list was made.
-    pub fn latest(&self) -> Instant {
+    pub(crate) fn latest(&self) -> Instant {
         self.latest
     }
 
     /// The next position to send, SND.NXT.
-    pub fn end(&self) -> Pos {
+    pub(crate) fn end(&self) -> Pos {
         self.end
     }
 
     /// FlightSize of RFC 5681: everything sent and not cumulatively acknowledged, in bytes.
-    pub fn outstanding(&self) -> u64 {
+    pub(crate) fn outstanding(&self) -> u64 {
         self.end.since(self.start)
     }
 
     /// RFC 6675's pipe: bytes believed to be in the network.
-    pub fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         (self.outstanding() + self.retransmitted_bytes)
             .saturating_sub(self.sacked_bytes + self.lost_bytes)
     }
 
     /// Bytes selectively acknowledged and not yet cumulatively.
-    pub fn sacked_bytes(&self) -> u64 {
+    pub(crate) fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
     }
 
     /// Bytes marked lost.
-    pub fn lost_bytes(&self) -> u64 {
+    pub(crate) fn lost_bytes(&self) -> u64 {
         self.lost_bytes
     }
 
     /// Bytes of which a retransmission is in the network.
-    pub fn retransmitted_bytes(&self) -> u64 {
+    pub(crate) fn retransmitted_bytes(&self) -> u64 {
         self.retransmitted_bytes
     }
 
     /// The selectively acknowledged ranges.
-    pub fn sacked(&self) -> &RangeSet {
+    pub(crate) fn sacked(&self) -> &RangeSet {
         &self.sacked
     }
 
     /// The records, oldest first.
-    pub fn records(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
+    pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
         self.list.iter()
     }
 
     /// The record that covers `pos`.
-    pub fn at(&self, pos: Pos) -> Option<&Sent> {
+    pub(crate) fn at(&self, pos: Pos) -> Option<&Sent> {
         self.list.get(self.index_of(pos)).filter(|record| record.start <= pos)
     }
 
     /// The last record below `upto` that is not selectively acknowledged, without a walk over those that are.
-    pub fn last_unsacked(&self, upto: Pos) -> Option<&Sent> {
+    pub(crate) fn last_unsacked(&self, upto: Pos) -> Option<&Sent> {
         let last = upto.min(self.end) - 1;
         let last = self.sacked.containing(last).map_or(last, |range| range.start - 1);
         self.at(last)
     }
 
     /// How many records there are.
-    pub fn record_count(&self) -> usize {
+    #[cfg(test)]
+    fn record_count(&self) -> usize {
         self.list.len()
     }
 
     /// The oldest record.
-    pub fn first(&self) -> Option<&Sent> {
+    pub(crate) fn first(&self) -> Option<&Sent> {
         self.list.front()
     }
 
     /// The delivery account.
-    pub fn delivery(&self) -> &DeliveryRate {
+    pub(crate) fn delivery(&self) -> &DeliveryRate {
         &self.delivery
     }
 
     /// The sample of the delivery rate that an acknowledgement gave, if any; see [`DeliveryRate::finish`].
-    pub fn rate_sample(
+    pub(crate) fn rate_sample(
         &mut self,
         pending: PendingSample,
         min_rtt: Option<Duration>,
@@ -238,7 +239,7 @@ impl SentList {
     }
 
     /// The application had nothing more to send while the window would have allowed it.
-    pub fn on_app_limited(&mut self) {
+    pub(crate) fn on_app_limited(&mut self) {
         self.delivery.on_app_limited(self.in_flight());
     }
 
@@ -294,7 +295,7 @@ impl SentList {
     }
 
     /// New data up to `end` leaves at `now`.
-    pub fn push(&mut self, end: Pos, now: Instant) {
+    pub(crate) fn push(&mut self, end: Pos, now: Instant) {
         debug_assert!(end > self.end, "a transmission covers something");
         let left = self.leave(false, now);
         let stamp = self.delivery.on_send(now, end.since(self.end), self.in_flight());
@@ -314,7 +315,7 @@ impl SentList {
     /// Up to `max_len` bytes starting at `start`, a record's or a segment's, leave again at `now`; returns what is
     /// covered. `segment` is the segment size at which a longer record may be split. Records that follow are included
     /// while they too wait for retransmission.
-    pub fn retransmit(
+    pub(crate) fn retransmit(
         &mut self,
         start: Pos,
         max_len: u64,
@@ -373,7 +374,7 @@ impl SentList {
     }
 
     /// Everything before `upto` is cumulatively acknowledged.
-    pub fn acknowledge(&mut self, upto: Pos, now: Instant, delivered: &mut Delivered) {
+    pub(crate) fn acknowledge(&mut self, upto: Pos, now: Instant, delivered: &mut Delivered) {
         let upto = upto.min(self.end);
         while let Some(&record) = self.list.front()
             && record.start < upto
@@ -405,7 +406,7 @@ impl SentList {
 
     /// The peer holds `block`. Only whole segments count (of `segment` bytes, or up to an edge the sender chose):
     /// a block that covers part of one is rounded inwards.
-    pub fn sack(
+    pub(crate) fn sack(
         &mut self,
         block: Range<Pos>,
         segment: u64,
@@ -462,7 +463,7 @@ impl SentList {
     }
 
     /// Gives memory back when nothing is outstanding.
-    pub fn release_if_empty(&mut self) {
+    pub(crate) fn release_if_empty(&mut self) {
         if self.list.is_empty() {
             self.list = VecDeque::new();
             self.sacked.shrink();
@@ -470,12 +471,12 @@ impl SentList {
     }
 
     /// Bytes of memory owned.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.list.capacity() * size_of::<Sent>() + self.sacked.memory()
     }
 
     /// Recomputes every counter from the records and compares; for tests.
-    pub fn check(&self) -> Result<(), &'static str> {
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
         let sum = |pick: fn(&SegmentStatus) -> bool| -> u64 {
             self.list.iter().filter(|r| pick(&r.status)).map(Sent::len).sum()
         };

@@ -15,7 +15,7 @@ mod unit;
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
 use core::fmt;
-pub use unit::SlowStartUnit;
+pub(crate) use unit::SlowStartUnit;
 
 /// A slow-start unit.
 pub trait SlowStart: fmt::Debug + Send {

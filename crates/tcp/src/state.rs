@@ -159,6 +159,7 @@ impl LimitReason {
 /// Running totals of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Counters {
     /// Segments sent (a super-segment counts once).
     pub segments_sent: u64,
@@ -318,7 +319,7 @@ pub struct ConnectionState {
     /// Total bytes delivered to the peer (acknowledged or selectively acknowledged).
     pub delivered: u64,
     /// The rate at which data has been delivered to the peer lately, bytes per second, as the last acknowledgement that says something of the path
-    /// has it ([`DeliveryRate::latest`](crate::rate::DeliveryRate::latest)); nothing before the first.
+    /// has it (`DeliveryRate::latest`); nothing before the first.
     pub delivery_rate: Option<u64>,
     /// Whether the application had too little to send when that was measured, so that the path may be faster.
     pub delivery_rate_app_limited: bool,
@@ -364,6 +365,7 @@ pub struct ConnectionState {
 /// Explicit congestion notification on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct EcnInfo {
     /// Segments that arrived with the congestion-experienced mark (RFC 3168).
     pub marked_segments: u64,

@@ -13,11 +13,11 @@ use crate::ack_context::AckContext;
 use crate::pos::Pos;
 use core::fmt;
 use smallvec::SmallVec;
-pub use unit::DetectorUnit;
+pub(crate) use unit::DetectorUnit;
 
 /// Why the window was reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Acknowledgements reported a loss.
     Acknowledgements,
     /// The retransmission timer expired.
@@ -25,10 +25,7 @@ pub enum Cause {
 }
 
 /// A detector of reductions that were for nothing.
-pub trait Detector: fmt::Debug + Send {
-    /// The name by which profiles and reports call it.
-    fn name(&self) -> &'static str;
-
+pub(crate) trait Detector: fmt::Debug + Send {
     /// The window is reduced; `nxt` is SND.NXT.
     fn on_reduction(&mut self, cause: Cause, nxt: Pos);
 
@@ -71,13 +68,13 @@ impl UndoConfig {
 
 /// The detectors that watch one reduction.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub(crate) struct Watch {
     detectors: SmallVec<[DetectorUnit; 3]>,
 }
 
 impl Watch {
     /// These detectors.
-    pub fn new(config: UndoConfig) -> Self {
+    pub(crate) fn new(config: UndoConfig) -> Self {
         let UndoConfig { eifel, dsack, f_rto } = config;
         let mut detectors = SmallVec::new();
         if eifel {
@@ -93,17 +90,13 @@ impl Watch {
     }
 
     /// Whether there is no detector.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.detectors.is_empty()
     }
 }
 
 /// All of them, asked as one.
 impl Detector for Watch {
-    fn name(&self) -> &'static str {
-        "watch"
-    }
-
     fn on_reduction(&mut self, cause: Cause, nxt: Pos) {
         self.detectors.iter_mut().for_each(|one| one.on_reduction(cause, nxt));
     }

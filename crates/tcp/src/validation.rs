@@ -15,32 +15,31 @@ use crate::congestion::Window;
 use crate::rto::Estimate;
 use crate::time::Instant;
 use core::fmt;
-pub use unit::ValidationUnit;
+pub(crate) use unit::ValidationUnit;
 
 /// New bounds for a window that was not fully used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBounds {
     /// The upper bound of cwnd.
-    pub most_cwnd: u64,
+    pub(crate) most_cwnd: u64,
     /// The lower bound of ssthresh: up to there the path is known.
-    pub least_ssthresh: u64,
+    pub(crate) least_ssthresh: u64,
 }
 
 impl WindowBounds {
     /// All that it was.
-    pub const UNCHANGED: WindowBounds =
-        WindowBounds { most_cwnd: Window::WIDEST, least_ssthresh: 0 };
+    const UNCHANGED: WindowBounds = WindowBounds { most_cwnd: Window::WIDEST, least_ssthresh: 0 };
 }
 
 /// Data is about to leave after a silence that was longer than the retransmission timeout, with nothing outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct IdlePeriod {
     /// The present.
-    pub now: Instant,
+    pub(crate) now: Instant,
     /// When data last left.
-    pub since: Instant,
+    pub(crate) since: Instant,
     /// The estimate of the round-trip time, once there is a sample.
-    pub estimate: Option<Estimate>,
+    pub(crate) estimate: Option<Estimate>,
 }
 
 /// A validation unit.

@@ -324,7 +324,7 @@ fn a_reset_with_data_is_a_reset() {
 
 /// As Linux does it: what came in order before the reset is read, and then the reset is told. Nothing is kept of a hole's other side, or for nobody.
 #[test]
-fn what_came_before_a_reset_can_be_kept() {
+fn data_before_a_reset_can_be_kept() {
     for keeps in [false, true] {
         let mut peer =
             Setup::default().profile(|profile| profile.read_after_error = keeps).active();

@@ -100,7 +100,7 @@ fn judge(library: &Path, name: &str, source: &str, thread: usize) -> Vec<String>
 }
 
 #[test]
-fn what_must_not_compile_does_not() {
+fn unsafe_uses_do_not_compile() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/compile_fail");
     let mut files: Vec<_> = fs::read_dir(directory)
         .unwrap()

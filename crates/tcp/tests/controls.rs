@@ -32,7 +32,7 @@ fn a_corked_connection_sends_full_segments_alone() {
 
 /// The ceiling of Linux: 200 ms, from when the tail began to wait.
 #[test]
-fn what_is_held_leaves_after_200_ms() {
+fn held_data_leaves_after_200_ms() {
     let mut peer = active();
     peer.connection.set(Setting::Cork(true));
     let start = peer.millis();
@@ -226,7 +226,7 @@ fn so_many_records_and_no_more() {
 // ----- TCP_NOTSENT_LOWAT -----
 
 #[test]
-fn what_is_unsent_is_bounded() {
+fn unsent_data_is_bounded() {
     let mut peer = Setup::default().window(4000).active();
     peer.connection.set(Setting::NotsentLowWater(3000));
     assert_eq!(peer.connection.settings().notsent_low_water, 3000);
@@ -329,7 +329,7 @@ fn half_of_the_receive_buffer_is_enough() {
 // ----- TCP_LINGER2 -----
 
 #[test]
-fn how_long_an_orphan_waits_for_the_peers_fin() {
+fn an_orphan_waits_a_bounded_time_for_the_peers_fin() {
     for (asked, lasts) in [(None, 60_000), (Some(5_000), 5_000)] {
         let mut peer = active();
         if let Some(millis) = asked {

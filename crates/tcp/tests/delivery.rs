@@ -217,7 +217,7 @@ fn units_arrive_whole_and_in_the_order_that_was_chosen() {
 }
 
 #[test]
-fn what_is_no_unit_is_counted_and_what_follows_is_delivered() {
+fn malformed_units_are_counted_and_later_ones_delivered() {
     let mut peer = units(false).active();
     peer.recv(seg().seq(1).bytes(b"\0\x09no\0\0\x03ok\0\0\x05cut").fin());
     let mut unit = vec![];

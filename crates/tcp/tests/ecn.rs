@@ -322,7 +322,7 @@ fn a_syn_repeated_without_the_offer_ends_it() {
 
 /// The FIN by itself, and a reset; but never a pure acknowledgement.
 #[test]
-fn what_is_ecn_capable_without_data() {
+fn a_fin_and_a_reset_are_ecn_capable_and_acknowledgements_never() {
     for (setup, capable) in [(extended(), " ect0"), (offering(), "")] {
         let mut peer = agreed(setup.ack_delay(0));
         peer.recv(seg().data(100)).next_or_now("A 1:1 ack 101");
@@ -335,7 +335,7 @@ fn what_is_ecn_capable_without_data() {
 
 /// RFC 3168 section 5: ECN-capable is what is sent for a controller that answers marks, and nothing else.
 #[test]
-fn who_does_not_answer_marks_sends_nothing_that_is_marked() {
+fn a_controller_that_ignores_marks_sends_nothing_ecn_capable() {
     for word in ["bbr", "no-congestion-control"] {
         let mut peer = agreed(offering());
         let deaf = compose(word).unwrap().congestion;

@@ -193,7 +193,7 @@ fn in_recovery_a_controller_with_its_own_is_told() {
 
 /// Bytes delivered before do not count: BBR's window grows by what is acknowledged from now on.
 #[test]
-fn what_was_delivered_before_is_no_news() {
+fn earlier_deliveries_are_no_news() {
     let mut peer = Setup::default().active();
     for i in 1..=100 {
         peer.write(5000).wait(100).recv(seg().ack(i * 5000 + 1));
@@ -220,7 +220,7 @@ fn after_a_timeout_slow_start_goes_on() {
 
 /// The Eifel detection finds that the reduction was for nothing; but it was another controller's.
 #[test]
-fn what_another_reduced_is_not_taken_back() {
+fn the_reduction_of_another_controller_is_not_taken_back() {
     let undo = UndoConfig { eifel: true, ..UndoConfig::NONE };
     for exchanged in [false, true] {
         let setup = Setup::default().mss(Some(1012)).timestamps();
@@ -384,7 +384,7 @@ fn by_name() {
 
 /// A controller that counts on being paced brings pacing with it, and keeps it.
 #[test]
-fn who_counts_on_pacing_is_paced() {
+fn a_controller_that_needs_pacing_is_paced() {
     let mut peer = Setup::default().active();
     peer.connection
         .exchange(peer.now, Choice::Congestion(compose("bbr").unwrap().congestion))

@@ -169,7 +169,7 @@ fn a_connection_that_is_closed_ends_whatever_an_extension_asks_for() {
 
 /// A peer that is there gets every byte, after those two minutes.
 #[test]
-fn what_an_extension_held_back_arrives_after_close() {
+fn data_that_an_extension_held_back_arrives_after_close() {
     let mut peer = Setup::newreno().active();
     peer.attach(asking(|_, limits| limits.at_most(CWND, 0)));
     peer.write(5_000).close().silent();

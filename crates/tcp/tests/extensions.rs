@@ -445,7 +445,7 @@ fn a_layer_that_fails_is_detached() {
 
 /// An extension that lacks something, and one too many, are refused with the reason.
 #[test]
-fn what_cannot_be_attached_is_refused() {
+fn extensions_that_cannot_be_attached_are_refused() {
     let mut peer = Setup::newreno().connecting();
     let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
     assert_eq!(refused, Err(AttachError::NotEstablished));
@@ -484,7 +484,7 @@ fn a_profile_brings_its_extensions() {
 
 /// A connection that is gone wakes nobody, also not by the clock.
 #[test]
-fn what_is_closed_sleeps() {
+fn a_closed_connection_wakes_nobody() {
     let mut peer = Setup::newreno().active();
     let seen: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
     let waits = Puppet {

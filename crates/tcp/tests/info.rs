@@ -22,7 +22,7 @@ fn busy_while_data_is_not_acknowledged() {
 }
 
 #[test]
-fn how_long_ago() {
+fn the_times_since_the_last_segments_are_told() {
     let mut peer = Setup::newreno().active();
     let info = peer.wait(30).info();
     assert_eq!((info.since_data_sent, info.since_data_received), (None, None));

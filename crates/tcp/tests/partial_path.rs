@@ -73,7 +73,7 @@ fn without_loss_there_is_no_hole() {
 }
 
 #[test]
-fn what_is_lost_is_a_hole_and_nothing_else_is() {
+fn only_lost_data_is_a_hole() {
     for recovery in ALL {
         let setup = setup(recovery, Some(Persistence::NONE), HoleChoice::Wait);
         let (mut lost, mut holes) = (0, 0);

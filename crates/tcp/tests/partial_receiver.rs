@@ -81,7 +81,7 @@ fn the_end_of_the_stream_may_stand_behind_a_hole() {
 }
 
 #[test]
-fn what_is_not_acceptable_is_ignored_and_counted() {
+fn unacceptable_announcements_are_ignored_and_counted() {
     let mut peer = with_a_hole(&accepts().receive_buffer(10_000));
     let next = |peer: &Peer| peer.info().rcv_nxt.stream_offset() + 1;
     // Beyond the segment that brings it: the sender claims to have given up what it has not sent.
@@ -128,7 +128,7 @@ fn an_old_one_is_answered_but_not_any_number_of_times() {
 }
 
 #[test]
-fn what_comes_late_is_dropped_and_not_called_a_duplicate() {
+fn late_data_is_dropped_and_not_called_a_duplicate() {
     let mut peer = with_a_hole(&accepts());
     peer.recv(seg().seq(3001).forward(3001)).drain();
     // RFC 2883 is for what arrived twice.
@@ -140,7 +140,7 @@ fn what_comes_late_is_dropped_and_not_called_a_duplicate() {
 }
 
 #[test]
-fn who_does_not_read_is_not_told() {
+fn a_program_that_does_not_read_is_not_told() {
     let mut peer = with_a_hole(&accepts());
     peer.connection.shutdown_read(peer.now);
     peer.recv(seg().seq(3001).forward(3001)).recv(seg().seq(3001).data(500).fin());
@@ -237,7 +237,7 @@ fn nothing_is_skipped_beyond_what_has_arrived() {
 }
 
 #[test]
-fn what_is_skipped_does_not_look_like_a_late_original() {
+fn skipped_data_does_not_look_like_a_late_original() {
     // RFC 3522: an acknowledgement that echoes a timestamp from before the retransmission would say that nothing was lost.
     let mut peer = with_a_hole(&skips(500).timestamps());
     peer.recv(seg().seq(3001).data(1000)).recv(seg().seq(4001).data(1000));

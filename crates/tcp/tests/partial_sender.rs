@@ -70,7 +70,7 @@ fn an_announcement_that_is_lost_is_repeated_a_round_trip_later() {
 }
 
 #[test]
-fn what_else_is_lost_moves_the_point_on() {
+fn a_further_loss_moves_the_point_on() {
     let mut peer = ten_segments(&gives_up(Setup::default()));
     // Segments 1 and 5 are lost.
     peer.recv(seg().sack(&[(1001, 4001)])).expect(&["A 10001:10001 ack 1 forward 4001"]);
@@ -200,7 +200,7 @@ fn nothing_is_sent_again_to_find_out_whether_it_was_lost() {
 }
 
 #[test]
-fn what_is_too_big_for_the_path_is_given_up_at_once() {
+fn data_too_big_for_the_path_is_given_up_at_once() {
     let mut peer = gives_up(Setup::default()).active();
     peer.write(3000).drain();
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(600), Seq::new(ISS.wrapping_add(1)));
@@ -239,7 +239,7 @@ fn a_lifetime_ends_to_the_millisecond() {
 }
 
 #[test]
-fn what_had_been_given_up_behind_a_repair_is_announced_after_it() {
+fn data_given_up_behind_a_repair_is_announced_after_it() {
     // Lifetimes end in the order of the data; numbers of transmissions need not.
     let once = Persistence { retransmissions: Some(1), lifetime: None };
     let setup = Setup::default().partial(|profile| profile.persistence = Some(once));

@@ -100,7 +100,7 @@ fn a_new_incarnation_by_sequence_number() {
 
 /// RFC 9293 section 3.10.7.4: what is not acceptable is answered. After the peer's FIN that is everything but its last acknowledgement.
 #[test]
-fn what_is_not_the_last_acknowledgement_is_answered() {
+fn segments_other_than_the_last_acknowledgement_are_answered() {
     let (mut wait, mut peer) = waiting(&Setup::default());
     let expires = wait.expires();
     assert_eq!(answer(&mut wait, &peer, seg().seq(102).ack(102)), "ignored");

@@ -130,7 +130,7 @@ fn neither_the_connection_nor_its_engine_mentions_a_choice() {
 
 /// The check sees what it looks for: the grammar, whose business it is, names those with parameters.
 #[test]
-fn what_is_named_is_found() {
+fn named_units_are_found() {
     let choices = choices();
     let named = named(&sources().join("compose/grammar.rs"), None, &choices);
     for one in ["rto::eifel", "slow_start::limited", "flow::receive_window"] {

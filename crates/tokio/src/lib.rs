@@ -63,6 +63,7 @@ mod blocking;
 mod drain;
 mod input;
 mod listener;
+mod output;
 mod split;
 mod stream;
 

@@ -1,14 +1,15 @@
 //! Halves of a stream.
 
 use crate::input::Input;
-use crate::stream::{TcpStream, shut_down};
+use crate::output::{async_write, shut_down};
+use crate::stream::TcpStream;
 use std::fmt;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 use transom_net::TcpStream as Net;
 
 /// The reading half of [`TcpStream::split`].
@@ -191,36 +192,7 @@ macro_rules! writing {
             }
         }
 
-        impl AsyncWrite for $half {
-            fn poll_write(
-                self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                bytes: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_write(context, bytes)
-            }
-
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                buffers: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_write_vectored(context, buffers)
-            }
-
-            fn is_write_vectored(&self) -> bool {
-                true
-            }
-
-            /// Does nothing: written data is already on its way.
-            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(Ok(()))
-            }
-
-            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(shut_down(&self.stream))
-            }
-        }
+        async_write!($half);
     };
 }
 

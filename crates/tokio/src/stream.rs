@@ -2,14 +2,15 @@
 
 use crate::address::{ToSocketAddrs, each_address};
 use crate::input::Input;
+use crate::output::async_write;
 use crate::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use transom_net::{Bytes, ConnectOptions, ConnectionState, Stack};
 
 /// A TCP connection on a [`Stack`].
@@ -226,14 +227,6 @@ impl TcpStream {
     }
 }
 
-/// Ends the stream to the peer. A connection that is over needs no end.
-pub(crate) fn shut_down(stream: &transom_net::TcpStream) -> io::Result<()> {
-    match stream.shutdown(Shutdown::Write) {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-        outcome => outcome,
-    }
-}
-
 impl AsyncRead for TcpStream {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -244,33 +237,4 @@ impl AsyncRead for TcpStream {
     }
 }
 
-impl AsyncWrite for TcpStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write_vectored(context, buffers)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    /// Does nothing: written data is already on its way.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(shut_down(&self.stream))
-    }
-}
+async_write!(TcpStream);

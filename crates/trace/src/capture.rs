@@ -10,6 +10,7 @@ use crate::segment::{Segment, Skipped};
 
 /// The connections of a capture.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Capture {
     /// The connections, in the order of their first packets.
     pub connections: Vec<Connection>,

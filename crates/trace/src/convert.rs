@@ -56,6 +56,7 @@ pub struct Log {
 
 /// Why a log cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// The ending of a name says no format.
     #[error(
@@ -145,7 +146,7 @@ impl Log {
     }
 
     /// Takes the entries of a log file.
-    pub fn of(header: Header, entries: &[Entry]) -> Log {
+    fn of(header: Header, entries: &[Entry]) -> Log {
         let known = |entry: &Entry| Some((entry.sequence, entry.record.as_ref().ok()?.clone()));
         let records: Vec<(u64, Record)> = entries.iter().filter_map(known).collect();
         let unknown = (entries.len() - records.len()) as u64;

@@ -1,8 +1,8 @@
 //! Capture files: pcap, with times in micro- or nanoseconds, and pcapng, of either byte order.
 //!
-//! [`Blocks`] gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
-//! a packet comes with its [`Frame`]. The lengths of a block are checked before anything is read by them. A block that makes no sense is
-//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is ([`Blocks::damage`]).
+//! `Blocks` gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
+//! a packet comes with its `Frame`. The lengths of a block are checked before anything is read by them. A block that makes no sense is
+//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is (`Blocks::damage`).
 
 use std::io::{self, Read};
 
@@ -21,6 +21,7 @@ const PCAP_HEADER: usize = 24;
 
 /// Why a file is no capture.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// It does not begin as one.
     #[error("this is neither a pcap nor a pcapng file")]
@@ -32,35 +33,33 @@ pub enum FileError {
 
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// When it was captured, since 1970-01-01 00:00 UTC.
-    pub at: Instant,
+    pub(crate) at: Instant,
     /// How it begins: a LINKTYPE value of the registry of the pcap format.
-    pub link: u16,
+    pub(crate) link: u16,
     /// The bytes that the capture kept.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// How long the packet was, in bytes; never less than what was kept.
-    pub original: u32,
-    /// The number of the interface in its section; zero in a pcap file.
-    pub interface: u32,
+    pub(crate) original: u32,
 }
 
 /// A part of a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
+pub(crate) struct Item<'a> {
     /// The block, or the record of a pcap file, as it stands in the file. The header of a pcap file is no item.
-    pub raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
     /// The packet in it, if it has one.
-    pub frame: Option<Frame<'a>>,
+    pub(crate) frame: Option<Frame<'a>>,
     /// Whether its numbers begin with the high byte.
-    pub big_endian: bool,
+    pub(crate) big_endian: bool,
     /// Whether it is a block of pcapng.
-    pub is_block: bool,
+    pub(crate) is_block: bool,
 }
 
 impl Item<'_> {
     /// The comments on a packet. Those that are no text are left out.
-    pub fn comments(&self) -> Vec<String> {
+    pub(crate) fn comments(&self) -> Vec<String> {
         let options = match self.block() {
             Some(Block::EnhancedPacket(packet)) => packet.options,
             _ => return pcapng::comments_of_old(self.raw, self.big_endian),
@@ -70,7 +69,7 @@ impl Item<'_> {
     }
 
     /// The name of the interface that the block describes, if it does.
-    pub fn interface_name(&self) -> Option<String> {
+    pub(crate) fn interface_name(&self) -> Option<String> {
         match self.block()? {
             Block::InterfaceDescription(one) => Some(one.if_name()?.ok()?.to_owned()),
             _ => None,
@@ -96,7 +95,7 @@ enum Form {
 
 /// A capture file, block by block.
 #[derive(Debug)]
-pub struct Blocks<R> {
+pub(crate) struct Blocks<R> {
     reader: R,
     form: Form,
     /// The block at hand. Its first bytes may have been read already.
@@ -117,7 +116,7 @@ impl<R: Read> Blocks<R> {
     ///
     /// # Errors
     /// If the file is no capture, or cannot be read.
-    pub fn new(mut reader: R) -> Result<Self, FileError> {
+    pub(crate) fn new(mut reader: R) -> Result<Self, FileError> {
         let mut block = Vec::new();
         fill(&mut reader, &mut block, 4)?;
         let big = || u32::from_be_bytes(block.first_chunk().copied().unwrap_or_default());
@@ -146,7 +145,7 @@ impl<R: Read> Blocks<R> {
     }
 
     /// Whether the file is one of pcapng.
-    pub fn is_pcapng(&self) -> bool {
+    pub(crate) fn is_pcapng(&self) -> bool {
         matches!(self.form, Form::PcapNg(_))
     }
 
@@ -154,7 +153,7 @@ impl<R: Read> Blocks<R> {
     ///
     /// # Errors
     /// Those of the reader.
-    pub fn next_item(&mut self) -> io::Result<Option<Item<'_>>> {
+    pub(crate) fn next_item(&mut self) -> io::Result<Option<Item<'_>>> {
         if !self.next_bytes()? {
             return Ok(None);
         }
@@ -195,7 +194,7 @@ impl<R: Read> Blocks<R> {
     }
 
     /// The damage of the file, and what was left out, in sentences. Complete only at its end.
-    pub fn damage(&self) -> Vec<String> {
+    pub(crate) fn damage(&self) -> Vec<String> {
         let mut damage = Vec::new();
         if self.bad_blocks > 0 {
             damage.push(format!("{} blocks make no sense and were left out.", self.bad_blocks));
@@ -301,6 +300,5 @@ fn pcap_frame<'a>(header: &PcapHeader, record: &'a [u8]) -> Option<Frame<'a>> {
         link: header.network.0 as u16,
         bytes,
         original: original.max(kept),
-        interface: 0,
     })
 }

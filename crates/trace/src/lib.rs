@@ -2,8 +2,8 @@
 //!
 //! | to do | see |
 //! |---|---|
-//! | read a pcap or pcapng file, block by block | [`file::Blocks`] |
-//! | find the TCP segment in a frame | [`segment::Segment`] |
+//! | read a pcap or pcapng file, block by block | `file::Blocks` |
+//! | find the TCP segment in a frame | `segment::Segment` |
 //! | follow the connections of a capture | [`Capture`] |
 //! | write an event log in another format, or read it | [`convert::Log`] |
 //!

@@ -16,21 +16,21 @@ const MOST_HEADERS: usize = 20_000;
 
 /// A TCP segment of a capture. Its checksum is not looked at: with offloads it is often still open.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// When it was captured, since 1970.
-    pub at: Instant,
+    pub(crate) at: Instant,
     /// From where.
-    pub source: SocketAddr,
+    pub(crate) source: SocketAddr,
     /// To where.
-    pub destination: SocketAddr,
+    pub(crate) destination: SocketAddr,
     /// Its header. Options that the capture did not keep are missing in it.
-    pub header: TcpHeader,
+    pub(crate) header: TcpHeader,
     /// How many bytes of data it carried, whether the capture kept them or not.
-    pub length: u32,
+    pub(crate) length: u32,
     /// Whether the capture kept all of its options.
-    pub has_options: bool,
+    pub(crate) has_options: bool,
     /// Whether its IP header states a length beyond the end of the frame. [`length`](Self::length) ends with the frame.
-    pub is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 /// Why a frame has no TCP segment that can be followed.
@@ -65,7 +65,7 @@ impl Segment {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn of(frame: &Frame<'_>, scratch: &mut Vec<u8>) -> Result<Segment, Skipped> {
+    pub(crate) fn of(frame: &Frame<'_>, scratch: &mut Vec<u8>) -> Result<Segment, Skipped> {
         let start = link::ip(frame.link, frame.bytes).map_err(|none| match none {
             NoIp::Other => Skipped::NotTcp,
             NoIp::Short => Skipped::Short,

@@ -31,6 +31,7 @@ pub enum Kind {
 
 /// A segment that takes sequence space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// When.
     pub at: Instant,
@@ -44,6 +45,7 @@ pub struct Sent {
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Acked {
     /// When.
     pub at: Instant,
@@ -55,6 +57,7 @@ pub struct Acked {
 
 /// A SACK block (RFC 2018).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sacked {
     /// When.
     pub at: Instant,
@@ -68,6 +71,7 @@ pub struct Sacked {
 
 /// Counts of one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Segments with data.
     pub segments: u64,

@@ -160,23 +160,6 @@ fn fold(sum: u128) -> Sum {
     Sum(u16::from_be(sum as u16))
 }
 
-/// Copies `src` to the start of `dst` and returns the sum of what was copied.
-///
-/// # Errors
-/// [`Error::BufferTooSmall`] if `dst` is shorter than `src`; nothing is copied.
-pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
-    // Copying with vector moves and summing what is then in the first-level cache is faster than
-    // one loop that stores eight bytes at a time.
-    const BLOCK: usize = 2048;
-    let dst = dst.get_mut(..src.len()).ok_or(Error::BufferTooSmall)?;
-    let mut sum = Sum::ZERO;
-    for (to, from) in dst.chunks_mut(BLOCK).zip(src.chunks(BLOCK)) {
-        to.copy_from_slice(from);
-        sum += Sum::of(from);
-    }
-    Ok(sum)
-}
-
 /// The sum of the pseudo-header of a transport packet of `len` bytes, header included.
 ///
 /// RFC 9293 3.1 for IPv4 and RFC 8200 8.1 for IPv6: addresses, protocol and length. The fields are
@@ -245,21 +228,4 @@ pub(crate) fn store(packet: &mut [u8], offset: usize, value: u16) -> Result<(), 
 #[inline]
 pub fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
     (Sum(!checksum) + Sum(!old) + Sum(new)).checksum()
-}
-
-/// The checksum after a 32-bit field at an even offset changed from `old` to `new`.
-#[inline]
-pub fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
-    let words = |value: u32| ((value >> 16) as u16, value as u16);
-    let ((old_high, old_low), (new_high, new_low)) = (words(old), words(new));
-    update_u16(update_u16(checksum, old_high, new_high), old_low, new_low)
-}
-
-/// The checksum after the bytes at `offset` from the start of the summed data changed from `old` to
-/// `new`, which are of the same length.
-pub fn update_slice(checksum: u16, offset: usize, old: &[u8], new: &[u8]) -> u16 {
-    debug_assert_eq!(old.len(), new.len(), "the data behind the change must not move");
-    let shift = |sum: Sum| Sum::ZERO.followed_by(offset, sum);
-    let (old, new) = (shift(Sum::of(old)), shift(Sum::of(new)));
-    update_u16(checksum, old.get(), new.get())
 }

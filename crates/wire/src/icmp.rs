@@ -16,7 +16,7 @@ use crate::ipv4::Ipv4Header;
 use crate::{Error, Ipv4Packet};
 use core::net::Ipv4Addr;
 
-pub use crate::icmp_parts::{CHECKSUM_OFFSET, HEADER_LEN};
+pub(crate) use crate::icmp_parts::CHECKSUM_OFFSET;
 
 /// The longest error packet, IP header included (RFC 1812 4.3.2.3).
 pub const MAX_ERROR_LEN: usize = 576;
@@ -270,13 +270,13 @@ impl<'a> IcmpMessage<'a> {
 
 /// As much of `offending` as an error sent with an IP header of `ip_header_len` bytes may quote
 /// ([`MAX_ERROR_LEN`]), without anything behind the packet's end.
-pub fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
+fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
     let packet = Ipv4Packet::parse(offending).ok();
     let packet_len = packet.map(|packet| packet.header_len() + packet.payload().len());
     icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ip_header_len)
 }
 
-/// Writes an IPv4 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// Writes an IPv4 packet with `message`, whose quote is cut to what fits (`quote`), and returns
 /// its length.
 ///
 /// The message's quote is best given as the whole offending packet. The header's protocol is set to

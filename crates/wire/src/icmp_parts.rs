@@ -7,9 +7,9 @@
 use crate::Error;
 
 /// The length of the header of every message with a type known here, in bytes.
-pub const HEADER_LEN: usize = 8;
+pub(crate) const HEADER_LEN: usize = 8;
 /// The offset of the checksum field, in bytes from the start of the message.
-pub const CHECKSUM_OFFSET: usize = 2;
+pub(crate) const CHECKSUM_OFFSET: usize = 2;
 
 /// A message in its parts, all but the checksum.
 pub(crate) struct Parts<'a> {

@@ -14,7 +14,7 @@ use crate::ipv6::{self, Ipv6Header};
 use crate::{Error, Ipv6Packet};
 use core::net::Ipv6Addr;
 
-pub use crate::icmp_parts::{CHECKSUM_OFFSET, HEADER_LEN};
+pub(crate) use crate::icmp_parts::CHECKSUM_OFFSET;
 
 /// The longest error packet, IPv6 header included: the minimum MTU (RFC 4443 2.4 (c)).
 pub const MAX_ERROR_LEN: usize = 1280;
@@ -245,13 +245,13 @@ impl<'a> Icmpv6Message<'a> {
 
 /// As much of `offending` as an error may quote ([`MAX_ERROR_LEN`]), without anything behind the
 /// packet's end.
-pub fn quote(offending: &[u8]) -> &[u8] {
+fn quote(offending: &[u8]) -> &[u8] {
     let packet = Ipv6Packet::parse(offending).ok();
     let packet_len = packet.map(|packet| packet.header_len() + packet.payload().len());
     icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ipv6::HEADER_LEN)
 }
 
-/// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// Writes an IPv6 packet with `message`, whose quote is cut to what fits (`quote`), and returns
 /// its length.
 ///
 /// The message's quote is best given as the whole offending packet. The header's next header is set

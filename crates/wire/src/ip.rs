@@ -30,7 +30,7 @@ impl Protocol {
     /// IPv6 fragment header.
     pub const FRAGMENT: Protocol = Protocol(44);
     /// Authentication header.
-    pub const AUTHENTICATION: Protocol = Protocol(51);
+    pub(crate) const AUTHENTICATION: Protocol = Protocol(51);
     /// ICMPv6.
     pub const ICMPV6: Protocol = Protocol(58);
     /// Nothing follows an IPv6 header.

@@ -22,14 +22,14 @@ mod tests;
 
 use crate::Error;
 use crate::checksum::Sum;
-use crate::ip::{Ecn, Fragment, Protocol, QuotedPacket};
+use crate::ip::{Fragment, Protocol, QuotedPacket};
 
 use core::net::Ipv4Addr;
 
 /// The header's length without options, in bytes.
-pub const MIN_HEADER_LEN: usize = 20;
+const MIN_HEADER_LEN: usize = 20;
 /// The longest header, in bytes.
-pub const MAX_HEADER_LEN: usize = 60;
+const MAX_HEADER_LEN: usize = 60;
 
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
@@ -131,12 +131,6 @@ impl<'a> Ipv4Packet<'a> {
         self.fixed[1]
     }
 
-    /// The ECN codepoint.
-    #[inline]
-    pub fn ecn(&self) -> Ecn {
-        Ecn::from_traffic_class(self.traffic_class())
-    }
-
     /// The identification field.
     #[inline]
     pub fn id(&self) -> u16 {
@@ -151,7 +145,7 @@ impl<'a> Ipv4Packet<'a> {
 
     /// Which fragment the packet is, if it is one.
     #[inline]
-    pub fn fragment(&self) -> Option<Fragment> {
+    pub(crate) fn fragment(&self) -> Option<Fragment> {
         let field = self.flags_and_offset();
         let offset = (field & OFFSET_MASK) * 8;
         let more = field & MORE_FRAGMENTS != 0;
@@ -169,12 +163,6 @@ impl<'a> Ipv4Packet<'a> {
     #[inline]
     pub fn options(&self) -> Ipv4OptionIter<'a> {
         Ipv4OptionIter { rest: self.options }
-    }
-
-    /// The header checksum as received.
-    #[inline]
-    pub fn checksum(&self) -> u16 {
-        u16::from_be_bytes([self.fixed[10], self.fixed[11]])
     }
 
     /// Whether the header checksum is right. A host must silently discard the packet if not (RFC
@@ -254,7 +242,7 @@ impl Ipv4Header {
 
     /// The header's length in bytes, options included.
     #[inline]
-    pub fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.as_slice().len()
     }
 
@@ -312,11 +300,10 @@ pub struct Ipv4Options {
 
 impl Ipv4Options {
     /// No options.
-    pub const NONE: Ipv4Options =
-        Ipv4Options { bytes: [0; MAX_HEADER_LEN - MIN_HEADER_LEN], len: 0 };
+    const NONE: Ipv4Options = Ipv4Options { bytes: [0; MAX_HEADER_LEN - MIN_HEADER_LEN], len: 0 };
 
     /// Options in wire format, which are not checked; `None` above 40 bytes.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
+    fn new(bytes: &[u8]) -> Option<Self> {
         let mut options = Self::NONE;
         options.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         options.len = u8::try_from(bytes.len().next_multiple_of(4)).ok()?;
@@ -325,7 +312,7 @@ impl Ipv4Options {
 
     /// The options' bytes, padding included.
     #[inline]
-    pub fn as_slice(&self) -> &[u8] {
+    fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
@@ -334,9 +321,9 @@ impl Ipv4Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Option<'a> {
     /// The option's type byte: copied flag, class and number.
-    pub kind: u8,
+    pub(crate) kind: u8,
     /// The data behind type and length.
-    pub data: &'a [u8],
+    pub(crate) data: &'a [u8],
 }
 
 /// The options of an IPv4 header; padding is left out.

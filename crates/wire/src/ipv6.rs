@@ -21,12 +21,11 @@ mod extensions;
 mod tests;
 
 pub use extensions::{
-    ExtensionHeader, ExtensionHeaderIter, ExtensionProblem, FragmentHeader, Ipv6Option,
-    Ipv6OptionIter, MAX_EXTENSION_HEADERS,
+    ExtensionHeader, ExtensionHeaderIter, ExtensionProblem, FragmentHeader, MAX_EXTENSION_HEADERS,
 };
 
 use crate::Error;
-use crate::ip::{Ecn, Protocol, QuotedPacket};
+use crate::ip::{Protocol, QuotedPacket};
 use core::net::Ipv6Addr;
 use extensions::Walk;
 
@@ -130,15 +129,9 @@ impl<'a> Ipv6Packet<'a> {
         self.fixed[0] << 4 | self.fixed[1] >> 4
     }
 
-    /// The ECN codepoint.
-    #[inline]
-    pub fn ecn(&self) -> Ecn {
-        Ecn::from_traffic_class(self.traffic_class())
-    }
-
     /// The flow label, 20 bits (RFC 6437).
     #[inline]
-    pub fn flow_label(&self) -> u32 {
+    fn flow_label(&self) -> u32 {
         u32::from_be_bytes([0, self.fixed[1] & 15, self.fixed[2], self.fixed[3]])
     }
 
@@ -179,7 +172,7 @@ impl<'a> Ipv6Packet<'a> {
     /// # Errors
     /// [`Error::Truncated`] if the chain does not end within the packet, as in any fragment other
     /// than the first; [`Error::TooManyExtensionHeaders`].
-    pub fn upper_layer(&self) -> Result<(Protocol, &'a [u8]), Error> {
+    pub(crate) fn upper_layer(&self) -> Result<(Protocol, &'a [u8]), Error> {
         let Some(header) = self.fragment() else { return Ok((self.protocol(), self.payload)) };
         if header.fragment.offset != 0 {
             return Err(Error::Truncated);

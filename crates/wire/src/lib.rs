@@ -73,6 +73,7 @@ pub use error::Error;
 pub use icmp::IcmpMessage;
 pub use icmpv6::Icmpv6Message;
 pub use ip::{Ecn, Fragment, IpPacket, Protocol, QuotedPacket};
+
 pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use seq::Seq;

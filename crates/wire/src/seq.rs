@@ -57,14 +57,6 @@ impl Seq {
         !self.before(other)
     }
 
-    /// Whether `self` lies in the `len` octets that begin at `start`, for any `len` up to 2³² − 1.
-    ///
-    /// This is the window test of RFC 9293 3.4 (`RCV.NXT =< SEG.SEQ < RCV.NXT+RCV.WND`).
-    #[inline]
-    pub const fn within(self, start: Seq, len: u32) -> bool {
-        self.0.wrapping_sub(start.0) < len
-    }
-
     /// The earlier of two numbers that are less than 2³¹ apart.
     #[inline]
     pub const fn earlier(self, other: Seq) -> Seq {
@@ -144,16 +136,6 @@ mod tests {
         let a = Seq::new(7);
         assert!(!a.before(a) && !a.after(a));
         assert!(a.at_or_before(a) && a.at_or_after(a));
-    }
-
-    #[test]
-    fn a_window_is_half_open_and_may_wrap() {
-        let start = Seq::new(u32::MAX - 1);
-        assert!(!(start - 1).within(start, 4));
-        assert!(start.within(start, 4));
-        assert!(Seq::new(1).within(start, 4));
-        assert!(!Seq::new(2).within(start, 4));
-        assert!(!start.within(start, 0));
     }
 
     proptest! {

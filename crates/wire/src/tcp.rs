@@ -94,7 +94,7 @@ pub struct TcpHeader {
 
 impl TcpHeader {
     /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four.
-    /// Above [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
+    /// Above `MAX_HEADER_LEN` the options do not fit and `emit` refuses them.
     #[inline]
     pub fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.encoded_len()
@@ -116,7 +116,7 @@ impl TcpHeader {
     ///
     /// # Errors
     /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is
-    /// shorter than [`header_len`](Self::header_len).
+    /// shorter than `header_len`.
     #[inline]
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
         let (fixed, rest) =
@@ -179,7 +179,6 @@ impl fmt::Display for TcpHeader {
 #[derive(Clone, Copy, Debug)]
 pub struct TcpPacket<'a> {
     header: TcpHeader,
-    checksum: u16,
     options: &'a [u8],
     payload: &'a [u8],
 }
@@ -226,7 +225,7 @@ impl<'a> TcpPacket<'a> {
         options: &'a [u8],
         payload: &'a [u8],
     ) -> Self {
-        let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, f, w0, w1, c0, c1, u0, u1] = fixed;
+        let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, f, w0, w1, _, _, u0, u1] = fixed;
         TcpPacket {
             header: TcpHeader {
                 src_port: u16::from_be_bytes([s0, s1]),
@@ -238,7 +237,6 @@ impl<'a> TcpPacket<'a> {
                 urgent: u16::from_be_bytes([u0, u1]),
                 options: parsed,
             },
-            checksum: u16::from_be_bytes([c0, c1]),
             options,
             payload,
         }
@@ -256,12 +254,6 @@ impl<'a> TcpPacket<'a> {
         MIN_HEADER_LEN + self.options.len()
     }
 
-    /// The options' bytes as received, padding included.
-    #[inline]
-    pub fn raw_options(&self) -> &'a [u8] {
-        self.options
-    }
-
     /// Every option in the order received, unknown ones and NOPs included.
     #[inline]
     pub fn options(&self) -> OptionIter<'a> {
@@ -274,12 +266,6 @@ impl<'a> TcpPacket<'a> {
         self.payload
     }
 
-    /// The checksum field as received.
-    #[inline]
-    pub fn checksum(&self) -> u16 {
-        self.checksum
-    }
-
     /// The octets of sequence space the segment takes (SEG.LEN, RFC 9293 3.4).
     #[inline]
     pub fn segment_len(&self) -> u32 {
@@ -290,6 +276,7 @@ impl<'a> TcpPacket<'a> {
 /// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC
 /// 5927 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QuotedTcp {
     /// Source port of the segment the error is about.
     pub src_port: u16,

@@ -57,11 +57,6 @@ impl<'a> UdpPacket<'a> {
         self.header
     }
 
-    /// The checksum field as received; zero means none.
-    pub fn checksum(&self) -> u16 {
-        self.checksum
-    }
-
     /// The bytes behind the header.
     pub fn payload(&self) -> &'a [u8] {
         self.datagram.get(HEADER_LEN..).unwrap_or_default()

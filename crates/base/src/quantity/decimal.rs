@@ -45,7 +45,7 @@ impl Decimal {
     }
 
     /// Whether the value is zero.
-    pub const fn is_zero(self) -> bool {
+    pub(crate) const fn is_zero(self) -> bool {
         self.mantissa == 0
     }
 

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_read_again_until_it_is_over() {
+    fn leftovers_are_read_again_until_none_are_left() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left");
         assert_eq!(load(&path).unwrap(), Leftover::default());

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_not_is_said() {
+    fn a_controller_that_the_kernel_lacks_is_named() {
         let other = |ours, has: &[&str]| choose(None, ours, has).unwrap();
         let ltcp = other("ltcp", &["reno", "cubic"]);
         assert_eq!(

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_an_error() {
+    fn an_answer_that_is_not_http_is_an_error() {
         assert!(parse(b"SSH-2.0-OpenSSH\r\n").is_err());
         assert!(parse(b"HTTP/1.1 abc OK\r\n\r\n").is_err());
         assert_eq!(parse(b"HTTP/1.1 200 O").unwrap(), None);

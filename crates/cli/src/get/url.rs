@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_requested_is_refused() {
+    fn urls_that_cannot_be_requested_are_refused() {
         for text in [
             "",
             "a",

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_delivers_no_stream_is_refused_with_the_reason() {
+    fn a_profile_that_delivers_no_stream_is_refused_with_the_reason() {
         let tcp = |text: &str| ProfileArgs { tcp: text.parse().ok(), ..Default::default() };
         let refused = |text: &str| tcp(text).profile().unwrap_err().to_string();
         let unordered = refused("unordered");

@@ -152,7 +152,7 @@ fn compare(
     }
     let all = same + different.len();
     output::line(format_args!("Not as stored: {} of {all} values differ.", different.len()))?;
-    for Difference { settings, seed, quantity, found, stored } in different.iter().take(SHOWN) {
+    for Difference { settings, seed, quantity, found, stored, .. } in different.iter().take(SHOWN) {
         let at: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let told = |values: &[Option<f64>]| {
             let told = |value: &Option<f64>| {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_request_goes_first_and_then_who_has_stalled() {
+    fn waiting_clients_go_first_and_stalled_ones_next() {
         let (sockets, mut clients) = connections::<4>();
         let (idle, now) = (Idle::default(), Instant::now());
         let _stalled = idle.begin_to_write(&sockets[0], now);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_byte_range_is_ignored() {
+    fn anything_but_one_byte_range_is_ignored() {
         for value in [
             "",
             "bytes",

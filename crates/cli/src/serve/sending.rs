@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_kept_until_it_has_left() {
+    fn data_from_no_file_is_kept_until_it_has_left() {
         let page = Response::error(Status::NotFound, false);
         let length = page.length as usize;
         let sending = Sending::begin(page, Instant::now()).unwrap();

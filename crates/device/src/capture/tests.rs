@@ -53,7 +53,6 @@ fn a_file_is_written_byte_for_byte_as_described() {
     let at = Instant::from_secs(5);
     let parts: [&[u8]; 3] = [&[1, 2], &[], &[3, 4, 5]];
     capture.write(tun0, at, Direction::Outbound, &parts, Some("hm")).unwrap();
-    assert_eq!(capture.packets(), 1);
     assert_eq!(capture.finish().unwrap(), expected_file());
 }
 

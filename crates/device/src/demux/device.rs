@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Packets by way of a [`Demultiplexer`](super::Demultiplexer).
 #[derive(Debug)]
-pub struct DemuxDevice {
+pub(crate) struct DemuxDevice {
     socket: OwnedFd,
     addresses: Vec<IpPrefix>,
     mtu: usize,
@@ -32,7 +32,7 @@ impl DemuxDevice {
     ///
     /// # Errors
     /// The system's; [`io::ErrorKind::AddrInUse`] if another process has one of the ports.
-    pub fn connect(path: &Path, ports: &[RangeInclusive<u16>]) -> io::Result<Self> {
+    pub(crate) fn connect(path: &Path, ports: &[RangeInclusive<u16>]) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -48,7 +48,7 @@ impl DemuxDevice {
     }
 
     /// The addresses of the device that the process owns.
-    pub fn addresses(&self) -> &[IpPrefix] {
+    pub(crate) fn addresses(&self) -> &[IpPrefix] {
         &self.addresses
     }
 }

@@ -101,7 +101,8 @@ impl Demultiplexer {
     }
 
     /// How many processes it hands packets to.
-    pub fn clients(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn clients(&self) -> usize {
         self.clients.len()
     }
 

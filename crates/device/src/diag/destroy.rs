@@ -33,6 +33,7 @@ pub struct Destroyer {
 
 /// The outcome of [`Destroyer::destroy_all`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Destroyed {
     /// Sockets that ended.
     pub destroyed: usize,

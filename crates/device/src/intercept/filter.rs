@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `socket` for a TCP stream | is notified, and answered with a descriptor ([`Notifier::answer_with_descriptor`](super::Notifier::answer_with_descriptor)) |
 //! | `listen`, of any socket | is notified: the port has to be free outside |
-//! | `setsockopt` of the names in [`SET`], [`SET_IP`] and [`SET_IPV6`], and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor sets them on the program's socket too, so that `getsockopt` finds the value |
-//! | `getsockopt` of the names in [`GET`] | is notified: the answer is to be about the connection outside |
+//! | `setsockopt` of the names in `SET`, `SET_IP` and `SET_IPV6`, and `SO_KEEPALIVE` | is notified: they are to act on the connection outside. The supervisor sets them on the program's socket too, so that `getsockopt` finds the value |
+//! | `getsockopt` of the names in `GET` | is notified: the answer is to be about the connection outside |
 //! | `socket` for MPTCP or SMC | `EPROTONOSUPPORT` or `EAFNOSUPPORT`, as a kernel without them answers: they are TCP underneath, and would pass by. Programs go on with TCP |
 //! | `setsockopt` of keys for TCP-MD5 and TCP-AO | `ENOPROTOOPT`, as a kernel without them answers: the private network would ask the supervisor for signatures |
 //! | `io_uring_setup` | `ENOSYS`: a ring makes sockets that no filter sees |
@@ -31,7 +31,7 @@ use super::assembler::{ALL, NOTIFY, Rule, assemble, fails_with, rule};
 pub(super) const FLAGS: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
 /// Options of TCP that act on the connection outside (tcp(7)). `SO_KEEPALIVE`, at the level of sockets, is another.
-pub const SET: &[c_int] = &[
+const SET: &[c_int] = &[
     libc::TCP_MAXSEG,
     libc::TCP_KEEPIDLE,
     libc::TCP_KEEPINTVL,
@@ -41,12 +41,12 @@ pub const SET: &[c_int] = &[
 ];
 
 /// Options of IP that the packets outside are to have (ip(7), ipv6(7)).
-pub const SET_IP: &[c_int] = &[libc::IP_TTL, libc::IP_TOS];
+const SET_IP: &[c_int] = &[libc::IP_TTL, libc::IP_TOS];
 /// The same of IPv6.
-pub const SET_IPV6: &[c_int] = &[libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS];
+const SET_IPV6: &[c_int] = &[libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS];
 
 /// Options of TCP whose value is one of the connection outside.
-pub const GET: &[c_int] = &[libc::TCP_MAXSEG, libc::TCP_INFO, libc::TCP_CONGESTION, TCP_CC_INFO];
+const GET: &[c_int] = &[libc::TCP_MAXSEG, libc::TCP_INFO, libc::TCP_CONGESTION, TCP_CC_INFO];
 
 const TCP_CC_INFO: c_int = 26;
 /// `linux/tcp.h`: TCP_MD5SIG, TCP_MD5SIG_EXT, and those of TCP-AO.
@@ -63,9 +63,9 @@ pub enum Kind {
     Socket,
     /// `listen(2)`, of any socket.
     Listen,
-    /// `getsockopt(2)` of the names in [`GET`].
+    /// `getsockopt(2)` of the names in `GET`.
     GetOption,
-    /// `setsockopt(2)` of the names in [`SET`], [`SET_IP`] and [`SET_IPV6`], and of `SO_KEEPALIVE`.
+    /// `setsockopt(2)` of the names in `SET`, `SET_IP` and `SET_IPV6`, and of `SO_KEEPALIVE`.
     SetOption,
 }
 

@@ -23,6 +23,7 @@ pub struct Notifier {
 
 /// A call that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// Names the call. It is never used for another one.
     pub id: u64,

@@ -114,6 +114,7 @@ impl fmt::Display for IpPrefix {
 
 /// Why a text is not an address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParsePrefixError {
     /// There is no `/`.
     #[error("an address needs a prefix length, as in 192.0.2.1/24")]

@@ -12,7 +12,7 @@ pub(crate) trait OnLink {
     /// The link, and the time since the device was opened.
     fn link(&mut self) -> (&mut Link, Duration);
 
-    /// Sends a frame of the link's own. A lost one is sent again when it is needed again.
+    /// Sends a frame of the link itself, such as a question for a neighbour. A lost frame is repeated when it is needed again.
     fn send_frame(&mut self, frame: &[u8]);
 
     /// Sends a packet to a station.

@@ -6,7 +6,7 @@ fn said(word: &str, options: &OpenOptions) -> String {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why_and_what_would_work() {
+fn devices_that_cannot_be_opened_say_why_and_name_those_that_work() {
     let none = OpenOptions::default();
     for (word, expected) in [
         (

@@ -34,7 +34,7 @@ fn a_file_of_our_own_is_made_for_us_alone_and_never_truncated() {
 }
 
 #[test]
-fn what_others_have_put_there_is_left_as_it_is() {
+fn files_of_others_are_left_as_they_are() {
     let (shared, private) = places();
     let (path, precious) = (shared.path().join("name"), private.path().join("precious"));
     let untouched = |what: &str| {

@@ -99,7 +99,7 @@ impl PacketBuilder {
     ///
     /// # Errors
     /// [`PacketError`].
-    pub fn open_on_kernel_address(
+    pub(crate) fn open_on_kernel_address(
         &self,
     ) -> Result<Option<(PacketDevice, KernelAddress)>, PacketError> {
         let name = self.interface.as_str();

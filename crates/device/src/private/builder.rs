@@ -99,13 +99,6 @@ impl PrivateBuilder {
         self
     }
 
-    /// How many queues a TUN interface has: see [`TunBuilder::queues`](crate::tun::TunBuilder::queues). A veth pair has one. What is for `::1` comes by the first
-    /// device. Default: 1.
-    pub fn queues(mut self, queues: usize) -> Self {
-        self.settings.queues = queues;
-        self
-    }
-
     /// Adds one of the host's addresses, with the length of its network: sockets may bind it, and connections to it reach the supervisor.
     pub fn address(mut self, address: IpPrefix) -> Self {
         self.settings.addresses.push(address);

@@ -96,7 +96,7 @@ pub enum MakerError {
 
 impl MakerError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             MakerError::Start { source, .. }
             | MakerError::NoUserNamespace { source, .. }

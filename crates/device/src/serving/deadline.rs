@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_time_is_read() {
+    fn data_in_time_is_read() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"in time").unwrap();
         drop(theirs);

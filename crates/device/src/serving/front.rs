@@ -3,11 +3,11 @@
 //! One thread accepts, reads the heads of requests, and writes the answers that are ready. A client that is slow costs a place in a table, and no
 //! thread. So a server behind the front sees complete requests only, and only those that it may answer:
 //!
-//! - A head has to be complete within [`HEAD_PATIENCE`], and is no longer than [`MAX_HEAD`].
+//! - A head has to be complete within `HEAD_PATIENCE`, and is no longer than `MAX_HEAD`.
 //! - Nobody is turned away because all places are taken: whoever has been idle longest has to go (`places.rs`). The source with the most
 //!   places loses one, so that others always get in. A source is a user where the kernel knows the user (`source.rs`).
-//! - A foreign page whose name resolves to this machine reads nothing ([`may_ask`]).
-//! - An answer that is not taken within [`ANSWER_PATIENCE`] ends its connection. Live streams have places of their own.
+//! - A foreign page whose name resolves to this machine reads nothing (`may_ask`).
+//! - An answer that is not taken within `ANSWER_PATIENCE` ends its connection. Live streams have places of their own.
 //!
 //! Each connection carries one request.
 
@@ -32,8 +32,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use guest::Guest;
 pub(super) use guest::response;
-pub use head::MAX_HEAD;
-pub use host::may_ask;
+pub(crate) use head::MAX_HEAD;
+pub(crate) use host::may_ask;
 
 use super::{AfterAccept, after_accept};
 use guest::Answer;
@@ -46,11 +46,11 @@ pub const MOST_GUESTS: usize = 256;
 /// The live streams of a front.
 pub const MOST_STREAMS: usize = 32;
 /// How long a head may take.
-pub const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+const HEAD_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer, or an event of a live stream, may wait for its reader.
-pub const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a whole answer may take that is no live stream.
-pub const ANSWER_LONGEST: Duration = Duration::from_secs(60);
+const ANSWER_LONGEST: Duration = Duration::from_secs(60);
 /// How long a connection that has been answered waits for the other side to close.
 const LINGER: Duration = Duration::from_secs(1);
 /// The interval between two looks for those who are late.

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_has_left_is_replaced() {
+    fn the_socket_of_a_crashed_process_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         left(&path);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_keeps_the_name() {
+    fn a_process_that_listens_keeps_the_name() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();

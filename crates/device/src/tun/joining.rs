@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_keep_stays_as_it_is() {
+    fn settings_that_the_kernel_does_not_keep_stay_as_they_are() {
         assert_eq!(pushed(&[v4(1, ACK, 0), v4(1, ACK | FIN, 10)]), [false, false]);
         // Acknowledgements behind data do not end its waiting.
         assert_eq!(pushed(&[v4(1, ACK, 10), v4(1, ACK, 0)]), [true, false]);

@@ -14,6 +14,7 @@ use super::{Tun, TunError, TunOffload, ioctl};
 
 /// A TUN device that is made and not up yet, and has neither addresses nor settings.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NewTun {
     /// One descriptor for each queue. They do not block. A virtio-net header of 10 bytes stands before each packet, and all offloads are on.
     pub queues: Vec<OwnedFd>,

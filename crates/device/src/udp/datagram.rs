@@ -96,7 +96,7 @@ impl Addresses {
 pub(super) struct Hello {
     /// The session that answers shall name.
     pub(super) session: u32,
-    /// Random; whoever has it again is the same, wherever it comes from.
+    /// Random. It identifies a peer, also when the peer comes from another address.
     pub(super) identity: [u8; 16],
     /// The cookie of the challenge; zeros before.
     pub(super) cookie: [u8; 16],

@@ -130,7 +130,7 @@ fn an_address_that_is_taken_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_goes_leaves_its_address() {
+fn a_peer_that_goes_leaves_its_address() {
     let mut listener = listener();
     let wanted = ["10.9.0.2".parse().unwrap()];
     for _ in 0..3 {

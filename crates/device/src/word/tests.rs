@@ -111,7 +111,7 @@ fn every_error_says_what_would_work() {
 proptest! {
     /// The displayed form of an accepted word means the same.
     #[test]
-    fn what_is_shown_is_read_again(
+    fn displayed_words_are_read_again(
         kind in "(shared|tun|packet|xdp|udp|fd|mem)",
         rest in "(:(listen:)?[a-z0-9.:\\[\\]/]{0,24})?",
     ) {

@@ -106,6 +106,7 @@ pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
 
 /// A member's estimate of its path (RFC 3124 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Bytes per second: its window over the round-trip time.
     pub rate: u64,
@@ -140,6 +141,7 @@ fn loss(members: &Members) -> Fraction {
 
 /// The aggregate statistics of a macroflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Macroflow {
     /// Flows that are part of it.
     pub members: usize,
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_has_no_use_for_the_others_get() {
+    fn the_unused_share_of_one_goes_to_the_others() {
         // 1000 of 9000 are used by the first; each of the others gets half of the rest. Should the first have more to send, it gets a third
         // of what all three have then.
         let members = [(1, 5000, 1000), (1, 5000, BUSY), (1, 3000, BUSY)];
@@ -225,7 +227,7 @@ mod tests {
 
     /// It said that it would tell of something by then.
     #[test]
-    fn who_is_not_heard_of_does_not_count() {
+    fn a_silent_member_does_not_count() {
         let at = Instant::from_millis;
         let report = Report { window: 6000, usable: BUSY, ..Report::default() };
         let silent = Report { expires: Some(at(500)), ..report };

@@ -61,6 +61,7 @@ pub struct Shared {
 
 /// The state of a macroflow with one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MacroflowInfo {
     /// Connections that are part of it.
     pub members: usize,

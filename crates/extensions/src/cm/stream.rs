@@ -49,6 +49,7 @@ pub struct Feedback {
 
 /// Leave to send a packet (cmapp_send).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Grant {
     /// Bytes at most.
     pub bytes: u64,

@@ -28,7 +28,7 @@ struct Suspect {
 
 /// Watches the timeouts of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Watch {
+pub(crate) struct Watch {
     suspect: Option<Suspect>,
 }
 
@@ -36,7 +36,7 @@ impl Watch {
     /// Processes an event. The extension has to be woken for [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and
     /// [`Wake::DUPLICATE_ACK`]. If the event shows that the last timeout was spurious, returns the time from the segment's first
     /// transmission to its acknowledgement. Once for each timeout.
-    pub fn follow(&mut self, occasion: &Occasion, view: &View<'_>) -> Option<Duration> {
+    pub(crate) fn follow(&mut self, occasion: &Occasion, view: &View<'_>) -> Option<Duration> {
         if occasion.what.contains(Wake::TIMEOUT) {
             // What leaves again is the oldest.
             self.suspect = view.messages().next().map(|message| Suspect {

@@ -17,7 +17,7 @@ const OWN: [(&str, &[u8]); 2] = [
 /// Why there is no policy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PolicyError {
+pub(crate) enum PolicyError {
     /// The file cannot be read.
     #[error("the policy {0} cannot be read: {1}")]
     File(String, io::Error),
@@ -27,15 +27,6 @@ pub enum PolicyError {
     /// It is another file than the one that is meant.
     #[error("{0} is another policy: its SHA-256 is {1}")]
     Another(String, String),
-}
-
-/// Reads a policy's file. What is no ordinary file is refused, and no more is read than a policy can have.
-///
-/// # Errors
-/// [`PolicyError`].
-pub fn read(path: &Path) -> Result<Network, PolicyError> {
-    let name = || path.display().to_string();
-    Network::read(&bytes(path)?).map_err(|error| PolicyError::Network(name(), error))
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, PolicyError> {

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | 0 to 7 | `TRPOLICY` |
 //! | 8, 9 | the version of this format: 1 |
-//! | 10, 11 | the version of the observation: [`OBSERVATION`] |
+//! | 10, 11 | the version of the observation: `OBSERVATION` |
 //! | 12 | the number of layers: 1 to 4 |
 //! | 13 | when it decides: 0 once each round trip, 1 for each acknowledgement |
 //! | 14, 15 | zero |
@@ -22,7 +22,7 @@ use super::observation::{INPUTS, OBSERVATION, Observation};
 use super::{Action, Period};
 
 /// A larger file is none.
-pub const MOST_BYTES: usize = 64 * 1024;
+pub(crate) const MOST_BYTES: usize = 64 * 1024;
 const MAGIC: &[u8; 8] = b"TRPOLICY";
 const VERSION: u16 = 1;
 const MOST_LAYERS: u8 = 4;
@@ -46,7 +46,7 @@ pub enum NetworkError {
         "it was learned with version {0} of the observation, and this program has version {OBSERVATION}"
     )]
     Observation(u16),
-    /// It ends too early, goes on too long or is larger than [`MOST_BYTES`].
+    /// It ends too early, goes on too long or is larger than `MOST_BYTES`.
     #[error("its length is not that of its layers")]
     Length,
     /// A number is beyond what the format allows, or layers do not fit together.
@@ -66,6 +66,7 @@ struct Layer {
 
 /// A layer, for places that do the arithmetic themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerView<'a> {
     /// The number of inputs.
     pub inputs: usize,

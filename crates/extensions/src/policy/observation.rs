@@ -1,43 +1,19 @@
 //! The observation of a policy: a vector of 14 numbers of 16 bits, since its last decision.
 //!
-//! Unless [`NAMES`] says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767 and 32,767. All arithmetic has 64 bits, so a place that has no
-//! more, such as a program in the kernel, can do the same.
+//! `docs/learning.md` lists their names and meanings. Unless the list says otherwise, 1024 stands for one. Values that do not fit are cut to -32,767
+//! and 32,767. All arithmetic has 64 bits, so a place that has no more, such as a program in the kernel, can do the same.
 
 use transom_tcp::congestion::Window;
 use transom_tcp::time::{Duration, Instant};
 
 /// The version of the observation. A policy of another version is refused.
-pub const OBSERVATION: u16 = 1;
+pub(crate) const OBSERVATION: u16 = 1;
 
 /// The number of values.
 pub const INPUTS: usize = 14;
 
 /// The vector.
 pub type Observation = [i16; INPUTS];
-
-/// The name and the meaning of each value.
-pub const NAMES: [(&str, &str); INPUTS] = [
-    ("one", "always 1"),
-    (
-        "least-delay",
-        "the least round-trip time since the last decision, above the least of all, in least ones",
-    ),
-    ("mean-delay", "the mean one, in the same way"),
-    (
-        "place",
-        "where the mean one is between the least and the largest of all, which is at least twice the least",
-    ),
-    ("late", "the share of bytes whose round-trip time was in the upper nine tenths of that range"),
-    ("trend", "the mean round-trip time less the one before, in least ones"),
-    ("lost", "the share of bytes that were newly believed lost"),
-    ("marked", "the share of bytes whose acknowledgement echoed congestion"),
-    ("segments", "the binary logarithm of the window in segments"),
-    ("rate", "the delivery rate, over the highest one, which fades"),
-    ("used", "what was in flight or delivered, over the window"),
-    ("products", "the window, over the product of the highest rate and the least round-trip time"),
-    ("calm", "decisions since the last loss, in 64ths, at most 1"),
-    ("queued", "the window's segments in queues, by the least round-trip time; 256 stands for one"),
-];
 
 /// The state of a connection at a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +38,7 @@ pub struct Seen {
 
 /// Collects acknowledgements between two decisions.
 #[derive(Clone, Debug, Default)]
-pub struct Observer {
+pub(crate) struct Observer {
     before: Option<Seen>,
     least: Option<Duration>,
     /// The sum of round-trip times in nanoseconds, and how many there were.
@@ -90,12 +66,12 @@ fn ratio(part: u64, whole: u64) -> i16 {
 
 impl Observer {
     /// From this state on.
-    pub fn begin(seen: &Seen) -> Observer {
+    pub(crate) fn begin(seen: &Seen) -> Observer {
         Observer { before: Some(*seen), base: seen.base, ..Observer::default() }
     }
 
     /// An acknowledgement of `bytes`.
-    pub fn ack(&mut self, rtt: Option<Duration>, bytes: u64, marked: bool) {
+    pub(crate) fn ack(&mut self, rtt: Option<Duration>, bytes: u64, marked: bool) {
         self.acked = self.acked.saturating_add(bytes);
         if marked {
             self.marked = self.marked.saturating_add(bytes);
@@ -120,7 +96,7 @@ impl Observer {
     }
 
     /// The observation at a decision; the next period begins.
-    pub fn observe(&mut self, seen: &Seen) -> Observation {
+    pub(crate) fn observe(&mut self, seen: &Seen) -> Observation {
         let before = self.before.replace(*seen).unwrap_or(*seen);
         let base = seen.base.or(self.base).unwrap_or(Duration::from_nanos(1));
         let nanos = base.as_nanos().max(1);

@@ -57,7 +57,7 @@ fn windows_by_hand() {
 }
 
 #[test]
-fn what_is_no_policy_is_refused() {
+fn a_file_that_is_no_policy_is_refused() {
     let good = file(0, &[(0, vec![row(0, 1), row(0, 1)], vec![0, 0])]);
     assert!(Network::read(&good).is_ok());
     let with = |at: usize, byte: u8| {
@@ -82,7 +82,7 @@ fn what_is_no_policy_is_refused() {
     for length in 0..good.len() {
         assert!(Network::read(&good[..length]).is_err(), "{length}");
     }
-    assert_eq!(Network::read(&vec![0; MOST_BYTES + 1]), Err(NetworkError::Length));
+    assert_eq!(Network::read(&vec![0; network::MOST_BYTES + 1]), Err(NetworkError::Length));
 }
 
 #[test]

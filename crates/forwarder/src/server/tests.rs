@@ -39,7 +39,7 @@ fn fake() -> Shared {
 }
 
 #[test]
-fn who_asks_is_answered_and_a_second_router_is_refused() {
+fn requests_are_answered_and_a_second_router_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("below/router.sock");
     assert!(matches!(ask(&path, 1), Err(Refusal::NotRunning { .. })));
@@ -81,7 +81,7 @@ fn nonsense_is_answered_and_does_no_harm() {
 }
 
 #[test]
-fn what_a_crash_has_left_is_replaced_and_nothing_else() {
+fn only_the_socket_of_a_crashed_router_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
     drop(UnixListener::bind(&path).unwrap());
@@ -132,7 +132,7 @@ fn trickles(mut stream: impl Read + Write) -> bool {
 }
 
 #[test]
-fn who_says_a_byte_now_and_then_holds_nobody_up() {
+fn a_client_with_a_byte_now_and_then_holds_nobody_up() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
     let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();

@@ -73,13 +73,13 @@ impl Lags {
 #[serde(into = "Micros", from = "Micros")]
 pub struct Lag {
     /// How much there was to be late.
-    pub events: u64,
+    pub(crate) events: u64,
     /// Half of it was not later than this.
-    pub median: Duration,
+    pub(crate) median: Duration,
     /// Of 100, 99 were not later than this.
-    pub p99: Duration,
+    pub(crate) p99: Duration,
     /// The worst.
-    pub max: Duration,
+    pub(crate) max: Duration,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -117,6 +117,7 @@ impl From<Micros> for Lag {
 
 /// How far an emulated run can be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Fidelity {
     /// How late the emulator was.
     pub lag: Lag,
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_late_depends_on_how_long_the_way_is() {
+    fn the_lag_allowed_depends_on_the_path_delay() {
         assert_eq!(limit(None), micros(1000));
         assert_eq!(limit(Some(Duration::from_millis(100))), micros(1000));
         assert_eq!(limit(Some(Duration::from_millis(5))), micros(500));

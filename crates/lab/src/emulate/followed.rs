@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_stays_counted() {
+    fn counts_of_ended_connections_stay() {
         let flow = FlowId(3);
         let ((one, _a), (other, _b)) = (connection(1000), connection(500));
         let mut followed = Followed::default();

@@ -59,7 +59,7 @@ mod tests {
     use transom_tcp::time::Duration;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Record::read(directory.path()).unwrap(), None);
         let program = |role, end| ProgramReport {

@@ -268,7 +268,7 @@ fn a_run_that_is_broken_off_ends_at_once_and_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_emulated_is_said_before_anything_runs() {
+fn scenarios_that_cannot_be_emulated_are_refused_before_anything_runs() {
     let output = tempfile::tempdir().unwrap();
     let options = EmulateOptions { directory: Path::new(""), output: output.path() };
     let refused =

@@ -256,7 +256,7 @@ fn the_descriptor_is_readable_for_arrivals_and_for_departures() {
 }
 
 #[test]
-fn what_the_path_cannot_carry_is_refused() {
+fn packets_that_the_path_cannot_carry_are_refused() {
     let (mut device, _far, _) = emulated(&path("", ""));
     let packet = tcp_packet(1461, false);
     let error = device.send(&TxPacket::whole(&packet)).unwrap_err();

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use toml::{Table, Value};
 
 /// So many changes of one scenario are taken.
-pub const MOST_CHANGES: usize = 200;
+pub(crate) const MOST_CHANGES: usize = 200;
 
 /// Keys whose values are files or programs.
 const FILES: [&str; 6] = ["rate-trace", "rate-trace-sha256", "file", "sha256", "client", "server"];
@@ -39,7 +39,7 @@ pub enum ChangeError {
     /// It names a file that the scenario does not name.
     #[error("`{0}` names a file; a page cannot choose files, only the scenario can")]
     File(String),
-    /// There are more than [`MOST_CHANGES`].
+    /// There are more than `MOST_CHANGES`.
     #[error("there are more than {MOST_CHANGES} changes")]
     TooMany,
 }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_refused() {
+    fn wrong_changes_are_refused() {
         for text in ["", "scenario", "a..b=1", "=1"] {
             assert!(matches!(text.parse::<Change>(), Err(ChangeError::Form(_))), "{text}");
         }

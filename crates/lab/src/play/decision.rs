@@ -19,23 +19,23 @@ const FIRST_PORT: u16 = crate::run::build::FIRST_PORT;
 pub struct Decision {
     /// When, in the network's time; as nanoseconds.
     #[serde(serialize_with = "nanoseconds")]
-    pub at: Instant,
+    pub(crate) at: Instant,
     /// The host whose stack decided.
-    pub host: Name,
+    pub(crate) host: Name,
     /// The flow that the connection belongs to.
-    pub flow: Option<Name>,
+    pub(crate) flow: Option<Name>,
     /// The connection, by its number in the host's log.
-    pub connection: u64,
+    pub(crate) connection: u64,
     /// The decision, in words.
-    pub what: String,
+    pub(crate) what: String,
     /// The unit that decided, by the word that chooses it.
-    pub unit: String,
+    pub(crate) unit: String,
     /// The rule: the RFC and its section, or the paper.
-    pub rule: String,
+    pub(crate) rule: String,
     /// The extension that decided or was decided about, if one was.
-    pub extension: Option<String>,
+    pub(crate) extension: Option<String>,
     /// The sender's values afterwards.
-    pub values: String,
+    pub(crate) values: String,
     /// Segments, where several transmissions are one decision.
     #[serde(skip)]
     sent: u32,

@@ -6,6 +6,7 @@ use crate::run::Observations;
 
 /// A table, column by column. All columns have the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Arrays {
     /// Its name: `flows`, `completions` or `links`.
     pub name: &'static str,
@@ -15,6 +16,7 @@ pub struct Arrays {
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Array {
     /// Its name.
     pub name: &'static str,

@@ -1,6 +1,6 @@
 //! Columns of tables, each defined once.
 //!
-//! Theory of operation. The rows of a [`Table`] belong to a flow or to one direction of a link, their *owner*. A [`Column`] has a name, a
+//! Theory of operation. The rows of a [`Table`] belong to a flow or to one direction of a link, their *owner*. A `Column` has a name, a
 //! description, and functions that take its cell from a row and put it back. A cell is an integer or empty, rarely bytes. All code that writes or
 //! reads tables uses these definitions, so a new field is only a new line in [`tables`](super::tables).
 //!
@@ -11,11 +11,11 @@ use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 
 /// One column of a table whose rows are `R`.
-pub struct Column<R> {
+pub(crate) struct Column<R> {
     /// Its name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Its description, with its unit.
-    pub doc: &'static str,
+    pub(crate) doc: &'static str,
     pub(super) kind: Kind<R>,
 }
 
@@ -33,17 +33,17 @@ pub(super) enum Kind<R> {
 
 impl<R> Column<R> {
     /// Whether some of its cells may be empty.
-    pub fn is_optional(&self) -> bool {
+    pub(crate) fn is_optional(&self) -> bool {
         matches!(self.kind, Kind::Sometimes { .. } | Kind::Derived { .. })
     }
 
     /// Whether its cells are bytes and no integers.
-    pub fn is_bytes(&self) -> bool {
+    pub(crate) fn is_bytes(&self) -> bool {
         matches!(self.kind, Kind::Bytes { .. })
     }
 
     /// The integer in a row, if there is one; `before` is the row before it of the same owner.
-    pub fn integer(&self, before: Option<&R>, row: &R) -> Option<u64> {
+    pub(crate) fn integer(&self, before: Option<&R>, row: &R) -> Option<u64> {
         match self.kind {
             Kind::Always { get, .. } => Some(get(row)),
             Kind::Sometimes { get, .. } => get(row),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why results cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {error}", .path.display())]

@@ -54,7 +54,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stor
 ///
 /// # Errors
 /// [`StoreError::Io`].
-pub fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let unfinished = beside(path);
     let written =
         own_file::write_output(&unfinished, contents).and_then(|()| fs::rename(&unfinished, path));

@@ -52,6 +52,7 @@ pub struct Manifest {
 /// A band that compares a run with one of another point of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Compared {
     /// The run that it is compared with.
     pub baseline: PlannedRun,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Why results cannot be put together.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// A directory cannot be read, or the new one not be written.
     #[error(transparent)]
@@ -55,11 +56,11 @@ pub enum MergeError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRuns {
     /// Shards of which there is no directory.
-    pub shards: Vec<String>,
-    /// Directories that do not have all of theirs, and how many of how many are missing.
-    pub unfinished: Vec<(PathBuf, usize, usize)>,
+    pub(crate) shards: Vec<String>,
+    /// Directories in which runs are missing: how many, and of how many.
+    pub(crate) unfinished: Vec<(PathBuf, usize, usize)>,
     /// Runs that no directory was to have, if there are no shards.
-    pub runs: Vec<String>,
+    pub(crate) runs: Vec<String>,
 }
 
 impl fmt::Display for MissingRuns {

@@ -51,6 +51,7 @@ pub struct Plan {
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Point {
     /// Its number in the scenario, from one.
     pub point: usize,
@@ -188,7 +189,7 @@ impl Plan {
     }
 
     /// Whether another plan is of the same runs of the same scenario by the same program; it may be of another shard of them.
-    pub fn is_of_the_same_runs(&self, other: &Plan) -> bool {
+    pub(crate) fn is_of_the_same_runs(&self, other: &Plan) -> bool {
         let Plan {
             format,
             version,
@@ -226,22 +227,22 @@ impl Versioned for Plan {}
 
 impl Shard {
     /// The `number`th of `of` parts, from one; `None` if there is no such part.
-    pub fn new(number: usize, of: usize) -> Option<Shard> {
+    fn new(number: usize, of: usize) -> Option<Shard> {
         (1..=of).contains(&number).then_some(Shard { number, of })
     }
 
     /// Which part, from one.
-    pub fn number(self) -> usize {
+    pub(crate) fn number(self) -> usize {
         self.number
     }
 
     /// How many parts there are.
-    pub fn of(self) -> usize {
+    pub(crate) fn of(self) -> usize {
         self.of
     }
 
     /// Whether it has the run of this number, from zero.
-    pub fn has(self, run: usize) -> bool {
+    pub(crate) fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
     }
 }

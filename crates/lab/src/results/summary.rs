@@ -1,6 +1,6 @@
 //! `summary.csv` and `summary.parquet`: a line for each run, with its settings, its seed and every measure, whether anything is expected or not.
 //!
-//! The first columns say which run it is. Then come the settings of the sweep by their paths, and then the [numbers](crate::run::numbers) of the runs. A run
+//! The first columns say which run it is. Then come the settings of the sweep by their paths, and then the numbers of the runs. A run
 //! that has no such number has an empty cell.
 
 use super::store::Store;
@@ -13,13 +13,14 @@ use std::fmt::Write as _;
 /// The file for everybody.
 pub const SUMMARY_CSV: &str = "summary.csv";
 /// The same for those who read Parquet; only a build with the feature `parquet` writes it.
-pub const SUMMARY_PARQUET: &str = "summary.parquet";
+pub(crate) const SUMMARY_PARQUET: &str = "summary.parquet";
 
 /// The columns that say which run it is.
 const RUN: [&str; 5] = ["run", "scenario", "point", "seed", "state"];
 
 /// A line of the summary.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Line {
     /// The name of the run's directory.
     pub run: String,
@@ -101,7 +102,7 @@ impl Summary {
     }
 
     /// The names of the swept settings.
-    pub fn settings(&self) -> &[String] {
+    pub(crate) fn settings(&self) -> &[String] {
         &self.settings
     }
 

@@ -109,7 +109,7 @@ fn tree(directory: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_stored_is_read_back_and_not_repeated() {
+fn stored_runs_are_read_back_and_not_repeated() {
     // With an extension that it cannot have, so that there is a departure to be told of.
     let lacking = "kind = \"bulk\"\nprofile = { tcp = \"no-sack\", extensions = \"rr\" }";
     let text = SHARED.replacen("kind = \"bulk\"", lacking, 1);
@@ -298,7 +298,7 @@ fn without_parquet_its_files_are_left_alone() {
 }
 
 #[test]
-fn what_was_broken_off_is_no_run() {
+fn an_interrupted_run_is_no_run() {
     let (sweep, directory) = (Sweep::new(SHARED, None), tempdir().unwrap());
     let error = Store::open(directory.path()).unwrap_err();
     assert!(error.to_string().starts_with("there are no results in "), "{error}");
@@ -322,7 +322,7 @@ fn what_was_broken_off_is_no_run() {
 }
 
 #[test]
-fn what_was_put_beside_a_run_stays_with_it() {
+fn files_beside_a_run_stay_with_it() {
     let (sweep, directory) = (Sweep::new(SHARED, None), tempdir().unwrap());
     let store = Store::create(directory.path()).unwrap();
     let planned = &sweep.plan.runs[0];

@@ -39,6 +39,7 @@ const OF_LINKS: [(Measure, Option<Statistic>); 8] = [
 
 /// A number of a run. Its name has what it is of, and its unit: `bps` bits per second, `s` seconds, `bytes`, or none.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Number {
     /// Such as `goodput_bps`, `flows.bulk1.rtt_p95_s` or `links.bottleneck.there.utilisation`.
     pub name: String,
@@ -48,7 +49,7 @@ pub struct Number {
 
 /// Every measure of a run, from the end of its warm-up: of all flows together, of each flow, and of both directions of each link. The names are
 /// those of the scenario, so they are the same at all points of a sweep that have the same hosts and flows.
-pub fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
+pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
     let quantity =
         |measure, statistic, flows: &[Name], link: Option<(&Name, Direction)>| Quantity {
             measure,

@@ -25,6 +25,7 @@ pub struct Observations {
 
 /// The observations of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowObservations {
     /// Its name.
     pub name: Name,
@@ -38,6 +39,7 @@ pub struct FlowObservations {
 
 /// The observations of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkObservations {
     /// The link's name.
     pub name: Name,

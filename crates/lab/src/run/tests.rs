@@ -93,7 +93,7 @@ fn run(scenario: &Resolved, seed: u64) -> Observations {
 }
 
 #[test]
-fn what_is_expected_is_judged() {
+fn expectations_are_judged() {
     let scenario = resolved(DUMBBELL);
     let judgements = judge(&scenario, &run(&scenario, 1));
     let passed: Vec<bool> = judgements.iter().map(|one| one.passed).collect();
@@ -111,7 +111,7 @@ fn a_run_is_a_function_of_scenario_and_seed() {
 }
 
 #[test]
-fn what_cannot_be_run_says_so() {
+fn scenarios_that_cannot_run_say_so() {
     let error = |text: &str| {
         simulate(&resolved(text), 1, beside(Path::new("")), |_| true).unwrap_err().to_string()
     };

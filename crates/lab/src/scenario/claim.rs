@@ -62,6 +62,7 @@ pub struct Claim {
 
 /// A control: runs in which a claim's band must fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Control {
     /// The band, with its claim.
     pub band: Band,

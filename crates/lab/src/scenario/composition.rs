@@ -24,12 +24,12 @@ impl Composition {
     ///
     /// # Errors
     /// [`ComposeError`] if it was laid over another that it does not work with.
-    pub fn profile(&self) -> Result<Profile, ComposeError> {
+    pub(crate) fn profile(&self) -> Result<Profile, ComposeError> {
         compose(&self.0)
     }
 
     /// The choices of both, in which these win.
-    pub fn over(&self, base: &Composition) -> Composition {
+    pub(crate) fn over(&self, base: &Composition) -> Composition {
         // Each was understood by itself, so both are.
         Composer::default().over(&base.0, &self.0).map_or_else(|_| self.clone(), Composition)
     }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_the_same_is_written_the_same() {
+    fn equal_compositions_are_written_alike() {
         let read: Composition = "cubic  +\nprr".parse().unwrap();
         assert_eq!(read.to_string(), "cubic + prr");
         let error = "cubic + reno".parse::<Composition>().unwrap_err();

@@ -31,11 +31,11 @@ pub enum Distribution<Q> {
 pub type TimeDistribution = Distribution<Time>;
 
 /// How a size is drawn.
-pub type SizeDistribution = Distribution<Size>;
+pub(crate) type SizeDistribution = Distribution<Size>;
 
 impl<Q: Copy> Distribution<Q> {
     /// Always the same.
-    pub const fn constant(value: Q) -> Self {
+    pub(crate) const fn constant(value: Q) -> Self {
         Distribution::Constant(value)
     }
 
@@ -51,6 +51,7 @@ impl<Q: Copy> Distribution<Q> {
 
 /// Why a text is not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DistributionError {
     /// A value in it is wrong.
     #[error(transparent)]

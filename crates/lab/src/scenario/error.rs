@@ -227,6 +227,7 @@ fn choices(known: &[String]) -> String {
 
 /// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// The problem.
     pub problem: Problem,
@@ -313,6 +314,7 @@ pub struct Errors {
 
 /// A place as people count: from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Place {
     /// The line.
     pub line: usize,

@@ -19,14 +19,9 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// The extensions, from the bottom up. Shared state, such as the macroflows of `cm`, is shared only among those of one call.
-    pub fn choices(&self) -> Vec<ExtensionChoice> {
-        self.choices_sharing(&Manager::new())
-    }
-
     /// The same, where the macroflows of `cm` are those of `manager`: one for each host of a run, and never for two runs, whose results
     /// would depend on each other.
-    pub fn choices_sharing(&self, manager: &Manager) -> Vec<ExtensionChoice> {
+    pub(crate) fn choices_sharing(&self, manager: &Manager) -> Vec<ExtensionChoice> {
         // Read anew, as the choices that were made when the scenario was read would share across its runs; it was known to be right then.
         let choices = stack_sharing(&self.text, manager).unwrap_or_default();
         choices

@@ -57,6 +57,7 @@ pub(super) struct FlowOptions {
 /// A flow between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Flow {
     /// Its name.
     pub name: Name,

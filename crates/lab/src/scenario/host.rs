@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A host, or with `count` a group of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Host {
     /// Its TCP: Transom's or the kernel's.
     pub kind: HostKind,
@@ -66,7 +67,7 @@ pub enum KernelCongestion {
 
 impl KernelCongestion {
     /// The kernel's name for it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             KernelCongestion::Reno => "reno",
             KernelCongestion::Cubic => "cubic",

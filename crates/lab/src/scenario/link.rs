@@ -27,6 +27,7 @@ pub(super) const OWN_KEYS: [&str; 5] = ["name", "from", "to", "there", "back"];
 /// A link between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Link {
     /// Its name.
     pub name: Name,

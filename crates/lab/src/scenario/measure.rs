@@ -110,7 +110,7 @@ impl LinkSeries {
     ];
 
     /// Whether only links with window control have anything of it.
-    pub fn is_of_window_control(self) -> bool {
+    pub(crate) fn is_of_window_control(self) -> bool {
         matches!(self, LinkSeries::WindowTarget | LinkSeries::WindowsRewritten)
     }
 }

@@ -53,7 +53,7 @@ pub struct ProfileOptions {
 
 impl ProfileOptions {
     /// Whether no key is set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == ProfileOptions::default()
     }
 
@@ -102,7 +102,7 @@ impl ProfileOptions {
     ///
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.
-    pub fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
+    pub(crate) fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
         let ProfileOptions {
             tcp,
             extensions,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_nearer_counts_unit_by_unit() {
+    fn the_nearest_profile_counts_unit_by_unit() {
         let host = ProfileOptions { keepalive: Some(true), ..tcp("immediate-ack + cubic") };
         let flow = ProfileOptions { dup_thresh: Some(5), ..tcp("ltcp") };
         let both = flow.or(&host);

@@ -131,10 +131,10 @@ pub struct Count(NonZeroU32);
 
 impl Count {
     /// One.
-    pub const ONE: Count = Count(NonZeroU32::MIN);
+    pub(crate) const ONE: Count = Count(NonZeroU32::MIN);
 
     /// The count of `number`; `None` for zero.
-    pub const fn new(number: u32) -> Option<Count> {
+    pub(crate) const fn new(number: u32) -> Option<Count> {
         match NonZeroU32::new(number) {
             Some(number) => Some(Count(number)),
             None => None,
@@ -142,7 +142,7 @@ impl Count {
     }
 
     /// The number.
-    pub const fn get(self) -> u32 {
+    pub(crate) const fn get(self) -> u32 {
         self.0.get()
     }
 }

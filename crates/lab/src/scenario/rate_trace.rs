@@ -12,7 +12,7 @@ use transom_sim::link::{LinkConfig, Opportunities, RateTrace, RateTraceError};
 ///
 /// # Errors
 /// [`TraceError`] if there is no such file or a line is wrong.
-pub fn read_rate_trace(path: &Path) -> Result<(Opportunities, String), TraceError> {
+pub(crate) fn read_rate_trace(path: &Path) -> Result<(Opportunities, String), TraceError> {
     let text = read_text(path)?;
     let opportunities = Opportunities::parse(&text).map_err(|error| match error {
         RateTraceError::Line { line, what } => TraceError::Line { path: path.into(), line, what },
@@ -24,14 +24,14 @@ pub fn read_rate_trace(path: &Path) -> Result<(Opportunities, String), TraceErro
 
 /// Reads the rate traces of links, each file once.
 #[derive(Debug)]
-pub struct RateTraces {
+pub(crate) struct RateTraces {
     directory: PathBuf,
     read: BTreeMap<String, (Opportunities, String)>,
 }
 
 impl RateTraces {
     /// `directory` is the scenario's, to which file names are relative.
-    pub fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         RateTraces { directory: directory.into(), read: BTreeMap::new() }
     }
 
@@ -39,7 +39,7 @@ impl RateTraces {
     ///
     /// # Errors
     /// [`TraceError`] if there is no such file, a line is wrong, or the file is another one than the configuration says.
-    pub fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
+    pub(crate) fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
         let mut config = config.clone();
         let in_file = |trace: &mut RateTrace| trace.opportunities().is_none();
         let Some(trace) = config.rate_trace.take_if(in_file) else { return Ok(config) };

@@ -54,7 +54,7 @@ impl Resolved {
     }
 
     /// The canonical form as JSON.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
@@ -108,7 +108,7 @@ impl Resolved {
 
 impl RunId {
     /// The first twelve digits, for names of directories.
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         let mut text = self.to_string();
         text.truncate(12);
         text

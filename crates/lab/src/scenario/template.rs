@@ -19,7 +19,7 @@ pub enum Template {
 
 impl Template {
     /// All of them.
-    pub const ALL: [Template; 4] =
+    pub(crate) const ALL: [Template; 4] =
         [Template::Dumbbell, Template::Chain, Template::Star, Template::Network];
 
     /// The scenario.

@@ -18,6 +18,7 @@ use transom_tcp::time::Duration;
 
 /// Why a trace file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// It cannot be read.
     #[error("the trace {} cannot be read: {error}", .path.display())]
@@ -84,13 +85,13 @@ pub(super) fn sha256(text: &str) -> String {
 }
 
 /// A time since the flow's start, and how many bytes then.
-pub type TraceEntry = (Duration, u64);
+pub(crate) type TraceEntry = (Duration, u64);
 
 /// Reads a trace file: its entries, and the SHA-256 of its contents in hexadecimal.
 ///
 /// # Errors
 /// [`TraceError`] if there is no such file or a line is wrong.
-pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
+pub(crate) fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
     let text = read_text(path)?;
     let mut entries: Vec<TraceEntry> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {

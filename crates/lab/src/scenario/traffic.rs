@@ -77,12 +77,12 @@ impl Traffic {
     }
 
     /// Whether it has completions: transfers, requests and pings that have come to their end.
-    pub fn completes(&self) -> bool {
+    pub(crate) fn completes(&self) -> bool {
         self.is_tcp() || matches!(self, Traffic::Ping(_))
     }
 
     /// Whether `to` answers, so that it is the sender whose TCP is measured.
-    pub fn answers(&self) -> bool {
+    pub(crate) fn answers(&self) -> bool {
         match self {
             Traffic::RequestResponse(_) | Traffic::Web(_) => true,
             Traffic::Ping(ping) => ping.protocol == PingProtocol::Tcp,
@@ -101,7 +101,7 @@ pub struct Bulk {}
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Transfer {
     /// How much.
-    pub size: Size,
+    pub(crate) size: Size,
 }
 
 /// One request after the other, each with its response.
@@ -110,15 +110,15 @@ pub struct Transfer {
 pub struct RequestResponse {
     /// The size of a request.
     #[serde(default = "small_request")]
-    pub request: SizeDistribution,
+    pub(crate) request: SizeDistribution,
     /// The size of a response.
-    pub response: SizeDistribution,
+    pub(crate) response: SizeDistribution,
     /// The pause between a response and the next request.
     #[serde(default = "no_pause")]
-    pub think_time: TimeDistribution,
+    pub(crate) think_time: TimeDistribution,
     /// How many; without it, until the flow stops.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Count>,
+    pub(crate) requests: Option<Count>,
 }
 
 /// One page after another: a request for each object, over its own connections.
@@ -127,17 +127,17 @@ pub struct RequestResponse {
 pub struct Web {
     /// The size of a request.
     #[serde(default = "small_request")]
-    pub request: SizeDistribution,
+    pub(crate) request: SizeDistribution,
     /// The size of an object.
-    pub object: SizeDistribution,
+    pub(crate) object: SizeDistribution,
     /// Objects of a page.
     #[serde(default = "one")]
-    pub objects: Count,
+    pub(crate) objects: Count,
     /// Connections at the same time.
     #[serde(default = "one")]
-    pub connections: Count,
+    pub(crate) connections: Count,
     /// The pause between a page and the next.
-    pub think_time: TimeDistribution,
+    pub(crate) think_time: TimeDistribution,
 }
 
 /// UDP datagrams at a constant rate, on and off. Without `off` it never pauses.
@@ -146,16 +146,16 @@ pub struct Web {
 pub struct OnOffUdp {
     /// The rate while it is on, of whole IP packets.
     #[schemars(with = "super::schema::RateText")]
-    pub rate: Rate,
+    pub(crate) rate: Rate,
     /// The size of a datagram's payload.
     #[serde(default = "datagram")]
-    pub payload: Size,
+    pub(crate) payload: Size,
     /// How long it stays on.
     #[serde(default = "one_second")]
-    pub on: TimeDistribution,
+    pub(crate) on: TimeDistribution,
     /// How long it stays off.
     #[serde(default = "no_pause")]
-    pub off: TimeDistribution,
+    pub(crate) off: TimeDistribution,
 }
 
 /// UDP datagrams at the rate that TCP allows itself on a connection beside them: its window over its round-trip time (icTCP section 5.4.7, in place of
@@ -165,10 +165,10 @@ pub struct OnOffUdp {
 pub struct Companion {
     /// The flow of TCP whose rate it has.
     #[schemars(with = "super::schema::NameText")]
-    pub beside: Name,
+    pub(crate) beside: Name,
     /// The size of a datagram's payload.
     #[serde(default = "datagram")]
-    pub payload: Size,
+    pub(crate) payload: Size,
 }
 
 /// A stream whose application gives TCP a limited rate.
@@ -177,10 +177,10 @@ pub struct Companion {
 pub struct AppLimited {
     /// The application's rate, of payload.
     #[schemars(with = "super::schema::RateText")]
-    pub rate: Rate,
+    pub(crate) rate: Rate,
     /// How much it writes at once.
     #[serde(default = "write_size")]
-    pub write: Size,
+    pub(crate) write: Size,
 }
 
 /// Small questions and their answers, each with its round-trip time as a completion.
@@ -190,11 +190,11 @@ pub struct AppLimited {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ping {
     /// The protocol that carries them.
-    pub protocol: PingProtocol,
+    pub(crate) protocol: PingProtocol,
     /// How long after each other they are sent.
-    pub interval: Time,
+    pub(crate) interval: Time,
     /// The size of a question and of its answer. Datagrams are up to 63 bytes longer, which tells them from each other.
-    pub size: Size,
+    pub(crate) size: Size,
 }
 
 impl Default for Ping {
@@ -207,7 +207,7 @@ impl Default for Ping {
 /// The carrier of pings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PingProtocol {
+pub(crate) enum PingProtocol {
     /// Datagrams.
     Udp,
     /// A connection.
@@ -220,11 +220,11 @@ pub enum PingProtocol {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Trace {
     /// The file, seen from the scenario's directory.
-    pub file: String,
+    pub(crate) file: String,
     /// The SHA-256 of the file's contents, in hexadecimal. Filled in when the scenario is loaded; if it is given, the file must
     /// have it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
 }
 
 /// Real programs: a client at `from`, and a server at `to` that is started before the run begins. Both ends need the kernel's TCP, so
@@ -235,6 +235,7 @@ pub struct Trace {
 /// the server gets it at the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Program {
     /// The server's command. Without it nothing is started at `to`. If `{port}` is in it, the run begins when something listens there.
     #[serde(skip_serializing_if = "Option::is_none")]

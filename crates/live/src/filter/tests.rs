@@ -83,7 +83,7 @@ fn connections_are_chosen_as_ss_does() {
 }
 
 #[test]
-fn what_is_no_filter_says_why() {
+fn a_wrong_filter_is_refused_with_the_reason() {
     for (text, why) in [
         ("state", "`state` needs a value"),
         ("state open", "there is no state `open`"),

@@ -55,6 +55,7 @@ fn place(kind: Wake) -> usize {
 
 /// All reports since an observer was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Totals {
     /// Events that have happened.
     pub happened: Counts,
@@ -64,6 +65,7 @@ pub struct Totals {
 
 /// A report to an observer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Notice {
     /// The kinds that have happened of those that were waited for.
     pub happened: Wake,

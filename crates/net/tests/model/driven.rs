@@ -86,7 +86,7 @@ fn a_driver_serves_threads_and_tasks_too() {
 }
 
 #[test]
-fn who_waits_is_served_when_a_driver_has_gone() {
+fn waiting_threads_are_served_when_a_driver_has_gone() {
     check(|| {
         let host = Host::start();
         let driver = driver(&host, &[1]);

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused_or_skipped() {
+    fn wrong_events_are_refused_or_skipped() {
         assert!(read_event(&[]).is_err());
         assert!(read_event(&frame(EVENT, &[1, 2, 3])[4..]).is_err());
         assert_eq!(read_event(&frame(77, &[])[4..]).unwrap(), None);

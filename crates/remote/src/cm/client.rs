@@ -66,6 +66,7 @@ impl Registration {
 
 /// Leave to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Grant {
     /// Bytes at most.
     pub bytes: u64,

@@ -22,14 +22,15 @@ use transom_tcp::time::Duration;
 /// The longest line of a program, in bytes.
 pub const LONGEST: usize = 4096;
 /// The largest packet, in bytes.
-pub const LARGEST_PACKET: u32 = 65_535;
+const LARGEST_PACKET: u32 = 65_535;
 /// The largest weight.
-pub const LARGEST_WEIGHT: u32 = 1000;
+const LARGEST_WEIGHT: u32 = 1000;
 
 /// A message of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
+#[allow(clippy::enum_variant_names, reason = "these are the words of the protocol")]
+pub(crate) enum Request {
     /// It has a flow (cm_open). The first message, once.
     Register(Register),
     /// It has so many packets to send (cm_request).
@@ -47,14 +48,14 @@ pub enum Request {
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Register {
+pub(crate) struct Register {
     /// The destination, which decides its macroflow.
-    pub destination: IpAddr,
+    pub(crate) destination: IpAddr,
     /// Its largest packet, 1 to [`LARGEST_PACKET`] bytes.
-    pub packet: u32,
+    pub(crate) packet: u32,
     /// Of two busy flows, the one with twice the weight gets twice the window: 1 to [`LARGEST_WEIGHT`].
     #[serde(default = "one")]
-    pub weight: u32,
+    pub(crate) weight: u32,
 }
 
 fn one() -> u32 {
@@ -64,24 +65,24 @@ fn one() -> u32 {
 /// Feedback as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub(crate) struct Report {
     /// Bytes that arrived since the last report.
     #[serde(default)]
-    pub received: u64,
+    pub(crate) received: u64,
     /// Bytes that were lost since then.
     #[serde(default)]
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// How the loss was detected.
     #[serde(default)]
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// A round-trip time that was measured.
-    pub rtt: Option<u64>,
+    pub(crate) rtt: Option<u64>,
 }
 
 /// How a loss was detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub(crate) enum Mode {
     /// None was.
     #[default]
     None,
@@ -122,7 +123,7 @@ impl From<Feedback> for Report {
 /// A message of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The flow is part of a macroflow.
     Registered {
         /// Its name.
@@ -145,6 +146,7 @@ pub enum Reply {
 
 /// An estimate of the path (RFC 3124 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Bytes per second that the flow may send.
     pub rate: u64,
@@ -159,6 +161,7 @@ pub struct Estimate {
 
 /// A macroflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Macroflow {
     /// Its name: the destination.
     pub name: String,
@@ -175,6 +178,7 @@ pub struct Macroflow {
 
 /// A flow of a macroflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Flow {
     /// The process at the other end of the socket; zero if it is in another process namespace.
     pub process: i32,
@@ -188,7 +192,7 @@ pub struct Flow {
 ///
 /// # Errors
 /// The reason, for its author.
-pub fn read(line: &[u8]) -> Result<Request, String> {
+pub(crate) fn read(line: &[u8]) -> Result<Request, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if let Request::Register(Register { packet, weight, .. }) = request {
         if !(1..=LARGEST_PACKET).contains(&packet) {
@@ -202,7 +206,7 @@ pub fn read(line: &[u8]) -> Result<Request, String> {
 }
 
 /// A message as a line without its end.
-pub fn write(message: &impl Serialize) -> String {
+pub(crate) fn write(message: &impl Serialize) -> String {
     // Nothing here has keys that are not text, which is all that could go wrong.
     serde_json::to_string(message).unwrap_or_default()
 }

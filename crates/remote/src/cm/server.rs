@@ -180,11 +180,6 @@ impl CmServer {
         self.stop.0.try_clone().map(Stopper)
     }
 
-    /// The macroflows that it manages. A handle, which may be kept.
-    pub fn manager(&self) -> Manager {
-        self.manager.clone()
-    }
-
     /// Serves until it is [stopped](Stopper::stop).
     ///
     /// # Errors

@@ -14,7 +14,7 @@ pub const EVENT: u32 = 1;
 /// Nothing more will come: text that says why.
 pub const END: u32 = 2;
 /// The peer is detached: text that says why.
-pub const ERROR: u32 = 3;
+pub(crate) const ERROR: u32 = 3;
 /// Of the peer: limits, three numbers for each: the variable's number, the least, the most.
 pub const LIMITS: u32 = 16;
 /// Of the peer: when the clock is to wake it, one number.
@@ -49,14 +49,14 @@ impl Frame {
 }
 
 /// A frame that is nothing but text.
-pub fn text(kind: u32, text: &str) -> Vec<u8> {
+pub(crate) fn text(kind: u32, text: &str) -> Vec<u8> {
     let mut frame = Frame::new(kind);
     frame.0.extend(text.as_bytes());
     frame.end()
 }
 
 /// An event; or, without a notice, the answer to a request for the present state.
-pub fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) -> Vec<u8> {
+pub(crate) fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) -> Vec<u8> {
     let mut frame = Frame::new(EVENT);
     frame.put(snapshot.at.as_nanos());
     frame.put(notice.map_or(0, |notice| notice.happened.bits().into()));

@@ -90,7 +90,7 @@ fn among<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> Result<T, Prot
 ///
 /// # Errors
 /// If it is not that.
-pub fn first(line: &[u8]) -> Result<First, ProtocolError> {
+pub(crate) fn first(line: &[u8]) -> Result<First, ProtocolError> {
     match parse(line) {
         Ok(WatchLine { watch: true }) => Ok(First::Watch),
         _ => attach(line).map(First::Attach),
@@ -172,32 +172,32 @@ fn interval(variable: Variable, value: &Value) -> Result<Interval, ProtocolError
 }
 
 /// A connection that may be chosen.
-pub fn connection(number: u32, local: SocketAddr, remote: SocketAddr) -> Value {
+pub(crate) fn connection(number: u32, local: SocketAddr, remote: SocketAddr) -> Value {
     json!({ "connection": number, "local": local.to_string(), "remote": remote.to_string() })
 }
 
 /// The first message to a peer.
-pub fn hello(connections: Vec<Value>) -> Value {
+pub(crate) fn hello(connections: Vec<Value>) -> Value {
     json!({ "hello": "transom", "version": VERSION, "connections": connections })
 }
 
 /// A connection that has come since, to a peer that watches.
-pub fn offered(connection: &Value) -> Value {
+pub(crate) fn offered(connection: &Value) -> Value {
     json!({ "offered": connection })
 }
 
 /// The peer is attached.
-pub fn attached(connection: Value, layer: u32, now: Instant) -> Value {
+pub(crate) fn attached(connection: Value, layer: u32, now: Instant) -> Value {
     json!({ "attached": connection, "layer": layer, "now": now.as_nanos() })
 }
 
 /// Why the peer is detached.
-pub fn error(reason: &str) -> Value {
+pub(crate) fn error(reason: &str) -> Value {
     json!({ "error": reason })
 }
 
 /// There is nothing more to come.
-pub fn over(reason: &str) -> Value {
+pub(crate) fn over(reason: &str) -> Value {
     json!({ "over": reason })
 }
 
@@ -206,7 +206,7 @@ fn names<'a, T>(all: &'a [(&'a str, T)], has: impl Fn(&T) -> bool) -> Vec<&'a st
 }
 
 /// Something has happened.
-pub fn event(notice: &Notice, lists: Capabilities) -> Value {
+pub(crate) fn event(notice: &Notice, lists: Capabilities) -> Value {
     let mut counts = Map::new();
     for (name, kind) in WAKES {
         let count = notice.counts.of(kind);
@@ -224,7 +224,7 @@ pub fn event(notice: &Notice, lists: Capabilities) -> Value {
 
 /// The present state without an event: with the request for each variable by all layers, and the layer that
 /// decided.
-pub fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
+pub(crate) fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
     let mut line = state(snapshot, lists);
     let rulings: Map<_, _> = ALL
         .into_iter()

@@ -43,7 +43,7 @@ fn limits_in_all_their_forms() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_reason() {
+fn senseless_messages_are_refused_with_the_reason() {
     for (line, reason) in [
         ("", "EOF"),
         ("{", "EOF"),

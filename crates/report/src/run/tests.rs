@@ -150,7 +150,7 @@ fn a_page_has_what_was_seen() {
 }
 
 #[test]
-fn what_is_drawn_can_be_chosen() {
+fn the_drawings_can_be_chosen() {
     let mut scenario = resolved();
     let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
     let mut titles = |flows: &[FlowSeries], links: &[LinkSeries]| {

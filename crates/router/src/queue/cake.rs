@@ -43,7 +43,7 @@ const QUANTUM: u32 = 1514;
 
 /// The parties that get equal shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Isolation {
+pub(crate) enum Isolation {
     /// Source hosts and destination hosts, and the flows of each.
     #[default]
     Triple,
@@ -69,21 +69,21 @@ impl Isolation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CakeConfig {
     /// The capacity of all queues together.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// How many queues there are: a multiple of eight.
-    pub flows: u32,
+    pub(crate) flows: u32,
     /// The shaper's rate, in bits per second; without it only the link limits.
-    pub bandwidth: Option<NonZeroU64>,
+    pub(crate) bandwidth: Option<NonZeroU64>,
     /// Bytes that each packet takes besides its own on the link that limits; may be negative.
-    pub overhead: i32,
+    pub(crate) overhead: i32,
     /// The least that a packet takes there, in bytes.
-    pub mpu: u32,
+    pub(crate) mpu: u32,
     /// The round-trip time that is usual on the path: COBALT's interval.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// The parties that get equal shares.
-    pub isolation: Isolation,
+    pub(crate) isolation: Isolation,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 impl Default for CakeConfig {
@@ -152,7 +152,7 @@ impl<P> Cake<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: CakeConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: CakeConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         let shaper = config.bandwidth.map(|rate| Shaper::new(rate, config.overhead, config.mpu));
         let packet_time = shaper.map_or(Duration::ZERO, |shaper| shaper.takes(QUANTUM as usize));

@@ -22,15 +22,15 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoDelConfig {
     /// The queue's capacity.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// The acceptable waiting time: 5 to 10 % of `interval`.
-    pub target: Duration,
+    pub(crate) target: Duration,
     /// How long packets must have waited longer before CoDel acts: about the longest round-trip time.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// A packet is not dropped if no more than this many bytes remain behind it.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 impl Default for CoDelConfig {
@@ -87,13 +87,14 @@ impl<P> CoDel<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(CoDel { config, fifo: Fifo::new(), state: State::new() })
     }
 
     /// When the next packet is due to be dropped or marked; `None` while the queue is considered good.
-    pub fn drop_next(&self) -> Option<Instant> {
+    #[cfg(test)]
+    fn drop_next(&self) -> Option<Instant> {
         self.state.dropping.then_some(self.state.drop_next)
     }
 }

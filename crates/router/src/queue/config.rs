@@ -73,6 +73,7 @@ impl Default for Config {
 
 /// Why a text is not a queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// It names no discipline, or its parentheses do not match.
     #[error(
@@ -173,7 +174,7 @@ impl Config {
     }
 
     /// The discipline's name.
-    pub const fn name(&self) -> &'static str {
+    const fn name(&self) -> &'static str {
         match self {
             Config::DropTail { .. } => "drop-tail",
             Config::DropHead { .. } => "drop-head",
@@ -202,7 +203,7 @@ impl Config {
     }
 
     /// Changes the queue's capacity.
-    pub const fn set_limit(&mut self, capacity: Limit) {
+    const fn set_limit(&mut self, capacity: Limit) {
         match self {
             Config::DropTail { limit } | Config::DropHead { limit } => *limit = capacity,
             Config::Red(config) => config.limit = capacity,
@@ -220,7 +221,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] if there is no such parameter or the value is not one of its values; the configuration is then
     /// unchanged.
-    pub fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
+    fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
         let discipline = self.name();
         let done = match self {
             _ if parameter == "limit" => {

@@ -19,7 +19,7 @@ pub struct DropHead<P> {
 
 impl<P> DropHead<P> {
     /// An empty queue.
-    pub const fn new(limit: Limit) -> Self {
+    pub(crate) const fn new(limit: Limit) -> Self {
         DropHead { limit, fifo: Fifo::new() }
     }
 }

@@ -45,27 +45,27 @@ const MOST_UPDATES: u64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DualPi2Config {
     /// The capacity of both queues together.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// The delay of the C queue to be held.
-    pub target: Duration,
+    pub(crate) target: Duration,
     /// Tupdate: the time between updates of p′.
-    pub update: Duration,
+    pub(crate) update: Duration,
     /// p′'s change per update and second of deviation from the target.
-    pub alpha: Gain,
+    pub(crate) alpha: Gain,
     /// p′'s change per update and second of change of the delay.
-    pub beta: Gain,
+    pub(crate) beta: Gain,
     /// k: how much more often L packets are marked.
-    pub coupling: u32,
+    pub(crate) coupling: u32,
     /// minTh: the delay from which on L packets are marked for their own.
-    pub threshold: Duration,
+    pub(crate) threshold: Duration,
     /// From there on, the span of delay within which marks become certain.
-    pub range: Duration,
+    pub(crate) range: Duration,
     /// With no more than this many bytes behind it, an L packet is not marked for its own delay.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// The share of bytes that C gets while both wait.
-    pub classic: Probability,
+    pub(crate) classic: Probability,
     /// Whether ECT(0) is marked instead of dropped.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 impl Default for DualPi2Config {
@@ -176,7 +176,7 @@ impl<P> DualPi2<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(DualPi2 {
             config,
@@ -186,21 +186,6 @@ impl<P> DualPi2<P> {
             next_update: None,
             owed: 0,
         })
-    }
-
-    /// The base probability p′, as of the last call.
-    pub fn base_probability(&self) -> Probability {
-        self.controller.base()
-    }
-
-    /// The probability of a signal in the C queue: p′².
-    pub fn classic_probability(&self) -> Probability {
-        self.controller.classic()
-    }
-
-    /// The probability of a mark in the L queue that the coupling gives: k·p′.
-    pub fn coupled_probability(&self) -> Probability {
-        self.controller.coupled(self.config.coupling)
     }
 
     /// Makes up for the updates that were due by `now`.

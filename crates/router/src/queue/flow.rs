@@ -13,11 +13,11 @@ use transom_wire::Protocol;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Of addresses, protocol and ports.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Of the source address.
-    pub source: u64,
+    pub(crate) source: u64,
     /// Of the destination address.
-    pub destination: u64,
+    pub(crate) destination: u64,
 }
 
 impl Flow {
@@ -25,7 +25,8 @@ impl Flow {
     pub const NONE: Flow = Flow { id: 0, source: 0, destination: 0 };
 
     /// A flow with this number, between hosts with these numbers.
-    pub const fn numbered(id: u64, source: u64, destination: u64) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn numbered(id: u64, source: u64, destination: u64) -> Self {
         Flow { id, source, destination }
     }
 }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_flows_apart() {
+    fn flows_differ_by_addresses_protocol_and_ports() {
         let hasher = FlowHasher::new([7; 16]);
         let tcp = hasher.flow(&four(6, 0, [0, 80, 1, 2]));
         let other_port = hasher.flow(&four(6, 0, [0, 80, 1, 3]));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_one_flow() {
+    fn unreadable_packets_are_one_flow() {
         let hasher = FlowHasher::new([7; 16]);
         for packet in [&[][..], &[0x45], &[0x60; 39], &[0x10; 60]] {
             assert_eq!(hasher.flow(packet), Flow::NONE);

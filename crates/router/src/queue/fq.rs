@@ -24,19 +24,19 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FqConfig {
     /// The capacity of all queues together.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// How many packets of one flow wait at most.
-    pub flow_limit: u32,
+    pub(crate) flow_limit: u32,
     /// The bytes that a flow may send in its turn.
-    pub quantum: u32,
+    pub(crate) quantum: u32,
     /// The bytes that a new flow may send in its first turn.
-    pub initial_quantum: u32,
+    pub(crate) initial_quantum: u32,
     /// The rate of each flow, in bits per second; without it flows are not paced.
-    pub maxrate: Option<NonZeroU64>,
+    pub(crate) maxrate: Option<NonZeroU64>,
     /// How long a flow must have been idle to begin as a new one.
-    pub refill: Duration,
+    pub(crate) refill: Duration,
     /// Packets of ECN-capable transports that have waited longer are marked.
-    pub ce_threshold: Option<Duration>,
+    pub(crate) ce_threshold: Option<Duration>,
 }
 
 impl Default for FqConfig {
@@ -98,7 +98,7 @@ impl<P> Fq<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: FqConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: FqConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Fq {
             config,

@@ -31,23 +31,23 @@ const MOST_FLOWS: u32 = 65_536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FqCoDelConfig {
     /// The capacity of all queues together.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// How many queues there are.
-    pub flows: u32,
+    pub(crate) flows: u32,
     /// CoDel's acceptable waiting time.
-    pub target: Duration,
+    pub(crate) target: Duration,
     /// How long packets must have waited longer before CoDel acts.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// The bytes that a flow may send in its turn.
-    pub quantum: u32,
+    pub(crate) quantum: u32,
     /// A packet is not dropped if no more than this many bytes of its flow remain behind it.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
     /// Packets of ECN-capable transports that have waited longer are marked in any case.
-    pub ce_threshold: Option<Duration>,
+    pub(crate) ce_threshold: Option<Duration>,
     /// Whether only ECT(1) is marked for that.
-    pub l4s: bool,
+    pub(crate) l4s: bool,
 }
 
 impl Default for FqCoDelConfig {
@@ -126,7 +126,7 @@ impl<P> FqCoDel<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(FqCoDel {
             queues: (0..config.flows).map(|_| Queue::new()).collect(),

@@ -15,7 +15,7 @@ pub enum Limit {
 
 impl Limit {
     /// Whether a packet of `len` bytes fits into a queue that already holds `length`.
-    pub const fn admits(self, length: Length, len: usize) -> bool {
+    pub(crate) const fn admits(self, length: Length, len: usize) -> bool {
         match self {
             Limit::Packets(limit) => length.packets < limit,
             Limit::Bytes(limit) => match length.bytes.checked_add(len as u64) {
@@ -29,7 +29,7 @@ impl Limit {
 
 impl Limit {
     /// Whether a queue may hold so much.
-    pub const fn holds(self, length: Length) -> bool {
+    pub(crate) const fn holds(self, length: Length) -> bool {
         match self {
             Limit::Packets(limit) => length.packets <= limit,
             Limit::Bytes(limit) => length.bytes <= limit,
@@ -47,7 +47,7 @@ impl Default for Limit {
 
 /// The unit that a discipline counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// Packets, whatever their size.
     #[default]
     Packets,

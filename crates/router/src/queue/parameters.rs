@@ -2,6 +2,7 @@
 
 /// Parameters that make no sense, alone or together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// A parameter must be above zero.
     #[error("`{parameter}` must be above zero")]

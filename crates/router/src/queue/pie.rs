@@ -25,8 +25,8 @@ use super::{
 };
 use crate::probability::Probability;
 
-pub use controller::Gain;
-pub use estimate::DelayEstimate;
+pub(crate) use controller::Gain;
+pub(crate) use estimate::DelayEstimate;
 
 use controller::Controller;
 use estimate::Estimator;
@@ -38,29 +38,29 @@ const MOST_UPDATES: u32 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PieConfig {
     /// The queue's capacity.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// QDELAY_REF: the queueing delay to be held.
-    pub target: Duration,
+    pub(crate) target: Duration,
     /// T_UPDATE: the time between updates of the probability.
-    pub update: Duration,
+    pub(crate) update: Duration,
     /// MAX_BURST: how long a burst may last before anything is dropped early.
-    pub burst: Duration,
+    pub(crate) burst: Duration,
     /// The probability's change per update and second of deviation from the target.
-    pub alpha: Gain,
+    pub(crate) alpha: Gain,
     /// The probability's change per update and second of change of the delay.
-    pub beta: Gain,
+    pub(crate) beta: Gain,
     /// Whether each packet has the same probability, or one in proportion to its length.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// MEAN_PKTSIZE, in bytes.
-    pub packet_size: u32,
+    pub(crate) packet_size: u32,
     /// The estimate of the queueing delay.
-    pub estimate: DelayEstimate,
+    pub(crate) estimate: DelayEstimate,
     /// Whether drops are kept from coming too close together or too far apart (section 5.4).
-    pub derandomize: bool,
+    pub(crate) derandomize: bool,
     /// Whether packets of ECN-capable transports are marked instead of dropped…
-    pub ecn: bool,
+    pub(crate) ecn: bool,
     /// …while the probability is below this (section 5.1).
-    pub ecn_limit: Probability,
+    pub(crate) ecn_limit: Probability,
 }
 
 impl Default for PieConfig {
@@ -118,7 +118,7 @@ impl<P> Pie<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: PieConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: PieConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Pie {
             fifo: Fifo::new(),
@@ -131,7 +131,8 @@ impl<P> Pie<P> {
     }
 
     /// The probability with which packets are dropped or marked, as of the last call.
-    pub fn drop_probability(&self) -> Probability {
+    #[cfg(test)]
+    fn drop_probability(&self) -> Probability {
         self.controller.drop_probability()
     }
 

@@ -37,26 +37,26 @@ const LARGEST: u64 = 1 << 39;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RedConfig {
     /// The queue's capacity.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// The unit of the average and the thresholds.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// The average below which nothing is signalled, in `unit`s.
-    pub min: u64,
+    pub(crate) min: u64,
     /// The average from which everything is (or, gently, from which the probability rises to one), in `unit`s.
-    pub max: u64,
+    pub(crate) max: u64,
     /// w_q: the weight of the newest sample in the average.
-    pub weight: Probability,
+    pub(crate) weight: Probability,
     /// The probability of a signal where the average reaches `max`, before spreading.
-    pub max_p: Probability,
+    pub(crate) max_p: Probability,
     /// The packet length for which `max_p` is defined, in bytes; used if `unit` is bytes, and for `transmission`.
-    pub packet_size: u32,
+    pub(crate) packet_size: u32,
     /// How long the link takes for a packet (s in the paper), for the average's decay while the queue is empty. Without
     /// it, an idle period counts as one sample, however long. [`Config::on_link`](super::Config::on_link) computes it.
-    pub transmission: Option<Duration>,
+    pub(crate) transmission: Option<Duration>,
     /// Whether the probability rises to one at twice `max` instead of jumping there at `max`.
-    pub gentle: bool,
+    pub(crate) gentle: bool,
     /// Whether early signals mark packets of ECN-capable transports.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 impl Default for RedConfig {
@@ -152,13 +152,14 @@ impl<P> Red<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense.
-    pub fn new(config: RedConfig) -> Result<Self, ParameterError> {
+    pub(crate) fn new(config: RedConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Red { config, fifo: Fifo::new(), average: 0, count: None, idle_since: Instant::ZERO })
     }
 
     /// The average length in packets or bytes, for plots.
-    pub fn average(&self) -> f64 {
+    #[cfg(test)]
+    fn average(&self) -> f64 {
         self.average as f64 / (1u64 << FRACTION) as f64
     }
 

@@ -7,6 +7,7 @@ use crate::probability::Probability;
 
 /// The statistics of one of a discipline's queues, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueStatistics {
     /// Packets and bytes that wait now.
     pub waiting: Length,

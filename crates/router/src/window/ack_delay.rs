@@ -18,11 +18,11 @@ use crate::queue::Length;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckDelayConfig {
     /// The queue below which acknowledgements are not delayed, in bytes.
-    pub above: u64,
+    pub(crate) above: u64,
     /// The link's rate, in bits per second; `None` until it is known which link.
-    pub rate: Option<NonZeroU64>,
+    pub(crate) rate: Option<NonZeroU64>,
     /// The longest delay.
-    pub most: Duration,
+    pub(crate) most: Duration,
 }
 
 /// Holds acknowledgements back.
@@ -34,7 +34,7 @@ pub struct AckDelay {
 
 impl AckDelay {
     /// With these parameters; `None` without a rate.
-    pub fn new(config: AckDelayConfig) -> Option<Self> {
+    pub(crate) fn new(config: AckDelayConfig) -> Option<Self> {
         Some(AckDelay { config, rate: config.rate? })
     }
 }

@@ -38,7 +38,7 @@ pub enum PolicyConfig {
     AckDelay(AckDelayConfig),
     /// [`FairShare`].
     FairShare(FairShareConfig),
-    /// [`Nothing`]: flows are followed and counted, no packet is changed or held. As text `none` alone, without parentheses.
+    /// `Nothing`: flows are followed and counted, no packet is changed or held. As text `none` alone, without parentheses.
     None,
 }
 
@@ -54,7 +54,7 @@ pub struct ControlConfig {
     /// Only returning packets pass here; data takes another path. So the answer to a SYN is accepted without the SYN. A host behind the
     /// queue can then fill the table.
     pub returns_only: bool,
-    /// Flows are searched for one by one, as in the paper, instead of by a hash ([`FlowTable::searched`](super::FlowTable::searched)).
+    /// Flows are searched for one by one, as in the paper, instead of by a hash (`FlowTable::searched`).
     pub searched: bool,
     /// The least window for policies that remember no flows, in bytes.
     pub mss: u16,
@@ -96,6 +96,7 @@ const MAX_FLOWS: u32 = 1 << 24;
 
 /// Why there is no such window control.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ControlConfigError {
     /// It names no policy, or its parentheses do not match.
     #[error(
@@ -282,7 +283,7 @@ impl PolicyConfig {
     ///
     /// # Errors
     /// [`ControlConfigError`] that says which does not.
-    pub fn validate(&self) -> Result<(), ControlConfigError> {
+    fn validate(&self) -> Result<(), ControlConfigError> {
         let policy = self.name();
         let above_zero = |parameter, zero: bool| match zero {
             true => Err(ControlConfigError::Zero { policy, parameter }),

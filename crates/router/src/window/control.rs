@@ -42,7 +42,7 @@ pub struct Counters {
     pub acks: u64,
     /// Acknowledgements whose window was rewritten, and SYNs.
     pub rewritten: u64,
-    /// Acknowledgements and SYNs that passed unchanged because an option covers their header, or may do so ([`Cover`]). They do not count as
+    /// Acknowledgements and SYNs that passed unchanged because an option covers their header, or may do so (`Cover`). They do not count as
     /// unknown.
     pub covered: u64,
     /// Acknowledgements of flows that are not known, and passed as they were.
@@ -60,6 +60,7 @@ pub struct Counters {
 
 /// The verdict on a returning packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// Its window and, unless it is still to be calculated, its checksum have been rewritten.
     pub rewritten: bool,
@@ -184,7 +185,7 @@ impl WindowControl {
         self.returned(now, &segment, hash, packet, checksum, queue)
     }
 
-    /// Handles several packets at once, with the same result as [`returning`](Self::returning) one by one. With many flows it is
+    /// Handles several packets at once, with the same result as `returning` one by one. With many flows it is
     /// several times as fast: the memory for all of them is prefetched together.
     pub fn returning_all(&mut self, now: Instant, packets: &mut [Returning<'_>], queue: Length) {
         for batch in packets.chunks_mut(BATCH) {

@@ -9,7 +9,7 @@
 
 /// Whether a segment's options cover its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cover {
+pub(crate) enum Cover {
     /// No option does.
     None,
     /// An option may: it is not known here, or the list cannot be read.
@@ -27,7 +27,7 @@ const USUAL: [u8; 4] = [NOP, NOP, 8, 10];
 
 impl Cover {
     /// Of the options between the fixed header and the payload.
-    pub fn of(mut options: &[u8]) -> Cover {
+    pub(crate) fn of(mut options: &[u8]) -> Cover {
         if options.is_empty() || options.len() == 12 && options.starts_with(&USUAL) {
             return Cover::None;
         }

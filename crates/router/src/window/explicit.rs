@@ -24,11 +24,11 @@ use crate::queue::Length;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExplicitWindowConfig {
     /// The queue's length, in packets (B).
-    pub queue: u64,
+    pub(crate) queue: u64,
     /// The size of a full segment, in bytes.
-    pub mss: u16,
+    pub(crate) mss: u16,
     /// How often α is adapted.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
 }
 
 /// One, as α is kept.
@@ -51,7 +51,7 @@ pub struct ExplicitWindow {
 
 impl ExplicitWindow {
     /// With an α of one.
-    pub const fn new(config: ExplicitWindowConfig) -> Self {
+    pub(crate) const fn new(config: ExplicitWindowConfig) -> Self {
         ExplicitWindow { config, alpha: ONE, sum: 0, seen: 0, adapt_at: Instant::ZERO, packets: 0 }
     }
 

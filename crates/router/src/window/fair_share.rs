@@ -22,13 +22,13 @@ use crate::queue::Length;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FairShareConfig {
     /// The link's rate, in bits per second; `None` until it is known which link.
-    pub rate: Option<NonZeroU64>,
+    pub(crate) rate: Option<NonZeroU64>,
     /// The round-trip time of flows whose handshake was not timed.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// The queue length to aim for, in bytes.
-    pub queue: u64,
+    pub(crate) queue: u64,
     /// The receiver's SYN gets a share as well.
-    pub syn_windows: bool,
+    pub(crate) syn_windows: bool,
 }
 
 /// An equal share for each flow.
@@ -40,7 +40,7 @@ pub struct FairShare {
 
 impl FairShare {
     /// With these parameters; `None` without a rate.
-    pub fn new(config: FairShareConfig) -> Option<Self> {
+    pub(crate) fn new(config: FairShareConfig) -> Option<Self> {
         Some(FairShare { config, rate: config.rate? })
     }
 

@@ -35,7 +35,7 @@ fn socket(words: [u32; 4], port: u16) -> SocketAddr {
 
 impl FlowKey {
     /// The flow that a segment going forward belongs to.
-    pub const fn forward(segment: &Segment) -> Self {
+    pub(crate) const fn forward(segment: &Segment) -> Self {
         FlowKey {
             sender: words(segment.src),
             receiver: words(segment.dst),
@@ -44,7 +44,7 @@ impl FlowKey {
     }
 
     /// The flow that a returning segment acknowledges.
-    pub const fn returning(segment: &Segment) -> Self {
+    pub(crate) const fn returning(segment: &Segment) -> Self {
         FlowKey {
             sender: words(segment.dst),
             receiver: words(segment.src),
@@ -231,6 +231,7 @@ pub(super) struct Open {
 
 /// The summary of a flow whose windows are understood, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowSummary {
     /// The window that the policy has arrived at, in bytes.
     pub desired: u32,

@@ -44,7 +44,7 @@ pub enum Marked {
 ///
 /// A namespace for the functions on one flow's record; the record is in the [`FlowTable`](super::FlowTable).
 #[derive(Clone, Copy, Debug)]
-pub struct WindowMarker;
+pub(crate) struct WindowMarker;
 
 /// An acknowledgement's two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::queue::Length;
 
 /// Leaves every window unchanged. Flows are remembered and counted as with any other policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub(crate) struct Nothing;
 
 impl Policy for Nothing {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}

@@ -8,7 +8,7 @@ use crate::queue::Length;
 
 /// Decides, from the queue, about windows.
 ///
-/// A policy wishes; the [`WindowMarker`](super::WindowMarker) sees to it that no wish does harm.
+/// A policy wishes; the `WindowMarker` sees to it that no wish does harm.
 pub trait Policy: fmt::Debug + Send {
     /// A packet of `len` bytes has come to the queue, which has length `queue` without it.
     fn on_arrival(&mut self, now: Instant, len: usize, queue: Length);
@@ -55,6 +55,7 @@ pub struct AckContext {
 
 /// A SYN of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SynContext {
     /// The queue in the path of the flow's data.
     pub queue: Length,

@@ -13,7 +13,7 @@ use super::cover::Cover;
 
 /// Why a packet cannot be read as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub(crate) enum Unreadable {
     /// It carries something else, or is no IP packet.
     NotTcp,
     /// It is truncated, a fragment, on its way to an intermediate host, or inconsistent. A fragment over IPv6 hides its protocol.
@@ -80,7 +80,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Unreadable`].
-    pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
+    pub(crate) fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,
             Some(6) => ipv6(bytes, len)?,
@@ -118,7 +118,7 @@ impl Segment {
     }
 
     /// Whether its options cover its header.
-    pub fn cover(&self, bytes: &[u8]) -> Cover {
+    pub(crate) fn cover(&self, bytes: &[u8]) -> Cover {
         self.raw_options(bytes).map_or(Cover::Possible, Cover::of)
     }
 
@@ -129,7 +129,7 @@ impl Segment {
     }
 
     /// Writes another window into the packet that was read.
-    pub fn set_window(&self, bytes: &mut [u8], window: u16, checksum: ChecksumState) {
+    pub(crate) fn set_window(&self, bytes: &mut [u8], window: u16, checksum: ChecksumState) {
         let at = usize::from(self.at);
         let Some(tcp) = bytes.get_mut(at..).and_then(|tcp| tcp.first_chunk_mut::<20>()) else {
             return;

@@ -7,7 +7,7 @@
 //! Old flows are removed bucket by bucket over time ([`sweep`](FlowTable::sweep)). When both buckets are full, old flows there make room, then the
 //! oldest half-open flow. An active flow is never dropped for another; then the new one gets no record.
 //!
-//! The paper's router searched its table from the beginning, so a packet's cost grew with the flows. [`FlowTable::searched`] does the same, for
+//! The paper's router searched its table from the beginning, so a packet's cost grew with the flows. `FlowTable::searched` does the same, for
 //! measurements: it finds a flow by going through the list of all, instead of by its hash. All else is the same.
 
 use alloc::vec::Vec;
@@ -63,6 +63,7 @@ const _: () = assert!(size_of::<Slot>() == 64 && size_of::<Record>() == 28);
 
 /// The counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TableStats {
     /// Slots for flows.
     pub capacity: usize,
@@ -132,7 +133,7 @@ impl FlowTable {
     /// first bucket overflows when three quarters of all slots are taken. If there is not enough memory, the table is smaller, or empty.
     ///
     /// `secret` is 16 bytes that no outsider can guess.
-    pub fn new(flows: u32, secret: [u8; 16]) -> Self {
+    pub(crate) fn new(flows: u32, secret: [u8; 16]) -> Self {
         let (mut tags, mut slots) = (Vec::new(), Vec::new());
         let mut buckets = (flows as usize).saturating_mul(3).div_ceil(2 * WAYS);
         while buckets > 0 && !reserve(&mut tags, &mut slots, buckets) {
@@ -145,12 +146,12 @@ impl FlowTable {
     }
 
     /// The same, but flows are searched for from the first to the last, as in the paper. Work per packet grows with the flows.
-    pub fn searched(flows: u32, secret: [u8; 16]) -> Self {
+    pub(crate) fn searched(flows: u32, secret: [u8; 16]) -> Self {
         FlowTable { list: Some(Vec::new()), ..FlowTable::new(flows, secret) }
     }
 
     /// Its counters.
-    pub fn stats(&self) -> TableStats {
+    pub(crate) fn stats(&self) -> TableStats {
         self.stats
     }
 

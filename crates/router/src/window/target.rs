@@ -141,7 +141,7 @@ pub struct TargetWindow {
 
 impl TargetWindow {
     /// With its first target.
-    pub const fn new(config: TargetWindowConfig) -> Self {
+    pub(crate) const fn new(config: TargetWindowConfig) -> Self {
         TargetWindow { config, target: config.initial.get(), count: 0 }
     }
 }

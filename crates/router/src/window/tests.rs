@@ -226,7 +226,7 @@ fn a_scale_above_14_is_14() {
 }
 
 #[test]
-fn what_began_before_us_passes() {
+fn connections_from_before_the_router_pass() {
     let mut path = Path::new(always(2000));
     assert_eq!(path.ack(9101, 500), 500);
     // Half of a handshake is as good as none.
@@ -295,7 +295,7 @@ fn a_syn_does_not_end_a_flow_that_goes_on_and_a_fin_makes_room_for_the_next() {
 }
 
 #[test]
-fn what_is_told_of_flows() {
+fn flows_are_reported() {
     let (tell, told) = std::sync::mpsc::channel();
     let policy = std::boxed::Box::new(Notes(tell));
     let mut path = Path::new(WindowControl::with_policy(policy, &config(), [3; 16]));
@@ -352,7 +352,7 @@ fn partial_checksums_stay_as_they_are() {
 }
 
 #[test]
-fn what_is_no_whole_tcp_header_passes() {
+fn packets_without_a_whole_tcp_header_pass() {
     let addresses = ["192.0.2.1:1", "[2001:db8::1]:1"].map(|text| text.parse().unwrap());
     for src in addresses {
         let whole = packet(src, src, Flags::ACK, (1, 1), 500, &Options::default(), 10);
@@ -383,7 +383,7 @@ fn what_is_no_whole_tcp_header_passes() {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted_and_other_protocols_are_not() {
+fn unreadable_packets_are_counted_and_other_protocols_are_not() {
     let mut control = always(2000);
     let mut pass = |bytes: &[u8], len: usize| {
         control.forward(Instant::ZERO, bytes, len, Length::default());

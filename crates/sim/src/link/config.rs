@@ -77,6 +77,7 @@ fn is_none(spread: &Duration) -> bool {
 
 /// Why a text is not a link configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinkConfigError {
     /// An item is not of the form `name=value`.
     #[error("`{0}` is not a link option: write NAME=VALUE, such as delay=20ms")]
@@ -149,7 +150,7 @@ impl LinkConfig {
     ///
     /// # Errors
     /// [`LinkConfigError::TwoRates`], [`LinkConfigError::UnreadTrace`] and [`LinkConfigError::Window`].
-    pub fn check(&self) -> Result<(), LinkConfigError> {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
         self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),

@@ -17,9 +17,9 @@ const MAX_BITS: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt {
     /// The probability that a packet is damaged.
-    pub probability: Probability,
+    pub(crate) probability: Probability,
     /// The bits flipped in a damaged packet, from 1 to 64.
-    pub bits: u32,
+    pub(crate) bits: u32,
 }
 
 impl Default for Corrupt {
@@ -43,15 +43,15 @@ impl Corrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// Decides which bits: 64 random bits, for callers that would rather damage packets their own way.
-    pub random: u64,
+    pub(crate) random: u64,
     /// How many bits are flipped.
-    pub bits: u32,
+    pub(crate) bits: u32,
 }
 
 impl Corruption {
     /// Flips the bits: that many different ones, chosen by [`random`](Self::random), of `bytes`. Flips all
     /// of them if there are no more.
-    pub fn apply(&self, bytes: &mut [u8]) {
+    pub(crate) fn apply(&self, bytes: &mut [u8]) {
         let total = bytes.len() as u64 * 8;
         let count = u64::from(self.bits.min(MAX_BITS)).min(total);
         let mut chosen = Vec::with_capacity(count as usize);

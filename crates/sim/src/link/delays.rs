@@ -20,7 +20,8 @@ pub struct Delays(Box<[u8]>);
 
 impl Delays {
     /// Whether nothing waited.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_is_refused() {
+    fn a_wrong_histogram_is_refused() {
         for bytes in [
             &[0x80][..],
             // A greatest and nothing else, a bucket without a count, a count of zero.
@@ -228,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_kept_is_what_was_recorded(nanos in prop::collection::vec((0u64..u64::MAX, 0u32..64), 0..50)) {
+        fn recorded_delays_are_kept(nanos in prop::collection::vec((0u64..u64::MAX, 0u32..64), 0..50)) {
             let nanos: Vec<u64> = nanos.into_iter().map(|(value, shift)| value >> shift).collect();
             let kept = delays(&nanos);
             prop_assert_eq!(kept.max().map(Duration::as_nanos), nanos.iter().max().copied());

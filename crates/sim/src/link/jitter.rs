@@ -74,7 +74,7 @@ impl FromStr for JitterOrder {
 
 impl Jitter {
     /// The next packet's extra delay.
-    pub fn draw(&self, rng: &mut Rng) -> Duration {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> Duration {
         match *self {
             Jitter::Uniform { min, max } => {
                 Duration::from_nanos(rng.between(min.as_nanos(), max.as_nanos()))

@@ -33,13 +33,13 @@ pub enum Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GilbertElliott {
     /// The probability, after each packet in the good state, of going to the bad one: p.
-    pub good_to_bad: Probability,
+    pub(crate) good_to_bad: Probability,
     /// The probability, after each packet in the bad state, of going back: r.
-    pub bad_to_good: Probability,
+    pub(crate) bad_to_good: Probability,
     /// The probability of losing a packet in the bad state (1 − h in the papers).
-    pub bad_loss: Probability,
+    pub(crate) bad_loss: Probability,
     /// The probability of losing a packet in the good state (1 − k in the papers).
-    pub good_loss: Probability,
+    pub(crate) good_loss: Probability,
 }
 
 impl Default for Loss {
@@ -50,7 +50,7 @@ impl Default for Loss {
 
 /// A loss model at work. The chain of the Gilbert–Elliott model begins in the good state.
 #[derive(Clone, Debug)]
-pub struct LossProcess {
+pub(crate) struct LossProcess {
     model: Loss,
     rng: Rng,
     bad: bool,
@@ -58,12 +58,12 @@ pub struct LossProcess {
 
 impl LossProcess {
     /// Starts the model.
-    pub fn new(model: &Loss, rng: Rng) -> Self {
+    pub(crate) fn new(model: &Loss, rng: Rng) -> Self {
         LossProcess { model: model.clone(), rng, bad: false }
     }
 
     /// Whether the packet with this index is lost. To be asked once for each packet that reaches the wire.
-    pub fn loses(&mut self, index: u64) -> bool {
+    pub(crate) fn loses(&mut self, index: u64) -> bool {
         match &self.model {
             Loss::Bernoulli(probability) => self.rng.bernoulli(*probability),
             Loss::GilbertElliott(model) => {

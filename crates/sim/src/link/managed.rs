@@ -7,7 +7,7 @@
 use super::{QueueEvent, QueueObserver, QueueSample, Traffic};
 use crate::random::Rng;
 use std::fmt;
-use transom_router::queue::{Admission, Discipline, Event, Flow, Item, Length, QueueStatistics};
+use transom_router::queue::{Admission, Discipline, Event, Flow, Item, Length};
 use transom_tcp::time::Instant;
 use transom_wire::ip::Ecn;
 
@@ -23,7 +23,7 @@ pub(super) struct Waiting<P> {
 
 /// A packet that the link dropped or duplicated after accepting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate<P> {
+pub(crate) enum Fate<P> {
     /// It will not be delivered.
     Gone(P),
     /// There is one more copy of it.
@@ -148,11 +148,6 @@ impl<P> Managed<P> {
     /// The earliest time at which the discipline gives a packet, if it is not only the serialiser that decides.
     pub(super) fn ready_at(&self) -> Option<Instant> {
         self.discipline.ready_at()
-    }
-
-    /// Calls `each` with the name and the statistics of each of its queues.
-    pub(super) fn queues(&self, each: &mut dyn FnMut(&'static str, &QueueStatistics)) {
-        self.discipline.queues(each);
     }
 
     pub(super) fn is_empty(&self) -> bool {

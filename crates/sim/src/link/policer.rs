@@ -16,9 +16,9 @@ use transom_router::quantity::parse_size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policer {
     /// The rate, of whole packets.
-    pub rate: Rate,
+    pub(crate) rate: Rate,
     /// The capacity of the bucket, in bytes.
-    pub burst: u64,
+    pub(crate) burst: u64,
 }
 
 const NANOS: u128 = 1_000_000_000;

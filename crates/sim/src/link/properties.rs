@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use transom_tcp::time::Duration;
 
+use super::reorder::Extra;
 use super::*;
 use crate::random::Shape;
 use crate::units::{Probability, QueueLimit, Rate};

@@ -14,6 +14,7 @@ use crate::units::QueueLimit;
 
 /// A change of a queue's length, or a packet it refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueSample {
     /// When it happened on the link.
     pub at: Instant,
@@ -46,7 +47,7 @@ struct Waiting {
 }
 
 /// The packets waiting for a serialiser.
-pub struct DropTail {
+pub(crate) struct DropTail {
     limit: QueueLimit,
     waiting: VecDeque<Waiting>,
     length: Traffic,
@@ -58,7 +59,7 @@ pub struct DropTail {
 
 impl DropTail {
     /// An empty queue.
-    pub fn new(limit: QueueLimit) -> Self {
+    pub(crate) fn new(limit: QueueLimit) -> Self {
         DropTail {
             limit,
             waiting: VecDeque::new(),
@@ -70,12 +71,12 @@ impl DropTail {
     }
 
     /// Whether a packet of `len` bytes fits.
-    pub fn admits(&self, len: usize) -> bool {
+    pub(crate) fn admits(&self, len: usize) -> bool {
         self.limit.admits(self.length.packets, self.length.bytes, len as u64)
     }
 
     /// Appends a packet that will leave at `leaves`, not earlier than the one before it.
-    pub fn push(&mut self, now: Instant, leaves: Instant, len: usize) {
+    pub(crate) fn push(&mut self, now: Instant, leaves: Instant, len: usize) {
         self.waiting.push_back(Waiting { came: now, leaves, len });
         self.length.count(len);
         self.peak.packets = self.peak.packets.max(self.length.packets);
@@ -84,12 +85,12 @@ impl DropTail {
     }
 
     /// Tells the observer of a packet that did not fit.
-    pub fn refuse(&mut self, now: Instant) {
+    pub(crate) fn refuse(&mut self, now: Instant) {
         self.report(now, QueueEvent::Dropped);
     }
 
     /// Removes the packets that have left by `now`, and tells `waited` how long each had waited.
-    pub fn drain(&mut self, now: Instant, mut waited: impl FnMut(Duration)) {
+    pub(crate) fn drain(&mut self, now: Instant, mut waited: impl FnMut(Duration)) {
         while let Some(Waiting { came, leaves, len }) =
             self.waiting.pop_front_if(|one| one.leaves <= now)
         {
@@ -102,22 +103,22 @@ impl DropTail {
     }
 
     /// How long the packets that have left had waited, all together.
-    pub fn delay(&self) -> Duration {
+    pub(crate) fn delay(&self) -> Duration {
         self.delay
     }
 
     /// The length of the queue, as of the last [`drain`](Self::drain).
-    pub fn length(&self) -> Traffic {
+    pub(crate) fn length(&self) -> Traffic {
         self.length
     }
 
     /// The most that ever waited.
-    pub fn peak(&self) -> Traffic {
+    pub(crate) fn peak(&self) -> Traffic {
         self.peak
     }
 
     /// Sets who is told of each change.
-    pub fn observe(&mut self, observer: QueueObserver) {
+    pub(crate) fn observe(&mut self, observer: QueueObserver) {
         self.observer = Some(observer);
     }
 

@@ -15,7 +15,7 @@ pub struct QueueConfig(pub Config);
 
 impl QueueConfig {
     /// The limit, if the discipline is drop-tail.
-    pub fn drop_tail(self) -> Option<QueueLimit> {
+    pub(crate) fn drop_tail(self) -> Option<QueueLimit> {
         let Config::DropTail { limit } = self.0 else { return None };
         Some(match limit {
             Limit::Packets(packets) => QueueLimit::Packets(packets),

@@ -34,7 +34,7 @@ pub struct RateTrace {
 
 impl RateTrace {
     /// The trace in a file that has not been read.
-    pub fn named(file: impl Into<String>) -> Self {
+    pub(crate) fn named(file: impl Into<String>) -> Self {
         RateTrace { file: file.into(), opportunities: None }
     }
 
@@ -70,7 +70,7 @@ impl RateTrace {
     }
 
     /// The contents of the file; `None` if it has not been read.
-    pub fn opportunities(&self) -> Option<&Opportunities> {
+    pub(crate) fn opportunities(&self) -> Option<&Opportunities> {
         self.opportunities.as_ref()
     }
 }
@@ -196,22 +196,17 @@ impl Opportunities {
     }
 
     /// After this time the trace begins again.
-    pub fn period(&self) -> Duration {
+    fn period(&self) -> Duration {
         Duration::from_millis(self.last().into())
     }
 
     /// How many there are in a period.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.millis.len()
     }
 
-    /// Never: there is at least one.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// The mean rate, rounded down, but at least one bit per second.
-    pub fn mean_rate(&self) -> Rate {
+    pub(crate) fn mean_rate(&self) -> Rate {
         let bits = self.millis.len() as u128 * u128::from(OPPORTUNITY) * 8 * 1000;
         let rate = u64::try_from(bits / u128::from(self.last())).unwrap_or(u64::MAX);
         // A trace of 49 days with one line is above a bit per second as little as it is below.
@@ -219,7 +214,7 @@ impl Opportunities {
     }
 
     /// How many there have been from the start to `at`, that moment included.
-    pub fn until(&self, at: Instant) -> u64 {
+    pub(crate) fn until(&self, at: Instant) -> u64 {
         let (periods, within) = self.split(at);
         let here = self.millis.partition_point(|millis| u64::from(*millis) * NANOS <= within);
         periods.saturating_mul(self.millis.len() as u64).saturating_add(here as u64)
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused() {
+    fn a_wrong_trace_is_refused() {
         let error = |text: &str| Opportunities::parse(text).unwrap_err().to_string();
         assert_eq!(error(""), "there are no lines");
         assert_eq!(error("# nothing\n\n"), "there are no lines");

@@ -14,14 +14,14 @@ use crate::units::{DurationText, Probability, parse_duration, serde_as_text};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reorder {
     /// The probability that a packet is held back.
-    pub probability: Probability,
+    pub(crate) probability: Probability,
     /// The extra time it then takes.
-    pub extra: Extra,
+    pub(crate) extra: Extra,
 }
 
 /// The extra time that a packet takes which is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extra {
+pub(crate) enum Extra {
     /// Always the same.
     Constant(Duration),
     /// Drawn for each.
@@ -42,7 +42,7 @@ impl From<Duration> for Extra {
 
 impl Extra {
     /// Whether a packet is held back for no time at all.
-    pub fn is_none(self) -> bool {
+    pub(crate) fn is_none(self) -> bool {
         const NONE: Duration = Duration::ZERO;
         matches!(
             self,

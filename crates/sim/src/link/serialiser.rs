@@ -13,16 +13,16 @@ const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 /// When a packet is on the serialiser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmission {
+pub(crate) struct Transmission {
     /// The first bit leaves: now, or when the packets before it are through.
-    pub begins: Instant,
+    pub(crate) begins: Instant,
     /// The last bit has left.
-    pub ends: Instant,
+    pub(crate) ends: Instant,
 }
 
 /// A transmitter of constant rate.
 #[derive(Clone, Debug)]
-pub struct Serialiser {
+pub(crate) struct Serialiser {
     rate: Option<Rate>,
     /// When the last accepted packet ends, rounded down…
     free_nanos: u64,
@@ -32,22 +32,22 @@ pub struct Serialiser {
 
 impl Serialiser {
     /// An idle serialiser. Without a rate, transmission takes no time.
-    pub const fn new(rate: Option<Rate>) -> Self {
+    pub(crate) const fn new(rate: Option<Rate>) -> Self {
         Serialiser { rate, free_nanos: 0, free_fraction: 0 }
     }
 
     /// Whether a packet offered now would have to wait.
-    pub fn is_busy(&self, now: Instant) -> bool {
+    pub(crate) fn is_busy(&self, now: Instant) -> bool {
         now < self.free_at()
     }
 
     /// When the serialiser has nothing left to do, rounded up.
-    pub fn free_at(&self) -> Instant {
+    pub(crate) fn free_at(&self) -> Instant {
         Instant::from_nanos(self.free_nanos.saturating_add(u64::from(self.free_fraction > 0)))
     }
 
     /// Accepts a packet of `len` bytes behind all earlier ones. `now` must not run backwards.
-    pub fn transmit(&mut self, now: Instant, len: usize) -> Transmission {
+    pub(crate) fn transmit(&mut self, now: Instant, len: usize) -> Transmission {
         let Some(rate) = self.rate else {
             return Transmission { begins: now, ends: now };
         };

@@ -182,7 +182,7 @@ fn scripted_loss_is_exact() {
 }
 
 #[test]
-fn what_the_wire_loses_has_used_the_serialiser() {
+fn a_packet_that_the_wire_loses_has_used_the_serialiser() {
     let mut link = link::<u64>("rate=8Mbit/s, loss=packets(0)");
     link.send(Instant::ZERO, 0, 1000);
     link.send(Instant::ZERO, 1, 1000);

@@ -5,6 +5,7 @@ use transom_router::quantity;
 
 /// Why a text is not the link option it was meant to be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SyntaxError {
     /// A number in it is wrong.
     #[error(transparent)]

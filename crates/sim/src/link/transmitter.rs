@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_an_opportunity_comes_too_late_for_it() {
+    fn a_packet_that_comes_with_an_opportunity_misses_it() {
         let mut traced = traced("1\n");
         assert_eq!(micros(traced.transmit(at(0), 100).ends), 1_000);
         // The rest of the first opportunity is gone, needed or not.

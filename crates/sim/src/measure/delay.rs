@@ -83,7 +83,8 @@ impl QueueDelay {
     }
 
     /// How many packets.
-    pub fn packets(&self) -> u64 {
+    #[cfg(test)]
+    fn packets(&self) -> u64 {
         self.packets
     }
 

@@ -1,6 +1,5 @@
 //! Single numbers that sum up a run.
 
-use crate::units::Rate;
 use transom_tcp::time::Duration;
 
 /// Jain's fairness index (Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in
@@ -24,11 +23,6 @@ pub fn per_second(bytes: u64, span: Duration) -> f64 {
         return 0.0;
     }
     bytes as f64 * 8e9 / span.as_nanos() as f64
-}
-
-/// The share of a link's rate that `bytes` in `span` make up.
-pub fn efficiency(bytes: u64, span: Duration, rate: Rate) -> f64 {
-    per_second(bytes, span) / rate.bits_per_sec() as f64
 }
 
 /// The value that `percent` of a hundred do not exceed, by the nearest rank; `None` of nothing. `sorted` is in ascending order.

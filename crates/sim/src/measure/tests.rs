@@ -47,7 +47,7 @@ fn a_bulk_flow_looks_like_one() {
     assert!(samples.is_sorted_by_key(|sample| sample.delivered));
     let rate = Rate::from_bits_per_sec(10_000_000).unwrap();
     let steady = samples[200].delivered - samples[100].delivered;
-    let used = efficiency(steady, Duration::from_secs(10), rate);
+    let used = per_second(steady, Duration::from_secs(10)) / rate.bits_per_sec() as f64;
     // 1448 of each 1500 bytes are payload.
     assert!((0.90..=1448.0 / 1500.0).contains(&used), "{used}");
     let (sent, last) = (samples[200].sent, samples[200].sender.unwrap());

@@ -2,7 +2,7 @@
 
 use super::several::{Place, Several};
 use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap, WindowReport};
-use crate::link::{Counters, QueueObserver, Traffic};
+use crate::link::{Counters, Traffic};
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
 use transom_stack::stack::Stack;
@@ -123,7 +123,7 @@ impl Network {
     }
 
     /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
-    pub fn measure_delays(&mut self, link: LinkId) {
+    pub(crate) fn measure_delays(&mut self, link: LinkId) {
         if let Some((part, link)) = self.near_part(link)
             && let Some(wire) = part.fabric.wires.get_mut(link.0 as usize)
         {
@@ -147,16 +147,6 @@ impl Network {
         let now = self.now;
         let (part, link) = self.near_part(link)?;
         Some(part.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
-    }
-
-    /// Watches a link's queue; see [`LinkModel::observe_queue`](crate::link::LinkModel::observe_queue). Where several cores run the network, observers of
-    /// several queues are called beside each other.
-    pub fn observe_queue(&mut self, link: LinkId, observer: QueueObserver) {
-        if let Some((part, link)) = self.near_part(link)
-            && let Some(wire) = part.fabric.wires.get_mut(link.0 as usize)
-        {
-            wire.model.observe_queue(observer);
-        }
     }
 
     /// Watches every packet that comes to a link, also those that it drops.

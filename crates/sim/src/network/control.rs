@@ -22,13 +22,13 @@ const CONTROL_STREAMS: u64 = 1 << 33;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowReport {
     /// The counters.
-    pub counters: Counters,
+    pub(crate) counters: Counters,
     /// The flow table.
-    pub table: TableStats,
+    pub(crate) table: TableStats,
     /// The window that the policy has arrived at, in bytes, if it is the same for all flows.
-    pub target: Option<u64>,
+    pub(crate) target: Option<u64>,
     /// Flows that have had something acknowledged lately.
-    pub active: u32,
+    pub(crate) active: u32,
 }
 
 /// A link's window control.

@@ -19,6 +19,7 @@ use transom_wire::IpPacket;
 
 /// A packet that has left the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Departure {
     /// When.
     pub at: Instant,
@@ -48,9 +49,6 @@ impl Gateway {
 }
 
 impl Network {
-    /// The prefix length of the network that all hosts' addresses are of.
-    pub const PREFIX: u8 = super::topology::PREFIX;
-
     /// An IP packet comes in through a gateway at `now`, before which everything due is handled.
     ///
     /// Only what is for a host or another gateway of the network goes anywhere. The rest (a multicast, IPv6, no packet at all)

@@ -192,7 +192,7 @@ fn a_run_is_a_function_of_the_seed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_network_is_said() {
+fn mistakes_in_a_network_are_named() {
     let mut topology = Topology::new(1);
     let (a, b) = (topology.host(classic()), topology.host(classic()));
     let router = topology.router();

@@ -170,7 +170,7 @@ impl Topology {
     /// Builds the network, at time zero. It runs on one core.
     ///
     /// # Errors
-    /// [`NetworkError`] if a link leads nowhere or is refused by [`LinkConfig::check`], two hosts cannot reach each other, or a host's configuration does not work.
+    /// [`NetworkError`] if a link leads nowhere or is refused by `LinkConfig::check`, two hosts cannot reach each other, or a host's configuration does not work.
     pub fn build(self) -> Result<Network, NetworkError> {
         self.build_on(1)
     }

@@ -37,7 +37,7 @@ impl Draw {
 
 impl Rng {
     /// An exponential variate: −`mean`·ln U for U uniform in (0, 1); at most 44.4 times the mean.
-    pub fn exponential(&mut self, mean: u64) -> u64 {
+    fn exponential(&mut self, mean: u64) -> u64 {
         let neg_ln = u128::from(neg_ln_fraction(self.next_u64().max(1)));
         u64::try_from((u128::from(mean) * neg_ln) >> LOG_BITS).unwrap_or(u64::MAX)
     }

@@ -19,7 +19,7 @@ impl Shape {
     }
 
     /// α × 1000.
-    pub const fn thousandths(self) -> u32 {
+    pub(crate) const fn thousandths(self) -> u32 {
         self.0
     }
 }
@@ -57,7 +57,7 @@ impl Rng {
     /// Marsaglia's polar method ("A Convenient Method for Generating Normal Variables", 1964): a point
     /// (u, v) drawn from the unit disc gives u·√(−2 ln s / s) with s = u² + v². The arithmetic errs by less
     /// than 10^-6; the magnitude is at most 9.3.
-    pub fn standard_normal(&mut self) -> i64 {
+    pub(crate) fn standard_normal(&mut self) -> i64 {
         loop {
             let bits = self.next_u64();
             // Odd numbers between −2^32 and 2^32: symmetric, and never the disc's centre.
@@ -77,7 +77,7 @@ impl Rng {
     }
 
     /// A normal variate of the given mean and standard deviation, saturating.
-    pub fn normal(&mut self, mean: i64, deviation: u64) -> i64 {
+    pub(crate) fn normal(&mut self, mean: i64, deviation: u64) -> i64 {
         let offset = (i128::from(self.standard_normal()) * i128::from(deviation)) >> 32;
         let value = i128::from(mean) + offset;
         i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
@@ -85,7 +85,7 @@ impl Rng {
 
     /// A Pareto (type I) variate: `scale`·U^(−1/α) for U uniform in (0, 1), hence never below `scale`;
     /// saturating. The arithmetic errs by less than one part in 10^12 and one unit.
-    pub fn pareto(&mut self, scale: u64, shape: Shape) -> u64 {
+    pub(crate) fn pareto(&mut self, scale: u64, shape: Shape) -> u64 {
         let uniform = self.next_u64().max(1);
         let neg_log2 = u128::from((64u64 << LOG_BITS) - log2(uniform));
         times_exp2(scale, neg_log2 * 1000 / u128::from(shape.thousandths()))

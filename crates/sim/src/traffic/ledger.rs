@@ -14,6 +14,7 @@ pub struct FlowId(pub u32);
 
 /// One flow: all that one source sends to one sink, over one connection or many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Flow {
     /// Its sender's host, and the connection that was opened last. The sender is who sends what is delivered: with requests, who
     /// answers.
@@ -52,7 +53,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The flows, by number.
-    pub fn flows(&self) -> &[Flow] {
+    pub(crate) fn flows(&self) -> &[Flow] {
         &self.flows
     }
 

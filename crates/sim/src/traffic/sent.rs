@@ -5,6 +5,7 @@ use transom_tcp::connection::Counters;
 
 /// The counters of a flow's senders, over all its connections, past ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// IP packets and their bytes, headers included.
     pub packets: Traffic,
@@ -29,6 +30,7 @@ impl Sent {
 
 /// The counters of connections that send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendCounters {
     /// Payload bytes, retransmissions included.
     pub payload: u64,

@@ -25,7 +25,7 @@ impl ReadResult {
     pub const NOTHING_MORE: ReadResult = ReadResult { bytes: 0, skipped: 0, over: true };
 
     /// By how much the reader has come on in the stream.
-    pub fn progress(&self) -> u64 {
+    pub(crate) fn progress(&self) -> u64 {
         self.bytes + self.skipped
     }
 }

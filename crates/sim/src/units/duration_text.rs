@@ -11,7 +11,7 @@ use super::{DurationText, parse_duration};
 ///
 /// # Errors
 /// Those of the serialiser.
-pub fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&DurationText(*value))
 }
 
@@ -19,7 +19,9 @@ pub fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok
 ///
 /// # Errors
 /// Those of [`parse_duration`] and of the deserialiser.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
     struct Text;
     impl de::Visitor<'_> for Text {
         type Value = Duration;

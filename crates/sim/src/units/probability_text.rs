@@ -11,7 +11,10 @@ use super::Probability;
 ///
 /// # Errors
 /// Those of the serialiser.
-pub fn serialize<S: Serializer>(value: &Probability, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(
+    value: &Probability,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
@@ -19,7 +22,9 @@ pub fn serialize<S: Serializer>(value: &Probability, serializer: S) -> Result<S:
 ///
 /// # Errors
 /// [`UnitError`](super::UnitError), and those of the deserialiser.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Probability, D::Error> {
     struct Text;
     impl de::Visitor<'_> for Text {
         type Value = Probability;

@@ -23,7 +23,7 @@ pub enum QueueLimit {
 
 impl QueueLimit {
     /// Whether a packet of `len` bytes fits into a queue that already holds `packets` and `bytes`.
-    pub const fn admits(self, packets: u64, bytes: u64, len: u64) -> bool {
+    pub(crate) const fn admits(self, packets: u64, bytes: u64, len: u64) -> bool {
         match self {
             QueueLimit::Packets(limit) => packets < limit,
             QueueLimit::Bytes(limit) => bytes.saturating_add(len) <= limit,

@@ -27,13 +27,6 @@ impl Rate {
     pub const fn bits_per_sec(self) -> u64 {
         self.0.get()
     }
-
-    /// The bytes that this rate carries in `nanos` nanoseconds, rounded down and saturating: the
-    /// bandwidth-delay product when `nanos` is a round-trip time.
-    pub fn bytes_in(self, nanos: u64) -> u64 {
-        let bits = u128::from(self.bits_per_sec()) * u128::from(nanos) / 1_000_000_000;
-        u64::try_from(bits / 8).unwrap_or(u64::MAX)
-    }
 }
 
 impl FromStr for Rate {

@@ -189,7 +189,7 @@ fn connections_are_bounded_and_cheap() {
 /// A listener whose application does not accept holds as many connections as its backlog, and half-open ones for as long as
 /// they are tried.
 #[test]
-fn what_is_never_accepted_is_bounded_by_the_backlog() {
+fn connections_never_accepted_are_bounded_by_the_backlog() {
     let mut victim = Victim::with(|_, _, listen| listen.backlog = 16);
     let empty = victim.held();
     for port in 1..=1_000 {

@@ -12,7 +12,7 @@ pub(super) fn int_of(value: &[u8]) -> Result<i32> {
 }
 
 /// The number in a value for an option of `IPPROTO_IP`, as Linux reads it: a value shorter than an `int` is its first byte, and an empty one is zero.
-pub fn ip_int_of(value: &[u8]) -> i32 {
+pub(crate) fn ip_int_of(value: &[u8]) -> i32 {
     int_of(value).unwrap_or_else(|_| value.first().map_or(0, |&byte| byte.into()))
 }
 

@@ -114,7 +114,7 @@ fn a_server_that_gives_no_cookie_is_not_asked_again_at_once() {
 }
 
 #[test]
-fn what_was_not_used_for_longest_is_forgotten() {
+fn the_least_recently_used_cookie_is_forgotten() {
     let mut servers = servers();
     let place = |n: u8| flow(&std::format!("192.0.2.{n}:80"));
     servers.learn(&place(1), given(1), at(1));

@@ -179,7 +179,7 @@ proptest! {
     /// A packet that is cut fits everywhere, and gives itself when it is put together.
     /// [RFC8200-4.5-2] [RFC8200-4.5-3] [RFC8200-4.5-4]
     #[test]
-    fn what_is_cut_comes_together_again(len in 1usize..4000, mtu in 68usize..1500, v6: bool, id: u32) {
+    fn fragments_come_together_again(len in 1usize..4000, mtu in 68usize..1500, v6: bool, id: u32) {
         let payload: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
         let (src, dst): (std::net::IpAddr, std::net::IpAddr) = if v6 {
             ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap())

@@ -24,6 +24,7 @@ pub struct Header {
 
 /// Why bytes are no log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// They do not begin as one.
     #[error("this is not an event log of Transom")]

@@ -167,6 +167,7 @@ pub enum LayerFate {
 
 /// A record that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// Of a kind that this version does not know.
     #[error("a record of the unknown kind {0}")]

@@ -237,7 +237,7 @@ fn a_reader_skips_a_kind_that_it_does_not_know() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_the_reason() {
+fn a_wrong_log_is_refused_with_the_reason() {
     assert_eq!(file::read(b"{}"), Err(FileError::Magic));
     assert_eq!(file::read(&[0; 200]), Err(FileError::Magic));
     let mut bytes = Header { origin: 0, places: 0 }.encode();

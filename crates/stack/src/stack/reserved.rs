@@ -42,7 +42,7 @@ impl Stack {
     }
 
     /// Whether somebody has reserved an address of this socket.
-    pub fn is_reserved(&self, bound: &Bound) -> bool {
+    pub(crate) fn is_reserved(&self, bound: &Bound) -> bool {
         self.reserved.iter().any(|reserved| reserved.overlaps(bound))
     }
 }

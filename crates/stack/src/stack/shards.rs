@@ -19,18 +19,18 @@ use transom_wire::offload::RxOffload;
 pub struct Shard {
     /// From 0.
     pub index: u32,
-    /// 1 to [`Shard::MOST`].
+    /// 1 to `Shard::MOST`.
     pub count: u32,
 }
 
 impl Shard {
     /// So many stacks can be one host.
-    pub const MOST: u32 = 64;
+    const MOST: u32 = 64;
     /// A host that is one stack.
-    pub const ALONE: Shard = Shard { index: 0, count: 1 };
+    pub(crate) const ALONE: Shard = Shard { index: 0, count: 1 };
 
     /// The stack whose active connections have this port.
-    pub const fn of_port(self, port: u16) -> u32 {
+    const fn of_port(self, port: u16) -> u32 {
         port as u32 % if self.count == 0 { 1 } else { self.count }
     }
 

@@ -21,6 +21,7 @@ use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Transmit<'a> {
     /// IP and transport header, or a whole packet.
     pub headers: &'a [u8],
@@ -34,16 +35,6 @@ pub struct Transmit<'a> {
 }
 
 impl Transmit<'_> {
-    /// The packet's length in bytes.
-    pub fn len(&self) -> usize {
-        self.headers.len() + self.payload[0].len() + self.payload[1].len()
-    }
-
-    /// Whether there are no bytes at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The packet in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         [self.headers, self.payload[0], self.payload[1]].concat()

@@ -116,7 +116,7 @@ fn the_choice_can_be_changed_at_any_time() {
 /// so has one that is sent again.
 /// [RFC1122-3.2.1.5-1]
 #[test]
-fn what_is_sent_again_has_the_same_identification() {
+fn retransmissions_have_the_same_identification() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let (_, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());

@@ -8,7 +8,7 @@ use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 
 #[test]
-fn what_waits_to_be_sent_is_due_at_once() {
+fn waiting_segments_are_due_at_once() {
     let mut host = Host::new();
     assert_eq!(host.stack.next_timeout(), None);
     let now = host.now;

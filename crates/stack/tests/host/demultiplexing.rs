@@ -91,7 +91,7 @@ fn a_packet_with_no_hops_left_is_for_its_destination() {
 /// Packets for somebody else, and from those who cannot be, are counted and nothing more; see also [MUST-57] and [MUST-63].
 /// [RFC1122-3.2.1.3-3] [RFC1122-3.2.1.3-4]
 #[test]
-fn what_is_not_for_this_host_or_from_a_host_is_ignored() {
+fn packets_for_other_hosts_or_from_no_host_are_ignored() {
     let mut host = Host::new();
     host.listen(at([0; 4], 80));
     let cases: [(SocketAddr, SocketAddr); 9] = [

@@ -141,7 +141,7 @@ fn damaged_requests_and_those_in_the_wrong_version_are_counted() {
 
 /// [RFC1122-3.2.2.6-3] [RFC1122-3.2.2.6-4]
 #[test]
-fn what_is_not_asked_of_this_host_alone_is_not_answered() {
+fn echo_requests_to_several_hosts_are_not_answered() {
     let mut host = Host::new();
     let to = |dst: [u8; 4]| {
         icmp4(PEER, dst.into(), &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" })

@@ -163,7 +163,7 @@ fn there_is_one_listener_for_everything_and_its_ports_are_the_hosts_own() {
 }
 
 #[test]
-fn what_cannot_work_together_is_refused() {
+fn settings_that_cannot_work_together_are_refused() {
     let with = |change: fn(&mut transom_stack::config::StackConfig)| {
         let mut config = transom_stack::config::StackConfig::new(Vec::new());
         config.every_address = true;

@@ -100,7 +100,7 @@ fn forbidden() -> Vec<(Vec<u8>, Option<Problem>)> {
 /// [RFC8200-4.2-1] [RFC8200-4.2-2] [RFC8200-4.2-3] [RFC8200-4.2-4] [RFC8200-4.2-5] [RFC8200-4.4-2] [RFC8200-4-1] [RFC8200-4-2] [RFC8200-4-3] [RFC4443-3.4-1] [RFC4443-3.4-2] [RFC4443-3.4-3]
 /// A SYN behind what may not be skipped opens nothing.
 #[test]
-fn what_may_not_be_skipped_ends_a_packet() {
+fn a_header_that_may_not_be_skipped_ends_a_packet() {
     for (packet, expected) in forbidden() {
         let mut host = listening();
         let sent = host.inject(&packet);
@@ -113,7 +113,7 @@ fn what_may_not_be_skipped_ends_a_packet() {
 
 /// [RFC8200-4.2-2] [RFC8200-4.2-6] [RFC8200-4.4-1] [RFC8200-4.1-2] [RFC8200-8.4-1] Padding, options to be skipped, and routes that are used up change nothing.
 #[test]
-fn what_may_be_skipped_is_skipped() {
+fn headers_that_may_be_skipped_are_skipped() {
     let chains: [Chain<'_>; 6] = [
         &[(OPTIONS, &[0, 1, 4, 0, 0, 0, 0])],
         &[(HOP_BY_HOP, &[0, 5, 2, 0, 0, 1, 0])],

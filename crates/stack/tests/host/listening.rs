@@ -202,7 +202,7 @@ fn a_peer_that_resets_before_it_is_accepted_is_accepted_and_gone() {
 
 /// For binding: whatever uses an address and a port, down to TIME-WAIT, and whichever of both names is the unspecified one.
 #[test]
-fn what_is_in_use_is_known() {
+fn addresses_in_use_are_known() {
     let mut host = two_addresses();
     let used =
         |host: &Host, ip: IpAddr, port| host.stack.is_in_use(&Bound::new(at(ip, port), true));
@@ -231,7 +231,7 @@ fn what_is_in_use_is_known() {
 }
 
 #[test]
-fn how_a_listener_listens_can_be_changed_for_those_to_come() {
+fn a_listeners_settings_can_change_for_later_connections() {
     let mut host = Host::new();
     let none = ListenConfig { backlog: 0, syn_backlog: 0, ..ListenConfig::default() };
     let least = host.listen_with(at(HOST, 81), none);

@@ -239,7 +239,7 @@ impl Extension for Restless {
 /// Segments that one call lets go are each settled in a call of their own, and what is asked in answer stands behind the first. A later
 /// request is reported when a round trip is over, with the first acknowledgement.
 #[test]
-fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
+fn requests_after_a_segment_are_logged_behind_it_once_in_a_round_trip() {
     let mut scene = Scene::new(64);
     let id = scene.id;
     let attached = scene.host.call(|stack, now| {

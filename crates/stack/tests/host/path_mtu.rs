@@ -47,7 +47,7 @@ fn learn(host: &mut Host, remote: SocketAddr, mtu: u32) -> ConnectionId {
 /// It takes two connections for others to believe it.
 /// [RFC1122-3.3.3-1] [RFC4443-3.2-2] [RFC8200-5-3]
 #[test]
-fn what_was_too_big_is_sent_again_smaller_and_later_connections_know() {
+fn packets_too_big_are_sent_again_smaller_and_later_connections_know() {
     for (remote, other, mtu) in [
         (at(PEER, 80), at([10, 0, 0, 9], 80), 1_006),
         (at(PEER6, 80), at("fd00::9".parse::<std::net::Ipv6Addr>().unwrap(), 80), 1_280),
@@ -85,7 +85,7 @@ fn what_was_too_big_is_sent_again_smaller_and_later_connections_know() {
 
 /// RFC 1191 section 6.3: after ten minutes it is forgotten, in case the path has changed.
 #[test]
-fn what_was_learnt_is_forgotten_after_ten_minutes() {
+fn a_path_mtu_is_forgotten_after_ten_minutes() {
     let mut host = Host::new();
     for port in [70, 71] {
         let id = learn(&mut host, at(PEER, port), 1_006);
@@ -102,7 +102,7 @@ fn what_was_learnt_is_forgotten_after_ten_minutes() {
 
 /// Nobody lowers it who does not see what is in flight, and nobody below what every path takes.
 #[test]
-fn what_cannot_be_is_not_learnt() {
+fn impossible_path_mtus_are_not_learnt() {
     let mut host = Host::new();
     let (id, mut peer) = connected(&mut host, at(PEER, 80));
     host.write_all(id, &stream(2_000));
@@ -129,7 +129,7 @@ fn what_cannot_be_is_not_learnt() {
 
 /// One forged report costs later connections nothing, however often it comes, and a connection that carried more proves the opposite of two.
 #[test]
-fn what_one_connection_believes_is_not_taken_over() {
+fn one_connections_path_mtu_is_not_taken_over() {
     let mut host = Host::new();
     for _ in 0..3 {
         let (id, _) = connected(&mut host, at(PEER, 80));
@@ -215,7 +215,7 @@ fn below_the_floor_packets_may_be_fragmented() {
 
 /// A connection that insists on DF, and whose packets of the floor's size arrive, disproves that they do not pass whole.
 #[test]
-fn what_passes_whole_disproves_that_it_does_not() {
+fn packets_that_pass_whole_disprove_a_report() {
     let mut host = Host::new();
     for port in [70, 71] {
         learn(&mut host, at(PEER, port), 296);

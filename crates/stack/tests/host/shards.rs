@@ -30,7 +30,7 @@ fn carry(hosts: &mut [Host]) -> Vec<Sent> {
 
 /// A segment for nobody goes round once, and the last one refuses it.
 #[test]
-fn what_nobody_has_is_refused_by_the_last_to_see_it() {
+fn the_last_shard_refuses_a_segment_for_no_connection() {
     for count in [1, 2, 5, 64] {
         let mut hosts: Vec<_> = (0..count).map(|index| shard(index, count)).collect();
         let segment = Peer::new(at(PEER, 4000), at(HOST, 80)).segment(Flags::ACK, &[]);

@@ -29,7 +29,7 @@ fn set(host: &mut Host, interface: Interface) {
 }
 
 #[test]
-fn what_is_for_nobody_here_is_left_to_others() {
+fn packets_for_nobody_here_are_left_to_others() {
     let mut host = sharing();
     let stranger = Peer::new(at(PEER, 4000), at(HOST, 22));
     for flags in [Flags::SYN, Flags::ACK, Flags::SYN | Flags::ACK, Flags::FIN | Flags::ACK] {

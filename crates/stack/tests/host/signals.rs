@@ -48,7 +48,7 @@ fn each_signal_is_given_once_and_of_the_right_connection() {
 
 /// While a connection waits to be accepted its events are nobody's; what holds then is told to who accepts it.
 #[test]
-fn what_happened_before_a_connection_was_accepted_is_told_then() {
+fn events_before_accept_are_told_at_accept() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());

@@ -7,7 +7,7 @@ use transom_wire::Flags;
 
 /// Two connections send the same amount, one after the other: the second one uses the memory of the first.
 #[test]
-fn what_one_connection_has_sent_makes_room_for_another() {
+fn memory_of_sent_data_serves_another_connection() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let ends = [4000, 4001];

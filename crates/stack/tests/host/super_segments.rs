@@ -29,7 +29,7 @@ fn connected(v6: bool, longest: usize) -> (Host, Peer, ConnectionId) {
 
 /// A segment has 1500 - 20 - 20 - 12 = 1448 bytes of data over IPv4, twenty fewer over IPv6. A packet has 65,535 at most.
 #[test]
-fn what_leaves_says_how_it_is_to_be_cut() {
+fn super_segments_say_where_to_cut_them() {
     for (v6, size, header_len, kind) in
         [(false, 1448, 52, SegmentKind::Tcp4), (true, 1428, 72, SegmentKind::Tcp6)]
     {

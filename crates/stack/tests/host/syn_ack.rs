@@ -67,7 +67,7 @@ fn a_repeated_syn_is_answered_the_same_but_not_twice_at_once() {
 /// RFC 9293 section 3.10.7.4 for SYN-RECEIVED: data may come with the acknowledgement, a wrong acknowledgement is reset and
 /// changes nothing, and a reset brings the port back to LISTEN.
 #[test]
-fn what_completes_a_handshake_and_what_does_not() {
+fn only_the_right_acknowledgement_completes_a_handshake() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());

@@ -199,7 +199,7 @@ fn there_is_a_bound_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn what_was_received_can_be_read_in_time_wait() {
+fn received_data_can_be_read_in_time_wait() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());

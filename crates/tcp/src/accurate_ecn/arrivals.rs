@@ -6,7 +6,7 @@
 
 /// How much of what left ECN-capable the peer has counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Bytes acknowledged since the last comparison.
     acknowledged: u64,
     /// By how much the counts of bytes went up.
@@ -25,7 +25,13 @@ impl Arrivals {
 
     /// An acknowledgement came: so many bytes of what left ECN-capable are `acknowledged`, and the peer's counts went up by `counted` bytes. Only an
     /// `option` with counts tells all of them. A full segment has `mss` bytes. Returns whether the path clears codepoints.
-    pub fn on_arrival(&mut self, acknowledged: u64, counted: u64, option: bool, mss: u64) -> bool {
+    pub(crate) fn on_arrival(
+        &mut self,
+        acknowledged: u64,
+        counted: u64,
+        option: bool,
+        mss: u64,
+    ) -> bool {
         self.acknowledged = self.acknowledged.saturating_add(acknowledged);
         self.counted = self.counted.saturating_add(counted);
         let uncounted = self.acknowledged.saturating_sub(self.counted);

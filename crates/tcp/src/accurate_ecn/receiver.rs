@@ -15,7 +15,7 @@ const MOST_SHOWN: u8 = 24;
 
 /// The counters r.cep, r.ceb, r.e0b and r.e1b.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReceiverCounters {
+pub(crate) struct ReceiverCounters {
     counts: Counts,
     /// The counts of bytes that have changed since the last option.
     untold: u8,
@@ -33,14 +33,14 @@ pub struct ReceiverCounters {
 
 impl ReceiverCounters {
     /// The counts of arrived packets.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// Counts `packets` that arrived with `bytes` of payload in all and the same codepoint. `unacknowledged` says that data, theirs included, waits
     /// for an acknowledgement. Returns whether an acknowledgement has to leave now (section 3.2.2.5.1): marked data follows a packet without a mark,
     /// or one report would have too many marks.
-    pub fn on_packets(
+    pub(crate) fn on_packets(
         &mut self,
         arrived: Ecn,
         packets: u64,
@@ -79,18 +79,18 @@ impl ReceiverCounters {
     }
 
     /// The field ACE of a segment that leaves now.
-    pub fn field(&self) -> Flags {
+    pub(crate) fn field(&self) -> Flags {
         count_flags(self.counts.ce_packets)
     }
 
     /// A segment left with [`ReceiverCounters::field`].
-    pub fn on_segment_sent(&mut self) {
+    pub(crate) fn on_segment_sent(&mut self) {
         self.since_segment = 0;
     }
 
     /// Whether an option is of use: a count of bytes has changed since the last one, or none has though much data arrived. The sender of data can
     /// learn by the latter that the path clears codepoints. These options come twice as late each time, as data need not be ECN-capable.
-    pub fn wants_option(&self) -> bool {
+    pub(crate) fn wants_option(&self) -> bool {
         self.untold != 0 || self.shows_nothing()
     }
 
@@ -100,13 +100,13 @@ impl ReceiverCounters {
     }
 
     /// Whether an option must leave soon: the count of marked bytes has changed, or any count by so much that it may soon be ambiguous.
-    pub fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         self.untold & CE != 0 || self.untold_bytes >= URGENT_BYTES
     }
 
     /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option, and as many
     /// of the others as fit (section 3.2.3.3). All counts, where none has changed. `None` if it does not fit.
-    pub fn option(&self, room: usize) -> Option<AccEcn> {
+    pub(crate) fn option(&self, room: usize) -> Option<AccEcn> {
         if self.untold == 0 && self.shows_nothing() {
             return self.handshake_option(room);
         }
@@ -138,14 +138,14 @@ impl ReceiverCounters {
     }
 
     /// The option of the handshake, where it shows that options arrive: as much of it as fits into `room` bytes.
-    pub fn handshake_option(&self, room: usize) -> Option<AccEcn> {
+    pub(crate) fn handshake_option(&self, room: usize) -> Option<AccEcn> {
         let fields = (0..=AccEcn::MAX_FIELDS).rev();
         let fields = fields.into_iter().find(|&fields| AccEcn::padded_len(fields) <= room)?;
         Some(self.with(AccEcnOrder::Ect0First, fields))
     }
 
     /// An option left.
-    pub fn on_option_sent(&mut self) {
+    pub(crate) fn on_option_sent(&mut self) {
         if self.shows_nothing() {
             self.shown = self.shown.saturating_add(1);
         }

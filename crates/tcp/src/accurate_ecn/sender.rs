@@ -14,33 +14,33 @@ const MAX_WITHOUT_OPTION: u8 = 4;
 
 /// An acknowledgement that is no older than those before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// The field ACE.
-    pub ace: u8,
+    pub(crate) ace: u8,
     /// The option, if there is one that is believed.
-    pub option: Option<AccEcn>,
+    pub(crate) option: Option<AccEcn>,
     /// Bytes that it says have arrived, for the first time.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
     /// The payload of a full segment, bytes; not zero.
-    pub mss: u64,
+    pub(crate) mss: u64,
 }
 
 /// The marks that an acknowledgement reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NewMarks {
+pub(crate) struct NewMarks {
     /// Packets newly reported as marked.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Bytes newly reported as marked; an estimate without an option.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// By how much the field went up, if it has not wrapped.
-    pub least: u64,
+    pub(crate) least: u64,
     /// Bytes by which the option's own count went up.
-    pub counted: u64,
+    pub(crate) counted: u64,
 }
 
 /// The counters s.cep, s.ceb, s.e0b and s.e1b.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SenderCounters {
+pub(crate) struct SenderCounters {
     pub(super) counts: Counts,
     /// Marked bytes that were estimated without an option, and that no option has confirmed.
     estimated: u64,
@@ -53,17 +53,17 @@ pub struct SenderCounters {
 
 impl SenderCounters {
     /// The counts that the peer has reported.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// The handshake reported our SYN-ACK as marked (table 4).
-    pub fn on_marked_syn_ack(&mut self) {
+    pub(crate) fn on_marked_syn_ack(&mut self) {
         self.counts.ce_packets += 1;
     }
 
     /// Decodes an acknowledgement (section 3.2.2.2 and 3.2.3.1, appendix A).
-    pub fn on_arrival(&mut self, arrival: &Arrival) -> NewMarks {
+    pub(crate) fn on_arrival(&mut self, arrival: &Arrival) -> NewMarks {
         let Arrival { ace, option, delivered, mss } = *arrival;
         let mss = mss.max(1);
         let counted = option.and_then(|option| self.take_option(&option));

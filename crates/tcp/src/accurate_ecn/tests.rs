@@ -1,5 +1,6 @@
 //! Accurate ECN by hand: the tables of RFC 9768, and the examples of its appendix A.
 
+use super::sender::NewMarks;
 use super::*;
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder};
 

@@ -12,7 +12,7 @@ const QUICK_AT_START: u32 = 16;
 
 /// The policy of RFC 5681 section 4.2.
 #[derive(Clone, Debug)]
-pub struct DelayedAck {
+pub(crate) struct DelayedAck {
     delay: Duration,
     unacknowledged: u64,
     quick: u32,
@@ -20,7 +20,7 @@ pub struct DelayedAck {
 
 impl DelayedAck {
     /// A policy that waits at most `delay`; anything above half a second becomes half a second.
-    pub fn new(delay: Duration) -> Self {
+    pub(crate) fn new(delay: Duration) -> Self {
         DelayedAck {
             delay: delay.min(Duration::from_millis(500)),
             unacknowledged: 0,
@@ -36,10 +36,6 @@ impl Default for DelayedAck {
 }
 
 impl AckPolicy for DelayedAck {
-    fn name(&self) -> &'static str {
-        "delayed"
-    }
-
     // [SHLD-18] delayed; [SHLD-19] every second segment; [MAY-13] what does not come in order at once
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
@@ -55,10 +51,6 @@ impl AckPolicy for DelayedAck {
 
     fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
-    }
-
-    fn max_delay(&self) -> Duration {
-        self.delay
     }
 
     fn quick(&mut self, arrivals: u32) {
@@ -106,6 +98,6 @@ mod tests {
 
     #[test]
     fn the_delay_is_never_more_than_half_a_second() {
-        assert_eq!(DelayedAck::new(Duration::from_secs(3)).max_delay(), Duration::from_millis(500));
+        assert_eq!(DelayedAck::new(Duration::from_secs(3)).delay, Duration::from_millis(500));
     }
 }

@@ -4,26 +4,17 @@
 //! together is answered together.
 
 use super::{AckDecision, AckPolicy, Arrival};
-use crate::time::Duration;
 
 /// The policy that never waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Immediate;
 
 impl AckPolicy for Immediate {
-    fn name(&self) -> &'static str {
-        "immediate"
-    }
-
     fn on_arrival(&mut self, _arrival: &Arrival) -> AckDecision {
         AckDecision::Now
     }
 
     fn on_ack_sent(&mut self) {}
-
-    fn max_delay(&self) -> Duration {
-        Duration::ZERO
-    }
 
     fn quick(&mut self, _arrivals: u32) {}
 

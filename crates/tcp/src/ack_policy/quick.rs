@@ -45,7 +45,7 @@ pub struct QuickAck {
 
 impl QuickAck {
     /// A policy that waits at most `max`; anything above half a second becomes half a second.
-    pub fn new(max: Duration) -> Self {
+    pub(crate) fn new(max: Duration) -> Self {
         QuickAck {
             max: max.min(Duration::from_millis(500)),
             delay: Duration::ZERO,
@@ -102,10 +102,6 @@ impl Default for QuickAck {
 }
 
 impl AckPolicy for QuickAck {
-    fn name(&self) -> &'static str {
-        "quick"
-    }
-
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         self.waits = true;
@@ -154,10 +150,6 @@ impl AckPolicy for QuickAck {
 
     fn on_drained(&mut self) -> bool {
         self.waits && (self.pushed_again || (self.pushed && !self.ping_pong))
-    }
-
-    fn max_delay(&self) -> Duration {
-        self.max
     }
 
     /// Leaves ping-pong mode, or enters it (`TCP_QUICKACK`).
@@ -291,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_to_the_end_is_acknowledged_unless_a_reply_is_to_be_expected() {
+    fn data_read_to_the_end_is_acknowledged_unless_a_reply_is_to_be_expected() {
         let arrival = |at| arrival(100, at);
         let mut policy = QuickAck::default();
         policy.begin_late();

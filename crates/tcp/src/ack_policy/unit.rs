@@ -11,7 +11,7 @@ use crate::time::{Duration, Instant};
 one_of! {
     /// One of the acknowledgement policies.
     #[derive(Debug)]
-    pub enum AckUnit as AckPolicy {
+    pub(crate) enum AckUnit as AckPolicy {
         /// RFC 5681 section 4.2.
         Delayed(DelayedAck),
         /// As soon as everything that came together has been taken in.
@@ -20,13 +20,11 @@ one_of! {
         Quick(QuickAck),
     }
 
-    fn name(&self) -> &'static str;
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
     fn on_ack_sent(&mut self);
     fn on_data_sent(&mut self, now: Instant);
     fn on_delay_over(&mut self, rto: Duration);
     fn on_drained(&mut self) -> bool;
-    fn max_delay(&self) -> Duration;
     fn quick(&mut self, arrivals: u32);
     fn is_quick(&self) -> bool;
     fn begin_late(&mut self);
@@ -34,7 +32,7 @@ one_of! {
 
 impl AckUnit {
     /// The policy of this choice.
-    pub fn new(choice: AckChoice) -> Self {
+    pub(crate) fn new(choice: AckChoice) -> Self {
         match choice {
             AckChoice::Delayed(delay) => AckUnit::Delayed(DelayedAck::new(delay)),
             AckChoice::Immediate => AckUnit::Immediate(Immediate),

@@ -46,7 +46,7 @@ struct Run {
 
 /// Makes units of parts of the stream.
 #[derive(Debug)]
-pub struct Assembler {
+pub(crate) struct Assembler {
     max: usize,
     /// The first byte of the stream.
     origin: Pos,
@@ -61,7 +61,7 @@ pub struct Assembler {
 
 impl Assembler {
     /// For a stream whose first byte is at `origin`, and units of at most `max` bytes.
-    pub fn new(origin: Pos, max: usize) -> Self {
+    pub(crate) fn new(origin: Pos, max: usize) -> Self {
         Assembler {
             max,
             origin,
@@ -74,7 +74,7 @@ impl Assembler {
     }
 
     /// Accepts `bytes` at position `at` of the stream. No byte of the stream may be given twice.
-    pub fn accept(&mut self, at: Pos, bytes: &[u8]) {
+    pub(crate) fn accept(&mut self, at: Pos, bytes: &[u8]) {
         let end = at + bytes.len() as u64;
         let mut from = 0;
         for zero in memchr::memchr_iter(DELIMITER, bytes) {
@@ -195,7 +195,7 @@ impl Assembler {
     }
 
     /// `hole` of the stream will never come, and neither will the units of which it is a part.
-    pub fn give_up(&mut self, hole: Range<Pos>) {
+    pub(crate) fn give_up(&mut self, hole: Range<Pos>) {
         let index = self.runs.partition_point(|run| run.start <= hole.start);
         if let Some(before) = index.checked_sub(1)
             && self.runs.get(before).is_some_and(|run| run.end == hole.start && !run.closed)
@@ -219,7 +219,7 @@ impl Assembler {
     }
 
     /// The stream ends: runs without a zero behind them were truncated.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         while let Some(run) = self.runs.pop_front() {
             match run.unusable {
                 _ if run.end == run.start => {}
@@ -232,12 +232,12 @@ impl Assembler {
     }
 
     /// Takes the next unit, replacing the contents of `unit`, and returns the position of its encoding in the stream.
-    pub fn take(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
+    pub(crate) fn take(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
         self.ready.take(unit)
     }
 
     /// Drops complete units, until they amount to `bytes` of the stream. Returns the number of these bytes.
-    pub fn discard(&mut self, bytes: usize) -> usize {
+    pub(crate) fn discard(&mut self, bytes: usize) -> usize {
         let mut dropped = 0;
         while dropped < bytes
             && let Some(wire) = self.ready.drop_next()
@@ -248,39 +248,34 @@ impl Assembler {
     }
 
     /// The position of the next unit.
-    pub fn next_start(&self) -> Option<Pos> {
+    pub(crate) fn next_start(&self) -> Option<Pos> {
         self.ready.next_start()
     }
 
-    /// How many units are complete.
-    pub fn units(&self) -> usize {
-        self.ready.count()
-    }
-
     /// Bytes of the stream that the complete units took.
-    pub fn readable(&self) -> usize {
+    pub(crate) fn readable(&self) -> usize {
         self.ready.wire()
     }
 
     /// Bytes of the stream that are held, in complete units or not.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.ready.wire() + self.held
     }
 
     /// The first byte held.
-    pub fn front(&self) -> Option<Pos> {
+    pub(crate) fn front(&self) -> Option<Pos> {
         let run = self.runs.iter().find(|run| !run.bytes.is_empty()).map(|run| run.start);
         self.ready.next_start().into_iter().chain(run).min()
     }
 
     /// Its charge to the receive buffer, in bytes: at least the bytes that it holds, and more for small pieces.
-    pub fn charge(&self) -> usize {
+    pub(crate) fn charge(&self) -> usize {
         let ready = self.ready.bytes().max(self.ready.wire());
         ready + self.held.max(self.runs.len() * RUN_CHARGE)
     }
 
     /// The pieces that were not units.
-    pub fn faults(&self) -> UnitFaults {
+    pub(crate) fn faults(&self) -> UnitFaults {
         self.faults
     }
 
@@ -292,7 +287,7 @@ impl Assembler {
     }
 
     /// Gives unused memory back.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.spare = Vec::new();
         self.ready.release();
         if self.runs.is_empty() {
@@ -301,7 +296,7 @@ impl Assembler {
     }
 
     /// Bytes of memory owned.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.ready.memory()
             + self.runs.capacity() * size_of::<Run>()
             + self.runs.iter().map(|run| run.bytes.capacity()).sum::<usize>()

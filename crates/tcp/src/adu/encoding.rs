@@ -5,7 +5,7 @@
 //! is the single block 1.
 
 /// The byte before and behind each unit.
-pub const DELIMITER: u8 = 0;
+pub(crate) const DELIMITER: u8 = 0;
 
 /// The code of a block without a zero.
 const FULL: u8 = 255;
@@ -13,12 +13,12 @@ const FULL: u8 = 255;
 const FULL_LEN: usize = FULL as usize - 1;
 
 /// The most bytes that a unit of `len` bytes takes in the stream, with both delimiters.
-pub const fn max_encoded_len(len: usize) -> usize {
+pub(crate) const fn max_encoded_len(len: usize) -> usize {
     len.saturating_add(len / FULL_LEN + 3)
 }
 
 /// How many bytes `unit` takes in the stream, with both delimiters.
-pub fn encoded_len(unit: &[u8]) -> usize {
+pub(crate) fn encoded_len(unit: &[u8]) -> usize {
     let mut len = 0;
     encode(unit, |bytes| len += bytes.len());
     len
@@ -47,13 +47,13 @@ pub fn encode(unit: &[u8], mut put: impl FnMut(&[u8])) {
 /// The data is not an encoded unit: a block reaches beyond its end, or there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes are not an encoded data unit")]
-pub struct Malformed;
+pub(crate) struct Malformed;
 
 /// The length of the unit that `encoded`, the bytes between two delimiters, represents.
 ///
 /// # Errors
 /// [`Malformed`]; also for a zero in it.
-pub fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
+pub(crate) fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
     let mut len = 0;
     decode(encoded, |bytes| len += bytes.len())?;
     Ok(len)
@@ -63,7 +63,7 @@ pub fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
 ///
 /// # Errors
 /// [`Malformed`]; what has been put by then is worth nothing.
-pub fn decode(encoded: &[u8], mut put: impl FnMut(&[u8])) -> Result<(), Malformed> {
+pub(crate) fn decode(encoded: &[u8], mut put: impl FnMut(&[u8])) -> Result<(), Malformed> {
     let mut rest = encoded;
     loop {
         let (&code, behind) = rest.split_first().ok_or(Malformed)?;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_said_to_be() {
+    fn malformed_units_are_refused() {
         assert_eq!(decoded(&[]), Err(Malformed));
         assert_eq!(decoded(&[2]), Err(Malformed));
         assert_eq!(decoded(&[3, 1]), Err(Malformed));

@@ -28,6 +28,7 @@ impl Ready {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.count
     }

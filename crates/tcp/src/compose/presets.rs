@@ -14,6 +14,7 @@ macro_rules! others {
 
 /// A named combination of words.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_go_together_does() {
+    fn inseparable_units_come_together() {
         for preset in PRESETS {
             let profile = compose(preset.name).unwrap();
             // A controller that does not react to marks must not ask for them (RFC 3168 section 5). A controller that needs pacing has it.

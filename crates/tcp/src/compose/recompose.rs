@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn units_not_named_stay() {
         let profile = recompose("newreno + no-sack + prr", "no-congestion-control + pacing");
         let profile = profile.unwrap();
         assert_eq!(profile.congestion, CongestionChoice::none());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_exchanged_is_refused_with_the_reason() {
+    fn units_that_cannot_be_exchanged_are_refused_with_the_reason() {
         assert_eq!(
             recompose("sack", "vegas + rack-tlp").unwrap_err(),
             "`rack-tlp` would exchange loss recovery of a live connection: it holds what is known of the data in flight"
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_may_be_named() {
+    fn present_units_may_be_named() {
         let profile = recompose("sack", "sackexp").unwrap();
         assert_eq!(profile, compose("sackexp").unwrap());
     }

@@ -127,7 +127,7 @@ fn the_text_wins_over_its_presets() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_words_are_named() {
     assert_eq!(error("sack + newreno"), "`sack` and `newreno` are both loss recovery");
     assert_eq!(error("rackk"), "there is no unit called `rackk`; did you mean rack-tlp?");
     assert_eq!(error("xyz"), "there is no unit called `xyz`");
@@ -184,7 +184,7 @@ fn a_program_can_add_an_algorithm() {
 }
 
 #[test]
-fn what_the_receiver_does_is_chosen_too() {
+fn units_of_the_receiver_are_chosen_too() {
     let flow = |text: &str| compose(text).unwrap().flow;
     assert_eq!(flow("fixed-window(size=20kB)"), FlowChoice::Fixed(20_000));
     assert_eq!(flow("no-flow-control(memory=1MiB)"), FlowChoice::None { memory: 1 << 20 });

@@ -36,13 +36,13 @@ mod tests;
 
 /// BBR's parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bbr {
+pub(crate) struct Bbr {
     /// How many phases after the first PROBE_BW's first cycle begins: 0 to 6; the second phase, that of 3/4, is never the first.
-    pub phase: u32,
+    pub(crate) phase: u32,
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "bbr",
     source: "draft-cardwell-iccrg-bbr-congestion-control-00",
     summary: "paces at the measured bottleneck bandwidth, with two bandwidth-delay products in flight",

@@ -45,10 +45,10 @@ mod tests;
 
 /// BBR's third version. It has no parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bbr3;
+pub(crate) struct Bbr3;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "bbr3",
     source: "draft-ietf-ccwg-bbr-06",
     summary: "BBR that responds to losses and leaves room for other flows",

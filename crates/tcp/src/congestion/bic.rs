@@ -25,15 +25,15 @@ mod tests;
 
 /// BIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bic {
+pub(crate) struct Bic {
     /// S_max: the most segments added in a round trip.
-    pub smax: u64,
+    pub(crate) smax: u64,
     /// S_min: the least, in segments.
-    pub smin: Fraction,
+    pub(crate) smin: Fraction,
     /// β: the share of the window that a loss takes.
-    pub beta: Fraction,
+    pub(crate) beta: Fraction,
     /// low_window: below this many segments it is Reno.
-    pub low: u64,
+    pub(crate) low: u64,
 }
 
 impl Default for Bic {
@@ -44,7 +44,7 @@ impl Default for Bic {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "bic",
     source: "Xu, Harfoush, Rhee: BIC, INFOCOM 2004",
     summary: "a binary search between the window of the last loss and the reduced window",

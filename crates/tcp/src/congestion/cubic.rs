@@ -16,7 +16,7 @@
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
 //! - Before the first loss cwnd also grows by a twentieth in each round trip, as Linux' does. A slow start that ended early leaves a window that may be
 //!   a small part of what the path carries, and W_cubic is slow to get from there to the rest. RFC 5681 section 3.1 allows slow start up to the
-//!   first loss, which is twenty times as fast. [`Cubic::before_loss`] is that share; with zero it is the RFC by the letter.
+//!   first loss, which is twenty times as fast. `Cubic::before_loss` is that share; with zero it is the RFC by the letter.
 //! - Sections 4.2 and 5.8: time in which the window was not the limit does not count towards t. It is subtracted in pieces, from one acknowledgement
 //!   to the next. A new epoch begins after an idle period, and when validation has reduced the window.
 //! - Sections 4.9.1 and 4.9.2 (what was for nothing): W_max, K, W_est and the epoch come back as they were, with t running on, also where cwnd is above
@@ -38,18 +38,18 @@ mod tests;
 
 /// CUBIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     /// C: how steep the cubic function is, in segments per second cubed (section 5.1).
-    pub c: Fraction,
+    pub(crate) c: Fraction,
     /// β_cubic: the share of the window that is left after a loss (section 4.6).
-    pub beta: Fraction,
+    pub(crate) beta: Fraction,
     /// Whether a flow that loses below its last W_max gives up more (section 4.7).
-    pub fast_convergence: bool,
+    pub(crate) fast_convergence: bool,
     /// Whether W_est grows like Reno's window, a segment each round trip, once it has reached cwnd_prior (section 4.3). Linux has no such step: there it
     /// goes on with α.
-    pub beyond_prior: bool,
+    pub(crate) beyond_prior: bool,
     /// How much of itself the window gains in a round trip at least, until the first loss.
-    pub before_loss: Fraction,
+    pub(crate) before_loss: Fraction,
 }
 
 impl Default for Cubic {
@@ -65,7 +65,7 @@ impl Default for Cubic {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "cubic",
     source: "RFC 9438",
     summary: "a cubic function of the time since the last loss, around the window at which it happened",

@@ -25,11 +25,11 @@ mod tests;
 
 /// DCTCP's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dctcp {
+pub(crate) struct Dctcp {
     /// g: the weight of a new window in α (section 4.2).
-    pub g: Fraction,
+    pub(crate) g: Fraction,
     /// α at the start: one reacts to the first mark as Reno would.
-    pub alpha: Fraction,
+    pub(crate) alpha: Fraction,
 }
 
 impl Default for Dctcp {
@@ -39,7 +39,7 @@ impl Default for Dctcp {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "dctcp",
     source: "RFC 8257",
     summary: "reduces the window by the share of bytes that routers marked; needs ECN",

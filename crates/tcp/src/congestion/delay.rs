@@ -13,7 +13,7 @@ mod tests;
 
 /// The source of delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DelaySource {
+pub(crate) enum DelaySource {
     /// The timestamps option (RFC 7323): only queues on the way there count. Round trips, where the peer sends no
     /// timestamps or its clock does not tick in milliseconds.
     OneWay,

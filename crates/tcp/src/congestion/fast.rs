@@ -24,11 +24,11 @@ mod tests;
 
 /// FAST's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fast {
+pub(crate) struct Fast {
     /// α: segments to keep in queues. The paper uses 200 for gigabits.
-    pub alpha: u64,
+    pub(crate) alpha: u64,
     /// γ: the share of the distance that a round trip covers.
-    pub gamma: Fraction,
+    pub(crate) gamma: Fraction,
 }
 
 impl Default for Fast {

@@ -46,7 +46,7 @@ impl InitialWindow {
     /// The segments that RFC 6928 allows.
     pub const MOST: u8 = 10;
 
-    /// Of so many segments; `None` for none at all, and for more than [`InitialWindow::MOST`].
+    /// Of so many segments; `None` for none at all, and for more than `InitialWindow::MOST`.
     pub fn segments(segments: u64) -> Option<Self> {
         let segments = u8::try_from(segments).ok().filter(|&segments| segments <= Self::MOST)?;
         Some(InitialWindow { segments: NonZeroU8::new(segments)? })
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_acknowledgement_counts_for() {
+    fn acknowledgements_count_bytes_or_segments() {
         let ack =
             |acked, given_up| AckContext { acked, given_up, mss: 1000, ..AckContext::default() };
         for (acked, given_up, bytes, acks) in [

@@ -23,7 +23,7 @@ mod tests;
 
 /// HighSpeed TCP, with the RFC's parameters.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HighSpeed;
+pub(crate) struct HighSpeed;
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {

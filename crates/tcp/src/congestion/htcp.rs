@@ -25,10 +25,10 @@ mod tests;
 
 /// H-TCP, with the draft's parameters.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HTcp;
+pub(crate) struct HTcp;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "htcp",
     source: "draft-leith-tcp-htcp-06",
     summary: "growth by the time since the last loss, reduction by the ratio of round-trip times",

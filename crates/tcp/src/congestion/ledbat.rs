@@ -27,15 +27,15 @@ mod tests;
 
 /// LEDBAT's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ledbat {
+pub(crate) struct Ledbat {
     /// TARGET: the queueing delay to keep; at most 100 ms (section 2.4.2).
-    pub target: Duration,
+    pub(crate) target: Duration,
     /// GAIN: how fast; at most 1.
-    pub gain: Fraction,
+    pub(crate) gain: Fraction,
     /// The delay that is measured.
-    pub delay: DelaySource,
+    pub(crate) delay: DelaySource,
     /// Whether it begins with slow start.
-    pub slow_start: bool,
+    pub(crate) slow_start: bool,
 }
 
 impl Default for Ledbat {
@@ -50,7 +50,7 @@ impl Default for Ledbat {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "ledbat",
     source: "RFC 6817",
     summary: "keeps the queue at a target delay and yields to others; for background transfers",

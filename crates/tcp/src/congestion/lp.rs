@@ -27,11 +27,11 @@ mod tests;
 
 /// TCP-LP's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lp {
+pub(crate) struct Lp {
     /// δ: how far between the least and the largest delay congestion begins.
-    pub threshold: Fraction,
+    pub(crate) threshold: Fraction,
     /// The delay that is measured.
-    pub delay: DelaySource,
+    pub(crate) delay: DelaySource,
 }
 
 impl Default for Lp {
@@ -41,7 +41,7 @@ impl Default for Lp {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "lp",
     source: "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003",
     summary: "Reno that yields as soon as delays rise; for background transfers",

@@ -34,7 +34,7 @@ mod tests;
 
 /// LTCP's parameters, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ltcp {
+pub(crate) struct Ltcp {
     layers: Layers,
 }
 
@@ -43,13 +43,8 @@ impl Ltcp {
     ///
     /// # Errors
     /// [`RuleError`] if flows would not converge, or a loss could cost more than one layer.
-    pub fn new(rule: Rule, beta: Fraction) -> Result<Self, RuleError> {
+    fn new(rule: Rule, beta: Fraction) -> Result<Self, RuleError> {
         Ok(Ltcp { layers: Layers::new(rule, beta)? })
-    }
-
-    /// Its layers.
-    pub fn layers(&self) -> &Layers {
-        &self.layers
     }
 }
 
@@ -61,7 +56,7 @@ impl Default for Ltcp {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "ltcp",
     source: "Bhandarkar, Jain, Reddy: LTCP, sections III and IV",
     summary: "K layers behave like K flows; one more layer at each threshold, 0.15 of the window less after a loss",

@@ -22,9 +22,9 @@ mod tests;
 
 /// MulTCP's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MulTcp {
+pub(crate) struct MulTcp {
     /// N: the number of connections that it behaves like.
-    pub n: u32,
+    pub(crate) n: u32,
 }
 
 impl Default for MulTcp {
@@ -37,7 +37,7 @@ impl Default for MulTcp {
 const MOST: u32 = 1000;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "multcp",
     source: "Crowcroft, Oechslin: MulTCP, CCR 28(3), 1998",
     summary: "one connection that behaves like n connections",

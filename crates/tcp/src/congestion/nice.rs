@@ -58,7 +58,7 @@ const PAIR_RATE: u64 = 1 << 40;
 const LONGEST_WAIT: u64 = 48;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
     summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",

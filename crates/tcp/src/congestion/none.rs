@@ -10,10 +10,10 @@ use core::fmt;
 
 /// Leaves the congestion window as wide as it can be.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoCongestionControl;
+pub(crate) struct NoCongestionControl;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "none",
     source: "\"TCP without congestion control\"",
     summary: "only the receiver's window limits the flight",

@@ -3,7 +3,7 @@
 //! | requirement | here |
 //! |---|---|
 //! | 4.1 identifier | ECT(1) ([`CongestionControl::is_scalable`]), once accurate feedback is agreed on |
-//! | 4.2 feedback | accurate ECN (RFC 9768). With RFC 3168's echo the controller halves its window once a round trip, its packets carry ECT(0), and its name is [`CLASSIC_NAME`] |
+//! | 4.2 feedback | accurate ECN (RFC 9768). With RFC 3168's echo the controller halves its window once a round trip, its packets carry ECT(0), and its name is `CLASSIC_NAME` |
 //! | 4.3 loss | halves the window, as Reno |
 //! | 4.3 classic ECN bottleneck | a passive test (`classic`), which makes the reduction as strong as Reno's |
 //! | 4.3 round-trip times | below `rtt`, the flow behaves as if its round trip were `rtt`: α and reductions once in that time, and growth to match |
@@ -41,19 +41,19 @@ use core::fmt;
 use transom_base::quantity::DurationText;
 
 /// The controller's name on a connection without accurate feedback.
-pub const CLASSIC_NAME: &str = "prague-classic";
+const CLASSIC_NAME: &str = "prague-classic";
 
 /// Prague's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prague {
+pub(crate) struct Prague {
     /// g: the weight of a new round trip in α.
-    pub g: Fraction,
+    pub(crate) g: Fraction,
     /// α for a mark before anything was measured: on a connection that has left slow start by a loss.
-    pub alpha: Fraction,
+    pub(crate) alpha: Fraction,
     /// Flows with a shorter round-trip time behave as with this one.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Whether a bottleneck with classic ECN is looked for.
-    pub fallback: bool,
+    pub(crate) fallback: bool,
 }
 
 impl Default for Prague {
@@ -71,7 +71,7 @@ impl Default for Prague {
 const LONGEST_RTT: Duration = Duration::from_millis(100);
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "prague",
     source: "draft-briscoe-iccrg-prague-congestion-control, RFC 9331",
     summary: "DCTCP for the internet: a queue below a millisecond in an L4S network; needs accurate ECN",

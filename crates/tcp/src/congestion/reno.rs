@@ -13,7 +13,7 @@ use core::fmt;
 pub struct Reno;
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "reno",
     source: "RFC 5681",
     summary: "one segment more each round trip, half the window after a loss",

@@ -21,13 +21,13 @@ mod tests;
 
 /// Scalable TCP's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scalable {
+pub(crate) struct Scalable {
     /// a: segments added for each segment acknowledged.
-    pub a: Fraction,
+    pub(crate) a: Fraction,
     /// b: the share of the window that a loss takes.
-    pub b: Fraction,
+    pub(crate) b: Fraction,
     /// lwnd: the window in segments up to which Reno's rules hold.
-    pub low: u64,
+    pub(crate) low: u64,
 }
 
 impl Default for Scalable {
@@ -38,7 +38,7 @@ impl Default for Scalable {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "scalable",
     source: "Kelly: Scalable TCP, CCR 33(2), 2003",
     summary: "0.01 of a segment more for each segment acknowledged, an eighth less after a loss",

@@ -50,7 +50,7 @@ impl Default for Vegas {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "vegas",
     source: "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995",
     summary: "keeps between alpha and beta segments in queues",

@@ -29,9 +29,9 @@ mod tests;
 
 /// Westwood+'s parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Westwood {
+pub(crate) struct Westwood {
     /// α: the weight of the past in the bandwidth filter.
-    pub filter: Fraction,
+    pub(crate) filter: Fraction,
 }
 
 impl Default for Westwood {

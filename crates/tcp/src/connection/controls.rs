@@ -2,7 +2,7 @@
 //! `MSG_MORE`), separate records (`MSG_EOR`), low-water marks (`TCP_NOTSENT_LOWAT`, `SO_RCVLOWAT`), and keep-alives.
 //!
 //! The meaning is that of Linux. A tail of less than a segment waits while the connection is corked, or while the last write
-//! announced more data, independently of Nagle's algorithm, but for no longer than [`MOST_HELD`].
+//! announced more data, independently of Nagle's algorithm, but for no longer than `MOST_HELD`.
 
 use super::timers::Timer;
 use super::{Connection, Signal, WriteError};
@@ -16,7 +16,7 @@ use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 /// How long a tail waits for more at most: the ceiling of Linux.
-pub const MOST_HELD: Duration = Duration::from_millis(200);
+pub(crate) const MOST_HELD: Duration = Duration::from_millis(200);
 
 /// Ends of records that are kept at most, before a write that ends another one has to wait.
 const MOST_RECORDS: usize = 4096;

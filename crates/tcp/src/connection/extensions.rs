@@ -33,6 +33,7 @@ use core::ops::Range;
 
 /// Counters of the requests of extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestCounters {
     /// Times an extension was woken.
     pub wakes: u64,
@@ -54,6 +55,7 @@ impl RequestCounters {
 
 /// A layer of a connection.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LayerInfo<'a> {
     /// Which it is.
     pub id: LayerId,
@@ -190,7 +192,7 @@ impl Connection {
     }
 
     /// The capabilities of the connection that an extension may require.
-    pub fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self) -> Capabilities {
         let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
         has.set(Capabilities::SACK, self.agreed.sack);
         has.set(Capabilities::TIMESTAMPS, self.agreed.timestamps);

@@ -107,49 +107,49 @@ impl<'a> Glance<'a> {
 
     /// Bytes acknowledged towards the next increase of the congestion window.
     #[inline]
-    pub fn cwnd_cnt(self) -> u64 {
+    pub(crate) fn cwnd_cnt(self) -> u64 {
         self.0.control.window().cwnd_cnt
     }
 
     /// Sent and not acknowledged cumulatively, in bytes.
     #[inline]
-    pub fn outstanding(self) -> u64 {
+    pub(crate) fn outstanding(self) -> u64 {
         self.0.control.board().outstanding()
     }
 
     /// Written by the application and not sent yet, in bytes.
     #[inline]
-    pub fn unsent(self) -> u64 {
+    pub(crate) fn unsent(self) -> u64 {
         self.0.snd.buffer.end().since(self.0.nxt())
     }
 
     /// SND.NXT.
     #[inline]
-    pub fn snd_nxt(self) -> Pos {
+    pub(crate) fn snd_nxt(self) -> Pos {
         self.0.nxt()
     }
 
     /// Bytes delivered to the peer, cumulatively or selectively acknowledged.
     #[inline]
-    pub fn delivered(self) -> u64 {
+    pub(crate) fn delivered(self) -> u64 {
         self.0.control.board().delivery().delivered()
     }
 
     /// The least round-trip time.
     #[inline]
-    pub fn min_rtt(self) -> Option<Duration> {
+    pub(crate) fn min_rtt(self) -> Option<Duration> {
         self.0.control.min_rtt()
     }
 
     /// The variation of the round-trip time.
     #[inline]
-    pub fn rttvar(self) -> Option<Duration> {
+    pub(crate) fn rttvar(self) -> Option<Duration> {
         self.0.control.timer().rttvar()
     }
 
     /// Timeouts in a row.
     #[inline]
-    pub fn retransmits(self) -> u32 {
+    pub(crate) fn retransmits(self) -> u32 {
         self.0.snd.retransmits
     }
 }

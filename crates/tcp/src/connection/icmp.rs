@@ -12,6 +12,7 @@ use transom_wire::Seq;
 
 /// An ICMP or ICMPv6 error about a segment of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum IcmpError {
     /// The network cannot be reached.
     #[error("network unreachable")]

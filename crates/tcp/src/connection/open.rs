@@ -50,7 +50,7 @@ pub struct PathInfo {
 
 impl PathInfo {
     /// Payload and TCP options that fit one packet.
-    pub fn mss(&self) -> u32 {
+    pub(crate) fn mss(&self) -> u32 {
         self.mtu.saturating_sub(self.ip_header + 20)
     }
 
@@ -66,7 +66,7 @@ impl PathInfo {
     }
 
     /// The MSS option to announce: what we can receive, independently of the path in the other direction [MUST-67] [SHLD-6].
-    pub fn announced_mss(&self) -> u16 {
+    pub(crate) fn announced_mss(&self) -> u16 {
         u16::try_from(self.interface_mtu.saturating_sub(self.ip_header + 20)).unwrap_or(u16::MAX)
     }
 }

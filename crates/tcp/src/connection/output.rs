@@ -98,13 +98,8 @@ pub(super) fn remainder(len: u64, mss: u64) -> u64 {
 }
 
 impl Prepared {
-    /// The TCP header.
-    pub fn header(&self) -> &TcpHeader {
-        &self.header
-    }
-
     /// The sequence space that it carries, with the FIN and without the SYN; empty for a segment without data.
-    pub fn range(&self) -> Range<Pos> {
+    fn range(&self) -> Range<Pos> {
         self.range.clone()
     }
 
@@ -112,11 +107,6 @@ impl Prepared {
     #[inline]
     pub fn probes_path(&self) -> bool {
         self.probe == Some(Probe::PathMtu)
-    }
-
-    /// The ECN codepoint for the packet.
-    pub fn ecn(&self) -> Ecn {
-        self.ecn
     }
 
     /// The event that it is, for a [publisher](crate::event::Publisher).

@@ -9,10 +9,6 @@ pub struct Classic {
 }
 
 impl EcnFeedback for Classic {
-    fn name(&self) -> &'static str {
-        "classic"
-    }
-
     fn on_data(&mut self, marked: bool, reduced: bool) -> bool {
         // A mark on the packet with CWR is a new one.
         self.echo = marked || (self.echo && !reduced);

@@ -12,10 +12,6 @@ pub struct PerPacket {
 }
 
 impl EcnFeedback for PerPacket {
-    fn name(&self) -> &'static str {
-        "per-packet"
-    }
-
     fn on_data(&mut self, marked: bool, _reduced: bool) -> bool {
         core::mem::replace(&mut self.marked, marked) != marked
     }

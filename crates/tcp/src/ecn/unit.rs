@@ -9,21 +9,20 @@ use crate::profile::EcnChoice;
 one_of! {
     /// One of the ways to feed marks back by an echo.
     #[derive(Debug)]
-    pub enum FeedbackUnit as EcnFeedback {
+    pub(crate) enum FeedbackUnit as EcnFeedback {
         /// RFC 3168.
         Classic(Classic),
         /// RFC 8257.
         PerPacket(PerPacket),
     }
 
-    fn name(&self) -> &'static str;
     fn on_data(&mut self, marked: bool, reduced: bool) -> bool;
     fn echo(&self) -> bool;
 }
 
 impl FeedbackUnit {
     /// The unit of this choice, if there is ECN.
-    pub fn new(choice: EcnChoice) -> Option<Self> {
+    pub(crate) fn new(choice: EcnChoice) -> Option<Self> {
         match choice {
             EcnChoice::Off => None,
             EcnChoice::Classic(_) | EcnChoice::Accurate(_) => {

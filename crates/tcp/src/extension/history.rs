@@ -62,6 +62,7 @@ pub struct Ack {
 
 /// A message: the data of one transmission, and its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// Its range.
     pub range: Range<Pos>,

@@ -87,7 +87,7 @@ pub(crate) enum Change {
 // What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Combined {
+pub(crate) struct Combined {
     /// Those that are not for [any value](Request::ANY).
     some: Variables,
     /// Whether requests are effective even if unsafe.
@@ -180,7 +180,7 @@ impl Combined {
 
     /// Whether anything is asked of `variable`.
     #[inline]
-    pub fn asks(&self, variable: Variable) -> bool {
+    pub(crate) fn asks(&self, variable: Variable) -> bool {
         self.some.has(variable)
     }
 
@@ -191,7 +191,7 @@ impl Combined {
     }
 
     /// Whether layers contradict each other about `variable`.
-    pub fn conflicts(&self, variable: Variable) -> bool {
+    pub(crate) fn conflicts(&self, variable: Variable) -> bool {
         self.requests[variable as usize].is_conflict()
     }
 
@@ -201,7 +201,7 @@ impl Combined {
     }
 
     /// Whether safe ranges are not kept to. They always are, except on a simulated host whose profile lifts them.
-    pub fn is_unconstrained(&self) -> bool {
+    pub(crate) fn is_unconstrained(&self) -> bool {
         self.unconstrained
     }
 
@@ -210,7 +210,7 @@ impl Combined {
     }
 
     /// The effective value of `variable` and its reason; TCP's own value is `own`, and the safe range `safe`.
-    pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
+    pub(crate) fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
         let ruling = Ruling {
             own,
             requested: None,

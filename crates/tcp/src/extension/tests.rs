@@ -66,7 +66,7 @@ fn layers_narrow_each_other() {
 
 /// More than is safe is asked for: the nearest that is safe is used.
 #[test]
-fn what_is_not_safe_is_coerced() {
+fn unsafe_values_are_coerced() {
     let greedy = combine(&[layer(7, |limits| limits.exactly(variable::CWND, 50_000))]);
     let ruling = greedy.rule(Variable::Cwnd, 10_000, safe::cwnd(10_000));
     assert_eq!((ruling.effective, ruling.decided_by), (10_000, Decider::SafeRange));

@@ -5,7 +5,7 @@ use crate::time::{Duration, Instant};
 
 /// A receive buffer of fixed size, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedWindow(pub usize);
+pub(crate) struct FixedWindow(pub usize);
 
 impl FlowControl for FixedWindow {
     fn name(&self) -> &'static str {

@@ -19,14 +19,14 @@ use crate::time::{Duration, Instant};
 
 /// Memory for unread data that the window does not announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoFlowControl {
+pub(crate) struct NoFlowControl {
     memory: usize,
     dropped: u64,
 }
 
 impl NoFlowControl {
     /// Holds up to `memory` bytes.
-    pub fn new(memory: usize) -> Self {
+    pub(crate) fn new(memory: usize) -> Self {
         NoFlowControl { memory, dropped: 0 }
     }
 }

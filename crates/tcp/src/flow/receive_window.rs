@@ -48,7 +48,7 @@ fn offer(read: usize, before: usize) -> usize {
 
 impl ReceiveWindow {
     /// A buffer of the initial size.
-    pub fn new(config: ReceiveWindowConfig) -> Self {
+    pub(crate) fn new(config: ReceiveWindowConfig) -> Self {
         ReceiveWindow {
             limit: config.initial.min(config.max),
             max: config.max,

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 one_of! {
     /// One of the flow-control units.
     #[derive(Debug)]
-    pub enum FlowUnit as FlowControl {
+    pub(crate) enum FlowUnit as FlowControl {
         /// A receive window that is tuned.
         ReceiveWindow(ReceiveWindow),
         /// A receive window of one size.
@@ -35,7 +35,7 @@ one_of! {
 
 impl FlowUnit {
     /// The unit of this choice.
-    pub fn new(choice: FlowChoice) -> Self {
+    pub(crate) fn new(choice: FlowChoice) -> Self {
         match choice {
             FlowChoice::ReceiveWindow(config) => {
                 FlowUnit::ReceiveWindow(ReceiveWindow::new(config))

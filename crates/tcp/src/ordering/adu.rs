@@ -1,6 +1,6 @@
 //! Application data units instead of bytes: in the order in which they were sent, or each as soon as all of it has arrived.
 //!
-//! The bytes come through another ordering unit, in order or not, and go straight to the [assembler](crate::adu::Assembler). Its
+//! The bytes come through another ordering unit, in order or not, and go straight to the assembler. Its
 //! contents count against the receive buffer until the application has taken the unit. Bytes between units, and malformed ones, are
 //! freed at once.
 
@@ -25,7 +25,7 @@ pub struct Units {
 
 impl Units {
     /// Units of at most `max` bytes out of `bytes`, which is new and empty.
-    pub fn new(bytes: OrderingUnit, max: usize) -> Self {
+    pub(crate) fn new(bytes: OrderingUnit, max: usize) -> Self {
         let assembler = Assembler::new(bytes.next(), max);
         Units { bytes, assembler, holes: RangeSet::new() }
     }

@@ -18,7 +18,7 @@ use transom_wire::{SackBlocks, Seq};
 
 /// The receive buffer of a TCP that can do without some of the data.
 #[derive(Debug)]
-pub struct Holed {
+pub(crate) struct Holed {
     /// The bytes there are.
     stream: InOrder,
     /// The missing ranges between the next byte to read and RCV.NXT.
@@ -29,7 +29,7 @@ pub struct Holed {
 
 impl Holed {
     /// An empty buffer expecting `next`.
-    pub fn new(next: Pos) -> Self {
+    pub(crate) fn new(next: Pos) -> Self {
         Holed { stream: InOrder::new(next), holes: VecDeque::new(), hole_bytes: 0 }
     }
 

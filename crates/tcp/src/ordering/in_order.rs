@@ -38,7 +38,7 @@ pub struct InOrder {
 
 impl InOrder {
     /// An empty buffer expecting `next`.
-    pub fn new(next: Pos) -> Self {
+    pub(crate) fn new(next: Pos) -> Self {
         InOrder {
             received: Received::new(next),
             ready: VecDeque::new(),

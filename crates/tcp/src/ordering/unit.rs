@@ -18,7 +18,7 @@ use transom_wire::SackBlocks;
 one_of! {
     /// One of the ordering units.
     #[derive(Debug)]
-    pub enum OrderingUnit as Ordering {
+    pub(crate) enum OrderingUnit as Ordering {
         /// The byte stream of RFC 9293.
         InOrder(InOrder),
         /// The stream with holes.
@@ -64,7 +64,7 @@ one_of! {
 
 impl OrderingUnit {
     /// The unit of this choice for data from `next` on, where there may be holes or not.
-    pub fn new(choice: OrderingChoice, holes: bool, next: Pos) -> Self {
+    pub(crate) fn new(choice: OrderingChoice, holes: bool, next: Pos) -> Self {
         let stream = || match holes {
             true => OrderingUnit::Holed(Box::new(Holed::new(next))),
             false => OrderingUnit::InOrder(InOrder::new(next)),

@@ -42,7 +42,7 @@ pub struct Unordered {
 
 impl Unordered {
     /// An empty buffer expecting `next`.
-    pub fn new(next: Pos) -> Self {
+    pub(crate) fn new(next: Pos) -> Self {
         Unordered {
             received: Received::new(next),
             pieces: VecDeque::new(),

@@ -8,6 +8,7 @@ use crate::time::Duration;
 
 /// Why a profile cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProfileError {
     /// SACK recovery needs the option.
     #[error(

@@ -21,7 +21,7 @@ const UNANSWERED: u32 = 3;
 
 /// A recovery unit around another.
 #[derive(Debug)]
-pub struct GivingUp {
+pub(crate) struct GivingUp {
     inner: RecoveryUnit,
     persistence: Persistence,
     /// Nothing before it will be sent any more.
@@ -38,7 +38,7 @@ pub struct GivingUp {
 
 impl GivingUp {
     /// Losses found by `inner` are repaired within `persistence`.
-    pub fn new(inner: RecoveryUnit, persistence: Persistence) -> Self {
+    pub(crate) fn new(inner: RecoveryUnit, persistence: Persistence) -> Self {
         GivingUp {
             inner,
             persistence,

@@ -16,7 +16,7 @@ use core::ops::Range;
 
 /// The recovery unit of RFC 6675.
 #[derive(Clone, Debug, Default)]
-pub struct SackRecovery {
+pub(crate) struct SackRecovery {
     progress: Progress,
     /// RFC 6675's HighRxt: one past the highest position sent again in this recovery.
     high_rxt: Option<Pos>,

@@ -21,7 +21,7 @@ use core::ops::Range;
 one_of! {
     /// One of the recovery units.
     #[derive(Debug)]
-    pub enum RecoveryUnit as Recovery {
+    pub(crate) enum RecoveryUnit as Recovery {
         /// Everything from the loss on.
         GoBackN(GoBackN),
         /// Everything from the loss on, again with each partial acknowledgement.
@@ -59,7 +59,11 @@ one_of! {
 
 impl RecoveryUnit {
     /// The unit of a connection that has agreed on SACK or not, and gives up data by this persistence.
-    pub fn new(choice: RecoveryChoice, sack: bool, persistence: Option<Persistence>) -> Self {
+    pub(crate) fn new(
+        choice: RecoveryChoice,
+        sack: bool,
+        persistence: Option<Persistence>,
+    ) -> Self {
         let ordinary = match choice {
             RecoveryChoice::Sack if sack => RecoveryUnit::Sack(SackRecovery::default()),
             RecoveryChoice::RackTlp if sack => RecoveryUnit::RackTlp(RackTlp::default()),

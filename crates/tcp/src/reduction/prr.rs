@@ -24,13 +24,13 @@ pub struct Prr {
 impl Prr {
     /// Fast recovery begins. `flight` is what was outstanding before the acknowledgement that began it and not known to have
     /// arrived; ssthresh is what the window is to come down to.
-    pub fn on_enter(&mut self, flight: u64) {
+    pub(crate) fn on_enter(&mut self, flight: u64) {
         *self = Prr { flight: flight.max(1), delivered: 0, out: 0 };
     }
 
     /// An acknowledgement in fast recovery, the first one included (section 6.2). `progress` says whether it advanced SND.UNA without
     /// reporting a further loss. Sets cwnd to the flight plus the data that may be sent now.
-    pub fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool) {
+    pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool) {
         let Window { ssthresh, mss, .. } = *window;
         let mss = u64::from(mss);
         self.delivered = self.delivered.saturating_add(ack.newly_delivered);
@@ -51,12 +51,12 @@ impl Prr {
     }
 
     /// `bytes` left, new or again.
-    pub fn on_sent(&mut self, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.out = self.out.saturating_add(bytes);
     }
 
     /// Fast recovery has ended.
-    pub fn on_exit(&mut self, window: &mut Window) {
+    pub(crate) fn on_exit(&mut self, window: &mut Window) {
         window.cwnd = window.ssthresh;
     }
 }

@@ -50,7 +50,7 @@ pub struct Fixed {
 
 impl Fixed {
     /// A timer without samples.
-    pub fn new(config: FixedConfig) -> Self {
+    pub(crate) fn new(config: FixedConfig) -> Self {
         Fixed { config, measured: Rfc6298::new(Rfc6298Config::default()) }
     }
 }

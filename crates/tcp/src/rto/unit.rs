@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 one_of! {
     /// One of the retransmission timers.
     #[derive(Debug)]
-    pub enum TimerUnit as RetransmissionTimer {
+    pub(crate) enum TimerUnit as RetransmissionTimer {
         /// RFC 6298.
         Rfc6298(Rfc6298),
         /// Ludwig and Sklower, CCR 2000.
@@ -35,7 +35,7 @@ one_of! {
 
 impl TimerUnit {
     /// The timer of this choice.
-    pub fn new(choice: &TimerChoice) -> Self {
+    pub(crate) fn new(choice: &TimerChoice) -> Self {
         match *choice {
             TimerChoice::Rfc6298(config) => TimerUnit::Rfc6298(Rfc6298::new(config)),
             TimerChoice::Eifel(config) => TimerUnit::Eifel(Box::new(Eifel::new(config))),

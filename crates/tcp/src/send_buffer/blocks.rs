@@ -379,7 +379,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_was_pushed_is_there_until_it_is_dropped(
+        fn pushed_data_stays_until_it_is_dropped(
             steps in prop::collection::vec((0usize..60, 0usize..60, any::<bool>()), 1..60),
             cut in (0usize..80, 0usize..30),
             even_from in 0usize..60,

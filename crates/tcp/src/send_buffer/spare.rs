@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_goes_back() {
+    fn an_unused_spare_block_goes_back() {
         let mut spare = SpareBlocks::default();
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         (0..5).for_each(|_| spare.put(Vec::with_capacity(BLOCK)));

@@ -11,7 +11,7 @@ impl SentList {
     /// Gives up everything lost below `end` that is `hopeless`. A record that reaches beyond `end` is split there. With
     /// `repaired_too` also what was sent again and may still arrive, otherwise only what waits to be. Returns the bytes newly
     /// given up.
-    pub fn give_up(
+    pub(crate) fn give_up(
         &mut self,
         end: Pos,
         repaired_too: bool,
@@ -38,7 +38,7 @@ impl SentList {
     }
 
     /// Data that was given up waits for retransmission after all.
-    pub fn take_up_again(&mut self) {
+    pub(crate) fn take_up_again(&mut self) {
         for index in 0..self.list.len() {
             let status = self.list[index].status;
             if status.given_up {
@@ -50,7 +50,7 @@ impl SentList {
 
     /// From `from` on, or from SND.UNA, over everything that was given up or has arrived: the position before which nothing will
     /// be sent any more.
-    pub fn given_up_upto(&self, from: Pos) -> Pos {
+    pub(crate) fn given_up_upto(&self, from: Pos) -> Pos {
         let mut upto = from.max(self.start);
         let mut index = self.index_of(upto);
         while let Some(record) = self.list.get(index)
@@ -63,7 +63,7 @@ impl SentList {
     }
 
     /// When the oldest data was first sent that is lost and neither repaired nor given up; searches from `from` on.
-    pub fn oldest_unrepaired(&self, from: Pos) -> Option<Instant> {
+    pub(crate) fn oldest_unrepaired(&self, from: Pos) -> Option<Instant> {
         if self.lost_bytes == 0 {
             return None;
         }
@@ -82,7 +82,7 @@ mod tests {
     use super::super::{Delivered, SentList};
 
     #[test]
-    fn what_is_given_up_is_neither_in_flight_nor_repaired_nor_delivered() {
+    fn abandoned_data_is_neither_in_flight_nor_repaired_nor_delivered() {
         let mut sent = ten_segments();
         let mut d = Delivered::default();
         // Segments 0 and 2 are lost, 1, 3, 4 and 5 have arrived, the rest may still.

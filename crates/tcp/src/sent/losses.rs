@@ -8,7 +8,7 @@ use core::ops::Range;
 
 impl SentList {
     /// Marks every record below `upto` lost that is not selectively acknowledged. Returns the bytes newly marked.
-    pub fn mark_lost_below(&mut self, upto: Pos) -> u64 {
+    pub(crate) fn mark_lost_below(&mut self, upto: Pos) -> u64 {
         let mut newly = 0;
         let mut index = self.index_of(self.marked_lost_upto);
         while let Some(&record) = self.list.get(index)
@@ -27,7 +27,7 @@ impl SentList {
     }
 
     /// Marks the first `len` bytes (rounded up to whole segments by the caller) lost. Returns bytes newly marked.
-    pub fn mark_head_lost(&mut self, len: u64) -> u64 {
+    pub(crate) fn mark_head_lost(&mut self, len: u64) -> u64 {
         self.split(0, self.start + len);
         let Some(&record) = self.list.front() else { return 0 };
         if record.status.lost || record.status.sacked {
@@ -41,7 +41,7 @@ impl SentList {
     /// retransmission with it. If the oldest record is selectively acknowledged although it was never
     /// cumulatively, the receiver reneged (RFC 2018 section 8) and no selective acknowledgement is believed.
     /// Returns the bytes newly marked.
-    pub fn mark_all_lost(&mut self) -> u64 {
+    pub(crate) fn mark_all_lost(&mut self) -> u64 {
         let reneged = self.list.front().is_some_and(|record| record.status.sacked);
         if reneged {
             self.sacked.clear();
@@ -67,7 +67,7 @@ impl SentList {
     /// Marks every transmission lost that left before `newest`, which was delivered, and at least `wait` ago (RFC 8985 section 6.2 step
     /// 5). For retransmitted data the retransmission counts. Returns the bytes newly marked and when the last of the other earlier ones
     /// will be lost.
-    pub fn mark_lost_sent_before(
+    pub(crate) fn mark_lost_sent_before(
         &mut self,
         newest: (Instant, Pos),
         wait: Duration,
@@ -101,7 +101,7 @@ impl SentList {
     }
 
     /// Reports the `bytes` that were newly marked lost since the last report, oldest position first.
-    pub fn report_lost(
+    pub(crate) fn report_lost(
         &mut self,
         now: Instant,
         mut bytes: u64,
@@ -121,7 +121,7 @@ impl SentList {
     }
 
     /// Drops the report of newly marked losses: they were not lost to congestion.
-    pub fn forget_lost(&mut self) {
+    pub(crate) fn forget_lost(&mut self) {
         for record in &mut self.list {
             record.changed = false;
         }
@@ -129,7 +129,7 @@ impl SentList {
     }
 
     /// Nothing was lost: all data that is not selectively acknowledged is in flight.
-    pub fn unmark_lost(&mut self) {
+    pub(crate) fn unmark_lost(&mut self) {
         for index in 0..self.list.len() {
             let status = self.list[index].status;
             if status.lost {
@@ -141,7 +141,7 @@ impl SentList {
     }
 
     /// The oldest record that is lost and waits to be sent again.
-    pub fn next_lost(&self) -> Option<Range<Pos>> {
+    pub(crate) fn next_lost(&self) -> Option<Range<Pos>> {
         if self.lost_bytes == 0 {
             return None;
         }
@@ -151,14 +151,14 @@ impl SentList {
     }
 
     /// Remembers how far nothing is to be sent again, so that [`next_lost`](Self::next_lost) has no way to go.
-    pub fn advance_to_lost(&mut self) {
+    pub(crate) fn advance_to_lost(&mut self) {
         if self.lost_bytes > 0 {
             self.next_lost_hint = self.next_lost().map_or(self.end, |range| range.start);
         }
     }
 
     /// The oldest record in `range` that is neither selectively acknowledged nor sent again, nor given up.
-    pub fn first_unsacked_in(&self, range: Range<Pos>) -> Option<Range<Pos>> {
+    pub(crate) fn first_unsacked_in(&self, range: Range<Pos>) -> Option<Range<Pos>> {
         let mut index = self.index_of(range.start);
         while let Some(record) = self.list.get(index)
             && record.end <= range.end
@@ -174,7 +174,7 @@ impl SentList {
 
     /// The lowest position such that everything unacknowledged below it is lost by RFC 6675's `IsLost`: `dup_thresh` discontiguous
     /// selectively acknowledged ranges, or such bytes of more than `dup_thresh − 1` segments, lie above.
-    pub fn is_lost_boundary(&self, dup_thresh: u32, segment: u64) -> Option<Pos> {
+    pub(crate) fn is_lost_boundary(&self, dup_thresh: u32, segment: u64) -> Option<Pos> {
         let needed = u64::from(dup_thresh.saturating_sub(1)) * segment;
         let mut bytes = 0u64;
         for (count, range) in (1u32..).zip(self.sacked.iter().rev()) {

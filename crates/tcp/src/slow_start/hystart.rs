@@ -35,7 +35,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HyStart {
     /// Whether transmissions are paced.
-    pub paced: bool,
+    pub(crate) paced: bool,
     /// The round, once it has begun at a window that is large enough.
     round: Option<Round>,
     /// The connection's least round-trip time, since the last timeout.
@@ -56,7 +56,7 @@ struct Round {
 
 impl HyStart {
     /// For transmissions that are paced or not.
-    pub fn new(paced: bool) -> Self {
+    pub(crate) fn new(paced: bool) -> Self {
         HyStart { paced, ..HyStart::default() }
     }
 

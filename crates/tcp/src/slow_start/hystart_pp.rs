@@ -24,7 +24,7 @@ const BURST: u64 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HyStartPp {
     /// Whether transmissions are paced: then an acknowledgement may count for as much as it covers.
-    pub paced: bool,
+    pub(crate) paced: bool,
     last_round: Option<Duration>,
     this_round: Option<Duration>,
     samples: u32,
@@ -34,7 +34,7 @@ pub struct HyStartPp {
 
 impl HyStartPp {
     /// For transmissions that are paced or not.
-    pub fn new(paced: bool) -> Self {
+    pub(crate) fn new(paced: bool) -> Self {
         HyStartPp { paced, ..HyStartPp::default() }
     }
 

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_at_the_end_counts_in_full() {
+    fn the_rest_at_the_end_counts_in_full() {
         let mut window = Window { cwnd: 200_000, cwnd_cnt: 0, ssthresh: 200_100, mss: 1000 };
         // K = 4: of 1000 bytes 250 would count, of which 100 have room.
         assert_eq!(Limited::default().grow(&mut window, 1000, &AckContext::default()), 600);

@@ -17,7 +17,7 @@ use core::num::NonZeroU32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standard {
     /// RFC 3465's L, in segments per acknowledgement; `None` for no limit.
-    pub limit: Option<NonZeroU32>,
+    pub(crate) limit: Option<NonZeroU32>,
     /// ssthresh at the beginning, in segments, until the window first grows.
     ssthresh: Option<NonZeroU32>,
     /// In the slow start that follows a timeout.
@@ -32,7 +32,7 @@ impl Standard {
     }
 
     /// Beginning with an ssthresh in segments, as Linux does if it knows one of the route.
-    pub fn beginning_at(self, ssthresh: NonZeroU32) -> Self {
+    pub(crate) fn beginning_at(self, ssthresh: NonZeroU32) -> Self {
         Standard { ssthresh: Some(ssthresh), ..self }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     /// RFC 3465 section 2.3: an acknowledgement of five segments counts for L = 2, and for one after a timeout, until the next reduction that is
     /// none.
     #[test]
-    fn what_an_acknowledgement_counts_for() {
+    fn an_acknowledgement_counts_for_the_limit_at_most() {
         let window = Window { cwnd: 10_000, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1000 };
         for (limit, fresh, later) in
             [(None, 5000, 5000), (Some(2), 2000, 1000), (Some(9), 5000, 1000)]

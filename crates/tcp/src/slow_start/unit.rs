@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 one_of! {
     /// One of the slow-start units.
     #[derive(Debug)]
-    pub enum SlowStartUnit as SlowStart {
+    pub(crate) enum SlowStartUnit as SlowStart {
         /// RFC 5681.
         Standard(Standard),
         /// RFC 3742.
@@ -36,7 +36,7 @@ one_of! {
 
 impl SlowStartUnit {
     /// The unit of this choice, on a connection that is paced or not.
-    pub fn new(choice: SlowStartChoice, paced: bool) -> Self {
+    pub(crate) fn new(choice: SlowStartChoice, paced: bool) -> Self {
         match choice {
             SlowStartChoice::Standard(config) => SlowStartUnit::Standard(config),
             SlowStartChoice::Limited(config) => SlowStartUnit::Limited(config),

@@ -7,16 +7,12 @@ use crate::pos::Pos;
 
 /// Bytes sent again since the reduction, and how many of them are reported as duplicates.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Dsack {
+pub(crate) struct Dsack {
     retransmitted: u64,
     reported: u64,
 }
 
 impl Detector for Dsack {
-    fn name(&self) -> &'static str {
-        "dsack"
-    }
-
     fn on_reduction(&mut self, _cause: Cause, _nxt: Pos) {
         *self = Dsack::default();
     }

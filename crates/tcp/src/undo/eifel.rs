@@ -17,10 +17,6 @@ pub struct Eifel {
 }
 
 impl Detector for Eifel {
-    fn name(&self) -> &'static str {
-        "eifel"
-    }
-
     fn on_reduction(&mut self, _cause: Cause, _nxt: Pos) {
         *self = Eifel { watching: true, stamp: None };
     }

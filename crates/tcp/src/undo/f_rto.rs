@@ -22,17 +22,13 @@ enum Step {
 
 /// The F-RTO detector.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FRto {
+pub(crate) struct FRto {
     step: Step,
     /// SND.NXT at the timeout.
     recover: Option<Pos>,
 }
 
 impl Detector for FRto {
-    fn name(&self) -> &'static str {
-        "f-rto"
-    }
-
     fn on_reduction(&mut self, cause: Cause, nxt: Pos) {
         // A second timeout for the same data leaves nothing to be learned: it was sent again already.
         let first = self.step == Step::Done;

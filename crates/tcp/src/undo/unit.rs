@@ -11,7 +11,7 @@ use crate::pos::Pos;
 one_of! {
     /// One of the detectors.
     #[derive(Debug)]
-    pub enum DetectorUnit as Detector {
+    pub(crate) enum DetectorUnit as Detector {
         /// RFC 3522.
         Eifel(Eifel),
         /// RFC 3708.
@@ -20,7 +20,6 @@ one_of! {
         FRto(FRto),
     }
 
-    fn name(&self) -> &'static str;
     fn on_reduction(&mut self, cause: Cause, nxt: Pos);
     fn on_retransmission(&mut self, bytes: u64, stamp: Option<u32>);
     fn on_ack(&mut self, ack: &AckContext) -> bool;

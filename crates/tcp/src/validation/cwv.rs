@@ -82,7 +82,7 @@ fn period(srtt: Option<Duration>) -> Duration {
 
 impl Cwv {
     /// A unit that has measured nothing, for connections with this initial window.
-    pub fn new(initial: InitialWindow) -> Self {
+    pub(crate) fn new(initial: InitialWindow) -> Self {
         Cwv { initial, ..Cwv::default() }
     }
 

@@ -6,7 +6,7 @@ use crate::congestion::Window;
 
 /// The window is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeepWindow;
+pub(crate) struct KeepWindow;
 
 impl Validation for KeepWindow {
     fn name(&self) -> &'static str {

@@ -9,7 +9,7 @@ use crate::congestion::{InitialWindow, Window};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestartWindow {
     /// IW.
-    pub initial: InitialWindow,
+    pub(crate) initial: InitialWindow,
 }
 
 impl Validation for RestartWindow {

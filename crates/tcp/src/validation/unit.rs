@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 one_of! {
     /// One of the validation units.
     #[derive(Debug)]
-    pub enum ValidationUnit as Validation {
+    pub(crate) enum ValidationUnit as Validation {
         /// All that the window was.
         Keep(KeepWindow),
         /// RFC 5681 section 4.1.
@@ -33,7 +33,7 @@ one_of! {
 
 impl ValidationUnit {
     /// The unit of this choice, for connections with this initial window.
-    pub fn new(choice: ValidationChoice, initial: InitialWindow) -> Self {
+    pub(crate) fn new(choice: ValidationChoice, initial: InitialWindow) -> Self {
         match choice {
             ValidationChoice::Keep => ValidationUnit::Keep(KeepWindow),
             ValidationChoice::RestartWindow => ValidationUnit::Restart(RestartWindow { initial }),

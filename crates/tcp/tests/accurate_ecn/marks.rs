@@ -53,7 +53,7 @@ fn marks_are_acknowledged_in_time() {
 
 /// Only acceptable segments count (section 3.2).
 #[test]
-fn what_is_not_acceptable_is_not_counted() {
+fn unacceptable_segments_are_not_counted() {
     let mut peer = agreed(&offering());
     peer.recv(seg().seq(200_000).ack(101).data(1000).ce()).drain();
     peer.recv(seg().seq(-5).ack(101).data(3).ce()).drain();

@@ -126,7 +126,6 @@ impl Section {
             link: on.link,
             bytes,
             original: packet.origlen.max(packet.caplen),
-            interface: packet.if_id,
         })
     }
 
@@ -141,7 +140,7 @@ impl Section {
         kept = kept.min(packet.origlen as usize);
         let bytes = raw.get(12..12 + kept).ok_or(Bad)?;
         let original = packet.origlen;
-        Ok(Frame { at: Instant::ZERO, link: on.link, bytes, original, interface: 0 })
+        Ok(Frame { at: Instant::ZERO, link: on.link, bytes, original })
     }
 
     /// Two halves with the interface and the packets dropped so far, then as an enhanced block.
@@ -161,7 +160,6 @@ impl Section {
             link: on.link,
             bytes,
             original: original.max(kept),
-            interface: number.into(),
         })
     }
 }

@@ -194,7 +194,7 @@ proptest! {
             prop_assert_eq!(parsed.emit(&mut out), Ok(bytes.len()));
             prop_assert_eq!(IcmpMessage::parse(&out), Ok(parsed));
         } else {
-            prop_assert!(bytes.len() < HEADER_LEN);
+            prop_assert!(bytes.len() < crate::icmp_parts::HEADER_LEN);
         }
     }
 

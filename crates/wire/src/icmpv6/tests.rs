@@ -190,7 +190,7 @@ proptest! {
             prop_assert_eq!(parsed.emit(HOST, PEER, &mut out), Ok(bytes.len()));
             prop_assert_eq!(Icmpv6Message::parse(HOST, PEER, &out), Ok(parsed));
         } else {
-            prop_assert!(bytes.len() < HEADER_LEN);
+            prop_assert!(bytes.len() < crate::icmp_parts::HEADER_LEN);
         }
     }
 

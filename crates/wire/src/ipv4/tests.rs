@@ -31,7 +31,6 @@ fn a_header_is_read() {
     assert!(packet.dont_fragment() && packet.fragment().is_none());
     assert_eq!(packet.payload(), b"8 bytes.");
     assert!(packet.checksum_ok());
-    assert_eq!(packet.checksum(), 0xb8b8);
     assert_eq!(
         packet.header(),
         Ipv4Header::new(
@@ -122,7 +121,7 @@ fn options_are_kept_and_listed() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_written() {
+fn a_header_that_does_not_fit_is_not_written() {
     let any = Ipv4Addr::UNSPECIFIED;
     let header = Ipv4Header::new(any, any, Protocol::TCP);
     assert_eq!(header.emit(65_515, &mut [0; 20]), Ok(20));
@@ -164,7 +163,7 @@ fn arbitrary_header() -> impl Strategy<Value = Ipv4Header> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(header in arbitrary_header(), payload: Vec<u8>) {
+    fn written_headers_are_read_back(header in arbitrary_header(), payload: Vec<u8>) {
         let mut bytes = vec![0; 60];
         let len = header.emit(payload.len(), &mut bytes).unwrap();
         prop_assert_eq!(len, header.header_len());

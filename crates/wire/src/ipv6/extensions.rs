@@ -204,7 +204,7 @@ pub struct ExtensionHeader<'a> {
 
 impl<'a> ExtensionHeader<'a> {
     /// The options of a hop-by-hop or destination options header; of any other header, none.
-    pub fn options(&self) -> Ipv6OptionIter<'a> {
+    fn options(&self) -> Ipv6OptionIter<'a> {
         let has_options = matches!(self.kind, Protocol::HOP_BY_HOP | Protocol::DESTINATION_OPTIONS);
         let rest = self.bytes.get(2..).filter(|_| has_options).unwrap_or_default();
         Ipv6OptionIter { rest, offset: self.offset + 2 }
@@ -246,20 +246,20 @@ impl<'a> Iterator for ExtensionHeaderIter<'a> {
 
 /// An option in a hop-by-hop or destination options header (RFC 8200 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv6Option<'a> {
+pub(crate) struct Ipv6Option<'a> {
     /// The option's type; its upper two bits say what to do if it is not recognized.
-    pub kind: u8,
+    pub(crate) kind: u8,
     /// The offset of its type byte, in bytes from the start of the packet.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// The data behind type and length.
-    pub data: &'a [u8],
+    pub(crate) data: &'a [u8],
 }
 
 /// The options of an extension header, padding left out; an item is an error if an option runs past
 /// the header's end.
 /// [RFC8200-4.2-6]
 #[derive(Clone, Debug)]
-pub struct Ipv6OptionIter<'a> {
+pub(crate) struct Ipv6OptionIter<'a> {
     rest: &'a [u8],
     offset: usize,
 }

@@ -85,7 +85,7 @@ fn extension_headers_are_walked() {
 }
 
 #[test]
-fn what_is_not_followed_is_reported() {
+fn headers_that_are_not_followed_are_reported() {
     // A type not known, hop-by-hop options out of place, and nothing at all.
     let bytes = packet(60, &[253, 0, 1, 4, 0, 0, 0, 0, 1, 2, 3]);
     let unknown = Ipv6Packet::parse(&bytes).unwrap();
@@ -244,7 +244,7 @@ fn quotes_may_be_cut() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_headers_are_read_back(
         (src, dst, traffic_class, hop_limit) in any::<(u128, u128, u8, u8)>(),
         flow_label in 0u32..1 << 20,
         payload: Vec<u8>,

@@ -12,8 +12,9 @@ use crate::{Error, IpPacket, Protocol};
 
 /// The header as it precedes a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct VirtioNetHdr {
-    /// [`NEEDS_CSUM`](Self::NEEDS_CSUM), [`DATA_VALID`](Self::DATA_VALID).
+    /// [`NEEDS_CSUM`](Self::NEEDS_CSUM), `DATA_VALID`.
     pub flags: u8,
     /// The kind of super-segment, and [`GSO_ECN`](Self::GSO_ECN).
     pub gso_type: u8,
@@ -34,14 +35,14 @@ impl VirtioNetHdr {
     /// Flag: the checksum is partial, `csum_start` and `csum_offset` say where.
     pub const NEEDS_CSUM: u8 = 1;
     /// Flag: the checksum has been verified.
-    pub const DATA_VALID: u8 = 2;
+    pub(crate) const DATA_VALID: u8 = 2;
 
     /// Not a super-segment.
     pub const GSO_NONE: u8 = 0;
     /// A super-segment of TCP over IPv4.
     pub const GSO_TCPV4: u8 = 1;
     /// A super-segment of TCP over IPv6.
-    pub const GSO_TCPV6: u8 = 4;
+    const GSO_TCPV6: u8 = 4;
     /// Added to the kind: the TCP header has CWR set, which belongs to the first segment alone.
     pub const GSO_ECN: u8 = 0x80;
 

@@ -23,7 +23,6 @@ fn a_datagram_is_read_and_written() {
     let header = UdpHeader { src_port: 1000, dst_port: 53 };
     assert_eq!(packet.header(), header);
     assert_eq!(packet.payload(), b"hi");
-    assert_eq!(packet.checksum(), 0xa71c);
     assert!(packet.checksum_ok(V4.0, V4.1));
     assert!(!packet.checksum_ok(V6.0, V6.1));
     let mut out = [b'h', b'i'].repeat(5);
@@ -59,7 +58,7 @@ fn lengths_that_lie_are_errors() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(src_port: u16, dst_port: u16, payload: Vec<u8>) {
+    fn written_datagrams_are_read_back(src_port: u16, dst_port: u16, payload: Vec<u8>) {
         let header = UdpHeader { src_port, dst_port };
         let mut bytes = vec![0; 8];
         prop_assert_eq!(header.emit(payload.len(), &mut bytes), Ok(8));

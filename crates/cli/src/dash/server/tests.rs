@@ -112,7 +112,7 @@ fn events_tell_all_first_and_then_what_has_changed() {
 }
 
 #[test]
-fn what_is_no_filter_is_said() {
+fn a_wrong_filter_is_refused_with_the_reason() {
     let server = start();
     assert!(whole(&server, "/check?filter=kernel", "localhost").ends_with("\r\n\r\n"));
     let why = whole(&server, "/check?filter=state%20open", "localhost");

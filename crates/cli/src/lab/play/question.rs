@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_words() {
+    fn wrong_questions_are_answered_in_words() {
         let error = |pairs: &[(&str, &str)]| ask(pairs).err().unwrap_or_default();
         assert!(error(&[]).contains("there is no scenario"));
         assert!(error(&[("base", "file")]).contains("there is no scenario"));

@@ -189,7 +189,7 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     for line in labels::departures(manifest) {
         let _ = write!(text, "\n  {line}");
     }
-    for Compared { baseline, band, judgement } in &manifest.comparisons {
+    for Compared { baseline, band, judgement, .. } in &manifest.comparisons {
         if judgement.is_none() {
             let (quantity, point) = (labels::quantity(band), baseline.point);
             let _ =

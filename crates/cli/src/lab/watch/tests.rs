@@ -118,7 +118,7 @@ fn a_crowd_does_not_keep_the_runs_away() {
 }
 
 #[test]
-fn who_comes_late_gets_everything_and_the_stream_ends_with_the_run() {
+fn a_late_viewer_gets_everything_and_the_stream_ends_with_the_run() {
     let live = live(1);
     let watch = start(&live);
     live.reached(0, 0.5, || (page("half"), "Half of it.".into()));
@@ -135,7 +135,7 @@ fn who_comes_late_gets_everything_and_the_stream_ends_with_the_run() {
 }
 
 #[test]
-fn who_reads_slowly_misses_what_is_old() {
+fn a_slow_reader_misses_the_oldest_events() {
     let live = live(1);
     let watch = start(&live);
     let mut slow = ask(&watch, "/run/0/events", "localhost");

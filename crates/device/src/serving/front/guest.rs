@@ -56,7 +56,7 @@ impl Guest {
     }
 
     /// The method and the target of the request, with a space between them.
-    pub fn request(&self) -> &str {
+    pub(crate) fn request(&self) -> &str {
         &self.request
     }
 
@@ -87,7 +87,7 @@ impl Guest {
     }
 
     /// Leaves it to the front to write an answer and to close.
-    pub fn answer(mut self, bytes: Vec<u8>) {
+    pub(crate) fn answer(mut self, bytes: Vec<u8>) {
         self.received = Vec::new();
         let shared = Arc::clone(&self.shared);
         // If the front has ended, the connection ends here.

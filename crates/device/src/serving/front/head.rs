@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::may_ask;
 
 /// The longest head that is read, in bytes.
-pub const MAX_HEAD: usize = 16 * 1024;
+pub(crate) const MAX_HEAD: usize = 16 * 1024;
 /// The most fields of a head.
 const MOST_FIELDS: usize = 64;
 

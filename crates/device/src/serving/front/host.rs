@@ -6,7 +6,7 @@ use std::net::IpAddr;
 ///
 /// On a loopback address the field has to name this machine by an address or as localhost. A page of another site whose name resolves to
 /// this machine has that name there. On another address any name is answered: only the network knows which names the machine has.
-pub fn may_ask(local: IpAddr, host: Option<&str>) -> bool {
+pub(crate) fn may_ask(local: IpAddr, host: Option<&str>) -> bool {
     if !local.to_canonical().is_loopback() {
         return true;
     }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_asked_stays_longer_than_who_has_not() {
+    fn clients_with_a_request_stay_longer_than_silent_ones() {
         let (socket, now) = (socket(), Instant::now());
         let mut places = Places::new(3, 2);
         let asked = places.enter(socket.clone(), BAD, now);

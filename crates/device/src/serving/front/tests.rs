@@ -30,7 +30,7 @@ fn one_request_is_answered_and_the_connection_closed() {
 }
 
 #[test]
-fn what_may_not_be_asked_is_refused() {
+fn forbidden_requests_are_refused() {
     let (at, _serving) = echo();
     let of = |request: &str| ask(at, request).split(' ').nth(1).unwrap_or_default().to_owned();
     assert_eq!(of("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "403");

@@ -85,7 +85,7 @@ proptest! {
 
     /// A byte of a header that differs ends it there, wherever it is, or is one of those that may.
     #[test]
-    fn what_differs_stays_apart(is_v6: bool, at in 0usize..60, bit in 0u8..8) {
+    fn segments_that_differ_stay_apart(is_v6: bool, at in 0usize..60, bit in 0u8..8) {
         let payload = [5; 3000];
         let (mut buffer, stride) = datagrams(is_v6, &payload, 1000, Flags::ACK);
         let header_len = stride - FRONT - 1000;

@@ -42,7 +42,7 @@ fn a_challenge_is_answered_once() {
 }
 
 #[test]
-fn who_has_not_asked_is_not_welcomed() {
+fn an_end_that_has_not_asked_ignores_a_welcome() {
     let mut joined = joining();
     joined.judge(NOW, &welcome().bytes(OURS));
     assert!(joined.welcome().is_none());

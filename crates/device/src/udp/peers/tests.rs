@@ -92,7 +92,7 @@ fn a_forged_source_takes_neither_memory_nor_a_place() {
 }
 
 #[test]
-fn who_is_let_in_gets_an_address_and_keeps_to_it() {
+fn an_admitted_peer_gets_an_address_and_may_use_no_other() {
     let mut peers = peers();
     let (alice, bob) = (at("192.0.2.1:9"), at("192.0.2.2:9"));
     let to_alice = welcome(&mut peers, NOW, alice, hello(1));
@@ -134,7 +134,7 @@ fn a_peer_whose_address_changes_goes_on() {
 }
 
 #[test]
-fn who_says_bye_or_nothing_loses_its_place() {
+fn peers_that_say_bye_or_nothing_lose_their_place() {
     let mut peers = peers();
     let alice = at("192.0.2.1:9");
     let first = welcome(&mut peers, NOW, alice, hello(1));

@@ -20,7 +20,7 @@ const MANY: usize = 1 << 13;
 /// Zstandard's level.
 const LEVEL: i32 = 3;
 
-/// A row, whose it is, and the one before it of the same owner.
+/// A row with its owner, and the row before it of the same owner.
 struct Placed<'a, R> {
     owner: usize,
     before: Option<&'a R>,

@@ -48,7 +48,7 @@ fn parts_make_the_whole() {
 }
 
 #[test]
-fn what_is_missing_is_listed() {
+fn missing_runs_are_listed() {
     let (directory, inputs) = parts(SHARED, 3);
     let output = directory.path().join("merged");
     let error = refused(&inputs[1..2], &output);
@@ -64,7 +64,7 @@ fn what_is_missing_is_listed() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn results_of_different_scenarios_are_refused() {
     let (directory, inputs) = parts(SHARED, 2);
     let output = directory.path().join("merged");
     let with = |text: &str, shard: &str, expected: &str| {

@@ -311,7 +311,7 @@ impl Table for Contradiction {
 }
 
 #[test]
-fn what_no_run_can_have_seen_is_refused() {
+fn impossible_observations_are_refused() {
     let mut flow = Flows::owner(&["x".into()]).unwrap();
     flow.samples.push(Flows::blank());
     let flows = [flow];

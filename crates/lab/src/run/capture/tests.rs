@@ -167,7 +167,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_is_not_complete_is_not_left() {
+fn an_incomplete_capture_is_not_left() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = scenario("");
     let options = SimulateOptions { directory: Path::new(""), captures: Some(directory.path()) };

@@ -153,7 +153,7 @@ fn every_acknowledgement_is_counted() {
 /// All ten segments come to the queue at once, where each takes 1.2 ms. The n-th acknowledgement is back 2.032 ms after its segment has gone: 8 − n are waiting
 /// then, and as long as there are any it is held.
 #[test]
-fn what_is_held_is_counted() {
+fn held_acknowledgements_are_counted() {
     let text = TRANSFER.replace("delay = \"10ms\"", "delay = \"1ms\"");
     let (before, after) = text.split_once("target-window(").unwrap();
     let after = after.split_once(')').unwrap().1;

@@ -159,12 +159,12 @@ measures! {
 
 impl MeasureSource {
     /// Whether it is a measure of a link.
-    pub fn is_of_link(self) -> bool {
+    pub(crate) fn is_of_link(self) -> bool {
         matches!(self, MeasureSource::FromLink | MeasureSource::OftenFromLink)
     }
 
     /// The statistic if none is named; `None` for a measure that has only one value.
-    pub fn usual_statistic(self) -> Option<Statistic> {
+    pub(crate) fn usual_statistic(self) -> Option<Statistic> {
         match self {
             MeasureSource::FromEachFlow => Some(Statistic::Each),
             MeasureSource::OftenFromFlows | MeasureSource::OftenFromLink => Some(Statistic::Mean),

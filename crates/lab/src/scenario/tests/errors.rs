@@ -372,7 +372,7 @@ error: `ä` is not a duration: write it like 20ms or 1.5s
 }
 
 #[test]
-fn what_is_wrong_everywhere_is_not_said_everywhere() {
+fn a_repeated_mistake_is_reported_once() {
     let text =
         minimal("").replace("kind = \"bulk\"", "kind = \"bulk\"\nstagger = \"1s\"\ncount = 1000");
     assert!(refused(&text).ends_with("\n1 problem in test.toml; nothing was run"));

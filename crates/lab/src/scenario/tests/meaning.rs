@@ -19,7 +19,7 @@ fn with_topology(topology: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_keys_have_their_defaults() {
     let Resolved { scenario, hosts, routers, links, flows, measure, expect } =
         resolved(&minimal(""));
     assert_eq!(scenario.duration.to_string(), "10s");

@@ -73,7 +73,7 @@ fn one_way_has_a_rate_of_its_own_instead() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn mistakes_are_shown_with_their_place() {
     let said = |link: &str, trace: &str| load(link, trace).unwrap_err();
     let named = "rate-trace = \"cellular.trace\"";
     for (trace, message) in [

@@ -42,7 +42,7 @@ fn zipped_lists_go_side_by_side() {
 }
 
 #[test]
-fn what_is_not_written_can_be_swept_and_so_can_tables() {
+fn omitted_keys_and_tables_can_be_swept() {
     let variants = swept(
         "[sweep]\nhosts.a.profile = [{ tcp = \"no-sack\" }, { keepalive = true, tcp = \"nodelay\" }]\n\
          \"links.a-b.there.loss\" = [\"0\", \"1%\"]",

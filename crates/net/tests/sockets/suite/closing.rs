@@ -171,7 +171,7 @@ fn a_reset_wakes_a_blocked_reader_and_a_blocked_writer() {
 }
 
 #[test]
-fn what_was_not_read_before_a_reset() {
+fn unread_data_before_a_reset() {
     let world = World::new();
     let (mut client, mut server) = pair(&world);
     server.write_all(b"lost").unwrap();

@@ -112,7 +112,7 @@ fn the_defaults_are_those_of_the_papers() {
 }
 
 #[test]
-fn what_is_shown_reads_back() {
+fn displayed_configurations_read_back() {
     for text in [
         "drop-tail(1 packet)",
         "drop-head(100kB)",

@@ -18,6 +18,7 @@ pub(super) struct Controller {
 
 impl Controller {
     /// p′.
+    #[cfg(test)]
     pub(super) const fn base(&self) -> Probability {
         self.base
     }

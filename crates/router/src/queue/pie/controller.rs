@@ -12,21 +12,21 @@ use crate::probability::Probability;
 
 /// A change of probability per second of delay, in millionths: PIE's α and β.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Gain(u32);
+pub(crate) struct Gain(u32);
 
 impl Gain {
     /// This many millionths.
-    pub const fn from_millionths(millionths: u32) -> Self {
+    pub(crate) const fn from_millionths(millionths: u32) -> Self {
         Gain(millionths)
     }
 
     /// How many millionths.
-    pub const fn millionths(self) -> u32 {
+    pub(crate) const fn millionths(self) -> u32 {
         self.0
     }
 
     /// Whether it is nothing.
-    pub const fn is_zero(self) -> bool {
+    pub(crate) const fn is_zero(self) -> bool {
         self.0 == 0
     }
 }

@@ -4,7 +4,7 @@ use transom_base::time::{Duration, Instant};
 
 /// PIE's estimate of the queueing delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum DelayEstimate {
+pub(crate) enum DelayEstimate {
     /// How long the last packet that left had waited; nothing while the queue is empty.
     #[default]
     Timestamps,

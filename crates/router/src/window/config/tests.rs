@@ -89,7 +89,7 @@ fn the_paper_s_parameters() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn senseless_configurations_are_refused() {
     for (text, said) in [
         ("red(5)", "`red(5)` is not a window policy"),
         ("target-window(upper=35 packets", "is not a window policy"),

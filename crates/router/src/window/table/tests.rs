@@ -66,7 +66,7 @@ fn holds(table: &FlowTable, number: u32) -> bool {
 }
 
 #[test]
-fn what_was_asked_for_fits() {
+fn the_requested_number_of_flows_fits() {
     let mut table = FlowTable::new(4000, [7; 16]);
     assert_eq!(table.stats().capacity, 6000);
     let first = (0..8192).position(|number| !insert(&mut table, number, open(0))).unwrap();
@@ -125,7 +125,7 @@ fn a_searched_table_holds_the_same_flows() {
 }
 
 #[test]
-fn what_is_silent_is_forgotten_after_its_time() {
+fn silent_flows_are_forgotten_after_their_time() {
     let mut table = FlowTable::new(50, [7; 16]);
     insert(&mut table, 1, open(1_000));
     insert(&mut table, 2, opening(1_000));

@@ -71,7 +71,7 @@ fn four_at_once() {
 }
 
 #[test]
-fn who_finds_the_link_idle_counts() {
+fn packets_that_find_the_link_idle_count() {
     for queue in DISCIPLINES {
         let mut link = link(queue);
         let before = LinkSample::take(&mut link, at(0));
@@ -88,7 +88,7 @@ fn who_finds_the_link_idle_counts() {
 }
 
 #[test]
-fn what_is_dropped_does_not_count() {
+fn dropped_packets_do_not_count() {
     // One is on the wire and two wait; the fourth is refused, or drives out the second.
     for (queue, total) in [("2 packets", ms(3)), ("drop-head(2 packets)", ms(3))] {
         let mut link = link(queue);

@@ -34,7 +34,7 @@ fn datagram(from: u8, to: u8, payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_comes_in_at_one_gateway_leaves_at_the_other_as_it_was() {
+fn packets_pass_from_one_gateway_to_the_other_unchanged() {
     let mut topology = Topology::new(1);
     let (a, b) = (topology.gateway(), topology.gateway());
     // 1000 bytes take a millisecond at 8 Mbit/s.
@@ -83,7 +83,7 @@ fn a_router_on_the_way_counts_as_a_hop() {
 }
 
 #[test]
-fn what_is_for_nobody_is_counted() {
+fn packets_for_nobody_are_counted() {
     let mut topology = Topology::new(1);
     let (a, b) = (topology.gateway(), topology.host(HostConfig::default()));
     topology.join(a, b, link(""), link(""));

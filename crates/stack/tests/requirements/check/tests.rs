@@ -78,7 +78,7 @@ fn done_needs_code_and_a_test() {
 }
 
 #[test]
-fn what_programs_call_needs_a_test_that_calls_it() {
+fn functions_for_programs_need_a_test_that_calls_them() {
     let mut table = table();
     let row = row(&mut table, "MUST-17");
     (row.status, row.rust, row.c) = (Status::Done, "rust".to_owned(), "c".to_owned());

@@ -72,7 +72,7 @@ fn an_encoder_that_writes_zeros_only_behind_units_is_understood() {
 }
 
 #[test]
-fn what_is_no_unit_is_counted_and_the_next_one_is_fine() {
+fn malformed_units_are_counted_and_the_next_one_is_fine() {
     let good = stream_of(&[b"good"]);
     let large = vec![7; 1001];
     let mut one = assembler();
@@ -109,7 +109,7 @@ fn what_is_no_unit_is_counted_and_the_next_one_is_fine() {
 }
 
 #[test]
-fn what_is_given_up_takes_its_units_with_it() {
+fn abandoned_data_takes_its_units_with_it() {
     let stream = stream_of(&[b"first", b"second", b"third", b"fourth"]);
     let at = |n: usize| ORIGIN + n as u64;
     // "first" takes 0..8, "second" 8..17, "third" 17..25, "fourth" 25..34.

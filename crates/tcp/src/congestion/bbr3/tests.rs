@@ -125,7 +125,7 @@ fn loss(at: u64, bytes: u64, in_flight: u64, lost: u64) -> LostTransmission {
 /// InflightAtLoss. Two of a hundred segments are 2 %, and not above. With the third: 99000 in flight before, of which 2000 were lost: (1980 −
 /// 2000)/0.98 = −20. And a burst of 60 segments behind 100 others, all of it lost: 100000 + 2000/0.98.
 #[test]
-fn how_much_was_too_much() {
+fn the_inflight_at_a_loss_follows_the_draft() {
     assert_eq!(inflight_at_loss(&loss(0, 1000, 100_000, 2000), true), None);
     assert_eq!(inflight_at_loss(&loss(0, 1000, 100_000, 3000), true), Some(98_980));
     assert_eq!(inflight_at_loss(&loss(0, 60_000, 160_000, 60_000), true), Some(102_040));

@@ -12,17 +12,17 @@ use crate::congestion::arithmetic::log2;
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// The window from which it holds, in segments.
-    pub window: u64,
+    pub(crate) window: u64,
     /// a(w): segments a round trip, rounded down.
-    pub increase: u32,
+    pub(crate) increase: u32,
     /// b(w): the share of the window that a loss takes, in units of 2^−[`DECREASE_BITS`].
-    pub decrease: u32,
+    pub(crate) decrease: u32,
 }
 
 /// The fractional bits of [`Line::decrease`].
-pub const DECREASE_BITS: u32 = 16;
+pub(crate) const DECREASE_BITS: u32 = 16;
 /// Low_Window: up to here Reno's response function holds.
 const LOW_WINDOW: u64 = 38;
 /// High_Window.
@@ -30,15 +30,15 @@ const HIGH_WINDOW: u64 = 83_000;
 /// The largest window of the RFC's program.
 const LAST_WINDOW: u64 = 100_000;
 /// The lines there are up to 100 000 segments.
-pub const LINES: usize = 73;
+const LINES: usize = 73;
 /// The fractional bits of a(w).
 const INCREASE_BITS: u32 = 24;
 
 /// The table.
-pub const TABLE: [Line; LINES] = derive();
+pub(crate) const TABLE: [Line; LINES] = derive();
 
 /// The line for a window of this many segments.
-pub fn line(window: u64) -> Line {
+pub(crate) fn line(window: u64) -> Line {
     let after = TABLE.partition_point(|line| line.window <= window);
     TABLE[after.max(1) - 1]
 }

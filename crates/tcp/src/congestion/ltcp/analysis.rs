@@ -54,7 +54,7 @@ fn ratio(a: Fraction, b: Fraction) -> Fraction {
 
 /// Round trips from W_T to W_K: the sum of δ_k/k over the layers on the way, which for the paper's thresholds is
 /// (K−2)(K+3)/4 · W_T (equation 14).
-pub fn claim_time(layers: &Layers, layer: u32) -> Fraction {
+fn claim_time(layers: &Layers, layer: u32) -> Fraction {
     let spent = (2..layer)
         .map(|k| layers.step(k).map_or(u64::MAX, |step| mul_div(step, 1_000_000, u64::from(k))));
     Fraction::from_millionths(spent.fold(0, u64::saturating_add))
@@ -69,7 +69,7 @@ pub fn recovery_time(layers: &Layers, layer: u32, window: u64) -> Fraction {
 }
 
 /// How many times faster than Reno LTCP recovers in layer K: (K−1)/(2β).
-pub fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
+pub(crate) fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
     if layer <= 1 {
         return Fraction::ONE;
     }
@@ -98,7 +98,7 @@ pub fn window_at_loss(beta: Fraction, slope: u32, packets: u64) -> u64 {
 
 /// Throughput in packets per second: equation 18, √(K'·(1 − β/2)/β) / (RTT·√p). Reno's is that with β = 0.5 and a slope of one.
 /// Rounded down; `u64::MAX` for a round trip of no time.
-pub fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration) -> u64 {
+pub(crate) fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration) -> u64 {
     let beta = beta.millionths().clamp(1, 1_000_000);
     let above = u128::from(packets) * u128::from(slope.max(1)) * u128::from(2_000_000 - beta);
     // The root with six decimals: its square has twelve.
@@ -113,6 +113,7 @@ pub const RENO_BETA: Fraction = Fraction::from_millionths(500_000);
 
 /// The equilibrium of a flow with one loss for a given number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SteadyState {
     /// K' of the paper: the layer it recovers in.
     pub layer: u32,

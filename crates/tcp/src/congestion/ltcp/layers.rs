@@ -20,7 +20,7 @@ pub const BETA: Fraction = Fraction::from_millionths(150_000);
 /// The layers for which [`BETA`] keeps equation 13.
 pub const COUNT: u32 = 18;
 /// The most layers there may be.
-pub const MOST: u32 = 64;
+const MOST: u32 = 64;
 /// The largest threshold in packets: beyond any window.
 const WIDEST: u64 = 1 << 34;
 
@@ -213,7 +213,7 @@ impl Layers {
     }
 
     /// The rule they follow.
-    pub fn rule(&self) -> &Rule {
+    pub(crate) fn rule(&self) -> &Rule {
         &self.rule
     }
 
@@ -234,7 +234,7 @@ impl Layers {
     }
 
     /// δ_K in packets; `None` for the last layer, which has no end.
-    pub fn step(&self, layer: u32) -> Option<u64> {
+    pub(crate) fn step(&self, layer: u32) -> Option<u64> {
         (layer < self.count()).then(|| self.threshold(layer + 1) - self.threshold(layer))
     }
 

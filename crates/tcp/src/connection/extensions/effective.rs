@@ -12,7 +12,7 @@ use crate::pos::Pos;
 use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 
-/// The variables of which something runs by what was asked before.
+/// Variables whose old limit may still run: a timer, a rate, or an offered window. A change of their limits applies at once.
 pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .and(Variables::one(Variable::PacingRate))
     .and(Variables::one(Variable::Rto));

@@ -4,7 +4,7 @@
 //! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
 
 use super::effective::{Own, rule};
-use super::{Host, LayerInfo, RequestCounters, Source};
+use super::{Host, LayerInfo, Source};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Message, Occasion,
     Ruling, Variable, Wake,
@@ -81,14 +81,6 @@ impl ObservedLayers {
         Ok(layer)
     }
 
-    /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
-    pub fn detach(&mut self, layer: LayerId) -> Option<Box<dyn Extension>> {
-        let layer = self.host.detach(layer)?;
-        self.host.clock = self.host.earliest();
-        self.host.recombine(layer.limits.some());
-        Some(layer.extension)
-    }
-
     /// Wakes every layer that waits for the event, or whose time has come. No layer sees the limits that another sets in answer. Returns
     /// whether the combined request has changed.
     pub fn wake(&mut self, connection: &Observed, occasion: &Occasion) -> bool {
@@ -139,10 +131,5 @@ impl ObservedLayers {
     /// The next layer that was detached for a fault of its own.
     pub fn poll_departure(&mut self) -> Option<Departure> {
         self.host.departures.pop_front()
-    }
-
-    /// The counters of the extensions' requests.
-    pub fn request_counters(&self) -> RequestCounters {
-        self.host.shared.request_counters()
     }
 }

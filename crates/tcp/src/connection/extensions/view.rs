@@ -219,7 +219,7 @@ impl<'a> View<'a> {
     }
 
     /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
-    /// path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
+    /// path may be faster; see `DeliveryRate::latest`. Nothing before the first sample.
     pub fn delivery_rate(&self) -> Option<(u64, bool)> {
         read!(self.delivery_rate).map(|rate| (rate, read!(self.delivery_rate_app_limited)))
     }

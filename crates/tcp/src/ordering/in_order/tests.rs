@@ -54,7 +54,7 @@ fn duplicates_are_named_for_dsack() {
 }
 
 #[test]
-fn what_came_first_stays() {
+fn the_bytes_that_came_first_stay() {
     let mut buffer = InOrder::new(p(0));
     buffer.accept(p(10), Payload::borrowed(&[1; 10]), 1000);
     let accepted = buffer.accept(p(0), Payload::borrowed(&[2; 30]), 1000);

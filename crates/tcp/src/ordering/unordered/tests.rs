@@ -36,7 +36,7 @@ fn blocks(buffer: &dyn Ordering) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn what_lies_beyond_a_hole_is_read_at_once_and_only_once() {
+fn data_beyond_a_hole_is_read_at_once_and_only_once() {
     let mut buffer = Unordered::new(p(0));
     give(&mut buffer, 0, 1000);
     assert_eq!(give(&mut buffer, 2000, 3000).new_bytes, 1000);
@@ -78,7 +78,7 @@ fn reading_opens_the_window_and_receiving_leaves_it() {
 }
 
 #[test]
-fn what_is_given_up_becomes_a_hole() {
+fn abandoned_data_becomes_a_hole() {
     let mut buffer = Unordered::new(p(0));
     give(&mut buffer, 100, 200);
     give(&mut buffer, 300, 400);

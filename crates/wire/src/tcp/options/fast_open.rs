@@ -10,7 +10,7 @@ pub struct FastOpen {
 
 impl FastOpen {
     /// The longest cookie in bytes.
-    pub const MAX_COOKIE_LEN: usize = 16;
+    const MAX_COOKIE_LEN: usize = 16;
 
     /// The request for a cookie: an option without one.
     pub const REQUEST: FastOpen = FastOpen { cookie: [0; Self::MAX_COOKIE_LEN], len: 0 };

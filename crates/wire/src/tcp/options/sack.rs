@@ -29,15 +29,15 @@ struct Blocks {
 
 impl SackBlocks {
     /// The most blocks that fit 40 bytes of options.
-    pub const MAX: usize = 4;
+    pub(crate) const MAX: usize = 4;
 
     /// No blocks.
     #[inline]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         SackBlocks(None)
     }
 
-    /// Adds a block at the end; `false` if there are [`MAX`](Self::MAX) already.
+    /// Adds a block at the end; `false` if there are `MAX` already.
     #[inline]
     pub fn push(&mut self, block: SackBlock) -> bool {
         let inner = self.0.get_or_insert(Blocks { blocks: Default::default(), len: 0 });

@@ -31,7 +31,7 @@ impl UserTimeout {
     }
 
     /// Whether the value travels in minutes (the granularity bit) and not in seconds.
-    pub const fn in_minutes(self) -> bool {
+    pub(crate) const fn in_minutes(self) -> bool {
         self.0 & Self::GRANULARITY != 0
     }
 

@@ -51,7 +51,7 @@ fn it_is_kept_where_only_the_user_may_look() {
 }
 
 #[test]
-fn what_others_can_write_counts_for_nothing() {
+fn programs_that_others_can_write_count_for_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let known = Known { directory: directory.path().join("transom") };
     let identity = Identity::of(&scenario("", None), &[]);

@@ -42,7 +42,7 @@ fn packets(file: &Path) -> Vec<Read> {
 }
 
 #[test]
-fn what_a_host_sends_has_comments_on_its_sender() {
+fn sent_packets_have_comments_on_their_sender() {
     let directory = tempfile::tempdir().unwrap();
     let lossy = "there.loss = \"2%\"";
     let seen = run(&commented(lossy), directory.path());

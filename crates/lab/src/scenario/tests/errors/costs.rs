@@ -73,7 +73,7 @@ fn packets() {
 }
 
 #[test]
-fn what_takes_no_time_never_ends() {
+fn loops_without_time_are_refused() {
     let timeless = |flow: &str| {
         let link = minimal("").replace("rate = \"10Mbit/s\"\ndelay = \"10ms\"\n", "");
         link.replace("kind = \"bulk\"", flow)

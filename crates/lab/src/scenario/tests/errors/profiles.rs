@@ -26,7 +26,7 @@ error: `server` begins with the name of a program
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn units_that_do_not_go_together_are_refused() {
     changed(
         "[hosts.b]",
         "[hosts.b]\ncongestion = \"cubic\"",

@@ -155,7 +155,7 @@ fn the_edge_is_exact_afterwards() {
 }
 
 #[test]
-fn what_the_policy_may_not_lower_it_may_still_begin_low() {
+fn a_window_that_may_not_be_lowered_may_begin_low() {
     let set = Set { stays: true, ..Set::default() };
     set.to(2000);
     let mut path = set.path(&config());
@@ -225,7 +225,7 @@ fn only_what_returns_comes_by() {
 }
 
 #[test]
-fn what_is_no_plain_syn_stays() {
+fn segments_other_than_plain_syns_stay() {
     let (_, mut path) = wishing(1000);
     path.call();
     let options = path.options(None);
@@ -310,7 +310,7 @@ impl Policy for Notes {
 }
 
 #[test]
-fn what_is_told_of_syns() {
+fn syns_are_reported() {
     let (tell, told) = mpsc::channel();
     let control = WindowControl::with_policy(Box::new(Notes(tell)), &config(), [3; 16]);
     let mut path = Path::new(control);
