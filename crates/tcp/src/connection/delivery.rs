@@ -137,7 +137,7 @@ impl Connection {
     /// Queues a data unit, whole or not at all.
     ///
     /// # Errors
-    /// [`WriteError::WouldBlock`] if there is no room for it now ([`Event::Writable`](super::Event::Writable) follows),
+    /// [`WriteError::WouldBlock`] if there is no room for it now ([`Signal::Writable`](super::Signal::Writable) follows),
     /// [`WriteError::TooLarge`] if there never is, [`WriteError::Delivery`] on a connection that carries no units, and what ended the
     /// connection.
     pub fn send_adu(&mut self, now: Instant, unit: &[u8]) -> Result<(), WriteError> {
