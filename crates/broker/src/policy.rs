@@ -27,12 +27,12 @@ mod ports;
 pub use ports::Ports;
 
 /// So many devices a user has unless something else is said.
-const DEVICES: u16 = 4;
+pub const DEVICES: u16 = 4;
 /// So many ports a user holds unless something else is said.
-const PORTS: u32 = 4096;
+pub const PORTS: u32 = 4096;
 
 /// So many devices there are on the host unless something else is said.
-const MOST_DEVICES: u32 = 1024;
+pub const MOST_DEVICES: u32 = 1024;
 
 /// The broker's rules, and its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,6 @@ impl Default for Policy {
 
 /// The permissions of some users.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Rule {
     /// The users.
     pub subject: Subject,
@@ -97,13 +96,13 @@ pub enum Subject {
 
 /// The user who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     /// The user's number.
-    pub(crate) user: u32,
+    pub user: u32,
     /// The numbers of the user's groups.
-    pub(crate) groups: Vec<u32>,
+    pub groups: Vec<u32>,
     /// Whether the system's databases have the user. The subordinate numbers of a user (subuid(5)) are not there.
-    pub(crate) known: bool,
+    pub known: bool,
 }
 
 /// Why a policy cannot be used.
@@ -278,7 +277,7 @@ impl Rule {
     }
 
     /// Whether the caller may hold ports of this address.
-    pub(crate) fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
+    pub fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
         let here = |network: &IpPrefix| contains(network, address);
         self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
@@ -293,7 +292,7 @@ impl Rule {
 }
 
 /// Whether a network has an address.
-fn contains(network: &IpPrefix, address: IpAddr) -> bool {
+pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
     let length = u32::from(network.prefix_len());
     match (network.address(), address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -310,7 +309,7 @@ fn contains(network: &IpPrefix, address: IpAddr) -> bool {
 
 impl Caller {
     /// A user with the groups that the system's databases have, and the process' own one.
-    pub(crate) fn new(user: u32, group: u32) -> Self {
+    pub fn new(user: u32, group: u32) -> Self {
         let (mut groups, mut known) = (vec![group], false);
         if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
             && let Ok(name) = std::ffi::CString::new(found.name)
@@ -354,13 +353,13 @@ impl Policy {
     }
 
     /// The rule that decides about a caller's devices; `None` if there is no rule at all.
-    pub(crate) fn first(&self, caller: &Caller) -> Option<&Rule> {
+    pub fn first(&self, caller: &Caller) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.applies_to(caller))
     }
 
     /// Whether a rule is for this user in particular, and not for everybody. Of a group, that is so for the users whom the system knows: one user can have
     /// thousands of subordinate numbers, with a group of its own.
-    pub(crate) fn names(&self, caller: &Caller) -> bool {
+    pub fn names(&self, caller: &Caller) -> bool {
         self.rules.iter().any(|rule| match rule.subject {
             Subject::User(user) => user == caller.user,
             Subject::Group(_) => caller.known && rule.applies_to(caller),
@@ -369,7 +368,7 @@ impl Policy {
     }
 
     /// The place of the rule that lets a caller hold a port of an address.
-    pub(crate) fn allows(
+    pub fn allows(
         &self,
         caller: &Caller,
         address: IpAddr,

@@ -134,6 +134,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    #[cfg(feature = "xdp")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -49,7 +49,7 @@ pub use pending::{Pending, Run};
 pub use plan::{Choice, Plan, PlannedRun, Point, Shard, ShardError};
 pub use store::{Entry, Found, Store};
 pub use stored::StoredRun;
-pub use summary::{Line, SUMMARY_CSV, Summary};
+pub use summary::{Line, SUMMARY_CSV, SUMMARY_PARQUET, Summary};
 
 /// The form in which results are stored. It changes when an older program could misread what a newer one has written, or the other way
 /// round.

@@ -52,7 +52,7 @@
 //!
 //! 2. To what a loss reduces the window is [`ssthresh`](CongestionControl::ssthresh), two segments at least. When the reduction takes
 //!    effect, what a timeout does and where slow start ends is what RFC 5681 says, unless [`on_event`](CongestionControl::on_event) is
-//!    replaced; `react` is there for the events that are not of interest.
+//!    replaced; [`react`] is there for the events that are not of interest.
 //! 3. An algorithm that measures does so in [`on_sample`](CongestionControl::on_sample), which sees every acknowledgement first, and may change
 //!    the window there. An algorithm with its own slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so does
 //!    one that needs pacing ([`needs_pacing`](CongestionControl::needs_pacing)).
@@ -322,7 +322,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
-fn react<C: CongestionControl + ?Sized>(
+pub fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
     event: CongestionEvent,
@@ -354,7 +354,7 @@ fn react<C: CongestionControl + ?Sized>(
 }
 
 /// Takes back a reduction: the window is at least as wide as it was, and slow start ends where it did.
-fn restore(window: &mut Window, prior: Window) {
+pub fn restore(window: &mut Window, prior: Window) {
     window.resize(window.cwnd.max(prior.cwnd));
     window.ssthresh = prior.ssthresh.max(window.floor());
 }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// The file for everybody.
 pub const SUMMARY_CSV: &str = "summary.csv";
 /// The same for those who read Parquet; only a build with the feature `parquet` writes it.
-pub(crate) const SUMMARY_PARQUET: &str = "summary.parquet";
+pub const SUMMARY_PARQUET: &str = "summary.parquet";
 
 /// The columns that say which run it is.
 const RUN: [&str; 5] = ["run", "scenario", "point", "seed", "state"];
@@ -102,7 +102,7 @@ impl Summary {
     }
 
     /// The names of the swept settings.
-    pub(crate) fn settings(&self) -> &[String] {
+    pub fn settings(&self) -> &[String] {
         &self.settings
     }
 
