@@ -46,7 +46,7 @@ use deliveries::Deliveries;
 use managed::{Managed, Waiting};
 use policer::Bucket;
 use transmitter::Transmitter;
-use transom_router::queue::{Flow, FlowHasher, Item, QueueStatistics};
+use transom_router::queue::{Flow, FlowHasher, Item};
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 
 pub use bleach::Bleach;

@@ -70,7 +70,7 @@ impl RateTrace {
     }
 
     /// The contents of the file; `None` if it has not been read.
-    pub(crate) fn opportunities(&self) -> Option<&Opportunities> {
+    pub fn opportunities(&self) -> Option<&Opportunities> {
         self.opportunities.as_ref()
     }
 }
