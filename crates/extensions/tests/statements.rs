@@ -25,10 +25,8 @@ fn code(text: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     while let Some(line) = lines.next() {
         if line.starts_with("#[cfg(test)]") {
-            match lines.next() {
-                Some("mod tests;") => continue,
-                _ => break, // Tests in a file come last.
-            }
+            skip_item(&mut lines);
+            continue;
         }
         if line.starts_with("//") || line.starts_with("#[") || line.starts_with("#![") {
             continue;
@@ -51,6 +49,18 @@ fn code(text: &str) -> String {
         plain.push('\n');
     }
     plain
+}
+
+/// Skips what an attribute is for: up to a semicolon, or to the brace that closes it.
+fn skip_item<'a>(lines: &mut impl Iterator<Item = &'a str>) {
+    let mut depth = 0;
+    for line in lines.filter(|line| !line.starts_with("//") && !line.starts_with("#[")) {
+        depth += line.matches('{').count();
+        depth = depth.saturating_sub(line.matches('}').count());
+        if depth == 0 && line.ends_with([';', '}', ',']) {
+            return;
+        }
+    }
 }
 
 /// Semicolons, and lines with anything on them.
