@@ -52,7 +52,8 @@ fn steps_need_no_file() {
     let scenario = Scenario::parse("test", &text).unwrap();
     assert_eq!(scenario.sweep().next().unwrap().resolved, resolved);
     let link = &resolved.links[0].there;
-    assert_eq!(link.mean_rate().map(|rate| rate.bits_per_sec()), Some(25_000_000));
+    // 25 Mbit/s, in whole packets of 1500 bytes.
+    assert_eq!(link.mean_rate().map(|rate| rate.bits_per_sec()), Some(41_666 * 12_000 / 20));
     assert_eq!(RateTraces::new(Path::new("/nonexistent")).read(link).as_ref().ok(), Some(link));
     let error = load(&format!("{steps}\nrate-trace-sha256 = \"00\""), "").unwrap_err();
     assert!(error.contains("steps of a rate are in no file"), "{error}");
