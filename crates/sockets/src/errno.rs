@@ -31,19 +31,19 @@ pub const EFAULT: i32 = 14;
 /// An argument makes no sense.
 pub const EINVAL: i32 = 22;
 /// A router reports that a policy forbids it.
-const EACCES: i32 = 13;
+pub const EACCES: i32 = 13;
 /// Too many connections.
-const ENFILE: i32 = 23;
+pub const ENFILE: i32 = 23;
 /// Too many descriptors.
-pub(crate) const EMFILE: i32 = 24;
+pub const EMFILE: i32 = 24;
 /// No such request.
 pub const ENOTTY: i32 = 25;
 /// The connection is closed for writing.
 pub const EPIPE: i32 = 32;
 /// A router reports that this host is isolated.
-const ENONET: i32 = 64;
+pub const ENONET: i32 = 64;
 /// A router did not understand a header.
-const EPROTO: i32 = 71;
+pub const EPROTO: i32 = 71;
 /// The packet is too long.
 pub const EMSGSIZE: i32 = 90;
 /// No such option.
@@ -75,7 +75,7 @@ pub const ETIMEDOUT: i32 = 110;
 /// The peer refused the connection.
 pub const ECONNREFUSED: i32 = 111;
 /// A router reports that the host does not exist.
-const EHOSTDOWN: i32 = 112;
+pub const EHOSTDOWN: i32 = 112;
 /// The host cannot be reached.
 pub const EHOSTUNREACH: i32 = 113;
 /// The socket is connecting already.

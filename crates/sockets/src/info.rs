@@ -29,17 +29,17 @@ pub const TCP_FIN_WAIT1: u8 = 4;
 /// `tcpi_state`: we closed, the peer has not.
 pub const TCP_FIN_WAIT2: u8 = 5;
 /// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
-const TCP_TIME_WAIT: u8 = 6;
+pub const TCP_TIME_WAIT: u8 = 6;
 /// `tcpi_state`: no connection.
 pub const TCP_CLOSE: u8 = 7;
 /// `tcpi_state`: the peer closed, we have not.
-const TCP_CLOSE_WAIT: u8 = 8;
+pub const TCP_CLOSE_WAIT: u8 = 8;
 /// `tcpi_state`: the peer closed, then we.
-const TCP_LAST_ACK: u8 = 9;
+pub const TCP_LAST_ACK: u8 = 9;
 /// `tcpi_state`: a listener.
 pub const TCP_LISTEN: u8 = 10;
 /// `tcpi_state`: both closed at the same time.
-const TCP_CLOSING: u8 = 11;
+pub const TCP_CLOSING: u8 = 11;
 
 /// The state of a connection as `TCP_INFO` shows it.
 #[repr(C)]

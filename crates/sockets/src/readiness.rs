@@ -17,9 +17,9 @@ pub const POLLHUP: i16 = 0x010;
 /// No such descriptor.
 pub const POLLNVAL: i16 = 0x020;
 /// As `POLLIN`.
-const POLLRDNORM: i16 = 0x040;
+pub const POLLRDNORM: i16 = 0x040;
 /// As `POLLOUT`.
-const POLLWRNORM: i16 = 0x100;
+pub const POLLWRNORM: i16 = 0x100;
 /// The peer has closed its side.
 pub const POLLRDHUP: i16 = 0x2000;
 

@@ -17,14 +17,14 @@ pub const SOCK_STREAM: i32 = 1;
 /// With the type: non-blocking from the start.
 pub const SOCK_NONBLOCK: i32 = 0o4000;
 /// With the type: accepted, and without a meaning here.
-pub(crate) const SOCK_CLOEXEC: i32 = 0o2_000_000;
+pub const SOCK_CLOEXEC: i32 = 0o2_000_000;
 /// TCP, by its number; so is 0.
 pub const IPPROTO_TCP: i32 = 6;
 
 /// `fcntl`: descriptor flags; there are none.
-const F_GETFD: i32 = 1;
+pub const F_GETFD: i32 = 1;
 /// `fcntl`: set descriptor flags; ignored.
-const F_SETFD: i32 = 2;
+pub const F_SETFD: i32 = 2;
 /// `fcntl`: the status flags.
 pub const F_GETFL: i32 = 3;
 /// `fcntl`: set the status flags; only `O_NONBLOCK` changes.

@@ -55,7 +55,7 @@ pub const TCP_SYNCNT: i32 = 7;
 /// Seconds that a closed connection waits for the peer's FIN, 120 at most; 0: the host's `fin_wait_2`; negative: not at all.
 pub const TCP_LINGER2: i32 = 8;
 /// Get: `struct ts_tcp_info`.
-pub(crate) const TCP_INFO: i32 = 11;
+pub const TCP_INFO: i32 = 11;
 /// Acknowledge the next arrivals at once, and what waits to be acknowledged; 0: wait for data to go with. It does not last: the
 /// acknowledgement policy goes on from there. An even number acknowledges what waits alone.
 pub const TCP_QUICKACK: i32 = 12;
@@ -80,7 +80,7 @@ pub const IP_TTL: i32 = 2;
 /// A call to receive or send tells of ICMP errors as they come, once each, and the connection goes on.
 pub const IP_RECVERR: i32 = 11;
 /// The same for IPv6.
-pub(crate) const IPV6_RECVERR: i32 = 25;
+pub const IPV6_RECVERR: i32 = 25;
 /// Whether IPv4 packets may be fragmented and reports of their size count: `IP_PMTUDISC_DONT` and the others.
 pub const IP_MTU_DISCOVER: i32 = 10;
 /// Get: the path MTU of a connection.
@@ -93,6 +93,8 @@ pub const IP_PMTUDISC_WANT: i32 = 1;
 pub const IP_PMTUDISC_DO: i32 = 2;
 /// `IP_MTU_DISCOVER`: may be fragmented, reports count.
 pub const IP_PMTUDISC_PROBE: i32 = 3;
+/// `IP_MTU_DISCOVER`: may be fragmented, and the interface's MTU is used whatever is reported.
+pub const IP_PMTUDISC_INTERFACE: i32 = 4;
 /// `IP_MTU_DISCOVER`: the same for TCP.
 pub const IP_PMTUDISC_OMIT: i32 = 5;
 /// The hop limit, 1 to 255; -1 for the default.
