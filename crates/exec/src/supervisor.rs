@@ -212,8 +212,7 @@ impl Supervisor {
                 Err(error) => return Err(error.into()),
             }
             // To the driver's own events only its work answers.
-            let is_drivers =
-                |event: &epoll::Event| (DRIVER_TOKENS..ENDED_TOKEN).contains(&event.data.u64());
+            let is_drivers = |event: &epoll::Event| driver_place(event.data.u64()).is_some();
             if !events.iter().all(is_drivers) {
                 self.driver.wake();
             }
@@ -221,7 +220,12 @@ impl Supervisor {
             let mut called = false;
             for event in &events {
                 let flags = event.flags;
-                match event.data.u64() {
+                let token = event.data.u64();
+                if let Some(place) = driver_place(token) {
+                    self.note_driver(place)?;
+                    continue;
+                }
+                match token {
                     NOTIFIER_TOKEN if flags.contains(epoll::EventFlags::IN) => called = true,
                     NOTIFIER_TOKEN => {
                         // The last program has gone; nobody will call any more.
@@ -229,7 +233,6 @@ impl Supervisor {
                         self.programs_gone()?;
                     }
                     ENDED_TOKEN => self.sockets_ended(&mut ready)?,
-                    DRIVER_TOKENS.. => self.note_driver(event.data.u64())?,
                     token => self.note_kernel(token, flags, &mut ready),
                 }
             }
@@ -260,8 +263,8 @@ impl Supervisor {
     /// If the private network has no packet left, all SYNs of sockets that have ended are taken.
     fn note_drained(&mut self, events: &[epoll::Event]) {
         let is_inner = |event: &epoll::Event| {
-            let place = event.data.u64().checked_sub(DRIVER_TOKENS).map(usize::try_from);
-            matches!(place, Some(Ok(place)) if self.driver.is_of(place, &self.inner.stack))
+            let place = driver_place(event.data.u64());
+            place.is_some_and(|place| self.driver.is_of(place, &self.inner.stack))
         };
         // There may be more events than were asked for, and packets that are read but not looked at.
         let all_are_known = events.len() < EVENTS && self.changes.is_empty();
@@ -303,8 +306,7 @@ impl Supervisor {
     }
 
     /// Notes that a descriptor of the driver's is readable.
-    fn note_driver(&mut self, token: u64) -> io::Result<()> {
-        let place = usize::try_from(token - DRIVER_TOKENS).unwrap_or(usize::MAX);
+    fn note_driver(&mut self, place: usize) -> io::Result<()> {
         if !self.driver.note(place)
             && let Some(descriptor) = self.driver.descriptors().nth(place)
         {
@@ -575,6 +577,12 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// Which of the driver's descriptors a token stands for, if it is one of those.
+fn driver_place(token: u64) -> Option<usize> {
+    let place = (DRIVER_TOKENS..ENDED_TOKEN).contains(&token).then(|| token - DRIVER_TOKENS)?;
+    usize::try_from(place).ok()
 }
 
 /// The name under which a stack reports what happens to one side of a connection.
