@@ -77,7 +77,7 @@ impl Stack {
     }
 }
 
-/// The earlier of two times. This is asked for each packet: an array of three takes four times as long.
+/// The earlier of two times. It is asked for each packet, so nothing is put into an array and read again.
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
