@@ -292,6 +292,13 @@ fn the_acknowledgement_of_the_syn_ack_is_no_count() {
             assert_eq!(peer.info().cwnd, if marked { 1000 } else { 10_000 }, "{what}");
             let capable = if mangled { "" } else { " ect0" };
             peer.write(500).expect(&[&format!("PAEe 1:501 ack 1{capable}")]);
+            // The path is blamed for what the peer does not count, unless this end has ended ECN itself.
+            for sent in 0..60 {
+                let ace = if marked { 6 } else { 5 };
+                peer.wait(10).recv(seg().ack(501 + 1000 * sent).accurate(ace, counts(1, 0)));
+                peer.write(1000).drain();
+            }
+            assert_eq!(accurate(&peer).codepoints_cleared, !mangled, "{what}");
         }
     }
 }

@@ -390,6 +390,8 @@ impl Connection {
             && self.control.answers_marks();
         let stamps = header.options.timestamps.filter(|_| self.agreed.timestamps);
         let Some(ecn) = self.ecn.as_deref_mut() else { return Marks::default() };
+        // Where ECN has ended for another reason, nothing leaves ECN-capable.
+        let is_capable = is_capable && !ecn.silent;
         let Some(state) = ecn.accurate_mut() else { return Marks::default() };
         let later = !old && state.is_later(stamps.map(|stamps| stamps.value), delivered);
         if core::mem::take(&mut state.is_handshake) || !later {
