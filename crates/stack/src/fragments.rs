@@ -109,11 +109,6 @@ impl Fragments {
     }
 
     /// Bytes held.
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// When the oldest incomplete packet expires.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.partial.iter().map(|partial| partial.expires).min()

@@ -100,11 +100,6 @@ impl Search {
     }
 
     /// The size that passes.
-    #[cfg(test)]
-    fn low(&self) -> u32 {
-        self.low
-    }
-
     /// The size to probe now, on an interface with this MTU, if any.
     pub(crate) fn candidate(&self, interface: u32, now: Instant) -> Option<u32> {
         if self.is_over() {
@@ -189,12 +184,12 @@ mod tests {
         let mut search = Search::between(1200, 1499, NOW);
         let expected = [1350, 1425, 1425, 1425, 1387, 1406, 1406, 1406, 1396];
         assert_eq!(sizes(&mut search, 1400, NOW), expected);
-        assert_eq!(search.low(), 1396);
+        assert_eq!(search.low, 1396);
         for path in [1200, 1280, 1420, 1480, 1492, 1499] {
             let mut search = Search::between(1200, 1499, NOW);
             sizes(&mut search, path, NOW);
             assert!(
-                search.low() <= path && path - search.low() < PROBE_GRANULARITY,
+                search.low <= path && path - search.low < PROBE_GRANULARITY,
                 "{path} {search:?}"
             );
         }
@@ -220,7 +215,7 @@ mod tests {
         assert_eq!(search.candidate(1500, NOW + Duration::from_secs(599)), None);
         let later = NOW + RAISE;
         assert_eq!(sizes(&mut search, 1500, later), [1500]);
-        assert_eq!((search.low(), search.candidate(1500, later + RAISE)), (1500, None));
+        assert_eq!((search.low, search.candidate(1500, later + RAISE)), (1500, None));
         let mut search = Search::reported(1300, 1500, BASE, NOW);
         assert_eq!(sizes(&mut search, 1300, later)[..4], [1500, 1500, 1500, 1400]);
     }
@@ -230,7 +225,7 @@ mod tests {
     fn a_narrow_report_is_checked() {
         let mut search = Search::reported(552, 1500, BASE, NOW);
         sizes(&mut search, 1500, NOW);
-        assert!(search.low() > 1484, "{search:?}");
+        assert!(search.low > 1484, "{search:?}");
         let search = Search::reported(BASE, 1500, BASE, NOW);
         assert_eq!(search.candidate(1500, NOW), None);
     }

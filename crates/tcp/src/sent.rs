@@ -214,11 +214,6 @@ impl SentList {
     }
 
     /// How many records there are.
-    #[cfg(test)]
-    fn record_count(&self) -> usize {
-        self.list.len()
-    }
-
     /// The oldest record.
     pub(crate) fn first(&self) -> Option<&Sent> {
         self.list.front()

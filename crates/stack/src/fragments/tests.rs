@@ -37,7 +37,7 @@ fn overlapping_fragments_are_never_delivered() {
     assert_eq!(add(&mut f, &fragment(1, 0, true, &[1; 16]), Instant::ZERO), None);
     assert_eq!(add(&mut f, &fragment(1, 8, true, &[2; 16]), Instant::ZERO), None);
     assert_eq!(add(&mut f, &fragment(1, 24, false, &[3; 5]), Instant::ZERO), None);
-    assert_eq!(f.bytes(), 0, "a poisoned packet holds nothing");
+    assert_eq!(f.bytes, 0, "a poisoned packet holds nothing");
 }
 
 /// The same range with other bytes is no duplicate: one of the two is forged, and nobody can tell which.
@@ -95,7 +95,7 @@ fn marks_on_fragments_are_marks_on_the_packet() {
                 ip.ecn()
             });
             assert_eq!(got, expected, "{codepoints:?}");
-            assert_eq!((f.dropped, f.bytes()), (u64::from(expected.is_none()), 0));
+            assert_eq!((f.dropped, f.bytes), (u64::from(expected.is_none()), 0));
         }
     }
 }
@@ -111,7 +111,7 @@ fn an_expired_packet_gives_back_its_first_fragment() {
     add(&mut f, &fragment(1, 16, true, &[2; 16]), Instant::ZERO);
     add(&mut f, &fragment(2, 16, true, &[2; 16]), Instant::ZERO);
     assert_eq!(f.expire(Instant::ZERO + limits.lifetime), [first]);
-    assert_eq!((f.bytes(), f.dropped), (0, 2));
+    assert_eq!((f.bytes, f.dropped), (0, 2));
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn a_flood_of_first_fragments_is_bounded_and_expires() {
     let mut f = Fragments::new(limits);
     for id in 0..10_000 {
         add(&mut f, &fragment(id, 0, true, &[0; 1400]), Instant::ZERO);
-        assert!(f.bytes() <= limits.bytes);
+        assert!(f.bytes <= limits.bytes);
         assert!(f.partial.len() <= limits.packets);
     }
     f.expire(Instant::ZERO + limits.lifetime);
-    assert_eq!((f.bytes(), f.partial.len()), (0, 0));
+    assert_eq!((f.bytes, f.partial.len()), (0, 0));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn fragments_far_apart_cost_no_more_than_the_bound() {
     let mut f = Fragments::new(limits);
     for id in 0..100 {
         add(&mut f, &fragment(id, 65_000, true, &[0; 8]), Instant::ZERO);
-        assert!(f.bytes() <= 100_000, "{}", f.bytes());
+        assert!(f.bytes <= 100_000, "{}", f.bytes);
     }
 }
 
@@ -141,7 +141,7 @@ fn fragments_far_apart_cost_no_more_than_the_bound() {
 fn the_ping_of_death_does_nothing() {
     let mut f = Fragments::new(FragmentLimits::default());
     assert_eq!(add(&mut f, &fragment(1, 65_528, false, &[0; 400]), Instant::ZERO), None);
-    assert_eq!(f.bytes(), 0);
+    assert_eq!(f.bytes, 0);
 }
 
 proptest! {
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(packet.payload(), &payload[..]);
         prop_assert!(packet.fragment().is_none());
         if let IpPacket::V4(v4) = packet { prop_assert!(v4.checksum_ok()); }
-        prop_assert_eq!(f.bytes(), 0);
+        prop_assert_eq!(f.bytes, 0);
     }
 
     /// A packet that is cut fits everywhere, and gives itself when it is put together.

@@ -28,11 +28,6 @@ impl Ready {
     }
 
     /// How many there are.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
     /// Bytes of the stream that they took, without delimiters.
     pub(super) fn wire(&self) -> usize {
         self.wire
@@ -153,13 +148,13 @@ mod tests {
                 ready.extend(one);
                 ready.extend(other);
             }
-            assert_eq!((ready.count(), ready.wire()), (4, 436));
+            assert_eq!((ready.count, ready.wire()), (4, 436));
             for (at, wire, bytes) in units {
                 assert_eq!(ready.next_start(), Some(place(at, wire).start), "round {round}");
                 assert_eq!(ready.take(&mut unit), Some(place(at, wire)));
                 assert_eq!(unit, bytes);
             }
-            assert_eq!((ready.count(), ready.wire(), ready.bytes()), (0, 0, 0));
+            assert_eq!((ready.count, ready.wire(), ready.bytes()), (0, 0, 0));
         }
         ready.begin(&place(3, 4), 2);
         ready.extend(b"xy");
