@@ -147,10 +147,11 @@ impl Log {
 
     /// Takes the entries of a log file.
     fn of(header: Header, entries: &[Entry]) -> Log {
-        let known = |entry: &Entry| Some((entry.sequence, entry.record.as_ref().ok()?.clone()));
-        let records: Vec<(u64, Record)> = entries.iter().filter_map(known).collect();
-        let unknown = (entries.len() - records.len()) as u64;
-        Log { origin: header.origin, records, unknown }
+        let mut log = Log { origin: header.origin, ..Log::default() };
+        for Entry { sequence, record, .. } in entries {
+            log.take(record.as_ref().ok().map(|record| (*sequence, record.clone())));
+        }
+        log
     }
 
     /// Takes what was read: a record, or one of a kind that is not known here.

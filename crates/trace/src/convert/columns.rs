@@ -128,8 +128,9 @@ fn rows(batch: &RecordBatch, log: &mut Log) -> Result<(), ConvertError> {
             object.insert((*name).into(), value);
         }
     }
-    for object in &objects {
-        let number = log.records.len() + 1;
+    // Another batch may have been before this one.
+    let before = log.records.len() + log.unknown as usize;
+    for (number, object) in (before + 1..).zip(&objects) {
         let bad = |what: String| ConvertError::Record { number, what };
         log.take(record(object).map_err(bad)?);
     }
