@@ -6,7 +6,7 @@
 use super::trace::{TraceError, read_text, sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use transom_sim::link::{LinkConfig, Opportunities, RateTrace, RateTraceError};
+use transom_sim::link::{LinkConfig, Opportunities, RateTraceError};
 
 /// Reads a rate trace: its opportunities, and the SHA-256 of its contents in hexadecimal.
 ///
@@ -41,14 +41,15 @@ impl RateTraces {
     /// [`TraceError`] if there is no such file, a line is wrong, or the file is another one than the configuration says.
     pub(crate) fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
         let mut config = config.clone();
-        let in_file = |trace: &mut RateTrace| trace.opportunities().is_none();
-        let Some(trace) = config.rate_trace.take_if(in_file) else { return Ok(config) };
-        let path = self.directory.join(trace.file());
-        let (opportunities, sum) = match self.read.get(trace.file()) {
+        let Some(trace) = config.rate_trace.take_if(|trace| trace.needs_file()) else {
+            return Ok(config);
+        };
+        let path = self.directory.join(trace.text());
+        let (opportunities, sum) = match self.read.get(trace.text()) {
             Some(read) => read,
             None => {
                 let read = read_rate_trace(&path)?;
-                self.read.entry(trace.file().into()).or_insert(read)
+                self.read.entry(trace.text().into()).or_insert(read)
             }
         };
         if config.rate_trace_sha256.as_ref().is_some_and(|wanted| wanted != sum) {

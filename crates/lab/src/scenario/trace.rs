@@ -166,7 +166,7 @@ impl Files {
             let text = LinkConfigError::TwoRates.to_string();
             problems.add(place("rate-trace"), Problem::Conflict(text));
         }
-        if trace.opportunities().is_some() {
+        if !trace.needs_file() {
             if rate_trace_sha256.is_some() {
                 let text = "steps of a rate are in no file".into();
                 problems.add(place("rate-trace-sha256"), Problem::Conflict(text));
@@ -174,7 +174,7 @@ impl Files {
             return;
         }
         let places = (place("rate-trace"), place("rate-trace-sha256"));
-        self.sum(Kind::Rate, trace.file(), rate_trace_sha256, places, problems);
+        self.sum(Kind::Rate, trace.text(), rate_trace_sha256, places, problems);
     }
 
     /// Reads a file, and compares its sum with the expected one or stores it.

@@ -119,7 +119,7 @@ impl LinkConfig {
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
         let outcome = match option {
             "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
-            "rate-trace" => RateTrace::read(value).map(|trace| self.rate_trace = Some(trace)),
+            "rate-trace" => value.parse().map(|trace| self.rate_trace = Some(trace)),
             "rate-trace-sha256" => {
                 self.rate_trace_sha256 = Some(value.into());
                 Ok(())
@@ -155,7 +155,7 @@ impl LinkConfig {
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
             Some(trace) if trace.opportunities().is_none() => {
-                Err(LinkConfigError::UnreadTrace(trace.file().into()))
+                Err(LinkConfigError::UnreadTrace(trace.text().into()))
             }
             _ => Ok(()),
         }

@@ -251,7 +251,7 @@ proptest! {
         config in config().prop_filter("what makes no sense is not read back", makes_sense),
     ) {
         let written = serde_json::to_string(&config).unwrap();
-        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.file()));
+        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.text()));
         let config = LinkConfig { rate_trace: unread, ..config };
         prop_assert_eq!(serde_json::from_str::<LinkConfig>(&written).unwrap(), config);
     }

@@ -8,15 +8,16 @@
 //! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so an
 //! opportunity is 1500 bytes. As there, one carries a packet of 1500 bytes, and a trace with one line for each millisecond has 12 Mbit/s.
 //!
-//! A rate that changes in steps needs no file: its trace is made of its text ([`RateTrace::read`]).
+//! A rate that changes in steps needs no file: its trace is made of its text.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use transom_tcp::time::{Duration, Instant};
 
 use super::text::{SyntaxError, call};
-use crate::units::{Rate, parse_duration};
+use crate::units::{Rate, parse_duration, serde_as_text};
 
 /// The bytes of IP packets that one opportunity delivers.
 pub const OPPORTUNITY: u64 = 1500;
@@ -28,40 +29,24 @@ const NANOS: u64 = 1_000_000;
 /// Written as the file's name, or as steps: "steps(40Mbit/s for 10s, 10Mbit/s for 10s)".
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
-    file: String,
+    text: String,
     opportunities: Option<Opportunities>,
 }
 
 impl RateTrace {
     /// The trace in a file that has not been read.
     pub(crate) fn named(file: impl Into<String>) -> Self {
-        RateTrace { file: file.into(), opportunities: None }
+        RateTrace { text: file.into(), opportunities: None }
     }
 
-    /// Reads a text: a file's name, or the steps of a rate, which are known at once.
-    ///
-    /// # Errors
-    /// [`SyntaxError`] if it begins as steps and is not right.
-    pub fn read(text: &str) -> Result<Self, SyntaxError> {
-        let trace = RateTrace::named(text);
-        match call(text) {
-            Some((STEPS, steps)) => {
-                let steps = steps.into_iter().map(step).collect::<Option<Vec<_>>>();
-                let made = steps.and_then(|steps| Opportunities::of_steps(&steps));
-                let opportunities = made.ok_or_else(|| SyntaxError::Form {
-                    what: "rate in steps",
-                    text: text.into(),
-                    forms: "steps(RATE for DURATION, ...), with whole milliseconds, at most 2^24 packets and an hour in all",
-                })?;
-                Ok(trace.with(opportunities))
-            }
-            _ => Ok(trace),
-        }
+    /// The file's name, or the steps, as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
-    /// The file's name, as it was written.
-    pub fn file(&self) -> &str {
-        &self.file
+    /// Whether it is in a file that has not been read.
+    pub fn needs_file(&self) -> bool {
+        self.opportunities.is_none()
     }
 
     /// The same with what is in the file.
@@ -70,36 +55,49 @@ impl RateTrace {
     }
 
     /// The contents of the file; `None` if it has not been read.
-    pub fn opportunities(&self) -> Option<&Opportunities> {
+    pub(crate) fn opportunities(&self) -> Option<&Opportunities> {
         self.opportunities.as_ref()
     }
 }
 
 impl fmt::Debug for RateTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RateTrace({}, {:?})", self.file, self.opportunities)
+        write!(f, "RateTrace({}, {:?})", self.text, self.opportunities)
     }
 }
 
-impl serde::Serialize for RateTrace {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.file)
+/// A file's name, or the steps of a rate, which are known at once. What begins as steps and is not right is an error.
+impl FromStr for RateTrace {
+    type Err = SyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        let trace = RateTrace::named(text);
+        if !text.trim_start().starts_with("steps(") {
+            return Ok(trace);
+        }
+        let steps = call(text).and_then(|(_, steps)| steps.into_iter().map(step).collect());
+        let made = steps.and_then(|steps: Vec<_>| Opportunities::of_steps(&steps));
+        let opportunities = made.ok_or_else(|| SyntaxError::Form {
+            what: "rate in steps",
+            text: text.into(),
+            forms: "steps(RATE for DURATION, ...), with whole milliseconds, at most 2^20 packets and an hour in all",
+        })?;
+        Ok(trace.with(opportunities))
     }
 }
 
-impl<'de> serde::Deserialize<'de> for RateTrace {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        RateTrace::read(&text).map_err(serde::de::Error::custom)
+impl fmt::Display for RateTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
-/// The name of a trace that is made of steps.
-const STEPS: &str = "steps";
+serde_as_text!(RateTrace, "a rate trace such as \"cellular.trace\" or \"steps(40Mbit/s for 10s)\"");
+
 /// As long as the steps may take, milliseconds.
 const MOST_MILLIS: u64 = 3_600_000;
-/// As many opportunities as they may have: they are held in memory.
-const MOST_OPPORTUNITIES: u64 = 1 << 24;
+/// As many opportunities as they may have: each link holds its own in memory, as soon as its text is read.
+const MOST_OPPORTUNITIES: u64 = 1 << 20;
 
 /// A rate and how many milliseconds it lasts.
 fn step(text: &str) -> Option<(Rate, u64)> {
@@ -293,7 +291,7 @@ mod tests {
     #[test]
     fn steps_of_a_rate() {
         // Each millisecond a packet, then two: with 12 Mbit/s one takes just a millisecond.
-        let steps = |text: &str| RateTrace::read(text).unwrap().opportunities().cloned();
+        let steps = |text: &str| text.parse::<RateTrace>().unwrap().opportunities().cloned();
         let trace = steps("steps(12Mbit/s for 2ms, 24Mbit/s for 2ms)").unwrap();
         assert_eq!(Some(trace.clone()), Some(self::trace("1\n2\n3\n3\n4\n4")));
         assert_eq!(trace.period(), Duration::from_millis(4));
@@ -307,13 +305,14 @@ mod tests {
         let half = trace.until(Instant::from_secs(10)) * OPPORTUNITY * 8;
         assert!(half.abs_diff(400_000_000) <= OPPORTUNITY * 8, "{half}");
         // What does not begin so is a file.
-        assert_eq!(RateTrace::read("steps.trace"), Ok(RateTrace::named("steps.trace")));
+        assert_eq!("steps.trace".parse(), Ok(RateTrace::named("steps.trace")));
     }
 
     #[test]
     fn what_are_no_steps_is_refused() {
         for text in [
             "steps()",
+            "steps(12Mbit/s for 1s",
             "steps(12Mbit/s)",
             "steps(12Mbit/s for 0ms)",
             "steps(12Mbit/s for 100us)",
@@ -324,7 +323,7 @@ mod tests {
             "steps(1kbit/s for 1h, 1kbit/s for 1ms)",
             "steps(1000Gbit/s for 1h)",
         ] {
-            let error = RateTrace::read(text).map(|trace| panic!("{trace:?}")).unwrap_err();
+            let error = text.parse::<RateTrace>().map(|trace| panic!("{trace:?}")).unwrap_err();
             assert!(error.to_string().contains("steps(RATE for DURATION, ...)"), "{text}: {error}");
         }
     }
