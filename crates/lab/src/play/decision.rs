@@ -9,6 +9,7 @@ use transom_tcp::connection::LimitedBy;
 use transom_tcp::extension::Decider;
 use transom_tcp::profile::{Profile, RecoveryChoice, SlowStartChoice, TimerChoice};
 use transom_tcp::recovery::Phase;
+use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
 /// The first of the ports at which flows arrive, as the network is built.
@@ -186,7 +187,9 @@ impl<'a> Owners<'a> {
             }
             What::Limited { because } => {
                 let profile = self.profile(host, record.connection).cloned().unwrap_or_default();
+                extension = narrowing(record.limited_by, &profile);
                 let (unit, rule) = limit_words(record.limited_by, &profile);
+                let rule = reason_words(*because).map_or(rule, Into::into);
                 let what = format!("nothing more leaves for now: {}", because.name());
                 (what, unit, rule, String::new())
             }
@@ -195,9 +198,7 @@ impl<'a> Owners<'a> {
                 let before = self.windows.insert(key.clone(), (values.cwnd, values.ssthresh));
                 sent = u32::from(*event == FlowEvent::Sent);
                 let profile = self.profile(host, record.connection).cloned().unwrap_or_default();
-                if record.limited_by == LimitedBy::VirtualWindow {
-                    extension = profile.extensions.first().map(ToString::to_string);
-                }
+                extension = narrowing(record.limited_by, &profile);
                 let (what, unit, rule) = flow_words(*event, record, values, before, &profile);
                 (what, unit, rule, value_words(values, record))
             }
@@ -342,6 +343,23 @@ fn limit_words(limit: LimitedBy, profile: &Profile) -> (String, String) {
             let name = format!("{other:?}").to_lowercase();
             (format!("limited by {name}"), "RFC 9293 section 3.8.6".into())
         }
+    }
+}
+
+/// The extension that keeps the window narrower than TCP's own.
+fn narrowing(limit: LimitedBy, profile: &Profile) -> Option<String> {
+    let narrows = limit == LimitedBy::VirtualWindow;
+    profile.extensions.first().filter(|_| narrows).map(ToString::to_string)
+}
+
+/// The rule of a reason that says more than the limit that it belongs to.
+fn reason_words(because: LimitReason) -> Option<&'static str> {
+    match because {
+        LimitReason::NoData | LimitReason::Cork => Some("the application decides"),
+        LimitReason::Nagle => Some("RFC 9293 section 3.7.4: Nagle's algorithm"),
+        LimitReason::SillyWindow => Some("RFC 9293 section 3.8.6.2.1: silly-window avoidance"),
+        LimitReason::Pacing => Some("the pacing rate"),
+        _ => None,
     }
 }
 

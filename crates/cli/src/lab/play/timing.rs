@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use transom_sim::measure::percentile;
 
 use super::bases::Bases;
 use super::question::{Pairs, Question};
@@ -28,8 +29,8 @@ pub(super) fn table(bases: &Bases) -> anyhow::Result<String> {
             times.push(answered(bases, id, seed)?);
         }
         times.sort_unstable();
-        let [least, median, most] = [0, times.len() / 2, times.len() - 1]
-            .map(|at| times.get(at).copied().unwrap_or_default());
+        let [least, median, most] =
+            [0, 50, 100].map(|percent| percentile(&times, percent).unwrap_or_default());
         within += u32::from(median <= BUDGET);
         let [least, median, most] =
             [least, median, most].map(|time| format!("{:.0} ms", time.as_secs_f64() * 1e3));
