@@ -46,8 +46,7 @@ use crate::run::{Observations, Progress, RunError};
 use crate::scenario::{Name, Resolved};
 
 pub(crate) use delay::measured_delays;
-pub use fidelity::Fidelity;
-pub use fidelity::Lag;
+pub use fidelity::{Fidelity, Lag};
 pub use programs::{ProgramEnd, ProgramReport, Role};
 pub use record::Record;
 

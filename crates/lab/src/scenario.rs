@@ -107,8 +107,9 @@ pub use cost::{MOST_RUNS, runs};
 pub(crate) use distribution::SizeDistribution;
 pub use distribution::{Distribution, DistributionError, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{Band, Direction, Measure, Quantity, Statistic};
-pub use expect::{MeasureSource, Requirement, TimeCourse};
+pub use expect::{
+    Band, Direction, Measure, MeasureSource, Quantity, Requirement, Statistic, TimeCourse,
+};
 pub use extensions::Extensions;
 pub use flow::Flow;
 pub use header::Header;
@@ -118,8 +119,7 @@ pub use measure::{FlowSeries, LinkSeries, Series};
 pub use name::Name;
 pub use paper::Paper;
 pub use profile::ProfileOptions;
-pub use quantity::Count;
-pub use quantity::{Number, Size, Time};
+pub use quantity::{Count, Number, Size, Time};
 pub(crate) use rate_trace::RateTraces;
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;

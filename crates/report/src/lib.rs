@@ -70,13 +70,12 @@ pub mod transfer;
 use std::io;
 use std::path::Path;
 
-pub use block::{Block, Cell, Drawing, Table};
-pub use block::{Heading, Verdict};
+pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
 pub use dash::dash_page;
 pub use data::{
-    Axis, Chart, HorizontalAxis, Hue, Points, ReportData, Section, Series, Shape, Style,
+    Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
+    Style,
 };
-pub use data::{Markers, Row};
 pub use decimate::{MOST_POINTS, decimate};
 pub use html::escape;
 pub use live::{live_page, message};

@@ -14,8 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_sim::units::UnitError;
 
-pub use measures::Measure;
-pub use measures::{MeasureSource, Requirement, TimeCourse};
+pub use measures::{Measure, MeasureSource, Requirement, TimeCourse};
 
 /// How many values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

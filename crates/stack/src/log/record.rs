@@ -3,8 +3,6 @@
 mod read;
 mod write;
 
-pub(super) use write::cut;
-
 use alloc::string::String;
 use core::net::SocketAddr;
 use transom_tcp::connection::{ConnectionError, LimitedBy, State};
@@ -13,7 +11,7 @@ use transom_tcp::recovery::Phase;
 use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
 
-pub(super) use write::{SEQUENCE, Words, finish};
+pub(super) use write::{SEQUENCE, Words, cut, finish};
 
 /// Something that happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
