@@ -340,7 +340,7 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
 
 ## What is not here
 
-- FQ-CoDel: links have no such queue here. The wireless traces are made by a model, not measured.
+- FQ-CoDel was not run on these paths. The wireless traces are made by a model, not measured.
 - Four flows beside four, and the paths of 5 Mbit/s beside the kernel, where the table has a dash. The scenarios stand, and `.ci/nightly` runs them all.
 - 1 Gbit/s, 30 kB and 30 MB beside the kernel: [kernel-gigabit.toml](../scenarios/paths/kernel-gigabit.toml) stands, for a machine with more processors.
 - More than one seed. `scenarios/paths.py run COMMAND DIR NAME@above` runs two more of the cells in which the kernel was better.

@@ -316,8 +316,8 @@ fn page() -> String {
     ]) - sum.1;
     let _ = write!(
         page,
-        "\nWhat the paper has not got, the stack of layers with its rulings, the typed variables and the interface for extensions, attaching and detaching, the pacing rate, and what is told of all that to a log, \
-         is {} statements more, in {} lines: everything of these sources that is in no row. \
+        "\nThe paper has no stack of layers with rulings, no typed variables, no attaching and detaching, and no pacing rate. Nor has it a log of all that. \
+         This is {} statements more, in {} lines: everything of these sources that is in no row. \
          Round-trip times are in nanoseconds everywhere, so nothing was added for them.\n\n\
          ## The extensions (table 3)\n\n\
          | extension | paper: icTCP, native | statements | lines | native here: statements | lines |\n|---|--:|--:|--:|--:|--:|\n",

@@ -130,7 +130,7 @@ impl ListenTotals {
         ListenTotals(Lines::new(shards))
     }
 
-    /// Says what a part has, and how many resets of fast opens count there until when.
+    /// Says what a part has: its counts, its resets of fast opens, and until when these count.
     pub(crate) fn tell(
         &self,
         shard: u32,
@@ -146,7 +146,7 @@ impl ListenTotals {
         ListenCounts { accept, half_open, fast }
     }
 
-    /// The resets of all shards but `shard` that count at `now`. A shard of which nobody asks anything does not take back what it has told.
+    /// The resets of all shards but `shard` that count at `now`. A shard takes back its count only when it is asked something, so each count has an end.
     pub(crate) fn resets_of_others(&self, shard: u32, now: Instant) -> usize {
         let counts = |[.., resets, until]: [usize; 5]| (millis(now) < until).then_some(resets);
         self.0.others(shard).filter_map(counts).fold(0, usize::saturating_add)

@@ -1,8 +1,8 @@
 //! A unit as one type: an enum of its choices, and the trait of all of them for it.
 //!
 //! A connection has each unit in place, as an enum, and not behind a pointer: calls can be inlined, and an idle connection stays small. Every function of
-//! the trait then calls the same function of the choice that is there. [`one_of!`] writes these calls, from the signatures. It is given the functions that
-//! have a default too: the compiler does not miss them, and the choice's own would never be called.
+//! the trait then calls the same function of the choice that is there. [`one_of!`] writes these calls, from the signatures. List functions with
+//! a default too. If one is missing, the compiler is silent, and the default runs instead of the choice's own.
 
 /// Defines an enum of units, and implements their trait for it. `enum UNIT as TRAIT` is that; `enum CHOICES as TRAIT for UNIT` implements it for
 /// `UNIT(CHOICES)`, which keeps the choices private.

@@ -1,8 +1,8 @@
 //! Capture files: pcap, with times in micro- or nanoseconds, and pcapng, of either byte order.
 //!
 //! `Blocks` gives one block after the other as it stands in the file, so that a program can copy what it does not know. A block with
-//! a packet comes with its `Frame`. The lengths of a block are checked before anything is read by them. A block that makes no sense is
-//! counted and left out, and so is one of an unknown kind; a file that ends early gives what there is (`Blocks::damage`).
+//! a packet comes with its `Frame`. The lengths of a block are checked before anything is read by them. A block that makes no sense,
+//! or of an unknown kind, is counted and left out. A file that ends early gives what there is (`Blocks::damage`).
 
 use std::io::{self, Read};
 

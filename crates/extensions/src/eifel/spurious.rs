@@ -33,8 +33,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Processes an event. The extension has to be woken for [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and
-    /// [`Wake::DUPLICATE_ACK`]. If the event shows that the last timeout was spurious, returns the time from the segment's first
+    /// Processes an occasion. The extension has to be woken for [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and
+    /// [`Wake::DUPLICATE_ACK`]. If it shows that the last timeout was spurious, returns the time from the segment's first
     /// transmission to its acknowledgement. Once for each timeout.
     pub(crate) fn follow(&mut self, occasion: &Occasion, view: &View<'_>) -> Option<Duration> {
         if occasion.what.contains(Wake::TIMEOUT) {

@@ -18,7 +18,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     /// If most is uncounted, so many full segments are enough.
     const FEW: u64 = 20;
-    /// After so many, a sixteenth must not be: a segment sent twice now and then, which need not be ECN-capable, makes no difference.
+    /// After so many full segments, a sixteenth uncounted is too much. Less can be segments sent again, which need not be ECN-capable.
     const MANY: u64 = 320;
     /// So many comparisons leave no doubt.
     const COMPARISONS: u8 = 2;

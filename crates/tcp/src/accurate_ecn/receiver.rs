@@ -88,8 +88,8 @@ impl ReceiverCounters {
         self.since_segment = 0;
     }
 
-    /// Whether an option is of use: a count of bytes has changed since the last one, or none has though much data arrived. The sender of data can
-    /// learn by the latter that the path clears codepoints. These options come twice as late each time, as data need not be ECN-capable.
+    /// Whether an option is of use: a count of bytes has changed since the last one, or much data came without a codepoint. From the second, the sender
+    /// learns that the path clears codepoints. Each such option waits for twice as much data as the last, because data need not be ECN-capable.
     pub(crate) fn wants_option(&self) -> bool {
         self.untold != 0 || self.shows_nothing()
     }

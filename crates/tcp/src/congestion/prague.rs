@@ -228,13 +228,14 @@ impl Controller {
         self.is_reduction_due = false;
     }
 
-    /// Marks have come, and reduce the window when they may. Within a real round trip after a reduction they are of packets that left before it.
+    /// Marks have come. Those within a real round trip after a reduction are of packets that left before it, and are ignored. Others reduce the window
+    /// as soon as that is allowed.
     fn answer_marks(&mut self, window: &mut Window, now: Instant) {
         self.is_reduction_due |= now.since(self.reduced) >= self.srtt().unwrap_or_default();
         self.reduce_if_due(window, now);
     }
 
-    /// Reduces the window if that is due, and the last reduction a virtual round trip ago: marks that come a bit earlier wait for it.
+    /// Reduces the window if marks wait for it, and the last reduction is a virtual round trip ago.
     fn reduce_if_due(&mut self, window: &mut Window, now: Instant) {
         if self.is_reduction_due && now.since(self.reduced) >= self.virtual_rtt() {
             self.reduce(window, now);

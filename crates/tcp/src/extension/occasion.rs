@@ -67,7 +67,7 @@ impl fmt::Display for Capabilities {
     }
 }
 
-/// The occasion on which a layer is woken, while a call of the connection's runs: the layer decides, and its limits apply to the rest of that call.
+/// The occasion on which a layer is woken. A call of the connection is running then: the layer decides, and its limits apply to the rest of that call.
 ///
 /// Several things may happen at once: an acknowledgement that ends a round and begins a recovery is one occasion. Those who only watch take the
 /// [events](crate::event::Event) after the call.

@@ -50,7 +50,7 @@ pub struct Peer {
     pub sent: Vec<Out>,
     /// The last segment that left, looked at or not.
     pub last: Option<Out>,
-    /// Events raised and not yet looked at.
+    /// Signals raised and not yet looked at.
     pub signals: Vec<Signal>,
     /// The window field of segments to come.
     pub window: u16,
@@ -424,7 +424,7 @@ impl Peer {
         u64::from(header.window) << self.scale
     }
 
-    /// Whether `event` was raised since the last look at any event.
+    /// The signals since the last look.
     pub fn take_signals(&mut self) -> Vec<Signal> {
         while let Some(signal) = self.connection.poll_signal() {
             self.signals.push(signal);
