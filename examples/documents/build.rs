@@ -14,26 +14,26 @@ mod snippets;
 const CONTEXTS: [(&str, &str, &str); 11] = [
     (
         "docs/howto/transparent-proxy.md",
-        "use std::time::Duration; use transom_device::tun::Tun; use transom_net::{IncomingConnection, ListenConfig, Stack, TcpStream};\
+        "use std::time::Duration; use transom::device::tun::Tun; use transom::{IncomingConnection, ListenConfig, Stack, TcpStream};\
          const PATIENCE: Duration = Duration::from_secs(10);",
         "tun: Tun, inside: Stack, outside: Stack, incoming: IncomingConnection",
     ),
     (
         "docs/sockets.md",
-        "use transom_net::{Manipulation, Stack, TcpSocket, TcpStream};",
+        "use transom::{Manipulation, Stack, TcpSocket, TcpStream};",
         "stack: Stack, mut stream: TcpStream, data: Vec<u8>",
     ),
-    ("docs/sharing.md", "use transom_device::tun::Tun; use transom_net::Stack;", ""),
-    ("docs/live.md", "use transom_net::Stack;", ""),
-    ("docs/devices.md", "use transom_net::Stack;", ""),
+    ("docs/sharing.md", "use transom::{Stack, device::tun::Tun};", ""),
+    ("docs/live.md", "use transom::Stack;", ""),
+    ("docs/devices.md", "use transom::Stack;", ""),
     (
         "docs/units/error-control.md",
-        "use transom_net::{Hole, Received, TcpStream};",
+        "use transom::{Hole, Received, TcpStream};",
         "mut stream: TcpStream, mut buffer: Vec<u8>, play: impl Fn(&[u8]), conceal: impl Fn(u64, u64)",
     ),
     (
         "docs/units/delivery.md",
-        "use std::os::unix::fs::FileExt; use transom_net::{Piece, TcpStream};",
+        "use std::os::unix::fs::FileExt; use transom::{Piece, TcpStream};",
         "mut stream: TcpStream, mut buffer: Vec<u8>, file: std::fs::File, mut missing: Vec<(u64, u64)>",
     ),
     (
@@ -44,15 +44,19 @@ const CONTEXTS: [(&str, &str, &str); 11] = [
     (
         "docs/extensions/writing.md",
         "",
-        "stream: transom_net::TcpStream, shy: impl transom_tcp::extension::Extension + 'static",
+        "stream: transom::TcpStream, shy: impl transom::extension::Extension + 'static",
     ),
     (
         "docs/async.md",
-        "use transom_net::{Stack, TcpListener}; const LISTENER: u64 = 0;",
+        "use transom::{Stack, TcpListener}; const LISTENER: u64 = 0;",
         "index: usize, listener: TcpListener",
     ),
     ("docs/howto/program.md", "", ""),
 ];
+
+/// A reader's program depends on `transom` alone. The pages whose pieces need another crate, which they name, and that crate.
+const OTHER_CRATES: [(&str, &str); 1] =
+    [("docs/extensions/congestion-manager.md", "transom_remote")];
 
 /// What is compiled and run elsewhere: a beginning of the path, a part of the code, and where.
 const ELSEWHERE: [(&str, &str, &str); 3] = [
@@ -77,6 +81,15 @@ fn main() {
             if fence.language != "rust" || fence.reason().is_some() || elsewhere {
                 continue;
             }
+            let allowed = OTHER_CRATES.iter().find(|(path, _)| *path == name);
+            for line in body.lines().filter(|line| line.contains("transom_")) {
+                let other = allowed.is_some_and(|(_, other)| line.contains(other));
+                assert!(
+                    other,
+                    "{name}, line {}: a program that depends on `transom` alone cannot have: {line}",
+                    fence.line
+                );
+            }
             count += 1;
             let context = CONTEXTS.iter().find(|(path, ..)| *path == name);
             let (items, parameters) =
@@ -99,7 +112,7 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         body.to_owned()
     } else if page.starts_with("docs/extensions/variables/") {
         format!(
-            "use transom_tcp::time::Duration;\nuse transom_tcp::extension::{{Extension, Limits, Occasion, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
+            "use transom::time::Duration;\nuse transom::extension::{{Extension, Limits, Occasion, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
              impl Extension for Ours {{\nfn name(&self) -> &str {{ \"ours\" }}\nfn wake_on(&self) -> Wake {{ Wake::ROUND }}\n{}\n{body}\n}}",
             if body.contains("fn on_wake") {
                 ""
