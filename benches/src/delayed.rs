@@ -6,7 +6,7 @@
 //! acknowledgement.
 
 use crate::clock::thread_time;
-use crate::crowd::{Crowd, Hosts};
+use crate::many_connections::{Crowd, Hosts};
 use crate::pair::wire;
 use crate::transfer::gigabits;
 use anyhow::{Context, ensure};

@@ -9,9 +9,9 @@ use transom_benches::counting::CountingAllocator;
 use transom_benches::environment::Environment;
 use transom_benches::groups::{self, Entry, Settings};
 use transom_benches::harness;
-use transom_benches::kept;
 use transom_benches::placement::{Cpus, Placement};
 use transom_benches::report::{GroupReport, Report};
+use transom_benches::stored_results;
 use transom_benches::watchdog::Watchdog;
 use transom_device::namespace::enter_user_namespace;
 
@@ -125,7 +125,7 @@ fn main() -> anyhow::Result<()> {
         std::fs::write(path, json).with_context(|| format!("writing {}", path.display()))?;
     }
     if let Some(path) = &arguments.keep {
-        kept::keep(&report, path)?;
+        stored_results::keep(&report, path)?;
     }
     if let Some(path) = &arguments.markdown {
         std::fs::write(path, report.markdown())

@@ -33,9 +33,9 @@ pub fn play() -> Option<anyhow::Result<()>> {
         supervised::SUPERVISOR => supervised::run_supervisor(&what),
         "hand-over" => crate::handed::process::run(&what),
         #[cfg(feature = "bpf")]
-        "broker" => crate::lent::broker(&what),
+        "broker" => crate::lent_address::broker(&what),
         #[cfg(feature = "bpf")]
-        "holder" => crate::lent::hold(&what),
+        "holder" => crate::lent_address::hold(&what),
         _ => Err(anyhow::anyhow!("what is {role}?")),
     })
 }

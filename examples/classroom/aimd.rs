@@ -5,8 +5,8 @@
 
 #[path = "aimd_check.rs"]
 mod aimd_check;
-#[path = "course.rs"]
-mod course;
+#[path = "watched_transfer.rs"]
+mod watched_transfer;
 
 use std::error::Error;
 use std::fmt;

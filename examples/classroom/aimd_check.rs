@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use crate::course::{Course, Judge, transfer};
+use crate::watched_transfer::{Course, Judge, transfer};
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::profile::Profile;
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use crate::course::{Judge, transfer};
+use crate::watched_transfer::{Judge, transfer};
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::profile::Profile;
 

@@ -11,7 +11,7 @@
 //! what a thousand connections have to fetch.
 //!
 //! `cargo run --profile dist -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep FILE` the counts of extensions
-//! are put into the file, for the pages of papers ([`kept`]). With `--callgrind DIR` callgrind's files stay there, for `callgrind_annotate`.
+//! are put into the file, for the pages of papers ([`stored_results`]). With `--callgrind DIR` callgrind's files stay there, for `callgrind_annotate`.
 
 use anyhow::{Context, bail};
 use std::hint::black_box;
@@ -20,9 +20,9 @@ use transom_benches::callgrind::instructions;
 use transom_benches::delayed::{Delayed, plain_feed};
 use transom_benches::environment::Environment;
 use transom_benches::groups::extensions::{PATH, plain_profile, woken_profile};
-use transom_benches::kept::{self, KeptCase, KeptGroup};
 use transom_benches::placement::Placement;
 use transom_benches::replay::{Checksums, Replay, Role};
+use transom_benches::stored_results::{self, KeptCase, KeptGroup};
 use transom_tcp::extension::Wake;
 use transom_tcp::profile::Profile;
 
@@ -84,7 +84,7 @@ fn count(dir: &Path, keep: Option<&Path>) -> anyhow::Result<()> {
         machine: format!("{}; instructions of {BYTES} bytes", Environment::detect()),
         cases,
     };
-    kept::keep_groups(&[group], file)
+    stored_results::keep_groups(&[group], file)
 }
 
 /// The instructions by which the second run is longer.

@@ -11,7 +11,7 @@
 //! connections nobody watches from another process.
 //!
 //! `cargo run --profile dist -p transom-benches --bin observers`; it takes about nine minutes. With `--keep FILE` the values are put into the file, for
-//! the pages of papers ([`kept`]).
+//! the pages of papers ([`stored_results`]).
 
 use anyhow::{Context, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
@@ -26,8 +26,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use transom_benches::environment::Environment;
 use transom_benches::harness::median;
-use transom_benches::kept::{self, KeptCase, KeptGroup};
 use transom_benches::placement::Placement;
+use transom_benches::stored_results::{self, KeptCase, KeptGroup};
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_net::observer::{Observer, Totals};
@@ -76,7 +76,9 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
         [] => measure().map(drop),
-        [flag, file] if flag == "--keep" => kept::keep_groups(&measure()?, Path::new(file)),
+        [flag, file] if flag == "--keep" => {
+            stored_results::keep_groups(&measure()?, Path::new(file))
+        }
         [flag, path, count, wake] if flag == "--peer" => {
             watch_all(Path::new(path), count.parse()?, wake)
         }

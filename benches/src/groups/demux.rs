@@ -7,8 +7,8 @@
 
 use super::Settings;
 use crate::clock::{Clock, thread_time};
-use crate::crowd::Crowd;
 use crate::harness::{Bound, Case, Group, Unit};
+use crate::many_connections::Crowd;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;

@@ -8,8 +8,8 @@
 
 use super::Settings;
 use crate::counting;
-use crate::crowd::Hosts;
 use crate::harness::{Bound, Case, Group, Unit};
+use crate::many_connections::Hosts;
 use anyhow::{Context, ensure};
 use transom_stack::stack::{ConnectionId, Packet, Stack};
 use transom_tcp::time::{Duration, Instant};

@@ -16,7 +16,7 @@ use crate::clock::thread_time;
 use crate::handed::device::HandedDevice;
 use crate::handed::{self, HandingProcess};
 use crate::harness::{Bound, Case, Group, Unit};
-use crate::lent::{BareLease, LentHost};
+use crate::lent_address::{BareLease, LentHost};
 use crate::network::{KERNEL, OTHER, PATIENCE, ROUTED, Veth, routed_tun};
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -173,7 +173,7 @@ fn frame(veth: &Veth, to: SocketAddr, data: usize) -> anyhow::Result<Vec<u8>> {
 fn next(device: &mut dyn Device) -> anyhow::Result<RxPacket> {
     loop {
         match device.recv() {
-            Ok(packet) if crate::lent::is_for(&packet, PORT) => return Ok(packet),
+            Ok(packet) if crate::lent_address::is_for(&packet, PORT) => return Ok(packet),
             Ok(packet) => device.recycle(packet.buffer),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

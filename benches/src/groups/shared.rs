@@ -10,7 +10,7 @@ use super::bulk::{self, transfer};
 use super::round_trip::{Waiting, beside_echo, listen, round_trips, stream_trip};
 use crate::handed::{self, HandingProcess};
 use crate::harness::{Bound, Case, Group, Unit};
-use crate::lent::LentHost;
+use crate::lent_address::LentHost;
 use crate::network::{KernelEnd, OTHER, PATIENCE, ROUTED, Veth, patient, routed_tun};
 use std::any::Any;
 use std::net::SocketAddr;

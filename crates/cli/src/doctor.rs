@@ -1,6 +1,6 @@
 //! `transom doctor`: which devices work on this machine.
 
-mod reach;
+mod reachability;
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     ///
     /// The interface has a network of its own for this: 10.9.0.248/30, which is part of the usual 10.9.0.0/24. So rules for that hold. Nothing is changed.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "json")]
-    reach: Option<reach::Target>,
+    reach: Option<reachability::Target>,
 
     /// Print JSON
     #[arg(long)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(target) = &args.reach {
-        return reach::run(*target);
+        return reachability::run(*target);
     }
     let findings = examine(&transom_net::open_options());
     if args.json {

@@ -68,7 +68,6 @@ pub mod host;
 pub mod hostile;
 pub mod intercept;
 pub mod interface;
-mod kept;
 pub mod kernel_tcp;
 mod link;
 mod many;
@@ -89,6 +88,7 @@ pub mod serving;
 pub mod socket_option;
 pub mod tun;
 pub mod udp;
+mod unflushed;
 pub mod word;
 #[cfg(feature = "xdp")]
 pub mod xdp;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 
 /// So many messages leave at once at most: all that are kept.
-pub(crate) const MOST: usize = crate::kept::MOST;
+pub(crate) const MOST: usize = crate::unflushed::MOST;
 /// So many arrive at once at most.
 pub(crate) const MOST_RECEIVED: usize = 16;
 

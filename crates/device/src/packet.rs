@@ -30,9 +30,9 @@ use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
-use crate::kept::Kept;
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Routes, Taken};
 use crate::many;
+use crate::unflushed::Kept;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 #[cfg(feature = "bpf")]
 pub(crate) use kernel_address::try_load as try_silence;

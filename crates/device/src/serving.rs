@@ -7,12 +7,12 @@
 //! - [`serve_metrics`] answers Prometheus.
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
-#[cfg(test)]
-mod crowd;
 mod deadline;
 pub mod front;
 mod metrics;
 mod slots;
+#[cfg(test)]
+mod test_clients;
 mod unix_name;
 
 use std::io;

@@ -38,17 +38,17 @@ use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, Segmenter, TxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
-use crate::kept::Kept;
+use crate::unflushed::Kept;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
+mod handed_over;
 mod inherited;
 mod ioctl;
 mod joining;
-mod lent;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
-pub use lent::{NewTun, set_carrier, set_persistent};
+pub use handed_over::{NewTun, set_carrier, set_persistent};
 
 /// An open TUN interface.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use transom_tcp::extension::{
 };
 use transom_tcp::time::{Duration, Instant};
 
-use crate::forms::{EVENTS, Form, form};
 use crate::layout::{ANY, Decision, NAME, NO_SLOT, Opening, RawEvent, Request, text};
 use crate::log::{LogEvent, Windows};
 use crate::report::{ConnectionReport, LayerReport, Limit};
 use crate::state::Known;
+use crate::variable_forms::{EVENTS, Form, form};
 
 /// Who decides where the program in the kernel does.
 const IN_KERNEL: &str = "the program in the kernel";

@@ -17,15 +17,15 @@ use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 
 use crate::connection::Connection;
-use crate::forms::refusal;
 use crate::layout::{
     COUNTS, Control, InKernel, NO_SLOT, POLICY_LAYERS, POLICY_UNITS, RECORD, Record, WALK_ENTER,
     WALK_KICK, WALK_LEAVE, policy_bytes,
 };
 use crate::log::{Log, LogEvent, LogPart};
-use crate::places::Places;
+use crate::namespaces::Places;
 use crate::programs::{Programs, Settings, now};
 use crate::report::HostReport;
+use crate::variable_forms::refusal;
 use crate::{Cgroup, KernelError};
 
 /// Requests count for this long after they were renewed last.

@@ -5,10 +5,10 @@
 //! [`ObservedLayers`](transom_tcp::extension::ObservedLayers), and writes what comes of them back for each socket. The safe range is enforced in the
 //! kernel too. Requests expire when nobody renews them, and sockets go back to the algorithm that they had.
 //!
-//! [`forms`] says which variables a stock kernel can bound, and which not, each with the reason.
+//! [`variable_forms`] says which variables a stock kernel can bound, and which not, each with the reason.
 
-pub mod forms;
 mod own_socket;
+pub mod variable_forms;
 
 #[cfg(feature = "bpf")]
 mod cgroup;
@@ -23,7 +23,7 @@ mod layout;
 #[cfg(feature = "bpf")]
 mod log;
 #[cfg(feature = "bpf")]
-mod places;
+mod namespaces;
 #[cfg(feature = "bpf")]
 mod programs;
 #[cfg(feature = "bpf")]

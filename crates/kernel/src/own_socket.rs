@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use transom_device::socket_option;
 use transom_tcp::extension::Variable;
 
-use crate::forms::{Form, form};
+use crate::variable_forms::{Form, form};
 
 /// The level of the socket options that set these limits.
 pub(crate) const LEVEL: i32 = 0x5452;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn each_variable_that_has_a_form_has_an_option() {
-        for (variable, form) in crate::forms::all() {
+        for (variable, form) in crate::variable_forms::all() {
             let bounded = matches!(form, Form::Bounded(_));
             assert_eq!(option(variable).is_ok(), bounded, "{variable}");
         }

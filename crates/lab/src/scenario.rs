@@ -75,7 +75,7 @@ mod paper;
 mod profile;
 mod quantity;
 mod rate_trace;
-mod reach;
+mod reachability;
 mod render;
 mod resolve;
 mod resolved;

@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::{Paper, Scenario};
 
-use crate::{Error, others, text};
+use crate::{Error, other_experiments, text};
 
 /// The form that takes little time.
 const QUICK: &str = "quick";
@@ -118,7 +118,7 @@ impl Experiment {
 /// The experiments that are meant by ids or by the names of papers; all of them by none.
 ///
 /// # Errors
-/// If a word is neither, or one of [`others`].
+/// If a word is neither, or one of [`other_experiments`].
 pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
     if words.is_empty() {
         return Ok(EXPERIMENTS.to_vec());
@@ -138,7 +138,7 @@ pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
         if any {
             continue;
         }
-        if let Some(one) = others::named(word) {
+        if let Some(one) = other_experiments::named(word) {
             return Err(Error::OtherExperiment { id: one.id.into(), command: one.command.into() });
         }
         // A page of another name, such as router/fig8, whose scenarios are those of a page that shares them.

@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::{Claim, Setting, Unit};
 
-use crate::found::{Found, Seen, mean, uncertainty};
+use crate::findings::{Found, Seen, mean, uncertainty};
 use crate::text::Choice;
 use crate::values::shown;
 
@@ -24,8 +24,8 @@ pub(crate) fn is_meant(claim: &Claim, text: &str) -> bool {
 /// The chosen values, point by point. Of several bands at a point that are meant, the first counts.
 pub(crate) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
     let points = found.points.iter().filter(|point| choice.is_at(&point.settings));
-    let one = |point: &'a crate::found::FoundPoint| {
-        let is = |band: &&crate::found::FoundBand| match (&choice.claim, &choice.column) {
+    let one = |point: &'a crate::findings::FoundPoint| {
+        let is = |band: &&crate::findings::FoundBand| match (&choice.claim, &choice.column) {
             (Some(text), _) => band.claim().is_some_and(|claim| is_meant(claim, text)),
             (None, Some(column)) => band.band.column.as_ref() == Some(column),
             (None, None) => false,

@@ -6,7 +6,7 @@ use transom_sim::units::Rate;
 
 use crate::bench::{BenchChoice, Benchmarks};
 use crate::chosen::{Chosen, choose};
-use crate::found::{Found, mean};
+use crate::findings::{Found, mean};
 use crate::sources::Sources;
 use crate::text::{BenchCurve, CurveText, Figure, is_path};
 

@@ -2,7 +2,7 @@
 //!
 //! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with the paper's claims beside the bands that
 //! reproduce them. After a run, the values for the claims are stored in a small file, a [`Summary`]. A page for each figure of a paper ([`pages()`]), and
-//! the table of all of them ([`results()`]), are made from scenarios, summaries and the texts in `papers/pages` only. [`others`] lists the experiments
+//! the table of all of them ([`results()`]), are made from scenarios, summaries and the texts in `papers/pages` only. [`other_experiments`] lists those
 //! that no scenario can show.
 //!
 //! ```
@@ -24,9 +24,9 @@ mod chosen;
 mod commits;
 mod error;
 mod figure;
-mod found;
+mod findings;
 mod matrix;
-pub mod others;
+pub mod other_experiments;
 mod pages;
 mod prose;
 mod raw;

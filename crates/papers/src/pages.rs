@@ -10,7 +10,7 @@ use transom_lab::scenario::Claim;
 use crate::bench::Benchmarks;
 use crate::chosen::{choose, is_meant, told, told_briefly};
 use crate::figure::{self, Drawn, Others, draw};
-use crate::found::{Found, FoundBand, Verdict};
+use crate::findings::{Found, FoundBand, Verdict};
 use crate::raw::{self, escaped};
 use crate::sources::Sources;
 use crate::summary::Freshness;

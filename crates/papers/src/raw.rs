@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use transom_lab::scenario::{Band, Bound, Setting, Unit};
 
-use crate::found::{Found, FoundBand, FoundPoint, Verdict, mean, uncertainty};
+use crate::findings::{Found, FoundBand, FoundPoint, Verdict, mean, uncertainty};
 use crate::pages::Counted;
 use crate::values::{number, shown};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::Error;
-use crate::found::Verdict;
+use crate::findings::Verdict;
 use crate::pages::{Page, all};
 use crate::raw::escaped;
 use crate::summary::Freshness;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, Seq, TcpHeader};
 
+use crate::direction::{Arrived, Way};
 use crate::segment::Segment;
-use crate::way::{Arrived, Way};
 
 /// RFC 7323 section 2.3: larger shifts count as this one.
 const MOST_SHIFT: u8 = 14;

@@ -26,16 +26,16 @@
 mod capture;
 mod connection;
 pub mod convert;
+mod direction;
 pub mod file;
 mod link;
 mod numbers;
 mod ranges;
 pub mod segment;
-mod way;
 
 pub use capture::Capture;
 pub use connection::Connection;
-pub use way::{Acked, Counts, Kind, Sacked, Sent, Way};
+pub use direction::{Acked, Counts, Kind, Sacked, Sent, Way};
 
 #[cfg(test)]
 mod tests;

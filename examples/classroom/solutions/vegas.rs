@@ -3,10 +3,10 @@
 //! docs/classroom/vegas.md has the task. Run it with
 //! `cargo run -p transom-classroom --bin vegas_solution`.
 
-#[path = "../course.rs"]
-mod course;
 #[path = "../vegas_check.rs"]
 mod vegas_check;
+#[path = "../watched_transfer.rs"]
+mod watched_transfer;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use transom_broker::protocol::{self, ErrorKind, Reply, Request};
 use transom_broker::wire;
 
-use crate::support::crowd::connections;
+use crate::support::many_users::connections;
 use crate::support::{BrokerProcess, Crowd, Holder, NOBODY, Net, until};
 
 const RULES: &str = "most-devices = 1\n[[allow]]\neverybody = true\n";

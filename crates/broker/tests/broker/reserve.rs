@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use transom_broker::daemon::{Daemon, Options};
 use transom_broker::policy::Policy;
 
-use crate::support::crowd::connections;
+use crate::support::many_users::connections;
 use crate::support::{BrokerProcess, Crowd, HOST4, Holder, NOBODY, Net, at, until};
 
 #[test]

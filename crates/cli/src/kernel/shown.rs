@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use transom_extensions::CATALOGUE;
-use transom_kernel::forms::{self, Form};
+use transom_kernel::variable_forms::{self, Form};
 use transom_kernel::{ConnectionReport, HostReport, Limit, status};
 
 use crate::output;
@@ -188,7 +188,7 @@ fn details(connection: &ConnectionReport) -> String {
 
 /// Why a variable cannot be bounded.
 fn reason(name: &str) -> &'static str {
-    let found = forms::all().find(|(variable, _)| variable.name() == name);
+    let found = variable_forms::all().find(|(variable, _)| variable.name() == name);
     found.map_or("", |(_, form)| match form {
         Form::Bounded(how) | Form::Unbounded(how) => how,
     })
@@ -198,7 +198,7 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
     let takes = transom_kernel::check();
     let said = takes.as_ref().err().map(|error| chain(error));
     if json {
-        let variables: serde_json::Map<_, _> = forms::all()
+        let variables: serde_json::Map<_, _> = variable_forms::all()
             .map(|(variable, form)| {
                 let (bounded, how) = match form {
                     Form::Bounded(how) => (true, how),
@@ -223,7 +223,7 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
         for bounded in [true, false] {
             let title = if bounded { "It can bound" } else { "It cannot bound" };
             let _ = write!(text, "\n{title}:");
-            for (variable, form) in forms::all() {
+            for (variable, form) in variable_forms::all() {
                 if let (true, Form::Bounded(how)) | (false, Form::Unbounded(how)) = (bounded, form)
                 {
                     let _ = write!(text, "\n  {:<12} {how}", variable.name());
@@ -244,7 +244,7 @@ fn refused() -> Vec<(&'static str, String)> {
     let refusal = |name: &'static str| {
         // One that needs a parameter cannot be made without; none of them is refused.
         let extension = transom_extensions::stack(name).ok()?.first()?.extension();
-        Some((name, forms::refusal(&*extension)?))
+        Some((name, variable_forms::refusal(&*extension)?))
     };
     CATALOGUE.iter().filter_map(|entry| refusal(entry.name)).collect()
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_lab::scenario::{Paper, Time};
-use transom_papers::{EXPERIMENTS, others};
+use transom_papers::{EXPERIMENTS, other_experiments};
 
 use super::find;
 use crate::lab::columns::{Side, lay_out};
@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let head = ["experiment", "quick", "full", "runs", "what it shows"];
     let mut lines = vec![head.map(String::from)];
     let mut all = Vec::new();
-    let others = others::find(&args.ids);
+    let others = other_experiments::find(&args.ids);
     let scenarios = match find(&args.ids) {
         Err(_) if others.len() == args.ids.len() && !args.ids.is_empty() => Vec::new(),
         found => found?,

@@ -6,7 +6,7 @@ mod closing;
 mod devices;
 mod hostile;
 mod languages;
-mod lent;
+mod lent_network;
 mod matrix;
 mod programs;
 mod report;

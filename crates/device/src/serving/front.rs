@@ -4,17 +4,17 @@
 //! thread. So a server behind the front sees complete requests only, and only those that it may answer:
 //!
 //! - A head has to be complete within `HEAD_PATIENCE`, and is no longer than `MAX_HEAD`.
-//! - Nobody is turned away because all places are taken: whoever has been idle longest has to go (`places.rs`). The source with the most
+//! - Nobody is turned away because all places are taken: whoever has been idle longest has to go (`client_table.rs`). The source with the most
 //!   places loses one, so that others always get in. A source is a user where the kernel knows the user (`source.rs`).
 //! - A foreign page whose name resolves to this machine reads nothing (`may_ask`).
 //! - An answer that is not taken within `ANSWER_PATIENCE` ends its connection. Live streams have places of their own.
 //!
 //! Each connection carries one request.
 
+mod client_table;
 mod guest;
 mod head;
 mod host;
-mod places;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -36,9 +36,9 @@ pub(crate) use head::MAX_HEAD;
 pub(crate) use host::may_ask;
 
 use super::{AfterAccept, after_accept};
+use client_table::{Places, Stage};
 use guest::Answer;
 use head::{Verdict, examine};
-use places::{Places, Stage};
 use source::Sources;
 
 /// The connections that a front has at a time, without live streams.

@@ -97,7 +97,7 @@ fn is_for_metrics(request: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serving::crowd::{Crowd, SMALL, ask};
+    use crate::serving::test_clients::{Crowd, SMALL, ask};
 
     const METRICS: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     /// A metric that nobody else may read.

@@ -17,7 +17,7 @@ use transom_wire::offload::VirtioNetHdr;
 use super::{Tun, ioctl, joining};
 use crate::Capabilities;
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
-use crate::kept::Kept;
+use crate::unflushed::Kept;
 
 /// The longest packet that either IP version's length field can express by itself (RFC 791, section
 /// 3.1).

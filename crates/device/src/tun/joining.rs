@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use transom_wire::{IpPacket, Protocol, checksum};
 
-use crate::kept::{self, Kept};
+use crate::unflushed::{self, Kept};
 
 /// How long the kernel may keep a segment if a batch was not finished as it should be, in nanoseconds. It is longer than the kernel's clock ticks,
 /// so that no timer of the processor has to be set for each packet.
@@ -66,7 +66,7 @@ impl Settings {
 
 /// Whether packets of this length can be joined: they are copied to have the flag set.
 pub(super) fn fits(mtu: usize) -> bool {
-    mtu <= kept::LONGEST
+    mtu <= unflushed::LONGEST
 }
 
 /// A TCP segment that GRO would keep: where its TCP header begins, and what tells its connection from others.
@@ -92,8 +92,8 @@ type Flow<'a> = (&'a [u8], &'a [u8]);
 /// Sets PSH in the last segment of each connection, where the kernel would wait for more.
 pub(super) fn end_batch(kept: &mut Kept) {
     // Each packet is read once, before any is changed.
-    let mut last = [None; kept::MOST];
-    let mut flows = [None; kept::MOST];
+    let mut last = [None; unflushed::MOST];
+    let mut flows = [None; unflushed::MOST];
     for number in (0..kept.len()).rev() {
         let Some((start, flow)) = held(kept.packet(number)) else { continue };
         if !flows[number + 1..].contains(&Some(flow)) {
@@ -208,9 +208,9 @@ mod tests {
         let mut long = whole.clone();
         long[32] = 0xf0;
         strange.push(long);
-        strange.iter().take(kept::MOST).for_each(|packet| assert!(kept.keep(&[packet])));
+        strange.iter().take(unflushed::MOST).for_each(|packet| assert!(kept.keep(&[packet])));
         end_batch(&mut kept);
-        for (number, packet) in strange.iter().take(kept::MOST).enumerate() {
+        for (number, packet) in strange.iter().take(unflushed::MOST).enumerate() {
             assert_eq!(kept.packet(number), packet);
         }
     }

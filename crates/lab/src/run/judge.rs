@@ -4,15 +4,15 @@ use super::{LinkObservations, Observations};
 use crate::scenario::{
     Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Time,
 };
-use course::Level;
 use serde::{Deserialize, Deserializer, Serialize};
+use time_course::Level;
 use transom_sim::link::OPPORTUNITY;
 use transom_sim::measure::{
     FlowSample, Lane, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
 };
 use transom_tcp::time::{Duration, Instant};
 
-mod course;
+mod time_course;
 
 /// A band and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ pub fn course(quantity: &Quantity, seen: &Observations) -> Vec<Vec<(u64, f64)>> 
     let mut quantity = quantity.clone();
     quantity.window = quantity.window.or(Some(Time(Duration::from_secs(1))));
     let courses = match quantity.measure {
-        Measure::Delivered | Measure::Drops => course::counted(&quantity, seen, span),
-        _ => course::of(&quantity, seen, span),
+        Measure::Delivered | Measure::Drops => time_course::counted(&quantity, seen, span),
+        _ => time_course::of(&quantity, seen, span),
     };
     let nanoseconds = |(at, value): (Instant, f64)| (at.since(Instant::ZERO).as_nanos(), value);
     courses.into_iter().map(|course| course.into_iter().map(nanoseconds).collect()).collect()
@@ -103,7 +103,7 @@ impl Span {
 pub(super) fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
     let span = Span::of(quantity);
     if let Some(level) = Level::of(quantity) {
-        let times = course::of(quantity, seen, span).into_iter();
+        let times = time_course::of(quantity, seen, span).into_iter();
         let times = times.filter_map(|course| level.time(&course, span.from));
         return summarise(quantity.statistic, times.collect());
     }
@@ -175,7 +175,7 @@ fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -
                 | Measure::Cwnd
                 | Measure::Ssthresh
                 | Measure::Flight => {
-                    senders().filter_map(|one| course::of_sender(measure, one)).collect()
+                    senders().filter_map(|one| time_course::of_sender(measure, one)).collect()
                 }
                 Measure::RecoveryTime => recovery_times(samples),
                 _ => Vec::new(),
@@ -251,7 +251,7 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
         Measure::AcksHeld => control(|one| one.held),
         Measure::FlowsOpened => control(|one| one.opened),
         Measure::QueueLength | Measure::WindowTarget => {
-            samples.iter().filter_map(|one| course::of_way(measure, one)).collect()
+            samples.iter().filter_map(|one| time_course::of_way(measure, one)).collect()
         }
         _ => Vec::new(),
     }

@@ -18,7 +18,7 @@ use super::name::Name;
 use super::nodes::Nodes;
 use super::open::Open;
 use super::quantity::Time;
-use super::reach;
+use super::reachability;
 use super::resolved::Resolved;
 use super::sweep::{Sweep, wrong_type};
 use super::trace::Files;
@@ -163,7 +163,7 @@ pub(super) fn resolve(
         if flows.flows.is_empty() && !flows.incomplete {
             problems.add(0..0, Problem::Nothing("flows"));
         }
-        reach::check(&nodes, &links.links, &flows.flows, &flows.places, problems);
+        reachability::check(&nodes, &links.links, &flows.flows, &flows.places, problems);
     }
     if !problems.is_empty() {
         return None;

@@ -14,15 +14,15 @@ use transom_broker::protocol::{LeaseStatus, Status};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 
-pub(crate) mod crowd;
 pub(crate) mod frames;
 pub(crate) mod helper;
 pub(crate) mod holder;
+pub(crate) mod many_users;
 pub(crate) mod path;
 
-pub(crate) use crowd::Crowd;
 pub(crate) use helper::BrokerProcess;
 pub(crate) use holder::{Device, Holder};
+pub(crate) use many_users::Crowd;
 
 /// The uplink's addresses.
 pub(crate) const HOST4: &str = "192.0.2.1";

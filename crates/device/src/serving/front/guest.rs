@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::places::Stage;
+use super::client_table::Stage;
 use super::{MAX_HEAD, Shared, Verdict, examine};
 
 /// A connection with a place in the table of a front. The place is given back when this is dropped.

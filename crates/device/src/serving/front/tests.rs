@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::*;
-use crate::serving::crowd::{Crowd, GOOD, LARGE, ask};
+use crate::serving::test_clients::{Crowd, GOOD, LARGE, ask};
 
 /// A front that answers each request with the request.
 fn echo() -> (SocketAddr, Serving) {
