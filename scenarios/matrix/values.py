@@ -51,12 +51,15 @@ def run(command, directory, names):
 
 
 def keep(name, file):
-    """Keeps the values of a run: by point and column, a list with a value for each seed."""
+    """Keeps the values of a run: by point and column, a list with a value for each seed. A run that the machine made late tells nothing, and is left out."""
     with open(file, encoding="utf-8") as text:
         made = json.load(text)
     name, _, chosen = name.partition("@")
     points = {}
     for one in made["runs"]:
+        if is_late(one):
+            print(f"{name}: {point(one['settings'])} was late, and is left out")
+            continue
         values = points.setdefault(point(one["settings"]), {})
         for band in one["bands"]:
             value = band["values"][0] if band["values"] else None
@@ -77,6 +80,11 @@ def keep(name, file):
         lines.append(f"{json.dumps(one)}: {{\n{inner}\n}}")
     with open(RESULTS, "w", encoding="utf-8") as text:
         text.write("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def is_late(run):
+    """Whether the machine was too busy for an emulated run."""
+    return bool(((run.get("emulation") or {}).get("fidelity") or {}).get("late"))
 
 
 def point(settings):
