@@ -201,8 +201,16 @@ def is_fair(share):
     return 0.8 <= share <= 1.25
 
 
-def shares_table(stored):
-    found = {name: shares(stored[name]) for name in TOGETHER if name in stored}
+def shares_tables(stored):
+    """A table for each algorithm, and one for the kernel beside itself."""
+    groups = {}
+    for name in TOGETHER:
+        if name in stored:
+            groups.setdefault(name.split("-", 2)[1], []).append(name)
+    return "\n".join(shares_table({name: shares(stored[name]) for name in names}) for names in groups.values())
+
+
+def shares_table(found):
     rows = sorted({cell for paths in found.values() for cell in paths}, key=lambda cell: [float(part) for part in cell.split()])
     lines = ["| path | " + " | ".join(short_title(name) for name in found) + " |", "|---" * (len(found) + 1) + "|"]
     for cell in rows:
@@ -281,7 +289,7 @@ def page():
             text += sums(stored[name]) + above_table(name, stored[name])
     text += LEAD + exchange_table(stored["exchange"])
     text += SHARED_TEXT
-    text += shares_table(stored) + WEAKER + (PAIRS_TEXT + pairs_table(stored["pairs"]) if "pairs" in stored else "")
+    text += shares_tables(stored) + WEAKER + (PAIRS_TEXT + pairs_table(stored["pairs"]) if "pairs" in stored else "")
     if "kernel-beside-transom" in stored and "kernel-beside-itself" in stored:
         text += BESIDE_TEXT + beside_table(stored)
     text += CLOSING
@@ -301,7 +309,7 @@ SHARED_TEXT = """
 
 Flows of Transom and as many of the kernel share a bottleneck for 25 s, of which the first 5 do not count. Who begins two seconds after the other has the smaller share for long, whoever it
 is. So each path has both orders. A field has Transom's share over half: the mean of both orders, and in parentheses the share where it began first, and where the kernel
-did. 1 is fair. One column has the kernel beside itself: a single run says little.
+did. 1 is fair. One table has the kernel beside itself: a single run says little. A dash is a path where the machine was too late in one order.
 
 """
 WEAKER = """
@@ -316,8 +324,10 @@ Transom was the weaker flow before (17 of 36 shares from 0.8 to 1.25). Taking on
   in the place of what has left. Here it is 4 ms late now.
 - **The send buffer**, on the longest path: the lab gives the kernel 64 MiB, and Transom had 4 MiB. The scenarios now say as much for both.
 
-Two paths of twelve are still below 0.8. The one of 100 Mbit/s and 80 ms with the short queue had 0.98 in another run: chance is that large. On the one of 20 Mbit/s and 20 ms with a
-whole product Transom sends more segments again in both orders. That is open.
+CUBIC without other losses, one beside one, is below 0.8 on three paths of 18. The one of 100 Mbit/s and 80 ms with the short queue had 0.98 in another run: chance is that large.
+On the one of 20 Mbit/s and 20 ms with a whole product Transom sends more segments again in both orders. That is open. Four beside four are fair everywhere.
+
+Reno is the weaker flow where nothing else is lost: 0.20 at 100 Mbit/s and 80 ms with four products. The reason has not been looked for. With 0.1 % of losses it is fair but for two paths.
 """
 PAIRS_TEXT = """
 In the simulator, a long flow of `modern` beside one with another unit shows what each unit is worth ([pairs.toml](../scenarios/paths/pairs.toml); twelve paths, both orders
@@ -341,7 +351,7 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
 ## What is not here
 
 - FQ-CoDel was not run on these paths. The wireless traces are made by a model, not measured.
-- Four flows beside four, and the paths of 5 Mbit/s beside the kernel, where the table has a dash. The scenarios stand, and `.ci/nightly` runs them all.
+- A verdict for each path of Reno and BBR outside of 0.8 to 1.25. These runs were made six at a time on two processors, with one seed.
 - 1 Gbit/s, 30 kB and 30 MB beside the kernel: [kernel-gigabit.toml](../scenarios/paths/kernel-gigabit.toml) stands, for a machine with more processors.
 - More than one seed. `scenarios/paths.py run COMMAND DIR NAME@above` runs two more of the cells in which the kernel was better.
 - Values with the very last change everywhere. These were made before the reordering timer had its 4 ms: transfers with losses, all with BBR, and transfers beside a long flow.
