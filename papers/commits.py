@@ -3,6 +3,9 @@
 
 A result names the program by a hash of its sources (crates/lab/build.rs). This computes the hash of every commit, newest first, until each program of
 papers/results is found. Run it after results were kept: papers/commits.py
+
+A result is kept soon after its program's commit, so the search ends after 50 versions of the sources. `papers/commits.py --all` goes on to the first.
+A program that no commit has is an error that names the program's results. The file then has those that were found.
 """
 
 import hashlib
@@ -18,6 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "papers/commits.json"
 SOURCES = [":(glob)crates/*/src/**", ":(glob)crates/*/Cargo.toml", "crates/lab/build.rs", "Cargo.lock"]
+
+
+MOST_VERSIONS = 50
 
 
 def git(*arguments):
@@ -56,21 +62,25 @@ def program(tree):
 
 
 def wanted():
-    found = set()
-    for path in (ROOT / "papers/results").glob("*.json"):
-        found |= set(re.findall(r'"\d+\.\d+\.\d+\+([0-9a-f]{12})"', path.read_text()))
+    """The results of each program, by its hash."""
+    found = {}
+    for path in sorted((ROOT / "papers/results").glob("*.json")):
+        for name in set(re.findall(r'"\d+\.\d+\.\d+\+([0-9a-f]{12})"', path.read_text())):
+            found.setdefault(name, []).append(path.name)
     return found
 
 
 def main():
     known = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
-    programs = {name: known[name] for name in wanted() if name in known}
-    missing = wanted() - set(programs)
+    results = wanted()
+    programs = {name: known[name] for name in results if name in known}
+    missing = set(results) - set(programs)
+    most = None if "--all" in sys.argv[1:] else MOST_VERSIONS
     commits = git("rev-list", "HEAD").decode().split()
     # Many commits change only documents, and have the sources of the one before.
     seen = {}
     for index, commit in enumerate(commits):
-        if not missing:
+        if not missing or len(seen) == most:
             break
         if sys.stderr.isatty():
             print(f"\r{index + 1} of {len(commits)} commits, {len(missing)} programs left ", end="", file=sys.stderr)
@@ -94,8 +104,10 @@ def main():
     if sys.stderr.isatty():
         print(file=sys.stderr)
     OUTPUT.write_text(json.dumps(dict(sorted(programs.items())), indent=1) + "\n")
-    for name in sorted(missing):
-        print(f"no commit has the sources of {name}", file=sys.stderr)
+    if missing:
+        for name in sorted(missing):
+            print(f"{', '.join(results[name])}: none of {len(seen)} versions of the sources is program {name}", file=sys.stderr)
+        sys.exit("The results of a commit's program can be kept: commit the sources, build, and run the experiment again." + ("" if most is None else " --all searches all versions."))
 
 
 main()
