@@ -108,7 +108,6 @@ impl Fragments {
         Fragments { limits, partial: Vec::new(), bytes: 0, dropped: 0 }
     }
 
-    /// Bytes held.
     /// When the oldest incomplete packet expires.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.partial.iter().map(|partial| partial.expires).min()

@@ -99,7 +99,6 @@ impl Search {
         Search { highest_first: false, ..Search::between(mtu, high, now) }
     }
 
-    /// The size that passes.
     /// The size to probe now, on an interface with this MTU, if any.
     pub(crate) fn candidate(&self, interface: u32, now: Instant) -> Option<u32> {
         if self.is_over() {

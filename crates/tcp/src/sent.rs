@@ -213,7 +213,6 @@ impl SentList {
         self.at(last)
     }
 
-    /// How many records there are.
     /// The oldest record.
     pub(crate) fn first(&self) -> Option<&Sent> {
         self.list.front()

@@ -27,7 +27,6 @@ impl Ready {
         Ready { ring: VecDeque::new(), wire: 0, put: start, taken: start, count: 0 }
     }
 
-    /// How many there are.
     /// Bytes of the stream that they took, without delimiters.
     pub(super) fn wire(&self) -> usize {
         self.wire
