@@ -154,7 +154,7 @@ impl LinkConfig {
         self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
-            Some(trace) if trace.opportunities().is_none() => {
+            Some(trace) if trace.needs_file() => {
                 Err(LinkConfigError::UnreadTrace(trace.text().into()))
             }
             _ => Ok(()),
