@@ -100,7 +100,10 @@ fn mistakes_are_shown_with_their_place() {
             "either a `rate` or a `rate-trace`",
         ),
         ("rate-trace-sha256 = \"00\"", "there is no `rate-trace` to have it"),
-        ("rate-trace = 3", "found the number 3"),
+        (
+            "rate-trace = 3",
+            "expected a rate trace such as \"cellular.trace\" or \"steps(40Mbit/s for 10s)\", found the number 3",
+        ),
         ("rate-trace = \"cellular.trace\"\nrate-trace-sha256 = \"00\"", "the file's SHA-256 is "),
     ] {
         let said = said(link, "1\n");
