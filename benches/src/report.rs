@@ -120,10 +120,10 @@ impl GroupReport {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn case(name: &'static str, median: f64, ratios: Vec<Ratio>) -> CaseResult {
+    pub(crate) fn case(name: &'static str, median: f64, ratios: Vec<Ratio>) -> CaseResult {
         CaseResult {
             name,
             samples: vec![Some(median)],

@@ -165,25 +165,17 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::harness::{Ratio, Unit};
+    use crate::report::tests::case;
 
     fn report(name: &'static str, median: f64) -> Report {
         let ratio =
             Ratio { against: Some("base"), value: Some(1.234_567), bound: None, reached: None };
-        let case = |name, ratios| CaseResult {
-            name,
-            samples: vec![Some(median)],
-            median: Some(median),
-            min: Some(median),
-            max: Some(median),
-            ratios,
-            failure: None,
-        };
         let group = GroupReport {
             group: name,
             about: "",
             cpu: "one CPU".into(),
             unit: Unit::Nanoseconds,
-            cases: vec![case("base", vec![]), case("ours", vec![ratio])],
+            cases: vec![case("base", median, vec![]), case("ours", median, vec![ratio])],
             notes: Vec::new(),
             skipped: None,
         };
