@@ -21,8 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "papers/commits.json"
 SOURCES = [":(glob)crates/*/src/**", ":(glob)crates/*/Cargo.toml", "crates/lab/build.rs", "Cargo.lock"]
-
-
 MOST_VERSIONS = 50
 
 
@@ -107,7 +105,7 @@ def main():
     if missing:
         for name in sorted(missing):
             print(f"{', '.join(results[name])}: none of {len(seen)} versions of the sources is program {name}", file=sys.stderr)
-        sys.exit("The results of a commit's program can be kept: commit the sources, build, and run the experiment again." + ("" if most is None else " --all searches all versions."))
+        sys.exit("Commit the sources, build, and run these experiments again; --all searches all versions.")
 
 
 main()
