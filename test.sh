@@ -6,6 +6,8 @@
 # engines have a virtual environment in the target directory, which pip fills. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
 # shellcheck disable=SC2317 # `step` calls functions by their names
 set -u
+# A shell starts programs in the background with interrupts ignored, and their children inherit that. Tests interrupt commands and wait for their end.
+[ -n "${TRANSOM_INTERRUPTS:-}" ] || TRANSOM_INTERRUPTS=1 exec env --default-signal=INT,QUIT "$0" "$@"
 cd "$(dirname "$0")" || exit 1
 
 install_packages() {
