@@ -5,14 +5,14 @@ pub mod immediate;
 pub mod quick;
 mod unit;
 
-use crate::rto::Estimate;
+use crate::rto::TimerUnit;
 use crate::time::{Duration, Instant};
 use core::fmt;
 pub(crate) use unit::AckUnit;
 
 /// An arrival, as the policy sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct Arrival<'a> {
     /// When.
     pub(crate) now: Instant,
     /// New bytes of sequence space.
@@ -27,10 +27,8 @@ pub(crate) struct Arrival {
     pub(crate) fin: bool,
     /// The window that was offered last, in bytes.
     pub(crate) window: u64,
-    /// The estimate of the round-trip time, once there is a sample.
-    pub(crate) estimate: Option<Estimate>,
-    /// The sender's retransmission timeout.
-    pub(crate) rto: Duration,
+    /// The sender's retransmission timer, for the policies that ask it.
+    pub(crate) timer: &'a TimerUnit,
 }
 
 /// When to acknowledge.
@@ -45,7 +43,7 @@ pub(crate) enum AckDecision {
 /// An acknowledgement-policy unit.
 pub(crate) trait AckPolicy: fmt::Debug + Send {
     /// New or duplicate data (or a FIN) arrived.
-    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision;
 
     /// An acknowledgement left, alone or with data.
     fn on_ack_sent(&mut self);

@@ -37,7 +37,7 @@ impl Default for DelayedAck {
 
 impl AckPolicy for DelayedAck {
     // [SHLD-18] delayed; [SHLD-19] every second segment; [MAY-13] what does not come in order at once
-    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         if self.quick > 0 {
             self.quick -= 1;
@@ -65,9 +65,12 @@ impl AckPolicy for DelayedAck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rto::TimerUnit;
+    use crate::rto::rfc6298::{Rfc6298, Rfc6298Config};
     use crate::time::Instant;
+    use alloc::boxed::Box;
 
-    fn arrival(bytes: u64, in_order: bool) -> Arrival {
+    fn arrival(bytes: u64, in_order: bool) -> Arrival<'static> {
         Arrival {
             now: Instant::ZERO,
             bytes,
@@ -76,8 +79,7 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            estimate: None,
-            rto: Duration::from_secs(1),
+            timer: Box::leak(Box::new(TimerUnit::Rfc6298(Rfc6298::new(Rfc6298Config::default())))),
         }
     }
 

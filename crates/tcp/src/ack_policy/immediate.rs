@@ -10,7 +10,7 @@ use super::{AckDecision, AckPolicy, Arrival};
 pub struct Immediate;
 
 impl AckPolicy for Immediate {
-    fn on_arrival(&mut self, _arrival: &Arrival) -> AckDecision {
+    fn on_arrival(&mut self, _arrival: &Arrival<'_>) -> AckDecision {
         AckDecision::Now
     }
 

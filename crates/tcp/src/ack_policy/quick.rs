@@ -14,6 +14,7 @@
 //! A difference from Linux: it does not wait for the reader if an acknowledgement could not move the window.
 
 use super::{AckDecision, AckPolicy, Arrival};
+use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 
 /// Arrivals acknowledged at once, at most (Linux' `TCP_MAX_QUICKACKS`).
@@ -60,14 +61,14 @@ impl QuickAck {
     }
 
     /// Linux' `tcp_incr_quickack`.
-    fn add_quick(&mut self, arrival: &Arrival) {
+    fn add_quick(&mut self, arrival: &Arrival<'_>) {
         let half = arrival.window / (2 * arrival.segment.max(1));
         let quick = if half == 0 { 2 } else { half.min(MAX_QUICK) };
         self.quick = self.quick.max(quick);
     }
 
     /// Linux' `tcp_event_data_recv`.
-    fn follow(&mut self, arrival: &Arrival) {
+    fn follow(&mut self, arrival: &Arrival<'_>) {
         let since = arrival.now.since(self.last_arrival);
         if self.delay.is_zero() {
             self.add_quick(arrival);
@@ -75,20 +76,20 @@ impl QuickAck {
         } else if since <= MIN_DELAY.over(2) {
             self.delay = self.delay.over(2) + MIN_DELAY.over(2);
         } else if since < self.delay {
-            self.delay = (self.delay.over(2) + since).min(arrival.rto);
-        } else if since > arrival.rto {
+            self.delay = (self.delay.over(2) + since).min(arrival.timer.rto());
+        } else if since > arrival.timer.rto() {
             self.add_quick(arrival);
         }
         self.last_arrival = arrival.now;
     }
 
     /// Linux' `tcp_send_delayed_ack`.
-    fn delay(&self, arrival: &Arrival) -> Duration {
+    fn delay(&self, arrival: &Arrival<'_>) -> Duration {
         let mut delay = self.delay;
         if delay > MIN_DELAY {
             let turns = self.ping_pong || self.pushed;
             let most = if turns { MAX_DELAY } else { SLOW_ARRIVALS };
-            let rtt = arrival.estimate.map_or(most, |known| known.srtt.max(MIN_DELAY));
+            let rtt = arrival.timer.estimate().map_or(most, |known| known.srtt.max(MIN_DELAY));
             delay = delay.min(most).min(rtt);
         }
         delay.min(self.max)
@@ -102,7 +103,7 @@ impl Default for QuickAck {
 }
 
 impl AckPolicy for QuickAck {
-    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         self.waits = true;
         self.follow(arrival);
@@ -169,11 +170,18 @@ impl AckPolicy for QuickAck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rto::rfc6298::{Rfc6298, Rfc6298Config};
+    use crate::rto::{Estimate, TimerUnit};
+    use alloc::boxed::Box;
 
     const SEGMENT: u64 = 1000;
 
     /// After one sample of so many milliseconds, the round-trip time: of 100, the timeout is 300.
-    fn arrival(srtt: u64, at: u64) -> Arrival {
+    fn arrival(srtt: u64, at: u64) -> Arrival<'static> {
+        let timer = Rfc6298::from_estimate(
+            Rfc6298Config { min_variation: Duration::ZERO, ..Rfc6298Config::default() },
+            Estimate::first(Duration::from_millis(srtt)),
+        );
         Arrival {
             now: Instant::from_millis(at),
             bytes: SEGMENT,
@@ -182,8 +190,7 @@ mod tests {
             pushed: false,
             fin: false,
             window: 64_000,
-            estimate: Some(crate::rto::Estimate::first(Duration::from_millis(srtt))),
-            rto: Duration::from_millis((srtt * 3).max(200)),
+            timer: Box::leak(Box::new(TimerUnit::Rfc6298(timer))),
         }
     }
 

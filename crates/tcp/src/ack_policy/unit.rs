@@ -20,7 +20,7 @@ one_of! {
         Quick(QuickAck),
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision;
     fn on_ack_sent(&mut self);
     fn on_data_sent(&mut self, now: Instant);
     fn on_delay_over(&mut self, rto: Duration);

@@ -387,8 +387,7 @@ impl Connection {
             pushed,
             fin,
             window: self.rcv.edge.since(self.rcv.last_ack_sent),
-            estimate: self.control.timer().estimate(),
-            rto: self.control.timer().rto(),
+            timer: self.control.timer(),
         };
         match self.rcv.policy.on_arrival(&arrival) {
             AckDecision::Now => self.rcv.ack_now = true,
