@@ -12,14 +12,14 @@ use crate::extension::variable::{Variable, Variables};
 use crate::time::{Duration, Instant};
 
 /// The variables that the send engine uses.
-const USED: [Variable; 6] = [
-    Variable::Cwnd,
-    Variable::CwndCnt,
-    Variable::Ssthresh,
-    Variable::Dupthresh,
-    Variable::Rto,
-    Variable::PacingRate,
-];
+const USED: Variables = Variables::one(Variable::Cwnd)
+    .and(Variables::one(Variable::CwndCnt))
+    .and(Variables::one(Variable::Ssthresh))
+    .and(Variables::one(Variable::Dupthresh))
+    .and(Variables::one(Variable::Rto))
+    .and(Variables::one(Variable::PacingRate));
+/// The same where the safe ranges are lifted.
+const USED_LIFTED: Variables = USED.and(Variables::one(Variable::SndUna));
 
 /// The requests of all layers together for the variables of the send engine.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,13 @@ pub(crate) struct Clamp {
     layers: bool,
     /// Safe ranges are not kept to.
     lifted: bool,
+    /// What is asked of them. Most connections have nothing here, for each packet.
+    requests: Option<Requests>,
+}
+
+/// The requests, each of which counts if its variable is among those asked.
+#[derive(Clone, Copy, Debug)]
+struct Requests {
     window: Interval,
     cwnd_cnt: Interval,
     ssthresh: Interval,
@@ -44,45 +51,49 @@ pub(crate) struct Clamp {
 
 impl Clamp {
     /// Nothing is asked, as there are no layers.
-    pub(crate) const NONE: Clamp = Clamp {
-        asked: Variables::NONE,
-        layers: false,
-        lifted: false,
-        window: Interval::ANY,
-        cwnd_cnt: Interval::ANY,
-        ssthresh: Interval::ANY,
-        dupthresh: Interval::ANY,
-        rto: Interval::ANY,
-        pacing: Interval::ANY,
-        release: Instant::ZERO,
-        una: Interval::ANY,
-    };
+    pub(crate) const NONE: Clamp =
+        Clamp { asked: Variables::NONE, layers: false, lifted: false, requests: None };
 
     /// What `combined` asks. What its layers ask of the rate is used up until `release`.
+    #[inline]
     pub(crate) fn of(combined: &Combined, release: Instant) -> Clamp {
-        let lifted = combined.is_unconstrained();
-        let mut clamp = Clamp { layers: true, lifted, release, ..Clamp::NONE };
-        for variable in USED {
-            let Some(asked) = combined.asked(variable) else { continue };
-            clamp.asked.add(Variables::one(variable));
-            match variable {
-                Variable::Cwnd => clamp.window = asked,
-                Variable::CwndCnt => clamp.cwnd_cnt = asked,
-                Variable::Ssthresh => clamp.ssthresh = asked,
-                Variable::Dupthresh => clamp.dupthresh = asked,
-                Variable::Rto => clamp.rto = asked,
-                _ => clamp.pacing = asked,
-            }
-        }
-        if lifted && let Some(asked) = combined.asked(Variable::SndUna) {
-            clamp.asked.add(Variables::one(Variable::SndUna));
-            clamp.una = asked;
-        }
-        clamp
+        let clamp = Clamp { layers: true, lifted: combined.is_unconstrained(), ..Clamp::NONE };
+        let used = if clamp.lifted { USED_LIFTED } else { USED };
+        if combined.some().has_any(used) { clamp.with(combined, release) } else { clamp }
     }
 
+    /// The same, and the requests.
+    fn with(self, combined: &Combined, release: Instant) -> Clamp {
+        let mut asked = Variables::NONE;
+        let mut of = |variable| match combined.asked(variable) {
+            Some(request) => {
+                asked.add(Variables::one(variable));
+                request
+            }
+            None => Interval::ANY,
+        };
+        let requests = Requests {
+            window: of(Variable::Cwnd),
+            cwnd_cnt: of(Variable::CwndCnt),
+            ssthresh: of(Variable::Ssthresh),
+            dupthresh: of(Variable::Dupthresh),
+            rto: of(Variable::Rto),
+            pacing: of(Variable::PacingRate),
+            release,
+            una: if self.lifted { of(Variable::SndUna) } else { Interval::ANY },
+        };
+        Clamp { asked, requests: Some(requests), ..self }
+    }
+
+    #[inline]
     fn asks(&self, variable: Variable) -> bool {
         self.asked.has(variable)
+    }
+
+    /// The requests, if one is for `variable`.
+    #[inline]
+    fn of_asked(&self, variable: Variable) -> Option<&Requests> {
+        if self.asks(variable) { self.requests.as_ref() } else { None }
     }
 
     /// Whether there are layers.
@@ -96,11 +107,14 @@ impl Clamp {
     }
 
     /// The window in bytes that is used in the place of `own`.
+    #[inline]
     fn used_cwnd(&self, own: u64) -> u64 {
-        if self.asks(Variable::Cwnd) { self.safely(self.window, own, safe::cwnd(own)) } else { own }
+        let Some(requests) = self.of_asked(Variable::Cwnd) else { return own };
+        self.safely(requests.window, own, safe::cwnd(own))
     }
 
     /// The window for new data, in bytes. If a layer limits TCP's own window, it counts in whole segments, so that less than one is none.
+    #[inline]
     pub(super) fn cwnd(&self, window: &Window) -> Effective<u64> {
         let used = self.used_cwnd(window.cwnd);
         Effective::new(if used < window.cwnd { used - used % window.segment() } else { used })
@@ -118,36 +132,34 @@ impl Clamp {
 
     /// The count towards the next increase of the window that is used in the place of `own`.
     pub(super) fn cwnd_cnt(&self, own: u64) -> Effective<u64> {
-        Effective::new(self.safely(self.cwnd_cnt, own, safe::cwnd_cnt(own)))
+        let used = self
+            .of_asked(Variable::CwndCnt)
+            .map_or(own, |requests| self.safely(requests.cwnd_cnt, own, safe::cwnd_cnt(own)));
+        Effective::new(used)
     }
 
     /// Of `acked` bytes, those that slow start may grow the window by; the rest comes after the threshold.
     pub(super) fn within_slow_start(&self, window: &Window, acked: u64) -> u64 {
-        if !self.asks(Variable::Ssthresh) {
-            return acked;
-        }
+        let Some(requests) = self.of_asked(Variable::Ssthresh) else { return acked };
         let own = window.ssthresh;
-        let used = self.safely(self.ssthresh, own, safe::ssthresh(own, window.segment()));
+        let used = self.safely(requests.ssthresh, own, safe::ssthresh(own, window.segment()));
         Effective::new(used).left_after(window.cwnd).min(acked)
     }
 
     /// Duplicates that mean a loss, where TCP would say `own`.
     pub(super) fn dupthresh(&self, window: &Window, own: u32) -> u32 {
-        if !self.asks(Variable::Dupthresh) {
-            return own;
-        }
+        let Some(requests) = self.of_asked(Variable::Dupthresh) else { return own };
         let safe = safe::dupthresh(self.used_cwnd(window.cwnd) / window.segment());
-        let used = self.safely(self.dupthresh, u64::from(own), safe);
+        let used = self.safely(requests.dupthresh, u64::from(own), safe);
         Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
     /// The retransmission timeout, if it is not TCP's own.
+    #[inline]
     pub(super) fn rto(&self, control: &Control) -> Option<Effective<Duration>> {
-        if !self.asks(Variable::Rto) {
-            return None;
-        }
+        let requests = self.of_asked(Variable::Rto)?;
         let own = control.own_timeout();
-        let used = self.safely(self.rto, own.as_nanos(), safe::rto(own));
+        let used = self.safely(requests.rto, own.as_nanos(), safe::rto(own));
         (used != own.as_nanos()).then(|| Effective::new(Duration::from_nanos(used)))
     }
 
@@ -157,14 +169,13 @@ impl Clamp {
     }
 
     /// The rate that layers ask for, in bytes per second, if it is not TCP's own, and until when it has been used up.
+    #[inline]
     pub(crate) fn pacing(&self, control: &Control) -> Option<(u64, Instant)> {
-        if !self.asks(Variable::PacingRate) {
-            return None;
-        }
+        let requests = self.of_asked(Variable::PacingRate)?;
         let rate = control.pacing_rate().unwrap_or(u64::MAX);
         let safe = safe::pacing_rate((rate < u64::MAX).then_some(rate));
-        let used = self.safely(self.pacing, rate, safe);
-        (used != rate).then_some((used, self.release))
+        let used = self.safely(requests.pacing, rate, safe);
+        (used != rate).then_some((used, requests.release))
     }
 }
 
@@ -177,16 +188,16 @@ impl Clamp {
 
     /// The oldest position not acknowledged, if a layer has one.
     pub(super) fn virtual_una(&self, own: crate::pos::Pos) -> Option<u64> {
-        self.asks(Variable::SndUna).then(|| self.una.clamp(own.get()))
+        self.of_asked(Variable::SndUna).map(|requests| requests.una.clamp(own.get()))
     }
 
     /// The threshold of slow start.
     pub(super) fn virtual_ssthresh(&self, own: u64) -> u64 {
-        if self.asks(Variable::Ssthresh) { self.ssthresh.clamp(own) } else { own }
+        self.of_asked(Variable::Ssthresh).map_or(own, |requests| requests.ssthresh.clamp(own))
     }
 
     /// The count towards the next increase, if a layer has one.
     pub(super) fn virtual_cwnd_cnt(&self, own: u64) -> Option<u64> {
-        self.counts().then(|| self.cwnd_cnt.clamp(own))
+        self.of_asked(Variable::CwndCnt).map(|requests| requests.cwnd_cnt.clamp(own))
     }
 }
