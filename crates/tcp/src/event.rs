@@ -145,12 +145,12 @@ impl Publisher for () {
 
 /// Both listen, the first first.
 impl<A: Publisher, B: Publisher> Publisher for (A, B) {
-    #[inline]
+    #[inline(always)]
     fn is_on(&self) -> bool {
         self.0.is_on() || self.1.is_on()
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, connection: &Connection, event: Event<'_>) {
         if self.0.is_on() {
             self.0.publish(connection, event.clone());

@@ -85,7 +85,8 @@ impl Publisher for Recorder<'_> {
         self.log.is_on()
     }
 
-    #[inline]
+    // Inlined, so that what is known of the event where it happens decides there.
+    #[inline(always)]
     fn publish(&mut self, connection: &Connection, event: Event<'_>) {
         let state = Glance::at(connection);
         match event {
@@ -95,6 +96,16 @@ impl Publisher for Recorder<'_> {
                 self.flow(state, FlowEvent::Acknowledged, bytes, rtt, false);
             }
             Event::Arrived { bytes } => self.arrived(state, bytes),
+            event => self.seldom(state, event),
+        }
+    }
+}
+
+impl Recorder<'_> {
+    /// The events that are rare.
+    #[cold]
+    fn seldom(&mut self, state: Glance<'_>, event: Event<'_>) {
+        match event {
             Event::TimedOut => {
                 self.flow(state, FlowEvent::TimedOut, 0, state.backoffs(), true);
             }
@@ -115,11 +126,9 @@ impl Publisher for Recorder<'_> {
             _ => {}
         }
     }
-}
 
-impl Recorder<'_> {
     /// What leaves, unless it is an acknowledgement and nothing else.
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, state: Glance<'_>, sent: &Sent) {
         let control = sent.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST);
         if sent.range.is_empty() && !control {
@@ -161,7 +170,7 @@ impl Recorder<'_> {
     }
 
     /// The frequent records.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, state: Glance<'_>, event: FlowEvent, values: Values) {
         self.log.end_run();
         let Subject { now, connection } = self.subject;

@@ -28,6 +28,7 @@ impl Publisher for Comments<'_> {
         self.out.is_some()
     }
 
+    #[cold]
     fn publish(&mut self, connection: &Connection, event: Event<'_>) {
         if let (Some(out), Event::Sent(sent)) = (&mut self.out, event) {
             out.clear();

@@ -22,6 +22,8 @@ bitflags! {
         const UNDONE = 1 << 5;
         const ARRIVED = 1 << 6;
         const STATE = 1 << 7;
+        /// Timers and losses: what most calls have nothing of.
+        const TROUBLE = Self::TIMED_OUT.bits() | Self::LOST.bits() | Self::RECOVERY.bits() | Self::UNDONE.bits();
     }
 }
 
@@ -175,21 +177,33 @@ impl Connection {
         if !publisher.is_on() {
             return;
         }
+        if kinds.contains(Kinds::ACKNOWLEDGED) {
+            let moved = u64::from(kinds.contains(Kinds::MOVED));
+            publisher.publish(self, Event::Acknowledged { bytes: delivered.max(moved) });
+        }
+        if kinds.intersects(Kinds::TROUBLE) {
+            self.publish_trouble(publisher, kinds, lost);
+        }
+        if kinds.contains(Kinds::ARRIVED) {
+            publisher.publish(self, Event::Arrived { bytes: arrived });
+        }
+        if kinds.contains(Kinds::STATE) && from != self.state {
+            publisher.publish(self, Event::State { from, error: self.error });
+        }
+    }
+
+    /// Timers and losses.
+    #[cold]
+    fn publish_trouble(&self, publisher: &mut impl Publisher, kinds: Kinds, lost: u64) {
         let mut tell = |kind, event| {
             if kinds.contains(kind) {
                 publisher.publish(self, event);
             }
         };
-        let moved = u64::from(kinds.contains(Kinds::MOVED));
-        tell(Kinds::ACKNOWLEDGED, Event::Acknowledged { bytes: delivered.max(moved) });
         tell(Kinds::TIMED_OUT, Event::TimedOut);
         tell(Kinds::LOST, Event::Lost { bytes: lost });
         tell(Kinds::RECOVERY, Event::Recovery);
         tell(Kinds::UNDONE, Event::Undone);
-        tell(Kinds::ARRIVED, Event::Arrived { bytes: arrived });
-        if from != self.state {
-            tell(Kinds::STATE, Event::State { from, error: self.error });
-        }
     }
 
     /// Also if nobody listens, because the events would otherwise stay queued.
