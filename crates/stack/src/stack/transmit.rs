@@ -8,8 +8,9 @@ use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use transom_tcp::connection::Prepared;
+use core::ops::Range;
 use transom_tcp::event::Publisher as _;
+use transom_tcp::pos::Pos;
 use transom_tcp::profile::Profile;
 use transom_tcp::segment;
 use transom_tcp::time::Instant;
@@ -134,8 +135,8 @@ enum Settled {
     Packet,
     /// Headers of this length, and nothing else.
     Headers(usize, TxOffload),
-    /// Headers of this length in front of a connection's payload.
-    Segment(usize, TxOffload, u32, Prepared),
+    /// Headers of this length in front of this part of a connection's stream.
+    Segment(usize, TxOffload, u32, Range<Pos>),
 }
 
 impl Stack {
@@ -160,8 +161,8 @@ impl Stack {
                 offload,
                 comment: "",
             }),
-            Settled::Segment(len, offload, index, prepared) => {
-                let payload = self.slots.get(index)?.connection.transmit(&prepared).payload;
+            Settled::Segment(len, offload, index, range) => {
+                let payload = self.slots.get(index)?.connection.payload(range);
                 let comment = &self.scratch.comment;
                 Some(Transmit {
                     headers: self.scratch.bytes.get(..len)?,
@@ -246,11 +247,12 @@ impl Stack {
                 watchers.publish(&slot.connection, prepared.event());
             }
             slot.connection.publish_turn(&mut watchers);
-            let transmit = slot.connection.transmit(&prepared);
+            let mut transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
-            // On the way to ourselves nothing has to be cut.
-            let segment_size = transmit.segment_size.filter(|_| !to_self);
-            let transmit = segment::Transmit { segment_size, ..transmit };
+            if to_self {
+                // On the way to ourselves nothing has to be cut.
+                transmit.segment_size = None;
+            }
             let template = of_probe.as_ref().or(slot.template.as_ref())?;
             let (len, offload) = template.write(
                 &mut self.scratch.bytes,
@@ -268,7 +270,7 @@ impl Stack {
                 continue;
             }
             if !to_self {
-                return Some(Settled::Segment(len, offload, index, prepared));
+                return Some(Settled::Segment(len, offload, index, prepared.range()));
             }
             let headers = self.scratch.bytes.get(..len)?;
             let packet = [headers, transmit.payload[0], transmit.payload[1]].concat();

@@ -99,7 +99,8 @@ pub(super) fn remainder(len: u64, mss: u64) -> u64 {
 
 impl Prepared {
     /// The sequence space that it carries, with the FIN and without the SYN; empty for a segment without data.
-    fn range(&self) -> Range<Pos> {
+    #[inline]
+    pub fn range(&self) -> Range<Pos> {
         self.range.clone()
     }
 
@@ -175,10 +176,17 @@ impl Connection {
     }
 
     /// The segment of [`Connection::prepare`], with its payload.
+    #[inline]
     pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
         let Prepared { header, range, segment_size, ecn, again: _, probe: _ } = prepared;
-        let payload = self.snd.buffer.slices(range.clone());
+        let payload = self.payload(range.clone());
         Transmit { header: *header, payload, segment_size: *segment_size, ecn: *ecn }
+    }
+
+    /// The payload of a segment that carries `range`, in at most two pieces.
+    #[inline]
+    pub fn payload(&self, range: Range<Pos>) -> [&[u8]; 2] {
+        self.snd.buffer.slices(range)
     }
 
     /// What goes before data: resets, SYNs, and acknowledgements that cannot go with data.
@@ -270,6 +278,7 @@ impl Connection {
     }
 
     /// The most bytes of one transmission: whole segments, and no burst.
+    #[inline]
     fn most_at_once(&self, clamp: &Clamp) -> u64 {
         self.max_super_segment().min(self.control.quantum(clamp))
     }
@@ -430,6 +439,7 @@ impl Connection {
     }
 
     /// The largest payload for one transmission: whole segments.
+    #[inline]
     fn max_super_segment(&self) -> u64 {
         let mss = u64::from(self.mss());
         let most = self.path.max_super_segment.map_or(mss, u64::from);
