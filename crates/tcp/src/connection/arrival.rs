@@ -140,6 +140,7 @@ impl Connection {
     }
 
     /// Moves buffers that were kept and have been read to `spent`, until it holds `most` of them.
+    #[inline]
     pub fn reclaim(&mut self, spent: &mut Vec<PacketBuf>, most: usize) {
         self.rcv.ordering.reclaim_all(spent, most);
     }

@@ -242,19 +242,20 @@ impl Connection {
     /// ECN-capable. A scalable controller asks for the marks of L4S by ECT(1), and may do so only with accurate feedback (RFC 9331 sections 4.1 and
     /// 4.2).
     pub(super) fn codepoint(&self, plan: &Plan) -> Ecn {
+        if self.ecn.as_ref().is_none_or(|ecn| ecn.silent) || !self.control.answers_marks() {
+            return Ecn::NotEct;
+        }
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
-        let capable = self.ecn.as_ref().is_some_and(|ecn| !ecn.silent)
-            && self.control.answers_marks()
-            && match plan {
-                Plan::PathProbe(..) => true,
-                Plan::Data(range, _) | Plan::TailProbe(range, Some(_)) => {
-                    extended || range.end > range.start
-                }
-                Plan::Retransmit { .. } | Plan::TailProbe(_, None) | Plan::Probe | Plan::Reset => {
-                    extended
-                }
-                Plan::Syn | Plan::KeepAlive | Plan::Ack | Plan::EarlyAck(..) => false,
-            };
+        let capable = match plan {
+            Plan::PathProbe(..) => true,
+            Plan::Data(range, _) | Plan::TailProbe(range, Some(_)) => {
+                extended || range.end > range.start
+            }
+            Plan::Retransmit { .. } | Plan::TailProbe(_, None) | Plan::Probe | Plan::Reset => {
+                extended
+            }
+            Plan::Syn | Plan::KeepAlive | Plan::Ack | Plan::EarlyAck(..) => false,
+        };
         match capable {
             true if self.agreed.accurate && self.control.is_scalable() => Ecn::Ect1,
             true => Ecn::Ect0,

@@ -156,6 +156,7 @@ impl Connection {
     }
 
     /// How far the opening is.
+    #[inline]
     pub fn opening(&self) -> OpeningState {
         OpeningState {
             is_fast: self.is_opened_fast(),
