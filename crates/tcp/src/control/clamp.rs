@@ -49,40 +49,58 @@ struct Requests {
     una: Interval,
 }
 
+impl Requests {
+    const ANY: Requests = Requests {
+        window: Interval::ANY,
+        cwnd_cnt: Interval::ANY,
+        ssthresh: Interval::ANY,
+        dupthresh: Interval::ANY,
+        rto: Interval::ANY,
+        pacing: Interval::ANY,
+        release: Instant::ZERO,
+        una: Interval::ANY,
+    };
+
+    /// The place of a variable that the send engine uses.
+    fn place(&mut self, variable: Variable) -> &mut Interval {
+        match variable {
+            Variable::Cwnd => &mut self.window,
+            Variable::CwndCnt => &mut self.cwnd_cnt,
+            Variable::Ssthresh => &mut self.ssthresh,
+            Variable::Dupthresh => &mut self.dupthresh,
+            Variable::Rto => &mut self.rto,
+            Variable::SndUna => &mut self.una,
+            _ => &mut self.pacing,
+        }
+    }
+}
+
 impl Clamp {
     /// Nothing is asked, as there are no layers.
-    pub(crate) const NONE: Clamp =
-        Clamp { asked: Variables::NONE, layers: false, lifted: false, requests: None };
-
-    /// What `combined` asks. What its layers ask of the rate is used up until `release`.
-    #[inline]
-    pub(crate) fn of(combined: &Combined, release: Instant) -> Clamp {
-        let clamp = Clamp { layers: true, lifted: combined.is_unconstrained(), ..Clamp::NONE };
-        let used = if clamp.lifted { USED_LIFTED } else { USED };
-        if combined.some().has_any(used) { clamp.with(combined, release) } else { clamp }
+    // No constant: it would be copied whole, for each packet.
+    #[inline(always)]
+    pub(crate) const fn none() -> Clamp {
+        Clamp { asked: Variables::NONE, layers: false, lifted: false, requests: None }
     }
 
-    /// The same, and the requests.
-    fn with(self, combined: &Combined, release: Instant) -> Clamp {
+    /// What `combined` asks. What its layers ask of the rate is used up until `release`.
+    ///
+    /// Only what is asked is looked at: mostly one variable.
+    #[inline(always)]
+    pub(crate) fn of(combined: &Combined, release: Instant) -> Clamp {
+        let lifted = combined.is_unconstrained();
+        let mut left = combined.some().only(if lifted { USED_LIFTED } else { USED });
+        if left.is_empty() {
+            return Clamp { layers: true, lifted, ..Clamp::none() };
+        }
         let mut asked = Variables::NONE;
-        let mut of = |variable| match combined.asked(variable) {
-            Some(request) => {
-                asked.add(Variables::one(variable));
-                request
-            }
-            None => Interval::ANY,
-        };
-        let requests = Requests {
-            window: of(Variable::Cwnd),
-            cwnd_cnt: of(Variable::CwndCnt),
-            ssthresh: of(Variable::Ssthresh),
-            dupthresh: of(Variable::Dupthresh),
-            rto: of(Variable::Rto),
-            pacing: of(Variable::PacingRate),
-            release,
-            una: if self.lifted { of(Variable::SndUna) } else { Interval::ANY },
-        };
-        Clamp { asked, requests: Some(requests), ..self }
+        let mut requests = Requests { release, ..Requests::ANY };
+        while let Some(variable) = left.pop() {
+            let Some(request) = combined.asked(variable) else { continue };
+            asked.add(Variables::one(variable));
+            *requests.place(variable) = request;
+        }
+        Clamp { asked, layers: true, lifted, requests: Some(requests) }
     }
 
     #[inline]

@@ -90,9 +90,10 @@ impl Connection {
     /// What the layers ask of the send engine.
     #[inline]
     pub(in super::super) fn clamp(&self) -> Clamp {
-        self.extensions
-            .get()
-            .map_or(Clamp::NONE, |host| Clamp::of(&host.shared.combined, host.pacer.release_at()))
+        match self.extensions.get() {
+            Some(host) => Clamp::of(&host.shared.combined, host.pacer.release_at()),
+            None => Clamp::none(),
+        }
     }
 
     /// The largest edge of the receive window, if the next byte expected is `next`.
