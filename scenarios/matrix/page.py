@@ -155,7 +155,7 @@ The table has the simulated transfers of each unit, alone on the path. *Time ove
 fastest unit in the cell. *Sent again* is the sum over the cells, of the mean of the seeds.
 """
 CHOICE = """
-`modern` has `hystart`. Without other losses no unit is faster in any cell, and it sends the fewest segments again. HyStart++ looks at a round's first acknowledgements, which meet a
+`modern` has `hystart`. Without other losses no unit is faster by more than a hundredth in any cell, and it sends the fewest segments again. HyStart++ looks at a round's first acknowledgements, which meet a
 queue that has drained. SEARCH needs two round trips of a full path before it speaks, so the queue has to hold them. A train of acknowledgements tells when half of the path is full.
 
 The price is on paths with jitter. There HyStart leaves slow start too early where the round trip is short and the path is wide: congestion avoidance then needs many round
@@ -373,7 +373,7 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
 - More than one seed. `scenarios/paths.py run COMMAND DIR NAME@above` runs two more of the cells in which the kernel was better.
 - Values with the very last change everywhere. These were made before the reordering timer had its 4 ms: transfers with losses,
   transfers beside a long flow, and one BBR beside one at 20 and 100 Mbit/s without losses.
-  The simulated tables, but for the policer's and the wireless paths', and the transfers with losses are also from before the window grew by a twentieth until the first loss, and before RACK's timer was 4 ms late.
+  The transfers with losses are also from before the window grew by a twentieth until the first loss. So are the tables of units exchanged one at a time.
 """
 
 
