@@ -6,6 +6,7 @@ from statistics import mean
 
 from .scenarios import EXCHANGED, KERNEL, ORDERS, PATHS, QUEUES, ROUND_TRIPS, SIMULATED, TOGETHER, seconds_of
 from .values import above, distinct, read
+from .verdicts import is_fair, legend, letters, verdict
 
 DOCS = os.path.join(PATHS, "..", "..", "docs")
 
@@ -154,7 +155,7 @@ The table has the simulated transfers of each unit, alone on the path. *Time ove
 fastest unit in the cell. *Sent again* is the sum over the cells, of the mean of the seeds.
 """
 CHOICE = """
-`modern` has `hystart`. Without other losses no unit is faster in any cell, and it sends the fewest segments again. HyStart++ looks at a round's first acknowledgements, which meet a
+`modern` has `hystart`. Without other losses no unit is faster by more than a hundredth in any cell, and it sends the fewest segments again. HyStart++ looks at a round's first acknowledgements, which meet a
 queue that has drained. SEARCH needs two round trips of a full path before it speaks, so the queue has to hold them. A train of acknowledgements tells when half of the path is full.
 
 The price is on paths with jitter. There HyStart leaves slow start too early where the round trip is short and the path is wide: congestion avoidance then needs many round
@@ -207,30 +208,35 @@ def again_text(stored):
     return ", ".join(ratios)
 
 
-def is_fair(share):
-    return 0.8 <= share <= 1.25
-
-
 def shares_tables(stored):
     """A table for each algorithm, and one for the kernel beside itself."""
     groups = {}
     for name in TOGETHER:
         if name in stored:
             groups.setdefault(name.split("-", 2)[1], []).append(name)
-    return "\n".join(shares_table({name: shares(stored[name]) for name in names}) for names in groups.values())
+    return "\n".join(shares_table({name: shares(stored[name]) for name in names}, stored) for names in groups.values())
 
 
-def shares_table(found):
+def shares_table(found, stored):
+    why = {name: {cell: verdict(name, cell, one[0], stored[name]) for cell, one in paths.items()} for name, paths in found.items()}
+    marks = letters({reason for paths in why.values() for reason in paths.values()})
+
+    def field(name, cell):
+        if cell not in found[name]:
+            return "–"
+        both, *orders = found[name][cell]
+        letter = f" {marks[why[name][cell]]}" if why[name][cell] else ""
+        return f"**{both:.2f}** ({orders[0]:.2f}, {orders[1]:.2f}){letter}"
+
     rows = sorted({cell for paths in found.values() for cell in paths}, key=lambda cell: [float(part) for part in cell.split()])
     lines = ["| path | " + " | ".join(short_title(name) for name in found) + " |", "|---" * (len(found) + 1) + "|"]
     for cell in rows:
-        fields = [f"**{paths[cell][0]:.2f}** ({paths[cell][1]:.2f}, {paths[cell][2]:.2f})" if cell in paths else "–" for paths in found.values()]
-        lines.append(f"| {point_text(cell)} | " + " | ".join(fields) + " |")
+        lines.append(f"| {point_text(cell)} | " + " | ".join(field(name, cell) for name in found) + " |")
     fair = [f"{sum(is_fair(share) for share, *_ in paths.values())} of {len(paths)}" for paths in found.values()]
     lines.append("| **from 0.8 to 1.25** | " + " | ".join(fair) + " |")
     middle = [f"{geometric([share for share, *_ in paths.values()]):.2f}" for paths in found.values()]
     lines.append("| **mean** | " + " | ".join(middle) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + (f"\nShares outside of 0.8 to 1.25:\n\n{legend(marks)}" if marks else "")
 
 
 def beside_table(stored):
@@ -354,21 +360,20 @@ the long flow's queue overflows, a transfer of two seconds meets it or does not.
 """
 CLOSING = """
 Transom's BBR of version 1, one beside one, is the stronger one where the queue is short, and the weaker one where it is long. Four beside four, the long queue makes no rule. Known differences from the kernel's: Linux paces 1 % below the bandwidth, looks for a
-policer and then keeps to a long-term rate, and adds what acknowledgements aggregate to its window. The draft of version 1 has none of these. Which of them it is has not been
-measured. BBRv3 beside the kernel's BBR is the weaker one on most paths. The kernel's is version 1, which does not slow down after losses.
+policer and then keeps to a long-term rate, and adds what acknowledgements aggregate to its window. The draft of version 1 has none of these.
+The letters in the table say which of them it is, where that is known. BBRv3 beside the kernel's BBR is the weaker one on most paths. The kernel's is version 1, which does not slow down after losses.
 Segments that its flows sent again, over those of Transom's flows: AGAIN.
 BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: losses bound what may be in flight).
 
 ## What is not here
 
-- FQ-CoDel was not run on these paths. The wireless traces are made by a model, not measured.
-- A verdict for each path of Reno and BBR outside of 0.8 to 1.25.
+- The wireless traces are made by a model, not measured.
 - An idle machine for all runs. Four beside four, Reno, 5 Mbit/s and 0.1 % of losses were run six at a time on two processors.
 - 1 Gbit/s, 30 kB and 30 MB beside the kernel: [kernel-gigabit.toml](../scenarios/paths/kernel-gigabit.toml) stands, for a machine with more processors.
 - More than one seed. `scenarios/paths.py run COMMAND DIR NAME@above` runs two more of the cells in which the kernel was better.
 - Values with the very last change everywhere. These were made before the reordering timer had its 4 ms: transfers with losses,
   transfers beside a long flow, and one BBR beside one at 20 and 100 Mbit/s without losses.
-  The simulated tables, but for the policer's and the wireless paths', and the transfers with losses are also from before the window grew by a twentieth until the first loss, and before RACK's timer was 4 ms late.
+  The transfers with losses are also from before the window grew by a twentieth until the first loss. So are the tables of units exchanged one at a time.
 """
 
 

@@ -259,7 +259,7 @@ SIMULATED = {
     "jitter": dict(title="Paths with jitter as on a wireless link", extra='jitter = "pareto(1ms, 1.5, 30ms)"', seeds="[1, 2]", units=UNITS[1:], sizes=SIZES[1:]),
     "reordering": dict(title="Paths that reorder", extra='reorder = "1% by 4ms"', seeds="[1, 2]", units=UNITS[1:], sizes=SIZES[1:]),
     "codel": dict(title="Paths with CoDel", discipline="codel({})", units=UNITS[1:], sizes=SIZES[1:]),
-    # Once links have the discipline: "fq-codel": dict(title="Paths with FQ-CoDel", discipline="fq-codel({})", units=UNITS[1:], sizes=SIZES[1:]),
+    "fq-codel": dict(title="Paths with FQ-CoDel", discipline="fq-codel({})", units=UNITS[1:], sizes=SIZES[1:]),
     "policer": dict(title="Paths with a policer", way=policed, which=cells(WIRELESS), units=UNITS[1:], sizes=SIZES[1:3]),
     "wireless": dict(title="Wireless paths from a trace", way=wireless, which=cells(WIRELESS), units=UNITS[1:], sizes=SIZES[1:3]),
     "beside": dict(title="Beside a long flow", beside="modern + slow-start", units=UNITS[1:], sizes=SIZES[1:3], which=MIDDLE, duration="60s"),

@@ -73,6 +73,47 @@ fn the_default_does_not_overshoot_by_a_window() {
     assert!(drops < 30, "{drops}");
 }
 
+/// The part of 20 Mbit/s, in per cent, that a flow gets beside one with plain slow start in 25 s. The round trip is 80 ms, and the queue holds four products.
+/// Who begins first has more, so it is the mean of both orders.
+fn share(words: &str) -> u64 {
+    let deliver = |all: [&str; 2]| {
+        let mut topology = Topology::new(1);
+        let (near, far) = (topology.router(), topology.router());
+        let path = "rate=20Mbit/s, delay=40ms, queue=800kB".parse().unwrap();
+        topology.join(near, far, path, "delay=40ms".parse().unwrap());
+        for (flow, words) in (0u32..).zip(all) {
+            let profile = Arc::new(compose(&format!("modern + {words}")).unwrap());
+            let host = || HostConfig { profile: profile.clone(), ..HostConfig::default() };
+            let (client, server) = (topology.host(host()), topology.host(host()));
+            let access = || "delay=0ms".parse().unwrap();
+            topology.join(client, near, access(), access());
+            topology.join(far, server, access(), access());
+            let remote = (topology.address(server).unwrap(), 80).into();
+            let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
+            let start = Instant::from_secs(2 * u64::from(flow));
+            topology.run(client, start, Box::new(bulk)).unwrap();
+            let sink = Sink::new(FlowId(flow), 80);
+            topology.run(server, Instant::ZERO, Box::new(sink)).unwrap();
+        }
+        let mut network = topology.build().unwrap();
+        network.run_until(Instant::from_secs(25)).unwrap();
+        [0, 1].map(|flow: usize| network.flows()[flow].delivered)
+    };
+    let (first, second) =
+        (deliver([words, "reno + slow-start"]), deliver(["reno + slow-start", words]));
+    let of = |mine: u64, other: u64| 100 * mine / (mine + other);
+    (of(first[0], first[1]) + of(second[1], second[0])) / 2
+}
+
+/// Reno gains a segment in a round trip. Where slow start ends at half of what the path and its queue carry, it needs hundreds of round trips for the
+/// rest. RFC 5681, section 3.1, lets slow start go on until the first loss, and Linux' Reno does so.
+#[test]
+fn reno_has_its_part_of_a_long_queue() {
+    let (default, early) = (share("reno"), share("reno + hystart"));
+    assert!((45..=55).contains(&default), "{default} %");
+    assert!(early < 30, "HyStart: {early} %");
+}
+
 /// A queue of five packets overflows again and again. RACK's reordering window is 5 ms here, two packets. A repair that leaves when it has passed, and not when
 /// an acknowledgement tells of room, is dropped by the queue that is still full.
 #[test]

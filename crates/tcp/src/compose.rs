@@ -5,7 +5,8 @@
 //! unit contradict each other. There are two exceptions: a word of the text wins over one of a preset, and a text can be laid
 //! [over](Composer::over) another. A word also wins over words for other units that are incompatible with it: `no-sack` over a preset's
 //! `rack-tlp`. The losing word has no effect. If a choice needs another one, and no word is about that one, it is made too: without the
-//! SACK option NewReno repairs losses, and a controller that needs pacing is paced. The words of congestion control are its
+//! SACK option NewReno repairs losses, and a controller that needs pacing is paced. In the same way Reno has plain slow start, and not the
+//! default's `hystart`. The words of congestion control are its
 //! [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
 //!
 //! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
@@ -31,7 +32,8 @@ mod recompose;
 
 use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, Entry};
-use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice};
+use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice, SlowStartChoice};
+use crate::slow_start::standard::Standard;
 use crate::undo::UndoConfig;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -94,6 +96,10 @@ impl fmt::Display for Near<'_> {
         }
     }
 }
+
+/// The controller whose slow start is plain, unless a word says otherwise. HyStart is a part of Linux' CUBIC, and ends slow start at half of what the
+/// path carries. Reno would gain one segment in each round trip from there on.
+const PLAIN: &str = "reno";
 
 /// The profile for a text, based on [`Profile::default`].
 ///
@@ -167,6 +173,7 @@ impl Composer {
     /// [`ComposeError`].
     pub fn compose(&self, base: Profile, text: &str) -> Result<Profile, ComposeError> {
         let mut profile = base;
+        let before = profile.congestion.name();
         let chosen = self.choose(&[text])?;
         // Words of undo add up with each other, and not with those of the base: a text chooses the whole unit.
         if chosen.iter().any(|word| word.unit == Unit::Undo) {
@@ -187,6 +194,12 @@ impl Composer {
             } else if counts && profile.recovery == RecoveryChoice::RackTlp {
                 profile.recovery = RecoveryChoice::Sack;
             }
+        }
+        // HyStart belongs to a controller that grows fast behind it.
+        let grows_slowly = before != PLAIN && profile.congestion.name() == PLAIN;
+        if grows_slowly && silent(Unit::SlowStart) && profile.slow_start == SlowStartChoice::HyStart
+        {
+            profile.slow_start = SlowStartChoice::Standard(Standard::default());
         }
         // Pacing comes with a controller that counts on it, unless a word says otherwise: then the profile is refused.
         if profile.congestion.needs_pacing() && silent(Unit::Pacing) {
@@ -261,6 +274,7 @@ impl Composer {
             ("no-sack", "sack" | "rack-tlp" | "rr") => true,
             ("rack-tlp", "early-retransmit" | "rr") => true,
             ("no-pacing", name) => self.needs_pacing(name),
+            ("hystart", name) => name == PLAIN,
             _ => false,
         };
         !against(one.name, other.name) && !against(other.name, one.name)

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::profile::ReductionChoice;
+use transom_tcp::profile::{InitialWindow, Profile, ReductionChoice};
 use transom_tcp::recovery::Phase;
 
 fn prr(setup: Setup) -> Peer {
@@ -82,4 +82,29 @@ fn without_sack() {
     assert!((2..=5).contains(&left), "{left} segments left");
     peer.recv(seg().ack(12_001));
     assert_eq!((peer.info().phase, peer.info().cwnd), (Phase::Open, 5000));
+}
+
+/// Seven segments in flight, of which the first is lost. Half of them is 3500 bytes, and three segments fit. Reno goes on with a window of three,
+/// which a round trip acknowledges, and so adds one in each.
+#[test]
+fn reno_goes_on_with_whole_segments() {
+    let seven = |profile: &mut Profile| {
+        profile.reduction = ReductionChoice::Prr;
+        profile.initial_window = InitialWindow::segments(7).unwrap();
+    };
+    let mut peer = Setup::default().profile(seven).active();
+    peer.write(60_000);
+    assert_eq!(peer.ranges().len(), 7);
+    peer.wait(100);
+    for sacked in [2001, 3001, 4001] {
+        peer.recv(seg().sack(&[(1001, sacked)]));
+    }
+    assert_eq!((peer.info().phase, peer.info().ssthresh), (Phase::Recovery, 3500));
+    let mut windows = Vec::new();
+    for _ in 0..4 {
+        let nxt = peer.info().snd_nxt.stream_offset() as i64 + 1;
+        peer.wait(100).recv(seg().ack(nxt)).drain();
+        windows.push(peer.info().cwnd);
+    }
+    assert_eq!(windows, [3000, 4000, 5000, 6000]);
 }

@@ -6,6 +6,7 @@ use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, RecoveryChoice, SlowStartChoice,
 };
 use crate::slow_start::limited::Limited;
+use crate::slow_start::standard::Standard;
 use crate::time::Duration;
 use crate::undo::UndoConfig;
 use std::format;
@@ -109,6 +110,26 @@ fn recovery_comes_with_what_needs_another_than_the_default() {
     ] {
         assert_eq!(compose(text).unwrap().recovery, recovery, "{text}");
     }
+}
+
+/// Linux' Reno has no HyStart: its slow start lasts until the first loss.
+#[test]
+fn reno_has_plain_slow_start_unless_a_word_says_otherwise() {
+    let plain = SlowStartChoice::Standard(Standard::default());
+    for text in ["reno", "modern + reno", "interactive + reno"] {
+        assert_eq!(compose(text).unwrap().slow_start, plain, "{text}");
+    }
+    for text in ["modern", "cubic", "reno + hystart", "modern + reno + hystart"] {
+        assert_eq!(compose(text).unwrap().slow_start, SlowStartChoice::HyStart, "{text}");
+    }
+    let search = compose("modern + reno + search").unwrap();
+    assert_eq!(search.slow_start, SlowStartChoice::Search);
+    let composer = Composer::default();
+    let over = composer.over("modern", "reno").unwrap();
+    assert_eq!(compose(&over).unwrap().slow_start, plain, "{over}");
+    // What is named once more stays as it is.
+    let current = compose("reno + hystart").unwrap();
+    assert_eq!(composer.compose(current.clone(), "reno"), Ok(current));
 }
 
 #[test]

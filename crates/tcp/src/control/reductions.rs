@@ -113,7 +113,10 @@ impl Control {
     ) {
         let reduction = self.episode.as_mut().and_then(|episode| episode.reduction.take());
         match reduction {
-            Some(mut reduction) => reduction.on_exit(&mut self.window),
+            Some(mut reduction) => {
+                let whole = self.controller.counts_acknowledged_bytes();
+                reduction.on_exit(&mut self.window, whole);
+            }
             // With SACK the pipe was kept as full as the window allowed all the time; there is nothing to take back.
             None if limit_to_flight => {
                 let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
@@ -177,7 +180,7 @@ impl Control {
         self.validation.on_invalidated();
         if congested {
             if let Some(reduction) = &mut episode.reduction {
-                reduction.on_exit(&mut self.window);
+                reduction.on_exit(&mut self.window, self.controller.counts_acknowledged_bytes());
             }
             return;
         }

@@ -7,6 +7,8 @@
 //! Differences from the RFC's section 6.2:
 //! - It does nothing when nothing was delivered. Here a recovery that a timer begins (RACK's) sends its first segment all the same.
 //! - Until something was sent, at least one segment may leave; the RFC allows this only if nothing else would.
+//! - At its end cwnd is ssthresh. For a controller that adds a segment for each window of acknowledged bytes, as Reno does, both are rounded down to
+//!   whole segments, as Linux counts. A window of 3.7 segments lets three leave in a round trip, and would wait for 3.7 before it grows.
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
@@ -55,8 +57,11 @@ impl Prr {
         self.out = self.out.saturating_add(bytes);
     }
 
-    /// Fast recovery has ended.
-    pub(crate) fn on_exit(&mut self, window: &mut Window) {
+    /// Fast recovery has ended. With `whole`, the window is one of whole segments.
+    pub(crate) fn on_exit(&mut self, window: &mut Window, whole: bool) {
+        if whole {
+            window.ssthresh -= window.ssthresh % window.segment();
+        }
         window.cwnd = window.ssthresh;
     }
 }
