@@ -268,16 +268,18 @@ impl Composer {
         Ok(chosen)
     }
 
-    /// Whether two words for different units are compatible, as far as their names show it. [`Profile::validate`] checks the rest.
+    /// Whether a word stays if a later one counts for more and is for another unit, as far as their names show it. [`Profile::validate`] checks
+    /// the rest.
     fn works_with(&self, one: &Chosen<'_>, other: &Chosen<'_>) -> bool {
         let against = |one: &str, other: &str| match (one, other) {
             ("no-sack", "sack" | "rack-tlp" | "rr") => true,
             ("rack-tlp", "early-retransmit" | "rr") => true,
             ("no-pacing", name) => self.needs_pacing(name),
-            ("hystart", name) => name == PLAIN,
             _ => false,
         };
-        !against(one.name, other.name) && !against(other.name, one.name)
+        // Reno takes a preset's HyStart away. HyStart takes no controller away.
+        let slows = one.name == "hystart" && other.name == PLAIN;
+        !slows && !against(one.name, other.name) && !against(other.name, one.name)
     }
 
     /// Whether it is the name of a controller that counts on pacing.

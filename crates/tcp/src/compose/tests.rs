@@ -122,6 +122,8 @@ fn reno_has_plain_slow_start_unless_a_word_says_otherwise() {
     for text in ["modern", "cubic", "reno + hystart", "modern + reno + hystart"] {
         assert_eq!(compose(text).unwrap().slow_start, SlowStartChoice::HyStart, "{text}");
     }
+    let classic = compose("classic + hystart").unwrap();
+    assert_eq!((classic.congestion.name(), classic.slow_start), ("reno", SlowStartChoice::HyStart));
     let search = compose("modern + reno + search").unwrap();
     assert_eq!(search.slow_start, SlowStartChoice::Search);
     let composer = Composer::default();
