@@ -301,7 +301,6 @@ impl Connection {
     /// It says something new: control answers.
     fn on_news(&mut self, arriving: &Arriving<'_>, before: &Before, said: &Said) -> Outcome {
         let now = arriving.now;
-        let clamp = self.clamp();
         let input = AckInput {
             now,
             una_before: arriving.una,
@@ -318,7 +317,7 @@ impl Connection {
             starved: self.profile.early_retransmit && self.is_starved(),
             end: self.snd.buffer.end(),
         };
-        let outcome = self.control.on_ack(input, &clamp);
+        let outcome = self.control.on_ack(input, &self.extensions.clamp());
         self.carry_out(now, &outcome);
         self.note_given_up(now, outcome.given_up);
         self.grow_buffer();

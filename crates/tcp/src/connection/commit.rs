@@ -4,7 +4,6 @@ use super::Connection;
 use super::output::{Plan, remainder};
 use super::timers::Timer;
 use crate::ack_policy::AckPolicy as _;
-use crate::control::Clamp;
 use crate::pos::Pos;
 use crate::time::Instant;
 use core::ops::Range;
@@ -12,21 +11,16 @@ use transom_wire::{Flags, TcpHeader};
 
 impl Connection {
     /// Carries out `plan`: changes the state as its sending does, and returns the header and the data's place.
-    pub(super) fn commit(
-        &mut self,
-        plan: Plan,
-        now: Instant,
-        clamp: &Clamp,
-    ) -> (TcpHeader, Range<Pos>) {
+    pub(super) fn commit(&mut self, plan: Plan, now: Instant) -> (TcpHeader, Range<Pos>) {
         let nothing = self.nxt()..self.nxt();
         match plan {
             Plan::Reset => {
                 let header = self.replies.reset.take().map(|header| *header);
                 (header.unwrap_or_default(), nothing)
             }
-            Plan::Syn => self.syn(now, clamp),
+            Plan::Syn => self.syn(now),
             Plan::Retransmit { named, len } => {
-                let (header, range) = self.commit_again(named.range.start, len, now, clamp);
+                let (header, range) = self.commit_again(named.range.start, len, now);
                 debug_assert!(named.exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
                 self.control.on_repaired(&named, range.clone());
                 (header, range)
@@ -34,13 +28,13 @@ impl Connection {
             Plan::Data(range, fin) => {
                 // A FIN alone takes no room, also where a tail probe went beyond the window before it.
                 let bare_fin = range.is_empty();
-                let committed = self.commit_data(range, fin, now, clamp);
+                let committed = self.commit_data(range, fin, now);
                 debug_assert!(bare_fin || self.keeps_to_cwnd(), "sent beyond cwnd");
                 committed
             }
             Plan::PathProbe(range, mtu) => {
                 self.on_path_probe(now, range.clone(), mtu);
-                let committed = self.commit_data(range, false, now, clamp);
+                let committed = self.commit_data(range, false, now);
                 debug_assert!(self.keeps_to_cwnd(), "probed beyond cwnd");
                 committed
             }
@@ -48,10 +42,10 @@ impl Connection {
                 self.counters.tail_probes += 1;
                 let len = range.end.since(range.start);
                 let committed = match new {
-                    Some(fin) => self.commit_data(range, fin, now, clamp),
-                    None => self.commit_again(range.start, len, now, clamp),
+                    Some(fin) => self.commit_data(range, fin, now),
+                    None => self.commit_again(range.start, len, now),
                 };
-                self.control.on_probed(new.is_none(), now, clamp);
+                self.control.on_probed(new.is_none(), now, &self.extensions.clamp());
                 committed
             }
             Plan::Probe => self.commit_probe(now),
@@ -100,7 +94,6 @@ impl Connection {
         range: Range<Pos>,
         fin: bool,
         now: Instant,
-        clamp: &Clamp,
     ) -> (TcpHeader, Range<Pos>) {
         let range = range.start..range.end + u64::from(fin);
         self.control.on_sent(range.end, now);
@@ -110,7 +103,7 @@ impl Connection {
         if remainder(len, u64::from(self.mss())) != 0 {
             self.snd.small_upto = range.end;
         }
-        self.after_data(now, len, clamp);
+        self.after_data(now, len);
         self.note_new_data();
         debug_assert!(range.end <= self.snd.peer.edge, "sent beyond the peer's window");
         let mut header = self.data_header(now, &range);
@@ -124,21 +117,15 @@ impl Connection {
     }
 
     /// Up to `len` bytes from `start` on leave again.
-    fn commit_again(
-        &mut self,
-        start: Pos,
-        len: u64,
-        now: Instant,
-        clamp: &Clamp,
-    ) -> (TcpHeader, Range<Pos>) {
+    fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
         let len = len.min(self.record_left(start));
         let range = self.control.on_sent_again(start, len, now);
         self.repeat_of_probe(&range);
         let bytes = range.end.since(range.start);
         self.counters.retransmitted_segments += 1;
         self.counters.retransmitted_bytes += bytes;
-        self.after_data(now, bytes, clamp);
-        self.control.after_repetition(range.start, now, clamp);
+        self.after_data(now, bytes);
+        self.control.after_repetition(range.start, now, &self.extensions.clamp());
         self.suspect_option(&range);
         let header = self.data_header(now, &range);
         let stamp = header.options.timestamps.map(|stamps| stamps.value);
@@ -147,10 +134,10 @@ impl Connection {
     }
 
     /// Updates the state after data has left.
-    fn after_data(&mut self, now: Instant, len: u64, clamp: &Clamp) {
+    fn after_data(&mut self, now: Instant, len: u64) {
         self.rcv.policy.on_data_sent(now);
-        self.control.after_send(now, len, clamp);
-        self.count_in_pacing(now, len, clamp);
+        self.control.after_send(now, len, &self.extensions.clamp());
+        self.count_in_pacing(now, len);
         self.timers.clear(Timer::Persist);
         self.touch_idle(now);
     }

@@ -3,7 +3,6 @@
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::ack_policy::AckPolicy as _;
-use crate::control::Clamp;
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
 use crate::time::Instant;
@@ -34,7 +33,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn syn(&mut self, now: Instant, clamp: &Clamp) -> (TcpHeader, Range<Pos>) {
+    pub(super) fn syn(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
         self.snd.syn.due = false;
         self.snd.syn.sent_at = now;
         self.snd.syn.transmissions += 1;
@@ -42,7 +41,7 @@ impl Connection {
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }
-        self.control.rearm(now, clamp);
+        self.control.rearm(now, &self.extensions.clamp());
         let offer = self.offer();
         let base = TcpHeader {
             seq: self.snd.space.initial(),

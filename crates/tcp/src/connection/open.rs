@@ -340,8 +340,7 @@ impl Connection {
             self.note_unacked(now);
         }
         self.enter(if self.snd.fin_queued { State::FinWait1 } else { State::Established });
-        let clamp = self.clamp();
-        self.control.rearm(now, &clamp);
+        self.control.rearm(now, &self.extensions.clamp());
         self.arm_keep_alive();
         self.raise(Signal::Connected);
         self.raise(Signal::Writable);

@@ -3,7 +3,6 @@
 
 use super::path_mtu::PathProbe;
 use super::{Connection, State};
-use crate::control::Clamp;
 use crate::event::{Event, Probe, Sent};
 use crate::ordering::Ordering as _;
 use crate::pos::Pos;
@@ -146,19 +145,18 @@ impl Connection {
     /// Like [`Connection::poll_transmit`], in two steps: this one decides the next segment, which counts as sent, without borrowing it.
     /// [`Connection::transmit`] returns it, before any other call.
     pub fn prepare(&mut self, now: Instant) -> Option<Prepared> {
-        let clamp = self.clamp();
         let plan = match self.plan_first() {
             First::Send(plan) => plan,
             First::Nothing => return None,
             First::Data => {
-                self.before_send(now, &clamp);
-                let decision = self.plan(now, &clamp);
-                self.take_note(now, decision, &clamp)?
+                self.before_send(now);
+                let decision = self.plan(now);
+                self.take_note(now, decision)?
             }
         };
         let ecn = self.codepoint(&plan);
         let (probe, sent_again) = (plan.probe(), self.counters.retransmitted_segments);
-        let (header, range) = self.commit(plan, now, &clamp);
+        let (header, range) = self.commit(plan, now);
         let end = range.end.min(self.snd.buffer.end());
         let len = end.since(range.start);
         self.counters.segments_sent += 1;
@@ -223,7 +221,7 @@ impl Connection {
     }
 
     /// It is data's turn: everything that changes before it may leave. Deciding then changes nothing.
-    fn before_send(&mut self, now: Instant, clamp: &Clamp) {
+    fn before_send(&mut self, now: Instant) {
         self.retry_path_mtu(now);
         self.check_tail_deadline(now);
         self.control.before_send(now, self.snd.buffer.end());
@@ -234,8 +232,8 @@ impl Connection {
             self.control.no_probe();
         }
         if self.control.wants_new_data() && !self.is_all_done() {
-            let most = self.most_at_once(clamp);
-            let hold = self.new_data(most, self.control.room(clamp)).err();
+            let most = self.most_at_once();
+            let hold = self.new_data(most, self.control.room(&self.extensions.clamp())).err();
             if !matches!(hold, None | Some(Hold::CongestionWindow)) {
                 self.control.no_new_data();
             }
@@ -243,8 +241,8 @@ impl Connection {
     }
 
     /// Decides what leaves: data, a probe that a timer asked for, or an acknowledgement.
-    fn plan(&self, now: Instant, clamp: &Clamp) -> Decision {
-        let wait = match self.plan_data(now, clamp) {
+    fn plan(&self, now: Instant) -> Decision {
+        let wait = match self.plan_data(now) {
             Ok(plan) => {
                 return Decision { plan: Some(plan), wait: None, considered_probe: false };
             }
@@ -256,9 +254,9 @@ impl Connection {
     }
 
     /// Takes note of what was found out while deciding.
-    fn take_note(&mut self, now: Instant, decision: Decision, clamp: &Clamp) -> Option<Plan> {
+    fn take_note(&mut self, now: Instant, decision: Decision) -> Option<Plan> {
         match decision.wait {
-            Some(Wait::Hold(hold)) => self.note_hold(now, hold, clamp),
+            Some(Wait::Hold(hold)) => self.note_hold(now, hold),
             Some(Wait::Paced(release)) => {
                 self.control.wait_for_pacing(release);
                 self.limited.note(now, LimitReason::Pacing);
@@ -279,8 +277,8 @@ impl Connection {
 
     /// The most bytes of one transmission: whole segments, and no burst.
     #[inline]
-    fn most_at_once(&self, clamp: &Clamp) -> u64 {
-        self.max_super_segment().min(self.control.quantum(clamp))
+    fn most_at_once(&self) -> u64 {
+        self.max_super_segment().min(self.control.quantum(&self.extensions.clamp()))
     }
 
     /// The same from `pos` on: what lies in two pieces.
@@ -289,7 +287,7 @@ impl Connection {
     }
 
     /// Decides what to send (recovery), how much (congestion control), and when (pacing).
-    fn plan_data(&self, now: Instant, clamp: &Clamp) -> Result<Plan, Wait> {
+    fn plan_data(&self, now: Instant) -> Result<Plan, Wait> {
         if self.control.needs_probe()
             && let Some(probe) = self.plan_tail_probe(now)
         {
@@ -298,8 +296,8 @@ impl Connection {
         if self.is_all_done() {
             return Err(Wait::Hold(Hold::NoData));
         }
-        let most = self.most_at_once(clamp);
-        let room = self.control.room(clamp);
+        let most = self.most_at_once();
+        let room = self.control.room(&self.extensions.clamp());
         let new = self.new_data(most, room);
         let again = if self.control.wants_new_data() {
             None
@@ -312,7 +310,9 @@ impl Connection {
         {
             return Err(Wait::Hold(hold));
         }
-        if let Some(release) = self.control.release_at(clamp).filter(|&release| release > now) {
+        if let Some(release) =
+            self.control.release_at(&self.extensions.clamp()).filter(|&release| release > now)
+        {
             return Err(Wait::Paced(release));
         }
         match again {
@@ -448,7 +448,7 @@ impl Connection {
     }
 
     /// Nothing leaves because of `hold`: account for it, and make sure something wakes us.
-    fn note_hold(&mut self, now: Instant, hold: Hold, clamp: &Clamp) {
+    fn note_hold(&mut self, now: Instant, hold: Hold) {
         let idle = self.control.board().outstanding() == 0;
         match hold {
             Hold::NoData => {
@@ -460,7 +460,7 @@ impl Connection {
                 self.limited.note(now, LimitReason::Cork);
                 self.hold_tail(now);
             }
-            Hold::CongestionWindow if self.control.would_fit_without(clamp) => {
+            Hold::CongestionWindow if self.control.would_fit_without(&self.extensions.clamp()) => {
                 // TCP's own window was not what held it back, and is not to grow for it.
                 self.limited.note(now, LimitReason::VirtualWindow);
             }

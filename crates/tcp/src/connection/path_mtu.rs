@@ -283,8 +283,7 @@ impl Connection {
         }
         if shrinks && self.control.board().outstanding() > 0 {
             self.give_up_what_is_hopeless(now);
-            let clamp = self.clamp();
-            self.control.rearm(now, &clamp);
+            self.control.rearm(now, &self.extensions.clamp());
         }
     }
 

@@ -137,9 +137,8 @@ impl Connection {
     }
 
     fn on_recovery_deadline(&mut self, now: Instant) {
-        let clamp = self.clamp();
         let probe = probe_in_flight(&self.path_mtu);
-        let outcome = self.control.on_deadline(now, probe, &clamp);
+        let outcome = self.control.on_deadline(now, probe, &self.extensions.clamp());
         self.carry_out(now, &outcome);
         self.give_up_what_is_hopeless(now);
         self.notify(now, Wake::empty());
@@ -208,8 +207,7 @@ impl Connection {
             self.repeat_forward_point();
             self.control.expect_repetition();
         }
-        let clamp = self.clamp();
-        self.control.rearm(now, &clamp);
+        self.control.rearm(now, &self.extensions.clamp());
         self.notify(now, Wake::TIMEOUT);
     }
 

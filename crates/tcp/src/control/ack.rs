@@ -55,7 +55,7 @@ pub(crate) struct MarkBounds {
 
 impl Control {
     /// An acknowledgement with news was entered into the scoreboard.
-    pub(crate) fn on_ack(&mut self, input: AckInput<'_>, clamp: &Clamp) -> Outcome {
+    pub(crate) fn on_ack(&mut self, input: AckInput<'_>, clamp: &Clamp<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         self.measure(&input, &mut outcome);
         let mut ack = self.context(&input, &outcome);

@@ -104,7 +104,7 @@ impl Control {
     }
 
     /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise (RFC 6298 section 5).
-    pub(crate) fn rearm(&mut self, now: Instant, clamp: &Clamp) {
+    pub(crate) fn rearm(&mut self, now: Instant, clamp: &Clamp<'_>) {
         if self.una() < self.sent.end() {
             let own = now + self.timer.rto();
             self.start_timer(now, own, clamp);
@@ -114,7 +114,7 @@ impl Control {
     }
 
     /// Data was acknowledged and some is still outstanding: the timer starts again (RFC 6298 section 5.3).
-    pub(super) fn restart_timer(&mut self, now: Instant, clamp: &Clamp) {
+    pub(super) fn restart_timer(&mut self, now: Instant, clamp: &Clamp<'_>) {
         match self.sent.first() {
             Some(oldest) => {
                 let own = self.timer.restart(now, oldest.last_sent);
@@ -125,7 +125,7 @@ impl Control {
     }
 
     /// The timer starts; TCP's own would expire at `own`.
-    fn start_timer(&mut self, now: Instant, own: Instant, clamp: &Clamp) {
+    fn start_timer(&mut self, now: Instant, own: Instant, clamp: &Clamp<'_>) {
         let used = clamp.rto(self);
         if clamp.has_layers() {
             self.note_armed(Armed { at: now, own, by_request: used.is_some() });
@@ -139,14 +139,14 @@ impl Control {
     }
 
     /// Something is outstanding, and the timer is to run.
-    pub(super) fn keep_timer(&mut self, now: Instant, clamp: &Clamp) {
+    pub(super) fn keep_timer(&mut self, now: Instant, clamp: &Clamp<'_>) {
         if running(self.deadlines.retransmission).is_none() {
             self.rearm(now, clamp);
         }
     }
 
     /// Layers ask for another timeout: a running timer is set again. It may have been set to a time that never comes.
-    pub(crate) fn on_timeout_limits(&mut self, now: Instant, clamp: &Clamp) {
+    pub(crate) fn on_timeout_limits(&mut self, now: Instant, clamp: &Clamp<'_>) {
         let armed = self.deadlines.armed.as_deref().copied();
         let runs = running(self.deadlines.retransmission);
         let outstanding = self.una() < self.sent.end();
@@ -203,7 +203,7 @@ impl Control {
         &mut self,
         now: Instant,
         probe: Option<&Range<Pos>>,
-        clamp: &Clamp,
+        clamp: &Clamp<'_>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         match self.recovery.on_deadline(&mut self.sent, now) {

@@ -25,7 +25,7 @@ impl Control {
     }
 
     /// New data was acknowledged, and the window was what held it back.
-    pub(super) fn grow(&mut self, ack: &AckContext, clamp: &Clamp) {
+    pub(super) fn grow(&mut self, ack: &AckContext, clamp: &Clamp<'_>) {
         if clamp.is_lifted() {
             return self.grow_without_ranges(ack, clamp);
         }
@@ -44,7 +44,7 @@ impl Control {
 
     /// With `acked` bytes more, the count towards the next increase of cwnd would be TCP's own; whether a layer keeps it lower. Then what
     /// is withheld counts on, up to one increase and no further: that one comes when it is released.
-    fn withholds_growth(&mut self, acked: u64, clamp: &Clamp) -> bool {
+    fn withholds_growth(&mut self, acked: u64, clamp: &Clamp<'_>) -> bool {
         if !clamp.counts() || !self.controller.counts_acknowledged_bytes() {
             return false;
         }
@@ -64,7 +64,7 @@ impl Control {
     /// - ssthresh: slow start lasts until the virtual one.
     /// - cwnd_cnt: when the virtual one has reached a window, cwnd grows.
     /// - snd_una: an acknowledgement counts from the virtual one.
-    fn grow_without_ranges(&mut self, ack: &AckContext, clamp: &Clamp) {
+    fn grow_without_ranges(&mut self, ack: &AckContext, clamp: &Clamp<'_>) {
         let mut acked = self.profile.counting.counted(ack);
         if let Some(una) = clamp.virtual_una(self.una()) {
             // Against the una of before this acknowledgement, of which the virtual one was asked.

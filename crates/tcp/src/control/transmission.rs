@@ -30,12 +30,12 @@ impl Control {
     }
 
     /// The bytes that the congestion window has room for.
-    pub(crate) fn room(&self, clamp: &Clamp) -> u64 {
+    pub(crate) fn room(&self, clamp: &Clamp<'_>) -> u64 {
         clamp.cwnd(&self.window).left_after(self.counted_in_flight())
     }
 
     /// Whether another segment would fit into TCP's own window, and not into that of a layer.
-    pub(crate) fn would_fit_without(&self, clamp: &Clamp) -> bool {
+    pub(crate) fn would_fit_without(&self, clamp: &Clamp<'_>) -> bool {
         clamp.limits_cwnd()
             && self.window.cwnd.saturating_sub(self.counted_in_flight()) >= self.window.segment()
     }
@@ -54,7 +54,7 @@ impl Control {
     }
 
     /// The most bytes of one transmission at the pace, a segment at least.
-    pub(crate) fn quantum(&self, clamp: &Clamp) -> u64 {
+    pub(crate) fn quantum(&self, clamp: &Clamp<'_>) -> u64 {
         let mss = u64::from(self.window.mss);
         let own = self
             .pacing
@@ -64,7 +64,7 @@ impl Control {
     }
 
     /// When the next transmission may leave, if it is paced.
-    pub(crate) fn release_at(&self, clamp: &Clamp) -> Option<Instant> {
+    pub(crate) fn release_at(&self, clamp: &Clamp<'_>) -> Option<Instant> {
         let own = self.pacing.as_ref().map(|pacing| pacing.release_at());
         own.max(clamp.pacing(self).map(|(_, release)| release))
     }
@@ -147,7 +147,7 @@ impl Control {
     }
 
     /// `bytes` have left, new or again: they are paced, and their answer is waited for.
-    pub(crate) fn after_send(&mut self, now: Instant, bytes: u64, clamp: &Clamp) {
+    pub(crate) fn after_send(&mut self, now: Instant, bytes: u64, clamp: &Clamp<'_>) {
         let rate = self.pacing_rate();
         if let Some(pacing) = &mut self.pacing {
             pacing.on_sent(now, bytes, rate);
@@ -158,7 +158,7 @@ impl Control {
     }
 
     /// What the timer waits for has left again: it starts with the retransmission, also where that was held back (RFC 6298 section 5.6).
-    pub(crate) fn after_repetition(&mut self, start: Pos, now: Instant, clamp: &Clamp) {
+    pub(crate) fn after_repetition(&mut self, start: Pos, now: Instant, clamp: &Clamp<'_>) {
         if self.repeat_due && start == self.una() {
             self.repeat_due = false;
             self.rearm(now, clamp);
@@ -166,7 +166,7 @@ impl Control {
     }
 
     /// The probe that recovery needed has left: new data, or the last segment `again`.
-    pub(crate) fn on_probed(&mut self, again: bool, now: Instant, clamp: &Clamp) {
+    pub(crate) fn on_probed(&mut self, again: bool, now: Instant, clamp: &Clamp<'_>) {
         self.probe_due = false;
         let end = self.sent.end();
         self.recovery.on_probed(again, end);

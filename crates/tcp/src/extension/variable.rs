@@ -127,11 +127,6 @@ impl Variables {
         Variables(self.0 | others.0)
     }
 
-    /// Those that are among `others` too.
-    pub(crate) const fn only(self, others: Variables) -> Self {
-        Variables(self.0 & others.0)
-    }
-
     /// Removes others.
     pub(crate) fn remove(&mut self, others: Variables) {
         self.0 &= !others.0;

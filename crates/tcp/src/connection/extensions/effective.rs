@@ -3,7 +3,6 @@
 
 use super::super::Connection;
 use super::{Host, Shared};
-use crate::control::Clamp;
 use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
@@ -87,15 +86,6 @@ impl Connection {
         rule(self, shared, variable)
     }
 
-    /// What the layers ask of the send engine.
-    #[inline]
-    pub(in super::super) fn clamp(&self) -> Clamp {
-        match self.extensions.get() {
-            Some(host) => Clamp::of(&host.shared.combined, host.pacer.release_at()),
-            None => Clamp::none(),
-        }
-    }
-
     /// The largest edge of the receive window, if the next byte expected is `next`.
     pub(in super::super) fn effective_receive_edge(&self, next: Pos, own: Pos) -> Pos {
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
@@ -153,8 +143,8 @@ impl Connection {
     }
 
     /// `bytes` have left.
-    pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64, clamp: &Clamp) {
-        let Some((rate, _)) = clamp.pacing(&self.control) else { return };
+    pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64) {
+        let Some((rate, _)) = self.extensions.clamp().pacing(&self.control) else { return };
         if let Some(host) = self.extensions.get_mut() {
             host.pacer.on_sent(now, bytes, Some(rate));
             host.paced_at = rate;
@@ -167,10 +157,9 @@ impl Connection {
         if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
-        let clamp = self.clamp();
         if changed.has(Variable::PacingRate) {
             self.control.stop_pacing();
-            let rate = clamp.pacing(&self.control).map(|(rate, _)| rate);
+            let rate = self.extensions.clamp().pacing(&self.control).map(|(rate, _)| rate);
             if let Some(host) = self.extensions.get_mut()
                 && let Some(rate) = rate
             {
@@ -179,7 +168,7 @@ impl Connection {
             }
         }
         if changed.has(Variable::Rto) {
-            self.control.on_timeout_limits(now, &clamp);
+            self.control.on_timeout_limits(now, &self.extensions.clamp());
         }
     }
 }

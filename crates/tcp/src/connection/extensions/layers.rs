@@ -4,6 +4,7 @@
 //! the pointer to the layers. If the layers do not concern a packet, it costs no more than without layers.
 
 use super::{Host, Shared};
+use crate::control::Clamp;
 use crate::extension::variable::Variables;
 use crate::extension::{Variable, Wake};
 use alloc::boxed::Box;
@@ -74,6 +75,15 @@ impl Layers {
         let host = self.host.as_deref();
         debug_assert!(host.is_none_or(|host| self.outline == Outline::of(host)));
         host
+    }
+
+    /// What the layers ask of the send engine.
+    #[inline]
+    pub(in super::super) fn clamp(&self) -> Clamp<'_> {
+        match self.get() {
+            Some(host) => Clamp::of(&host.shared.combined, host.pacer.release_at()),
+            None => Clamp::NONE,
+        }
     }
 
     /// What layers see of each other, if there are any.
