@@ -16,7 +16,7 @@ install_packages() {
         valgrind:valgrind chromium:chromium python3:python3 git:git wget:wget make:make pkg-config:pkg-config redis-server:redis-server
         redis-benchmark:redis-tools sshd:openssh-server ssh:openssh-client rsync:rsync busybox:busybox-static
         java:default-jdk-headless node:nodejs go:golang-go openssl:openssl shellcheck:shellcheck
-        socat:socat ncat:ncat aria2c:aria2 lighttpd:lighttpd siege:siege ab:apache2-utils vsftpd:vsftpd lftp:lftp perl:perl ruby:ruby php:php-cli
+        socat:socat tcpdump:tcpdump ncat:ncat aria2c:aria2 lighttpd:lighttpd siege:siege ab:apache2-utils vsftpd:vsftpd lftp:lftp perl:perl ruby:ruby php:php-cli
         memcached:memcached beanstalkd:beanstalkd mosquitto:mosquitto mosquitto_pub:mosquitto-clients tinyproxy:tinyproxy dropbear:dropbear-bin
         stunnel:stunnel4 haproxy:haproxy squid:squid dbus-daemon:dbus-daemon"
     for entry in $programs; do

@@ -18,7 +18,7 @@ use crate::output;
 Examples:
   transom units
       all units
-  transom send --tcp 'cubic + rack-tlp + prr' FILE 10.9.0.2:7000
+  transom send --tcp 'cubic + rack-tlp + prr' FILE 10.9.0.1:9000
       use some of it
   transom units --json
       for other programs")]

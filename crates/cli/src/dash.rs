@@ -21,7 +21,7 @@ Examples:
       say where the page is, and serve it until interrupted
   transom dash --address 8080 --interval 500ms
       at http://127.0.0.1:8080/, with two looks a second
-  TRANSOM_STATUS=1 transom exec curl https://example.org/
+  TRANSOM_STATUS=1 transom exec curl http://example.org/
       a program whose connections are on the page")]
 pub(crate) struct Args {
     /// Listen at this loopback address, or at a port of it

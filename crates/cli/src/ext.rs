@@ -21,7 +21,7 @@ Examples:
       what it does, with its parameters
   transom get --extension 'nice + rr' http://10.9.0.1/file
       a download with two of them
-  transom send --extension 'rate-cap(rate=2MB)' FILE 10.9.0.2:7000
+  transom send --extension 'rate-cap(rate=2MB)' FILE 10.9.0.1:9000
       no more than two megabytes in a second")]
 pub(crate) struct Args {
     #[command(subcommand)]

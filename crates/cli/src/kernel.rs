@@ -19,7 +19,7 @@ mod shown;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  transom kernel run --extension nice -- rsync -a src host:dst
+  transom kernel run --extension nice -- rsync -a src/ server.example::copy
       a program whose connections yield to others
   transom kernel attach --cgroup /sys/fs/cgroup/backup.slice --extension 'nice + rate-cap(rate=5MB)'
       all connections of a service, those that it has already and new ones

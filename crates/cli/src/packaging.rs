@@ -12,7 +12,7 @@ use crate::output;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  transom completions bash > /etc/bash_completion.d/transom
+  transom completions bash > ~/.local/share/bash-completion/completions/transom
   transom completions zsh > ~/.zfunc/_transom
   transom completions fish > ~/.config/fish/completions/transom.fish")]
 pub(crate) struct CompletionsArgs {

@@ -39,7 +39,9 @@ Examples:
       what it does
 
 A policy file is, for a queue of 75 kB:
-  policy = \"target-window(upper=40kB, lower=20kB)\"")]
+  policy = \"target-window(upper=40kB, lower=20kB)\"
+Mode user needs the link's rate there, too:
+  rate = \"10Mbit/s\"")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -1,6 +1,9 @@
 //! The demo: both sides have the congestion control that is asked for, and it is said.
 
-use crate::support::{lab, run};
+use std::fs;
+use std::path::Path;
+
+use crate::support::{lab, run, sha256_of};
 
 /// A short demo with these options: its summary and its report.
 fn demo(options: &[&str]) -> (serde_json::Value, String) {
@@ -85,4 +88,34 @@ fn the_default_sends_as_little_again_as_the_kernel() {
     }
     let (ours, kernels) = together;
     assert!(2 * ours <= 3 * kernels + 120, "{ours} beside {kernels}");
+}
+
+/// What the README says of its picture is what the run in the picture measured. `.ci/demo COMMAND --picture` writes the picture and the values.
+#[test]
+fn the_readme_says_what_its_picture_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let run: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(root.join("docs/demo.json")).unwrap()).unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap().replace('\n', " ");
+    assert_eq!(run["picture_sha256"], sha256_of(&root.join("docs/demo.png")));
+    let ours = &run["transfers"][0];
+    let kernels = &run["transfers"][1];
+    let rate = |transfer: &serde_json::Value| transfer["megabits_per_second"].as_f64().unwrap();
+    let mebibytes = run["bytes"].as_u64().unwrap() >> 20;
+    for sentence in [
+        format!("The demo sends {mebibytes} MiB from Transom to the kernel's TCP and back"),
+        format!(
+            "In the run that the picture shows, Transom sent at {:.1} Mbit/s and the kernel at {:.1}.",
+            rate(ours),
+            rate(kernels)
+        ),
+        format!(
+            "Transom sent {} segments again, and the kernel {}.",
+            ours["retransmitted_segments"], kernels["retransmitted_segments"]
+        ),
+    ] {
+        assert!(readme.contains(&sentence), "README.md does not say: {sentence}");
+    }
+    // "Both directions use CUBIC."
+    assert_eq!([&ours["congestion"], &kernels["congestion"]], ["cubic", "cubic"]);
 }

@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 use crate::support::{content, installed, run, transom};
 use snippets::{Fence, examples, fences, pages};
 
+mod examples;
 #[allow(dead_code, unreachable_pub, reason = "other programs have it too, and need more of it")]
 mod snippets;
 
 /// How many stages there are at once.
 const AT_ONCE: usize = 3;
 /// The beginnings of commands that go on until they are interrupted.
-const GO_ON: [&str; 16] = [
+const GO_ON: [&str; 21] = [
     "transom serve . --device",
     "transom serve /srv/www",
     "transom serve --",
@@ -39,6 +40,11 @@ const GO_ON: [&str; 16] = [
     "transom kernel watch",
     "transom recv 9000 -o disk.img",
     "transom cm run",
+    "transom bench --server --side kernel",
+    "transom lab run fairness.toml --tui",
+    "transom kernel run --extension 'rate-cap",
+    "setpriv",
+    "tcpdump",
 ];
 
 fn root() -> PathBuf {
@@ -220,7 +226,7 @@ fn prepare(steps: &mut Vec<Step>) {
 fn can_stage() -> bool {
     if ![
         "unshare", "python3", "ip", "tc", "curl", "bash", "rsync", "nginx", "busybox", "iptables",
-        "socat", "tar", "tshark",
+        "socat", "tar", "tshark", "tcpdump", "iperf3", "wrk", "setpriv",
     ]
     .iter()
     .all(|name| installed(name))
@@ -259,85 +265,6 @@ fn the_commands_of_every_page_run() {
     all_staged(waiting);
 }
 
-/// The beginnings of examples in the help that do not run here, and why.
-const NOT_RUN: [(&str, &str); 39] = [
-    (
-        "transom demo",
-        "it sends for ten seconds and more; the tutorial has a short one, and tests of its own have each option",
-    ),
-    ("transom bench", "it measures for ten seconds and more; tests of its own have each option"),
-    ("transom serve . --run wrk", "it runs for five seconds, and wrk is no part of a system"),
-    ("transom get --device udp", "another machine listens there; docs/devices.md has both ends"),
-    ("transom send FILE", "a transom receives there"),
-    ("transom send --tcp", "a transom receives there"),
-    ("transom send --extension", "a transom receives there"),
-    ("transom lab accuracy", "it measures for a minute"),
-    ("transom lab run kernel-cubic.toml --emulate", "it runs as long as it says"),
-    ("transom lab run scenario.toml --emulate", "it runs as long as it says"),
-    ("transom lab run iperf.toml", "the scenario is the reader's own"),
-    ("transom lab run fairness.toml --engine", "the tests of engines start a cluster"),
-    ("transom lab run papers", "it takes a minute; the tests of papers run quick forms"),
-    ("transom lab run fairness.toml --seeds 20", "it takes a minute"),
-    ("transom lab task", "the names of runs are different for each scenario"),
-    ("transom papers run", "it takes minutes; the tests of papers run quick forms"),
-    ("transom broker", "it needs a user named alice; the tests of the broker run these commands"),
-    (
-        "transom kernel run --extension nice -- rsync -a src host:dst",
-        "the host is the reader's own; docs/nice-rsync.md has a whole path",
-    ),
-    (
-        "transom send disk.img 10.9.0.1:9000 --extension-socket",
-        "the directory is one of a user who is logged in",
-    ),
-    (
-        "transom router run --mode nfqueue",
-        "the example before it is at the same interface; tests of the router have each mode",
-    ),
-    (
-        "transom router run --mode user",
-        "the example before it is at the same interface; tests of the router have each mode",
-    ),
-    ("transom doctor --reach", "it fails where something is missing; docs/howto/reach.md has it"),
-    ("transom papers results --from", "`papers run --keep` makes the directory, in minutes"),
-    ("transom papers pages --from", "`papers run --keep` makes the directory, in minutes"),
-    ("transom papers keep", "`papers run` makes the runs, in minutes"),
-    ("tcpdump", "it goes on until it is interrupted"),
-    ("TRANSOM_STATUS=1 transom exec curl", "the host is in the Internet"),
-    (
-        "transom lab check fairness.toml --resolved --point",
-        "the scenario is a sweep of the reader's",
-    ),
-    ("transom lab run fairness.toml --point", "the scenario is a sweep of the reader's"),
-    ("transom lab run fairness.toml --tui", "it needs a terminal"),
-    (
-        "transom lab report results/",
-        "the sweep that it reads takes a minute; tests of results have each command",
-    ),
-    (
-        "transom lab prune results/",
-        "the sweep that it reads takes a minute; tests of results have each command",
-    ),
-    (
-        "transom lab list",
-        "the sweep that it reads takes a minute; tests of results have each command",
-    ),
-    (
-        "transom lab flent",
-        "the sweep that it reads takes a minute; tests of results have each command",
-    ),
-    (
-        "transom lab compare",
-        "the sweep that it reads takes a minute; tests of results have each command",
-    ),
-    (
-        "transom log plot seen.pcap -o seen.svg --connection",
-        "the capture that is made here has one connection",
-    ),
-    ("transom kernel attach", "it needs a service with this control group"),
-    ("transom kernel show", "the number is that of a connection"),
-    ("transom completions", "it writes where completions of a system are"),
-];
-
 #[test]
 fn the_examples_of_the_help_run() {
     if !can_stage() || !cfg!(feature = "packaging") {
@@ -345,13 +272,15 @@ fn the_examples_of_the_help_run() {
     }
     let page = run(["man", "--markdown"]).success().text();
     let only = std::env::var("TRANSOM_PAGE").unwrap_or_default();
-    let mut groups = Vec::new();
+    let (mut groups, mut all) = (Vec::new(), Vec::new());
     for section in page.split("\n#").skip(1) {
         let section = section.trim_start_matches('#').trim_start();
         let name = section.lines().next().unwrap_or_default();
-        let mut steps: Vec<Step> = examples(section)
+        let commands = examples(section);
+        all.extend(commands.iter().cloned());
+        let mut steps: Vec<Step> = commands
             .into_iter()
-            .filter(|command| !NOT_RUN.iter().any(|(beginning, _)| command.starts_with(beginning)))
+            .filter(|command| examples::runs(command))
             .map(|command| Step {
                 place: format!("help of {name}: {command}"),
                 command: here(&command),
@@ -360,10 +289,11 @@ fn the_examples_of_the_help_run() {
             .collect();
         prepare(&mut steps);
         if !steps.is_empty() && name.contains(&only) {
-            groups.push((steps, Vec::new()));
+            groups.push((examples::complete(steps), Vec::new()));
         }
     }
     assert!(!only.is_empty() || groups.len() > 30, "{} commands have examples", groups.len());
+    examples::all_needed(&all);
     all_staged(groups);
 }
 

@@ -254,7 +254,7 @@ fn results_are_listed() {
     assert_eq!(listed.matches("missing").count(), 6, "{listed}");
     let column = lines[1].find("settings").unwrap();
     let settings: Vec<&str> = lines[2..].iter().map(|line| &line[column..]).collect();
-    assert_eq!(settings[3], "topology.bottleneck.delay = 10ms");
+    assert_eq!(settings[3], "delay = 10ms");
     let json = place.run("lab list results/sweep --json").success().json();
     let finished: Vec<bool> =
         json["runs"].as_array().unwrap().iter().map(|run| run["finished"] == true).collect();

@@ -1,6 +1,7 @@
 //! The page of a whole sweep: which runs hold what is expected, what was measured at each point, and how that depends on what is swept.
 
 mod axis;
+mod bottlenecks;
 mod charts;
 mod heat;
 mod measured;
@@ -10,7 +11,7 @@ mod stored;
 use std::collections::BTreeMap;
 
 use transom_lab::run::Judgement;
-use transom_lab::scenario::{Name, Setting};
+use transom_lab::scenario::{Name, Setting, short_paths};
 
 use crate::labels;
 use crate::run::{bounds, verdict};
@@ -138,7 +139,16 @@ impl Overview {
     fn settings(&self, point: usize) -> String {
         let found = self.points.iter().find(|one| one.point == point);
         let settings = found.into_iter().flat_map(|point| &point.settings);
-        settings.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        let named = self.short_paths().into_iter().zip(settings);
+        let settings = named.map(|(path, setting)| format!("{path} = {}", setting.value));
+        settings.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The names of the settings where whole paths would be in the way. The table of all runs has the paths.
+    fn short_paths(&self) -> Vec<&str> {
+        let settings = self.points.first().map(|point| point.settings.as_slice());
+        let settings = settings.unwrap_or_default().iter();
+        short_paths(&settings.map(|setting| setting.path.as_str()).collect::<Vec<_>>())
     }
 
     /// The bands that do not hold.
@@ -212,8 +222,7 @@ impl Overview {
             title += &format!(" ({})", measured.unit);
         }
         let mut table = Table::new(title, &["point#"]);
-        let settings = self.points.first().map(|point| point.settings.as_slice());
-        let paths = settings.unwrap_or_default().iter().map(|setting| setting.path.as_str());
+        let paths = self.short_paths().into_iter();
         let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#"];
         let banded = measured.points.values().any(|here| !here.bounds.is_empty());
         let bands = ["band", ""].into_iter().filter(|_| banded);

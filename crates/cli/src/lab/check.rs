@@ -19,7 +19,7 @@ use crate::output;
 Examples:
   transom lab check fairness.toml
       its errors, or the number of its runs
-  transom lab check fairness.toml --resolved --point 2
+  transom lab check queues.toml --resolved --point 2
       the second point of its sweep with every default written down, as a scenario of its own
   transom lab check fairness.toml --json
       for other programs")]

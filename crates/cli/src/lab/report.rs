@@ -25,7 +25,7 @@ Examples:
       all pages of these results
   transom lab report results/fairness --png
       and every chart as a PNG file beside them
-  transom lab report results/fairness --over topology.bottleneck.queue
+  transom lab report results/queues --over topology.bottleneck.queue
       the charts of the sweep over this setting")]
 pub(crate) struct Args {
     /// A results directory

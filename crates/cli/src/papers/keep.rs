@@ -21,7 +21,7 @@ use crate::output;
 Examples:
   transom papers keep
       everything in results/papers, to papers/results
-  transom papers keep ltcp/fig5 --from /tmp/runs
+  transom papers keep ltcp/fig11 --from /tmp/runs
       one experiment, from another directory")]
 pub(crate) struct Args {
     /// Experiments, or papers; all of them by default

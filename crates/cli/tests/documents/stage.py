@@ -25,6 +25,8 @@ import time
 
 # Names of machines that documents use.
 NAMES = "127.0.0.1 localhost server.example\n192.0.2.9 example.org\n"
+# Users and groups that documents name, as lines of the system's files.
+ACCOUNTS = {"/etc/passwd": "alice:x:4711:4711::/:/bin/sh\n", "/etc/group": "alice:x:4711:\ntransom:x:4712:\n"}
 # A host on the Ethernet of eth0, with a web server.
 FAR = "192.0.2.9"
 PATIENCE = 180
@@ -42,10 +44,10 @@ def network():
             ip("link", "set", f"{end}{number}", "up")
     # Queue disciplines of veth interfaces have no length that a router could read.
     subprocess.run(["tc", "qdisc", "replace", "dev", "eth1", "root", "tbf", "rate", "10mbit", "burst", "5kb", "limit", "75kb"], check=False)
-    hosts = pathlib.Path("hosts")
-    hosts.write_text(NAMES)
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    subprocess.run(["mount", "--bind", str(hosts.resolve()), "/etc/hosts"], check=True)
+    replace("/etc/hosts", NAMES)
+    for place, more in ACCOUNTS.items():
+        replace(place, pathlib.Path(place).read_text() + more)
     # /srv/www and the places of a system are the stage's own.
     for place in ("/srv", "/run", "/tmp/www"):
         os.makedirs(place, exist_ok=True)
@@ -53,6 +55,13 @@ def network():
     os.makedirs("/srv/www", exist_ok=True)
     os.makedirs("/run/transom", exist_ok=True)
     far_host(ip)
+
+
+def replace(place, text):
+    """The stage's own file there; the system's stays as it is."""
+    own = pathlib.Path(place.replace("/", "-")[1:])
+    own.write_text(text)
+    subprocess.run(["mount", "--bind", str(own.resolve()), place], check=True)
 
 
 def far_host(ip):
@@ -112,7 +121,7 @@ def started(command, directory, environment):
     pipe, stdin = subprocess.PIPE, subprocess.DEVNULL
     # What draws on a terminal gets one.
     terminal = None
-    if command.startswith("transom top") and "--once" not in command:
+    if command.startswith("transom top") and "--once" not in command or "--tui" in command:
         terminal, stdin = pty.openpty()
         threading.Thread(target=read_away, args=[terminal], daemon=True).start()
     process = subprocess.Popen(["bash", "-c", command], cwd=directory, env=environment, stdin=stdin, stdout=stdin if terminal else pipe,

@@ -41,6 +41,27 @@ impl fmt::Display for Setting {
     }
 }
 
+/// The shortest ends of paths that tell these paths apart.
+///
+/// ```
+/// use transom_lab::scenario::short_paths;
+///
+/// let paths = ["topology.bottleneck.loss", "hosts.a.profile.tcp", "hosts.b.profile.tcp"];
+/// assert_eq!(short_paths(&paths), ["loss", "a.profile.tcp", "b.profile.tcp"]);
+/// ```
+pub fn short_paths<'a>(paths: &[&'a str]) -> Vec<&'a str> {
+    let ends_with = |path: &str, end: &str| {
+        path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let short = |path: &&'a str| {
+        let ends = path.rmatch_indices('.').filter_map(|(dot, _)| path.get(dot + 1..));
+        let mut alone =
+            ends.filter(|end| paths.iter().all(|other| other == path || !ends_with(other, end)));
+        alone.next().unwrap_or(path)
+    };
+    paths.iter().map(short).collect()
+}
+
 impl Sweep {
     /// Reads the section.
     pub(super) fn read(tree: &Table, problems: &mut Problems) -> Sweep {

@@ -23,10 +23,8 @@ pub(super) fn sections(overview: &Overview, measured: &[Measured]) -> Vec<Sectio
         let section = Section { title: "Over the seeds".into(), across, charts };
         return if section.charts.is_empty() { Vec::new() } else { vec![section] };
     };
-    let path = |number: usize| {
-        let setting = points.first().and_then(|point| point.settings.get(number));
-        setting.map(|setting| setting.path.as_str()).unwrap_or_default()
-    };
+    let paths = overview.short_paths();
+    let path = |number: usize| paths.get(number).copied().unwrap_or_default();
     let mut sections = Vec::new();
     for facet in facets(points, &axis).into_iter().take(MOST_FACETS) {
         let charts: Vec<Chart> =

@@ -7,7 +7,7 @@ use transom_lab::scenario::{
     Band, Direction, Measure, Name, Quantity, Resolved, Setting, Statistic, Time,
 };
 
-use super::{Overview, Point, RunOfSweep, profiles};
+use super::{Overview, Point, RunOfSweep, bottlenecks, profiles};
 use crate::{REPORT, ReportData};
 
 /// As many links are measured where nothing is expected.
@@ -184,14 +184,14 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
 }
 
 /// The main numbers of a run, for a scenario without expectations: goodput of all flows and of those of each profile, fairness, and the use
-/// and the queue of the links with a rate.
+/// and the queue of the links that can be a bottleneck.
 pub fn main_numbers(scenario: &Resolved, seen: &Observations) -> Vec<Judgement> {
     let mut scenario = scenario.clone();
     scenario.expect = of_interest(&scenario);
     judge(&scenario, seen)
 }
 
-/// The default measurements of a scenario without expectations: goodput, fairness, and the use of the links with a rate.
+/// The default measurements of a scenario without expectations: goodput, fairness, and the use of the links that can be a bottleneck.
 fn of_interest(scenario: &Resolved) -> Vec<Band> {
     let band = |measure, statistic, link: Option<&Name>| Band {
         quantity: Quantity {
@@ -239,8 +239,8 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
             bands.push(band);
         }
     }
-    // What has a rate of its own: not every access link of a preset is there with one.
-    let links = scenario.links.iter().filter(|link| link.there.rate.is_some());
+    // Other links are never full.
+    let links = bottlenecks::of(scenario).into_iter().filter(|link| link.there.rate.is_some());
     for link in links.take(MOST_LINKS) {
         bands.push(band(Measure::Utilisation, None, Some(&link.name)));
         bands.push(band(Measure::QueueDelay, Some(Statistic::Mean), Some(&link.name)));

@@ -117,7 +117,7 @@ fn points_have_means_and_how_sure_they_are() {
         texts(&tables[0].rows[0]),
         [
             "point 2, seed 2",
-            "link.delay = 20ms",
+            "delay = 20ms",
             "goodput (sum) of bulk1, bulk2",
             "4.000 Mbit/s",
             "at least 5 Mbit/s",
@@ -142,7 +142,7 @@ fn points_have_means_and_how_sure_they_are() {
     // Charts come before the tables of numbers.
     let page = crate::render(&data);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
-    assert!(place("<h2>Over link.delay</h2>") < place("<h2>timeouts of bulk1</h2>"));
+    assert!(place("<h2>Over delay</h2>") < place("<h2>timeouts of bulk1</h2>"));
     let series = &section.charts[0].series[0];
     assert_eq!(series.points, [(10.0, 7.0), (20.0, 7.5)]);
     assert!((series.spread[0].0 - (7.0 - 2.4842)).abs() < 1e-3, "{:?}", series.spread[0]);
@@ -336,4 +336,50 @@ fn main_numbers_are_of_each_profile_and_of_all() {
         groups.iter().map(|(profile, flows)| (profile.as_str(), flows.len())).collect();
     assert_eq!(groups, [("ltcp", 2), ("cubic", 2)]);
     assert_eq!(profiles::of(&scenario)[&Name::new("b2").unwrap()], "cubic");
+}
+
+/// The way of each flow leads over two links that are as slow as each other, and two faster ones.
+#[test]
+fn links_that_are_no_bottleneck_are_not_measured() {
+    let text = r#"
+        [scenario]
+        name = "test"
+        duration = "1s"
+        [hosts.a]
+        [hosts.b]
+        [hosts.c]
+        [routers.r]
+        [routers.s]
+        [[links]]
+        name = "fast"
+        from = "a"
+        to = "r"
+        rate = "100Mbit/s"
+        [[links]]
+        name = "slow"
+        from = "s"
+        to = "r"
+        there = { rate = "20Mbit/s" }
+        back = { rate = "10Mbit/s" }
+        [[links]]
+        name = "slow-too"
+        from = "s"
+        to = "b"
+        rate = "10Mbit/s"
+        [[links]]
+        name = "idle"
+        from = "s"
+        to = "c"
+        rate = "1Mbit/s"
+        [[flows]]
+        name = "bulk"
+        from = "a"
+        to = "b"
+        kind = "bulk"
+    "#;
+    let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = scenario.sweep().next().unwrap().resolved;
+    let names: Vec<String> =
+        bottlenecks::of(&scenario).into_iter().map(|link| link.name.to_string()).collect();
+    assert_eq!(names, ["slow", "slow-too"]);
 }

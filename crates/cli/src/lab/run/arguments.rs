@@ -35,8 +35,8 @@ Examples:
       in the form that the scenario calls quick
   transom lab run fairness.toml --seeds 20
       with the seeds from 1 to 20 instead of the scenario's own
-  transom lab run fairness.toml --point 2 --seed 7
-      one run only
+  transom lab run queues.toml --point 2 --seed 7
+      one run only of a sweep
   transom lab run fairness.toml --shard 2/3 -o part2
       the second of three parts, on one of three machines; see `transom lab merge`
   transom lab run fairness.toml --engine hyperqueue -o /shared/fairness

@@ -9,6 +9,7 @@ use transom_lab::results::{
     Compared, Found, Line, Manifest, PlannedRun, SUMMARY_CSV, Store, StoredRun, Summary,
 };
 use transom_lab::run::Judgement;
+use transom_lab::scenario::short_paths;
 use transom_report::labels;
 use transom_report::overview::main_numbers;
 
@@ -153,8 +154,10 @@ fn main_table(summary: &Summary) -> Vec<String> {
         let cells = MAIN.map(|(name, _, factor)| {
             mean(lines, name).map(|value| transom_report::short(value * factor)).unwrap_or_default()
         });
-        let settings = lines.first().map(|line| &line.settings).into_iter().flatten();
-        let settings = settings.map(|(path, value)| format!("{path} = {value}"));
+        let settings = lines.first().map(|line| line.settings.as_slice()).unwrap_or_default();
+        let paths: Vec<&str> = settings.iter().map(|(path, _)| path.as_str()).collect();
+        let named = short_paths(&paths).into_iter().zip(settings);
+        let settings = named.map(|(path, (_, value))| format!("{path} = {value}"));
         let [a, b, c, d, e, f] = cells;
         table.push([point.to_string(), a, b, c, d, e, f, settings.collect::<Vec<_>>().join(", ")]);
     }
