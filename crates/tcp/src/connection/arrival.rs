@@ -364,7 +364,7 @@ impl Connection {
         if readable {
             if self.rcv.shut {
                 self.drop_received();
-            } else if self.controls.is_none() || self.is_readable() {
+            } else if self.has_no_low_water() || self.is_readable() {
                 self.raise(Signal::Readable);
             }
         }

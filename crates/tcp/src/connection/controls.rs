@@ -217,13 +217,19 @@ impl Connection {
     /// How many bytes there are from `at` to the end of the record it is in.
     pub(super) fn record_left(&self, at: Pos) -> u64 {
         let Some(controls) = &self.controls else { return u64::MAX };
+        if controls.records.is_empty() {
+            return u64::MAX;
+        }
         let next = controls.records.partition_point(|&end| end <= at);
         controls.records.get(next).map_or(u64::MAX, |end| end.since(at))
     }
 
     /// Whether a record ends at `at`.
+    #[inline]
     pub(super) fn ends_record(&self, at: Pos) -> bool {
-        self.controls.as_ref().is_some_and(|controls| controls.records.binary_search(&at).is_ok())
+        self.controls.as_ref().is_some_and(|controls| {
+            !controls.records.is_empty() && controls.records.binary_search(&at).is_ok()
+        })
     }
 
     /// Everything before `una` is acknowledged.
@@ -325,19 +331,30 @@ impl Connection {
         self.has_enough(usize::MAX)
     }
 
+    /// Whether any new data is news for the reader: no low-water mark is set.
+    #[inline]
+    pub(super) fn has_no_low_water(&self) -> bool {
+        self.controls.as_ref().is_none_or(|controls| controls.receive_low_water <= 1)
+    }
+
     /// Whether a reader of `wanted` bytes has waited long enough: the low-water mark is reached, all of them are there, or no
     /// more can come.
     pub fn has_enough(&self, wanted: usize) -> bool {
         let readable = self.rcv.ordering.readable();
-        let ended = self.rcv.ordering.hole().is_some()
-            || self.error.is_some()
-            || self.pending_soft_error().is_some()
-            || self.end_of_stream()
-            || self.peer_has_closed();
-        let Some(controls) = &self.controls else { return readable > 0 || ended };
-        let mark =
-            controls.receive_low_water.min(wanted).min(self.rcv.flow.buffer_limit() / 2).max(1);
+        // Looked at last, because there is nearly always something to read.
+        let ended = || {
+            self.rcv.ordering.hole().is_some()
+                || self.error.is_some()
+                || self.pending_soft_error().is_some()
+                || self.end_of_stream()
+                || self.peer_has_closed()
+        };
+        let least = self.controls.as_ref().map_or(1, |controls| controls.receive_low_water);
+        if least <= 1 {
+            return readable > 0 || ended();
+        }
+        let mark = least.min(wanted).min(self.rcv.flow.buffer_limit() / 2).max(1);
         let window = self.rcv.edge.since(self.rcv.next());
-        readable >= mark || ended || (readable > 0 && window <= self.rcv.segment)
+        readable >= mark || ended() || (readable > 0 && window <= self.rcv.segment)
     }
 }
