@@ -19,11 +19,18 @@ use crate::profile::ProfileError;
 
 /// How units are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AduConfig {
     /// The largest unit, in bytes before encoding. Larger ones are neither sent nor delivered.
     pub max: usize,
     /// Whether they are delivered in the order in which they were sent, or each as soon as all of it is there.
     pub ordered: bool,
+}
+
+transom_base::setters! {
+    const AduConfig:
+    with_max = max: usize,
+    with_ordered = ordered: bool,
 }
 
 impl Default for AduConfig {
