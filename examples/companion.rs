@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let companion = companion.clone();
         ExtensionChoice::new("companion", move || Box::new(companion.publisher()))
     };
-    let profile = Arc::new(Profile { extensions: vec![publisher], ..Profile::default() });
+    let profile = Arc::new(Profile::default().with_extensions(vec![publisher]));
 
     let mut topology = Topology::new(7);
     let (alice, bob) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));

@@ -44,10 +44,10 @@ impl fmt::Display for Gentle {
 
 fn transfer(congestion: CongestionChoice) -> Result<(), Box<dyn Error>> {
     let link: LinkConfig = "rate=10Mbit/s, delay=20ms, queue=20 packets".parse()?;
-    let profile = Arc::new(Profile { congestion, ..Profile::default() });
+    let profile = Arc::new(Profile::default().with_congestion(congestion));
     let host = |address: &str| -> Result<Stack, Box<dyn Error>> {
         let config = StackConfig::new(vec![(address.parse()?, 24)]);
-        Ok(Stack::new(StackConfig { profile: profile.clone(), ..config }, Instant::ZERO)?)
+        Ok(Stack::new(config.with_profile(profile.clone()), Instant::ZERO)?)
     };
     let (alice, mut bob) = (host("10.0.0.1")?, host("10.0.0.2")?);
     let listener = bob.listen("0.0.0.0:80".parse()?, ListenConfig::default())?;

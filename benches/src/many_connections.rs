@@ -37,7 +37,7 @@ impl Hosts {
     /// # Errors
     /// When a configuration is refused.
     pub fn new(count: usize, now: Instant) -> anyhow::Result<Self> {
-        Hosts::with(Profile { nodelay: true, ..Profile::classic() }, count, now)
+        Hosts::with(Profile::classic().with_nodelay(true), count, now)
     }
 
     /// The same with this profile.
@@ -47,19 +47,17 @@ impl Hosts {
     pub fn with(profile: Profile, count: usize, now: Instant) -> anyhow::Result<Self> {
         let profile = Arc::new(profile);
         let host = |address: Ipv4Addr, secret: u8| {
-            let config = StackConfig {
-                mtu: MTU as u32,
-                profile: profile.clone(),
-                secret: [secret; 16],
-                max_half_open: count,
-                max_time_wait: count,
-                ..StackConfig::new(vec![(IpAddr::V4(address), 24)])
-            };
+            let config = StackConfig::new(vec![(IpAddr::V4(address), 24)])
+                .with_mtu(MTU as u32)
+                .with_profile(profile.clone())
+                .with_secret([secret; 16])
+                .with_max_half_open(count)
+                .with_max_time_wait(count);
             Stack::new(config, now)
         };
         let (client, mut server) = (host(CLIENT, 1)?, host(SERVER, 2)?);
         let ports = u16::try_from(count.div_ceil(PER_PORT))?;
-        let listen = ListenConfig { syn_backlog: PER_PORT, ..ListenConfig::default() };
+        let listen = ListenConfig::default().with_syn_backlog(PER_PORT);
         let listeners = (0..ports)
             .map(|port| server.listen((SERVER, FIRST_PORT + port).into(), listen.clone()))
             .collect::<Result<_, _>>()?;

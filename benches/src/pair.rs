@@ -27,12 +27,10 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
 /// A profile whose socket buffers have a fixed size in bytes.
 pub fn fixed_buffers(bytes: usize) -> Profile {
-    Profile {
-        send_buffer: bytes,
-        max_send_buffer: bytes,
-        flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial: bytes, max: bytes }),
-        ..Profile::classic()
-    }
+    Profile::classic()
+        .with_send_buffer(bytes)
+        .with_max_send_buffer(bytes)
+        .with_flow(FlowChoice::ReceiveWindow(ReceiveWindowConfig::new(bytes, bytes)))
 }
 
 /// A client and a server with a connection between them.
@@ -83,14 +81,15 @@ impl Pair {
         let profile = Arc::new(profile);
         let host = |address: Ipv4Addr, secret: u8| {
             let usual = StackConfig::new(vec![(IpAddr::V4(address), 24)]);
-            let config = StackConfig {
-                mtu: MTU as u32,
-                offload: Offload { tx_checksum: true, segmentation },
-                profile: profile.clone(),
-                secret: [secret; 16],
-                log_records: log_records.unwrap_or(usual.log_records),
-                ..usual
-            };
+            let records = log_records.unwrap_or(usual.log_records);
+            let config = usual
+                .with_mtu(MTU as u32)
+                .with_offload(
+                    Offload::default().with_tx_checksum(true).with_segmentation(segmentation),
+                )
+                .with_profile(profile.clone())
+                .with_secret([secret; 16])
+                .with_log_records(records);
             Stack::new(config, now)
         };
         let (mut client, mut server) = (host(CLIENT, 1)?, host(SERVER.0, 2)?);
@@ -147,7 +146,7 @@ fn establish(
 /// The wire between two hosts in one thread: network cards at both ends cut super-segments into packets of [`MTU`] bytes and
 /// complete checksums. The receiving host verifies them.
 pub fn wire() -> MemoryLink {
-    MemoryLink::new(&MemoryConfig { mtu: MTU, queue_packets: KEEP, ..MemoryConfig::with_cards() })
+    MemoryLink::new(&MemoryConfig::with_cards().with_mtu(MTU).with_queue_packets(KEEP))
 }
 
 /// Carries what `from` has to send to `to`; returns how many packets there were.

@@ -14,7 +14,6 @@ use transom_stack::config::{Offload, StackConfig};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::packet::PacketBuf;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::offload::{RxChecksum, RxOffload};
 
@@ -101,13 +100,11 @@ impl Host {
             Side::Client => (CLIENT, 1),
             Side::Server => (SERVER, 2),
         };
-        let config = StackConfig {
-            mtu: MTU as u32,
-            offload: Offload { tx_checksum: in_device, segmentation: None },
-            profile: Arc::new(Profile { nodelay: true, ..fixed_buffers(128 * 1024) }),
-            secret: [secret; 16],
-            ..StackConfig::new(vec![(IpAddr::V4(address), 24)])
-        };
+        let config = StackConfig::new(vec![(IpAddr::V4(address), 24)])
+            .with_mtu(MTU as u32)
+            .with_offload(Offload::default().with_tx_checksum(in_device))
+            .with_profile(Arc::new(fixed_buffers(128 * 1024).with_nodelay(true)))
+            .with_secret([secret; 16]);
         let mut stack = Stack::new(config, START)?;
         let listener = match side {
             Side::Client => None,

@@ -142,7 +142,7 @@ fn bulk_transfer_allocates_nothing_once_buffers_are_tuned() {
 #[test]
 fn request_and_response_allocate_nothing() {
     for len in [1, 64, 1_000, 10_000] {
-        let mut scene = Scene::new(Profile { nodelay: true, ..Profile::classic() });
+        let mut scene = Scene::new(Profile::classic().with_nodelay(true));
         for _ in 0..WARM_UP {
             scene.request(len);
         }

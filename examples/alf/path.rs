@@ -67,7 +67,7 @@ pub(crate) fn carry(
     let profile = Arc::new(compose(way.words)?);
     let host = |address: &str| -> Result<Stack, Box<dyn Error>> {
         let config = StackConfig::new(vec![(address.parse()?, 24)]);
-        Ok(Stack::new(StackConfig { profile: profile.clone(), ..config }, Instant::ZERO)?)
+        Ok(Stack::new(config.with_profile(profile.clone()), Instant::ZERO)?)
     };
     let (alice, mut bob) = (host("10.0.0.1")?, host("10.0.0.2")?);
     let listener = bob.listen("0.0.0.0:80".parse()?, ListenConfig::default())?;

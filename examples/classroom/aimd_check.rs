@@ -9,7 +9,7 @@ use transom_tcp::profile::Profile;
 
 /// Runs a minute over 10 Mbit/s and 40 ms with a queue of 34 packets, as much as the path itself holds.
 pub(crate) fn check(congestion: CongestionChoice) -> Result<ExitCode, Box<dyn Error>> {
-    let profile = Profile { congestion, ..Profile::classic() };
+    let profile = Profile::classic().with_congestion(congestion);
     let path = "rate=10Mbit/s, delay=20ms, queue=34 packets";
     let course = transfer(profile, path, "delay=20ms", 60)?;
     course.draw();

@@ -10,7 +10,7 @@ use transom_tcp::profile::Profile;
 /// Two paths of 10 Mbit/s and 40 ms: a smooth one, and one on which each packet may be delayed by up to 10 ms more, as in a wireless network.
 pub(crate) fn check(vegas: &ExtensionChoice) -> Result<ExitCode, Box<dyn Error>> {
     let run = |path: &str| {
-        let profile = Profile { extensions: vec![vegas.clone()], ..Profile::classic() };
+        let profile = Profile::classic().with_extensions(vec![vegas.clone()]);
         transfer(profile, path, "delay=20ms", 60)
     };
     let smooth = run("rate=10Mbit/s, delay=20ms, queue=100 packets")?;

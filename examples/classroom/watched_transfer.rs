@@ -72,7 +72,7 @@ pub(crate) fn transfer(
     let profile = Arc::new(profile);
     let host = |address: &str| -> Result<Stack, Box<dyn Error>> {
         let config = StackConfig::new(vec![(address.parse()?, 24)]);
-        Ok(Stack::new(StackConfig { profile: profile.clone(), ..config }, Instant::ZERO)?)
+        Ok(Stack::new(config.with_profile(profile.clone()), Instant::ZERO)?)
     };
     let (sender, mut receiver) = (host("10.0.0.1")?, host("10.0.0.2")?);
     let listener = receiver.listen("0.0.0.0:80".parse()?, ListenConfig::default())?;

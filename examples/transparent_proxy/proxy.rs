@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Serves for as long as the device of `inside` works.
 pub(crate) fn run(inside: &Stack, outside: &Stack) -> io::Result<()> {
     let hold_syns = Some(PATIENCE.into());
-    let config = ListenConfig { hold_syns, syn_backlog: 1024, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_hold_syns(hold_syns).with_syn_backlog(1024);
     let listener = inside.listen_to_everything(config)?;
     loop {
         let incoming = listener.wait_incoming()?;
@@ -39,7 +39,7 @@ fn serve(incoming: IncomingConnection, outside: &Stack) -> io::Result<()> {
 /// The connection to the destination, which has answered and waits for our last word.
 fn reach(incoming: &IncomingConnection, outside: &Stack) -> io::Result<HeldStream> {
     // As Linux does, an error of the network ends the attempt.
-    let profile = Some(Profile { report_soft_errors: true, ..Profile::default() });
+    let profile = Some(Profile::default().with_report_soft_errors(true));
     let far = TcpStream::connect_held(outside, None, incoming.local_addr(), profile, PATIENCE)?;
     far.wait_answered(Some(PATIENCE)).map(|()| far)
 }

@@ -73,8 +73,8 @@ fn profile(script: &mut Script<'_>) -> Profile {
     if script.flag() {
         profile.pacing = PacingChoice::Rate;
     }
-    let config = EcnConfig { offer: script.flag(), control_packets: script.flag() };
-    let accurate = AccurateConfig { ecn: config, options: !config.control_packets };
+    let config = EcnConfig::default().with_offer(script.flag()).with_control_packets(script.flag());
+    let accurate = AccurateConfig::default().with_ecn(config).with_options(!config.control_packets);
     profile.ecn = script.pick(&[
         EcnChoice::Off,
         EcnChoice::Classic(config),
@@ -87,12 +87,15 @@ fn profile(script: &mut Script<'_>) -> Profile {
         ValidationChoice::Keep,
         ValidationChoice::Cwv,
     ]);
-    profile.undo = UndoConfig { eifel: script.flag(), dsack: script.flag(), f_rto: script.flag() };
+    profile.undo = UndoConfig::NONE
+        .with_eifel(script.flag())
+        .with_dsack(script.flag())
+        .with_f_rto(script.flag());
     profile.send_buffer = script.pick(&[1_460, 5_000, 60_000]);
     profile.max_send_buffer = LARGEST;
     let max = if profile.options.window_scale { LARGEST } else { 65_535 };
     let initial = script.pick(&[1_460, 4_000, 20_000, 65_535]);
-    profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+    profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig::new(initial, max));
     profile.early_retransmit = script.flag() && profile.recovery != RecoveryChoice::RackTlp;
     profile.limited_transmit = script.flag();
     if script.flag() && profile.options.sack && profile.recovery != RecoveryChoice::RackTlp {
@@ -101,7 +104,8 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.dup_thresh = script.pick(&[3, 1, 2, 10]);
     if script.flag() {
         let (idle, interval) = (Duration::from_secs(5), Duration::from_secs(1));
-        profile.keep_alive = Some(KeepAlive { idle, interval, probes: 3 });
+        profile.keep_alive =
+            Some(KeepAlive::default().with_idle(idle).with_interval(interval).with_probes(3));
     }
     if script.flag() {
         profile.user_timeout = Some(Duration::from_secs(10));
@@ -110,8 +114,8 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.persistence = script.pick(&[
         None,
         Some(Persistence::NONE),
-        Some(Persistence { retransmissions: Some(1), lifetime: None }),
-        Some(Persistence { retransmissions: None, lifetime }),
+        Some(Persistence::new(Some(1), None)),
+        Some(Persistence::new(None, lifetime)),
     ]);
     let patience = Patience { after: Duration::from_millis(100) };
     profile.holes =
@@ -122,7 +126,8 @@ fn profile(script: &mut Script<'_>) -> Profile {
         FlowChoice::Fixed(initial),
         FlowChoice::None { memory: initial },
     ]);
-    let units = |ordered| OrderingChoice::Units(AduConfig { max: 300, ordered });
+    let units =
+        |ordered| OrderingChoice::Units(AduConfig::default().with_max(300).with_ordered(ordered));
     profile.ordering = script.pick(&[
         OrderingChoice::InOrder,
         OrderingChoice::InOrder,
@@ -474,7 +479,8 @@ impl Run {
             0 => connection.set(Setting::NoDelay(script.flag())),
             1 => {
                 let (idle, interval) = (Duration::from_secs(1), Duration::from_millis(300));
-                let keep = KeepAlive { idle, interval, probes: 2 };
+                let keep =
+                    KeepAlive::default().with_idle(idle).with_interval(interval).with_probes(2);
                 connection.set(Setting::KeepAlive(script.flag().then_some(keep)));
             }
             2 => {

@@ -183,7 +183,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
     let algorithm = script.pick(ALGORITHMS);
     let mut arguments = Arguments::read(algorithm.name).unwrap();
     let congestion = (algorithm.read)(&mut arguments).expect("its defaults are possible");
-    let mut profile = Profile { congestion, ..Profile::classic() };
+    let mut profile = Profile::classic().with_congestion(congestion);
     if profile.congestion.needs_pacing() || script.flag() {
         profile.pacing = PacingChoice::Rate;
     }
@@ -197,7 +197,10 @@ fn profile(script: &mut Script<'_>) -> Profile {
         _ => RecoveryChoice::NewReno,
     };
     profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
-    profile.undo = UndoConfig { eifel: script.flag(), dsack: script.flag(), f_rto: script.flag() };
+    profile.undo = UndoConfig::NONE
+        .with_eifel(script.flag())
+        .with_dsack(script.flag())
+        .with_f_rto(script.flag());
     // Nobody gives up: what is written has to arrive in the end.
     profile.r2 = None;
     assert_eq!(profile.validate(), Ok(()));

@@ -82,13 +82,11 @@ impl Run {
         for address in ["0.0.0.0:80", "[::]:80"] {
             let (backlog, syn_backlog) = (script.pick(&[16, 1, 2]), script.pick(&[16, 1, 2]));
             let v6_only = true;
-            let listen = ListenConfig {
-                backlog,
-                syn_backlog,
-                v6_only,
-                fast_open: 3,
-                ..ListenConfig::default()
-            };
+            let listen = ListenConfig::default()
+                .with_backlog(backlog)
+                .with_syn_backlog(syn_backlog)
+                .with_v6_only(v6_only)
+                .with_fast_open(3);
             run.listeners.push(run.stack.listen(address.parse().unwrap(), listen).unwrap());
         }
         run.listen_and_hold();

@@ -23,8 +23,7 @@ impl Run {
     /// A listener that holds what comes to it: at one port, or for all that no other listener has.
     pub(super) fn listen_and_hold(&mut self) {
         let [limit, ..] = LIMITS;
-        let hold =
-            ListenConfig { hold_syns: Some(limit), syn_backlog: 8, ..ListenConfig::default() };
+        let hold = ListenConfig::default().with_hold_syns(Some(limit)).with_syn_backlog(8);
         let listener = match self.every_address {
             true => self.stack.listen_to_everything(hold).unwrap(),
             false => self.stack.listen("[::]:81".parse().unwrap(), hold).unwrap(),

@@ -206,7 +206,7 @@ fn relay(mut ends: [MemoryDevice; 2], over: &AtomicBool) {
 }
 
 fn sample(count: usize, who: Who) -> anyhow::Result<Found> {
-    let config = MemoryConfig { queue_packets: 4096, ..MemoryConfig::default() };
+    let config = MemoryConfig::default().with_queue_packets(4096);
     let ((near, near_end), (far, far_end)) = (pair(&config)?, pair(&config)?);
     let over = Arc::new(AtomicBool::new(false));
     let relay = {

@@ -28,7 +28,7 @@ enum Direction {
 
 /// A stack on a device that is opened at an end of the wire.
 fn stack(end: &crate::network::KernelEnd, word: &str, address: &str) -> anyhow::Result<Stack> {
-    let options = OpenOptions { addresses: vec![address.parse()?], ..OpenOptions::default() };
+    let options = OpenOptions::default().with_addresses(vec![address.parse()?]);
     let opened = end.run(|| open(&word.parse()?, &options).with_context(|| word.to_owned()))??;
     let mut builder = Stack::builder().profile(Profile::classic());
     for prefix in opened.addresses {

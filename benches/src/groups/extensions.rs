@@ -88,7 +88,7 @@ impl SinceLeast for Duration {
 }
 
 fn with(choices: Vec<ExtensionChoice>) -> Profile {
-    Profile { extensions: choices, ..fixed_buffers(BUFFER) }
+    fixed_buffers(BUFFER).with_extensions(choices)
 }
 
 fn synthetic(wakes: Wake, lists: bool) -> Vec<ExtensionChoice> {

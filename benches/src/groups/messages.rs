@@ -122,7 +122,7 @@ impl Measurement {
         let Some(size) = self.buffers else { return Ok(Profile::classic()) };
         let classic =
             transom_tcp::compose::compose_classic(&format!("fixed-window(size={size}B)"))?;
-        Ok(Profile { send_buffer: size, max_send_buffer: size, ..classic })
+        Ok(classic.with_send_buffer(size).with_max_send_buffer(size))
     }
 
     fn smoltcp(self) -> anyhow::Result<Sample> {

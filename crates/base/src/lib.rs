@@ -11,4 +11,5 @@ extern crate std;
 pub mod arguments;
 pub mod packet;
 pub mod quantity;
+mod setters;
 pub mod time;

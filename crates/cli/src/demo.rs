@@ -206,7 +206,7 @@ fn check_outputs(args: &Args, pcap: &Path) -> Result<()> {
         own_file::check_output(pcap)?;
     }
     room.add(pcap, capture_size(len, args.snap))?;
-    if let Some(NoRoom { path, needed, free }) = room.lacking()? {
+    if let Some(NoRoom { path, needed, free, .. }) = room.lacking()? {
         bail!(
             "not enough room on the disk of {}: about {} are needed, and {} are free",
             path.display(),

@@ -49,14 +49,12 @@ pub(crate) struct Args {
 /// Hands packets over until a signal.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Whole packets are passed on, so nothing may be left to the device.
-    let options = OpenOptions {
-        addresses: args.addr,
-        kernel_addresses: args.peer_addr,
-        offload: false,
+    let options = OpenOptions::default()
+        .with_addresses(args.addr)
+        .with_kernel_addresses(args.peer_addr)
+        .with_offload(false)
         // Each packet that a process sends is passed on alone.
-        batches: false,
-        ..OpenOptions::default()
-    };
+        .with_batches(false);
     let opened = open(&args.device, &options)?;
     let addresses: Vec<String> =
         opened.addresses.iter().map(|prefix| prefix.address().to_string()).collect();
@@ -75,7 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         match ended.load(Ordering::Acquire) {
             0 => demux.turn(TURN).context("the device has failed")?,
             due => {
-                let DemuxCounters { handed, sent, strange, refused, full } = demux.counters();
+                let DemuxCounters { handed, sent, strange, refused, full, .. } = demux.counters();
                 output::line(format_args!(
                     "{handed} packets handed over, {sent} sent; {strange} for nobody, {refused} not allowed, {full} lost at a full queue"
                 ))?;

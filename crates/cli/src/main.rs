@@ -25,6 +25,8 @@ mod get;
 mod hash;
 mod interrupt;
 mod kernel;
+#[cfg(feature = "tui")]
+mod keys;
 mod lab;
 mod log;
 mod ltcp;

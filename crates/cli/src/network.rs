@@ -24,7 +24,7 @@ use clap::{Args, ValueEnum};
 use transom_device::capture::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::open::{OpenError, OpenOptions, Opened, kernel_ends, open};
+use transom_device::open::{OpenError, Opened, kernel_ends, open};
 use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
@@ -180,14 +180,13 @@ impl NetworkArgs {
         let word = self.word()?;
         self.check_addresses(&word)?;
         let usual = transom_net::open_options();
-        let options = OpenOptions {
-            addresses: self.addr.clone(),
-            kernel_addresses: self.peer_addr.clone(),
-            mtu: self.mtu,
-            offload: !self.no_offload,
-            queues: self.shards.map_or(usual.queues, usize::from),
-            ..usual
-        };
+        let queues = self.shards.map_or(usual.queues, usize::from);
+        let options = usual
+            .with_addresses(self.addr.clone())
+            .with_kernel_addresses(self.peer_addr.clone())
+            .with_mtu(self.mtu)
+            .with_offload(!self.no_offload)
+            .with_queues(queues);
         // Only a TUN interface that is made has this one; a program of --run is told.
         let kernel = kernel_ends(&options).ok();
         let peer = kernel.and_then(|ends| ends.first().map(IpPrefix::address));

@@ -37,6 +37,14 @@ pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<(Front, Runtime)> {
     Ok((front, runtime))
 }
 
+/// No page of another site may show this one in a frame, or load it as something else.
+pub(crate) async fn keep_to_itself(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 /// Serves a page at an address until a signal ends it. `said` comes before the address in what the user reads.
 pub(crate) fn until_interrupted<F: Future<Output = io::Result<()>>>(
     address: SocketAddr,

@@ -161,7 +161,7 @@ mod page {
         let (left, right) = pair(&MemoryConfig::default()).unwrap();
         let host = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
         let extensions = transom_extensions::stack("rate-cap(rate=1MB)").unwrap();
-        let alice = host(1).profile(Profile { extensions, ..Profile::default() });
+        let alice = host(1).profile(Profile::default().with_extensions(extensions));
         let (alice, bob) = (alice.start(left).unwrap(), host(2).start(right).unwrap());
         let socket = StatusSocket::open_in(&runtime.path().join("transom"), &alice).unwrap();
         let listener = bob.listen("10.0.0.2:7").unwrap();

@@ -26,6 +26,7 @@ impl std::fmt::Debug for KernelTcpInfo {
 
 /// The counts of accurate ECN (RFC 9768) of one of the kernel's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelAccurateEcn {
     /// Segments that arrived with congestion experienced.
     pub received_ce: u32,

@@ -28,6 +28,7 @@ pub use named::named;
 
 /// How a memory device behaves; both ends and both directions are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryConfig {
     /// The longest IP packet in bytes.
     pub mtu: usize,
@@ -40,6 +41,15 @@ pub struct MemoryConfig {
     pub does_work: bool,
     /// How many packets each direction holds; at least one.
     pub queue_packets: usize,
+}
+
+transom_base::setters! {
+    const MemoryConfig:
+    with_mtu = mtu: usize,
+    with_tx_checksum = tx_checksum: bool,
+    with_segmentation = segmentation: Option<usize>,
+    with_does_work = does_work: bool,
+    with_queue_packets = queue_packets: usize,
 }
 
 impl MemoryConfig {

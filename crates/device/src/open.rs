@@ -39,6 +39,7 @@ pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Ope
 
 /// Settings of a device besides its word.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// The stack's own addresses. Without any, the device has its own idea: see docs/devices.md.
     pub addresses: Vec<IpPrefix>,
@@ -57,6 +58,17 @@ pub struct OpenOptions {
     pub queues: usize,
     /// The function that opens `shared`, if the program has one.
     pub shared: Option<OpenShared>,
+}
+
+transom_base::setters! {
+    OpenOptions:
+    with_addresses = addresses: Vec<IpPrefix>,
+    with_kernel_addresses = kernel_addresses: Vec<IpPrefix>,
+    with_mtu = mtu: Option<u16>,
+    with_offload = offload: bool,
+    with_batches = batches: bool,
+    with_queues = queues: usize,
+    with_shared = shared: Option<OpenShared>,
 }
 
 impl Default for OpenOptions {

@@ -17,6 +17,7 @@ use crate::netlink::{Netlink, attributes};
 
 /// The state of an interface's root queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RootQueue {
     /// Its kind, as tc(8) names it: `tbf`, `fq_codel`, `noqueue`.
     pub kind: String,

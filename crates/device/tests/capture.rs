@@ -129,7 +129,7 @@ fn open_checksums_are_captured_complete_and_wrong_ones_wrong() {
 
 #[test]
 fn refused_and_absent_packets_are_not_captured() {
-    let mut tap = tapped_link(&MemoryConfig { queue_packets: 1, ..Default::default() });
+    let mut tap = tapped_link(&MemoryConfig::default().with_queue_packets(1));
     assert_eq!(tap.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     let error = tap.send(&TxPacket::whole(&[0; 2000])).unwrap_err();
     assert!(SendError::of(&error).is_some());

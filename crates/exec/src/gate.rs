@@ -150,13 +150,14 @@ fn smaller_mss(incoming: &IncomingConnection) -> Option<u16> {
 /// The profile of a connection, with what its program has set and its SYN shows. As on Linux, an error of the network ends the attempt.
 fn with_settings_of_syn(profile: Profile, incoming: &IncomingConnection) -> Profile {
     let syn = incoming.syn();
-    Profile {
-        report_soft_errors: true,
-        max_segment: smaller_mss(incoming).or(profile.max_segment),
-        hop_limit: if syn.hop_limit == DEFAULT_TTL { profile.hop_limit } else { syn.hop_limit },
-        dscp: if syn.dscp == 0 { profile.dscp } else { syn.dscp },
-        ..profile
-    }
+    let max_segment = smaller_mss(incoming).or(profile.max_segment);
+    let hop_limit = if syn.hop_limit == DEFAULT_TTL { profile.hop_limit } else { syn.hop_limit };
+    let dscp = if syn.dscp == 0 { profile.dscp } else { syn.dscp };
+    profile
+        .with_report_soft_errors(true)
+        .with_max_segment(max_segment)
+        .with_hop_limit(hop_limit)
+        .with_dscp(dscp)
 }
 
 /// Begins to connect by the host's kernel, from the program's own address if it can be had.

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// SYNs that may be held. A program that closes its socket takes its own back.
 const HELD_SYNS: usize = 1 << 16;
 /// What may lie between a program and the outer connection, each way. The inner connection crosses no network, so more is of no use.
-const WINDOW: ReceiveWindowConfig = ReceiveWindowConfig { initial: 256 * 1024, max: 2 << 20 };
+const WINDOW: ReceiveWindowConfig = ReceiveWindowConfig::new(256 * 1024, 2 << 20);
 /// The same for background traffic, which has no control over data that has left the program already.
 const BACKGROUND_WINDOW: usize = 32 * 1024;
 /// Refusals by ICMP go to programs of this machine, not to a network: there is no reason to send few of them.
@@ -99,16 +99,14 @@ impl Inner {
     /// Starts the stack.
     pub(crate) fn start(self, background: bool) -> io::Result<Running> {
         let profile = profile(background);
-        let limits = Limits { half_open: HELD_SYNS, ..Limits::default() };
+        let limits = Limits::default().with_half_open(HELD_SYNS);
         let builder = Stack::builder().every_address().profile(profile).limits(limits);
         let builder = builder.icmp_errors_per_second(REFUSALS_PER_SECOND).log_records(0);
         let stack = builder.start(self.device)?;
-        let config = ListenConfig {
-            backlog: HELD_SYNS,
-            syn_backlog: HELD_SYNS,
-            hold_syns: Some(PATIENCE),
-            ..ListenConfig::default()
-        };
+        let config = ListenConfig::default()
+            .with_backlog(HELD_SYNS)
+            .with_syn_backlog(HELD_SYNS)
+            .with_hold_syns(Some(PATIENCE));
         let listener = stack.listen_to_everything(config)?;
         let (diag, ends) = (self.network.diag()?, self.network.destroy_events()?);
         let home = Home::here()?;
@@ -128,19 +126,17 @@ fn profile(background: bool) -> Profile {
     } else {
         FlowChoice::ReceiveWindow(WINDOW)
     };
-    Profile {
-        congestion: CongestionChoice::none(),
-        flow,
-        ack: AckChoice::Quick(Duration::from_millis(40)),
-        options: OfferedOptions { window_scale: true, timestamps: false, sack: true },
-        nodelay: true,
+    Profile::classic()
+        .with_congestion(CongestionChoice::none())
+        .with_flow(flow)
+        .with_ack(AckChoice::Quick(Duration::from_millis(40)))
+        .with_options(OfferedOptions::ALL.with_timestamps(false))
+        .with_nodelay(true)
         // No segment is late on a way without a network, and the peer may use its port again at once.
-        time_wait: Duration::ZERO,
-        read_after_error: true,
-        send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.initial },
-        max_send_buffer: if background { BACKGROUND_WINDOW } else { WINDOW.max },
-        ..Profile::classic()
-    }
+        .with_time_wait(Duration::ZERO)
+        .with_read_after_error(true)
+        .with_send_buffer(if background { BACKGROUND_WINDOW } else { WINDOW.initial })
+        .with_max_send_buffer(if background { BACKGROUND_WINDOW } else { WINDOW.max })
 }
 
 /// The inner side at work.

@@ -51,11 +51,10 @@ impl Settings {
             let seconds = tcp(name)?.max(1);
             Ok::<_, io::Error>(transom_tcp::time::Duration::from_secs(seconds.into()))
         };
-        let keep_alive = KeepAlive {
-            idle: seconds(libc::TCP_KEEPIDLE)?,
-            interval: seconds(libc::TCP_KEEPINTVL)?,
-            probes: tcp(libc::TCP_KEEPCNT)?.max(1),
-        };
+        let keep_alive = KeepAlive::default()
+            .with_idle(seconds(libc::TCP_KEEPIDLE)?)
+            .with_interval(seconds(libc::TCP_KEEPINTVL)?)
+            .with_probes(tcp(libc::TCP_KEEPCNT)?.max(1));
         let default = u32::from(DEFAULT_TTL);
         let (v4, v6) = ((libc::IPPROTO_IP, default), (libc::IPPROTO_IPV6, default));
         // An IPv4 socket has no options of IPv6.

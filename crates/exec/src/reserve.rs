@@ -88,14 +88,12 @@ impl Outside<'_> {
         local: SocketAddr,
         v6_only: bool,
     ) -> io::Result<Source> {
-        let config = ListenConfig {
-            backlog: BACKLOG,
-            syn_backlog: BACKLOG,
-            profile: Some(Arc::clone(&self.profile)),
-            v6_only,
-            hold_syns: Some(PATIENCE),
-            ..ListenConfig::default()
-        };
+        let config = ListenConfig::default()
+            .with_backlog(BACKLOG)
+            .with_syn_backlog(BACKLOG)
+            .with_profile(Some(Arc::clone(&self.profile)))
+            .with_v6_only(v6_only)
+            .with_hold_syns(Some(PATIENCE));
         Ok(Source::Transom(TcpListener::bind_with(stack, local, config)?))
     }
 

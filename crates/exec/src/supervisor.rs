@@ -170,7 +170,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
         stack: setup.stack,
         own: setup.addresses,
         // What came before a reset is the program's, as on Linux.
-        profile: Profile { read_after_error: true, ..setup.profile },
+        profile: setup.profile.with_read_after_error(true),
         destinations: setup.destinations,
         watcher: setup.watcher,
         opened: setup.opened,

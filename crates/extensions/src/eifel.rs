@@ -81,8 +81,11 @@ impl Timer {
         if version == Version::Karn {
             let (min, zero) = (Duration::ZERO, Duration::ZERO);
             let standard = Rfc6298Config::default();
-            let config =
-                Rfc6298Config { min, min_variation: zero, max, granularity: zero, ..standard };
+            let config = standard
+                .with_min(min)
+                .with_min_variation(zero)
+                .with_max(max)
+                .with_granularity(zero);
             return Timer::Karn(match begun {
                 None => Rfc6298::new(config),
                 Some((estimate, _)) => Rfc6298::from_estimate(config, estimate),
@@ -91,7 +94,7 @@ impl Timer {
         let scaled = version != Version::NoSpike;
         // Without the scaling gains there is no floor either: with them RTT + 2 ticks.
         let tick = if scaled { tick } else { Duration::ZERO };
-        let config = EifelConfig { max, tick, scaled, ..EifelConfig::default() };
+        let config = EifelConfig::default().with_max(max).with_tick(tick).with_scaled(scaled);
         Timer::Eifel(match begun {
             None => ScalingTimer::new(config),
             Some((estimate, last)) => ScalingTimer::from_estimate(config, estimate, last),

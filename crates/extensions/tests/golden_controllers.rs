@@ -493,7 +493,7 @@ fn a_rest_is_a_rest_for_both() {
 /// A mark halves both (RFC 3168 section 6.1.2): 20 segments become 10, and HighSpeed asks for no more than a segment above its own 10.
 #[test]
 fn a_mark_is_a_mark_for_both() {
-    let config = EcnConfig { offer: true, control_packets: false };
+    let config = EcnConfig::default().with_offer(true);
     let setup = at_once().profile(|profile| profile.ecn = EcnChoice::Classic(config));
     let mut peer = setup.connecting();
     peer.drain();

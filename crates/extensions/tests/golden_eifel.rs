@@ -6,7 +6,7 @@
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::extension::Variable;
-use transom_tcp::profile::{Profile, TimerChoice};
+use transom_tcp::profile::TimerChoice;
 use transom_tcp::rto::fixed::FixedConfig;
 use transom_tcp::time::Duration;
 
@@ -17,9 +17,9 @@ fn attach(peer: &mut Peer, text: &str) {
 /// As icTCP has it for this extension: TCP's own algorithm is switched off. What is left of it is a least timeout, and the back-off.
 fn without_own() -> Setup {
     let rto = Duration::from_millis(120);
-    let timer = TimerChoice::Fixed(FixedConfig { rto, ..FixedConfig::default() });
+    let timer = TimerChoice::Fixed(FixedConfig::default().with_rto(rto));
     let setup = Setup::default();
-    Setup { profile: Profile { timer, ..setup.profile.clone() }, ..setup }
+    Setup { profile: setup.profile.clone().with_timer(timer), ..setup }
 }
 
 /// From the handshake's SRTT 100 and RTTVAR 50, a sample of 100 and one of 20 ms, in microseconds:

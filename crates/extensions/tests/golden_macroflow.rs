@@ -249,7 +249,7 @@ fn four(profile: Profile) -> (Vec<[u64; 4]>, [u64; 4]) {
     let profile = Arc::new(profile);
     let host = |address: &str| {
         let config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
-        Stack::new(StackConfig { profile: profile.clone(), ..config }, Instant::ZERO).unwrap()
+        Stack::new(config.with_profile(profile.clone()), Instant::ZERO).unwrap()
     };
     let (alice, mut bob) = (host("10.0.0.1"), host("10.0.0.2"));
     let listener = bob.listen("0.0.0.0:80".parse().unwrap(), ListenConfig::default()).unwrap();
@@ -321,9 +321,9 @@ fn slopes_and_falls(looks: &[[u64; 4]]) -> (Vec<u64>, Vec<u64>) {
 #[test]
 fn four_flows_beside_the_extension() {
     let native = CongestionChoice::new(Shared::new("peer"));
-    let profile = Profile { max_segment: Some(1012), ..Profile::classic() };
-    let (native, carried) = four(Profile { congestion: native, ..profile.clone() });
-    let (extension, carried_too) = four(Profile { extensions: stack("cm").unwrap(), ..profile });
+    let profile = Profile::classic().with_max_segment(Some(1012));
+    let (native, carried) = four(profile.clone().with_congestion(native));
+    let (extension, carried_too) = four(profile.with_extensions(stack("cm").unwrap()));
     for carried in [carried, carried_too] {
         // 119.5 s at 1 Mbit/s, and 52 bytes of headers to 1000.
         let link: u64 = 119_500 * 125 * 1000 / 1052;

@@ -99,9 +99,8 @@ impl Nfqueue {
         if kind == "noqueue" {
             return Err(Refusal::Queue { device: device.to_owned(), kind });
         }
-        let forward =
-            bind(FIRST_NUMBER, QueueOptions { copy: HEADERS, offloads: true, held: HELD })?;
-        let whole = QueueOptions { copy: u16::MAX, offloads: false, held: HELD };
+        let forward = bind(FIRST_NUMBER, QueueOptions::new(HEADERS, HELD).with_offloads(true))?;
+        let whole = QueueOptions::new(u16::MAX, HELD);
         let returning = bind(forward.number().saturating_add(1), whole)?;
         let mut rules = Rules::install(device, forward.number(), returning.number())?;
 

@@ -115,7 +115,7 @@ impl PartStatus {
 
 impl From<RootQueue> for QueueStatus {
     fn from(queue: RootQueue) -> Self {
-        let RootQueue { kind, packets, bytes, drops, sent_packets, sent_bytes } = queue;
+        let RootQueue { kind, packets, bytes, drops, sent_packets, sent_bytes, .. } = queue;
         QueueStatus {
             kind,
             packets: packets.into(),

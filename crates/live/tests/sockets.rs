@@ -93,7 +93,7 @@ fn each_connection_is_told_with_its_state_and_its_rates() {
 #[test]
 fn extensions_are_told_with_what_they_ask_and_who_decides() {
     let extensions = transom_extensions::stack("rate-cap(rate=1MB)").unwrap();
-    let profile = Profile { extensions, ..Profile::default() };
+    let profile = Profile::default().with_extensions(extensions);
     let scene = Scene::with(profile);
     let _socket = scene.open();
     let (stream, _peer) = scene.connection();

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_broker_is_asked_for_as_many_queues_as_it_lends() {
-        let asked = |queues| queues_of(&OpenOptions { queues, ..OpenOptions::default() });
+        let asked = |queues| queues_of(&OpenOptions::default().with_queues(queues));
         assert_eq!([1, 8, 9, 100_000].map(asked), [1, 8, 8, 8]);
     }
 }

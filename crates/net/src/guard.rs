@@ -18,13 +18,13 @@ pub(crate) fn guard(
 }
 
 /// A profile whose extensions are guarded.
-pub(crate) fn guarded(profile: Profile, budget: &Arc<Budget>) -> Profile {
+pub(crate) fn guarded(mut profile: Profile, budget: &Arc<Budget>) -> Profile {
     let wrapped = |choice: ExtensionChoice| {
         let budget = Arc::clone(budget);
         choice.wrapped(move |make| guard(make, &budget))
     };
-    let extensions = profile.extensions.into_iter().map(wrapped).collect();
-    Profile { extensions, ..profile }
+    profile.extensions = profile.extensions.into_iter().map(wrapped).collect();
+    profile
 }
 
 /// The same, of a shared one: most have no extensions and stay as they are.

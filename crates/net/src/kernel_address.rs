@@ -16,7 +16,7 @@ use transom_stack::config::Interface;
 impl StackBuilder {
     /// Prepares for the kernel's address: its ports come from the kernel, and packets for them do not reach it.
     pub(crate) fn on_kernel_address(self, address: KernelAddress) -> io::Result<StackBuilder> {
-        let KernelAddress { interface, addresses, ports } = address;
+        let KernelAddress { interface, addresses, ports, .. } = address;
         let addresses: Vec<IpAddr> = addresses.iter().map(IpPrefix::address).collect();
         let kernel = KernelHost::new([interface])?;
         let source = match self.port_source() {

@@ -112,5 +112,5 @@ pub fn open_options() -> transom_device::open::OpenOptions {
     let shared = None;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let queues = processors.min(MOST_USUAL_QUEUES);
-    transom_device::open::OpenOptions { shared, queues, ..Default::default() }
+    transom_device::open::OpenOptions::default().with_shared(shared).with_queues(queues)
 }

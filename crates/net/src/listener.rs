@@ -155,10 +155,9 @@ impl Part {
         config: &ListenConfig,
         place: Option<&Place>,
     ) -> io::Result<Part> {
-        let config = ListenConfig {
-            profile: config.profile.clone().map(|p| guarded_shared(p, &shared.budget)),
-            ..config.clone()
-        };
+        let config = config
+            .clone()
+            .with_profile(config.profile.clone().map(|p| guarded_shared(p, &shared.budget)));
         let id = shared.runtime.with(|inner, _| {
             let Some(addr) = addr else {
                 return inner.host.listen_to_everything(config).map_err(listen_error);
@@ -216,7 +215,7 @@ impl Part {
 fn shared_config(stack: &Stack, config: ListenConfig) -> ListenConfig {
     let shards = u32::try_from(stack.shard_count()).unwrap_or(u32::MAX);
     let totals = (shards > 1).then(|| Arc::new(ListenTotals::new(shards)));
-    ListenConfig { totals, ..config }
+    config.with_totals(totals)
 }
 
 impl TcpListener {

@@ -46,6 +46,7 @@ use transom_tcp::time::Instant;
 
 /// The configuration of an observer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ObserverOptions {
     /// The name by which reports call its layer.
     pub name: String,
@@ -54,6 +55,13 @@ pub struct ObserverOptions {
     /// The lists in its snapshots: [`Capabilities::ACK_LIST`] and [`Capabilities::MESSAGE_LIST`]. The connection must have all other capabilities
     /// that are named here.
     pub requires: Capabilities,
+}
+
+transom_tcp::setters! {
+    ObserverOptions:
+    with_name = name: String,
+    with_wake = wake: Wake,
+    with_requires = requires: Capabilities,
 }
 
 impl Default for ObserverOptions {

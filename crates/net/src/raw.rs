@@ -64,6 +64,7 @@ pub trait HostWatcher: Send + Sync {
 
 /// A port that the kernel keeps for this host, until this is dropped and the last connection there has gone.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HeldPort {
     /// The address and the port.
     pub address: SocketAddr,

@@ -354,7 +354,7 @@ impl TcpSocket {
     /// # Errors
     /// As [`TcpListener::bind_with`]; [`io::ErrorKind::InvalidInput`] if the socket is not bound, as there would be no address to tell others.
     pub fn listen(self, backlog: usize) -> io::Result<TcpListener> {
-        let config = ListenConfig { backlog, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_backlog(backlog);
         self.listen_with(config)
     }
 
@@ -365,8 +365,8 @@ impl TcpSocket {
     pub fn listen_with(self, config: ListenConfig) -> io::Result<TcpListener> {
         let TcpSocket { stack, options, profile, v6_only, place } = self;
         let place = place.ok_or(Errno::INVAL)?;
-        let profile = profile.map(Arc::new).or(config.profile);
-        let config = ListenConfig { profile, v6_only, ..config };
+        let profile = profile.map(Arc::new).or(config.profile.clone());
+        let config = config.with_profile(profile).with_v6_only(v6_only);
         TcpListener::bind_at(&stack, place.address, config, options, Some(&place))
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use transom_device::Device;
 use transom_device::interface::IpPrefix;
-use transom_device::open::{OpenOptions, Opened, open};
+use transom_device::open::{Opened, open};
 use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
 use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
@@ -142,6 +142,7 @@ pub struct StackBuilder {
 
 /// Bounds on what a host keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Connections in all.
     pub connections: usize,
@@ -151,6 +152,14 @@ pub struct Limits {
     pub time_wait: usize,
     /// Memory for the data of all connections. Nothing leaves it to the machine: an eighth of its memory at most, with pressure from a twelfth on.
     pub memory: Option<MemoryLimits>,
+}
+
+transom_tcp::setters! {
+    Limits:
+    with_connections = connections: usize,
+    with_half_open = half_open: usize,
+    with_time_wait = time_wait: usize,
+    with_memory = memory: Option<MemoryLimits>,
 }
 
 impl Default for Limits {
@@ -439,11 +448,8 @@ impl StackBuilder {
         let prefixes = self.addresses.iter();
         let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
         let usual = crate::open_options();
-        let options = OpenOptions {
-            addresses: prefixes.collect(),
-            queues: self.shards.unwrap_or(usual.queues),
-            ..usual
-        };
+        let queues = self.shards.unwrap_or(usual.queues);
+        let options = usual.with_addresses(prefixes.collect()).with_queues(queues);
         let (builder, device) = self.on(open(&word, &options)?)?;
         builder.start(device)
     }
@@ -527,7 +533,11 @@ impl StackBuilder {
             let mut config = self.config(&*device, Shard { index, count }, secret, &budget);
             config.totals = Some(Arc::clone(&totals));
             if let Some(Interface { mtu, addresses, address_mtus }) = known.clone() {
-                config = StackConfig { shared: true, mtu, addresses, address_mtus, ..config };
+                config = config
+                    .with_shared(true)
+                    .with_mtu(mtu)
+                    .with_addresses(addresses)
+                    .with_address_mtus(address_mtus);
             }
             let host = Host::new(config, clock.now())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -568,32 +578,31 @@ impl StackBuilder {
     ) -> StackConfig {
         let capabilities = device.capabilities();
         let default = StackConfig::new(self.addresses.clone());
-        StackConfig {
-            shard,
-            every_address: self.every_address,
-            ports: match self.ports {
+        let icmp_errors = self.icmp_errors_per_second.unwrap_or(default.icmp_errors_per_second);
+        let log_records = self.log_records.unwrap_or(default.log_records);
+        default
+            .with_shard(shard)
+            .with_every_address(self.every_address)
+            .with_ports(match self.ports {
                 PortSource::Own => transom_stack::config::PortSource::Own,
                 PortSource::Kernel(_) => transom_stack::config::PortSource::Caller,
-            },
-            mtu: mtu_of(device),
-            offload: Offload {
-                tx_checksum: capabilities.tx_checksum,
-                segmentation: capabilities.segmentation,
-            },
-            profile: Arc::new(guarded(self.profile.clone(), budget)),
-            secret,
-            max_connections: self.limits.connections,
-            max_half_open: self.limits.half_open,
-            max_time_wait: self.limits.time_wait,
-            memory: self.limits.memory.unwrap_or_else(memory_of_the_machine),
-            icmp_errors_per_second: self
-                .icmp_errors_per_second
-                .unwrap_or(default.icmp_errors_per_second),
-            log_records: self.log_records.unwrap_or(default.log_records),
-            comments: self.comments,
-            fast_open: self.fast_open,
-            ..default
-        }
+            })
+            .with_mtu(mtu_of(device))
+            .with_offload(
+                Offload::default()
+                    .with_tx_checksum(capabilities.tx_checksum)
+                    .with_segmentation(capabilities.segmentation),
+            )
+            .with_profile(Arc::new(guarded(self.profile.clone(), budget)))
+            .with_secret(secret)
+            .with_max_connections(self.limits.connections)
+            .with_max_half_open(self.limits.half_open)
+            .with_max_time_wait(self.limits.time_wait)
+            .with_memory(self.limits.memory.unwrap_or_else(memory_of_the_machine))
+            .with_icmp_errors_per_second(icmp_errors)
+            .with_log_records(log_records)
+            .with_comments(self.comments)
+            .with_fast_open(self.fast_open)
     }
 }
 

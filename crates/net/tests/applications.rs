@@ -51,7 +51,7 @@ fn urgent_data() {
 /// [SHLD-9] [MUST-20] [MUST-47] Excessive retransmission is reported before the connection is given up, here in time to mend the network.
 #[test]
 fn excessive_retransmission_is_reported() {
-    let profile = Profile { r1: 2, r2: None, ..hasty() };
+    let profile = hasty().with_r1(2).with_r2(None);
     let (a, b, network) = hosts(&profile);
     let (mut ours, mut theirs) = connected(&a, &b);
     network.set(Fate::Lost);
@@ -73,7 +73,7 @@ fn excessive_retransmission_is_reported() {
 fn an_unanswered_syn_is_reported() {
     let classic = Profile::classic();
     assert!(classic.r1 >= 3 && classic.syn_r2 >= 7);
-    let (a, _b, network) = hosts(&Profile { r1: 2, ..hasty() });
+    let (a, _b, network) = hosts(&hasty().with_r1(2));
     network.set(Fate::Lost);
     let stream = TcpStream::connect_nonblocking(&a, "10.0.0.2:80".parse().unwrap()).unwrap();
     assert!(matches!(next_report(&stream), Report::Retransmitting(2..)));
@@ -85,7 +85,7 @@ fn an_unanswered_syn_is_reported() {
 /// [MUST-47] [SHLD-20] [SHLD-25] So is what the network says, to whoever asks first. [MUST-56] The connection lives.
 #[test]
 fn soft_errors_are_reported() {
-    let (a, b, network) = hosts(&Profile { r2: None, ..hasty() });
+    let (a, b, network) = hosts(&hasty().with_r2(None));
     let (mut ours, mut theirs) = connected(&a, &b);
     network.set(Fate::Unreachable);
     ours.write_all(b"late").unwrap();
@@ -99,7 +99,7 @@ fn soft_errors_are_reported() {
 /// [MUST-21] The second threshold is the application's: a span of time, or never.
 #[test]
 fn the_user_timeout_ends_a_connection() {
-    let (a, b, network) = hosts(&Profile { r2: None, ..hasty() });
+    let (a, b, network) = hosts(&hasty().with_r2(None));
     let (mut ours, _theirs) = connected(&a, &b);
     assert_eq!(ours.user_timeout().unwrap(), None);
     let zero = ours.set_user_timeout(Some(Duration::ZERO)).unwrap_err();
@@ -143,7 +143,8 @@ fn keep_alives() {
     assert_eq!(ours.keepalive().unwrap(), None);
     assert!(KeepAlive::default().idle >= Duration::from_secs(7200).into());
     let interval = Duration::from_millis(50).into();
-    let keep_alive = KeepAlive { idle: interval, interval, probes: 20 };
+    let keep_alive =
+        KeepAlive::default().with_idle(interval).with_interval(interval).with_probes(20);
     ours.set_keepalive(Some(keep_alive)).unwrap();
     assert_eq!(ours.keepalive().unwrap(), Some(keep_alive));
     network.seen();
@@ -197,7 +198,7 @@ fn impossible_remote_addresses() {
 /// [MUST-41] [MUST-42] A connection that is opening, and one that is open, do not mind a listener at their local port.
 #[test]
 fn listening_where_connections_are() {
-    let (a, b, network) = hosts(&Profile { syn_r2: 100, ..hasty() });
+    let (a, b, network) = hosts(&hasty().with_syn_r2(100));
     network.set(Fate::Lost);
     let far = b.listen("10.0.0.2:80").unwrap();
     let options = ConnectOptions::new().local(address("10.0.0.1:80")).timeout(SOON);

@@ -43,7 +43,7 @@ impl Extension for Bad {
 
 fn profile(bad: Bad) -> Profile {
     let choice = ExtensionChoice::new("bad", move || Box::new(bad));
-    Profile { extensions: vec![choice], ..Profile::classic() }
+    Profile::classic().with_extensions(vec![choice])
 }
 
 /// Two hosts, of which the first may have a profile of its own.
@@ -100,8 +100,7 @@ fn of_a_connections_profile() {
 #[test]
 fn of_a_listeners_profile() {
     let (a, b) = hosts(Profile::classic());
-    let config =
-        ListenConfig { profile: Some(Arc::new(profile(Bad::Panics))), ..ListenConfig::default() };
+    let config = ListenConfig::default().with_profile(Some(Arc::new(profile(Bad::Panics))));
     let listener = TcpListener::bind_with(&b, "10.0.0.2:80".parse().unwrap(), config).unwrap();
     let ours = a.connect("10.0.0.2:80").unwrap();
     goes_on(&mut listener.accept().unwrap().0, &ours, panicked);
@@ -163,7 +162,7 @@ fn that_panics_outside_of_its_calls() {
     let dropped = ours.attach(Box::new(Odd("drop"))).unwrap();
     assert!(ours.detach(dropped).unwrap());
     let choice = ExtensionChoice::new("unmade", || panic!("as expected"));
-    let profile = Profile { extensions: vec![choice], ..Profile::classic() };
+    let profile = Profile::classic().with_extensions(vec![choice]);
     let remote = listener.local_addr().unwrap();
     let other =
         TcpStream::connect_with(&a, remote, &ConnectOptions::new().profile(profile)).unwrap();

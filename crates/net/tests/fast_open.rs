@@ -23,7 +23,7 @@ fn hosts(limit: usize) -> (Stack, Stack, TcpListener) {
     let host = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
     let client = host(1).start(near).unwrap();
     let server = host(2).fast_open(FastOpenConfig::default()).start(far).unwrap();
-    let config = ListenConfig { fast_open: limit, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_fast_open(limit);
     let listener = TcpListener::bind_with(&server, server_address(), config).unwrap();
     (client, server, listener)
 }

@@ -15,7 +15,7 @@ use transom_net::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn holding() -> ListenConfig {
-    ListenConfig { hold_syns: Some(PATIENCE.into()), ..ListenConfig::default() }
+    ListenConfig::default().with_hold_syns(Some(PATIENCE.into()))
 }
 
 /// A host that has every address, with a listener that holds SYNs, and its peer.

@@ -79,7 +79,7 @@ fn both_ends_count_the_same() {
             assert!(!info.ecn.unwrap().disabled && !counts.field_zeroed, "{what}");
             assert!(counts.options_seen && counts.counts_seen, "{what}");
             let kernel = tcp_info(&theirs).unwrap().accurate_ecn().expect("a kernel that knows it");
-            let KernelAccurateEcn { received_ce, received_bytes, delivered_bytes } = kernel;
+            let KernelAccurateEcn { received_ce, received_bytes, delivered_bytes, .. } = kernel;
             let again = info.counters.retransmitted_segments;
             if again == 0 {
                 assert_eq!(received_bytes[0] as u64, BYTES, "{what} {kernel:?}");

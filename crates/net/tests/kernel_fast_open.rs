@@ -71,7 +71,7 @@ fn the_kernel_connects_with_data() {
     let Some(lab) = lab(BOTH) else { return };
     for (nth, version) in VERSIONS.into_iter().enumerate() {
         let at = SocketAddr::new(transom_address(version), 80);
-        let config = ListenConfig { fast_open: 8, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_fast_open(8);
         let listener = TcpListener::bind_with(&lab.stack, at, config).unwrap();
         for round in 0..3u64 {
             let request = vec![b'a' + round as u8; 1000];
@@ -101,7 +101,7 @@ fn the_kernel_connects_with_data() {
 fn the_kernel_is_answered_early() {
     let Some(lab) = lab(BOTH) else { return };
     let at = SocketAddr::new(transom_address(Version::V4), 80);
-    let config = ListenConfig { fast_open: 8, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_fast_open(8);
     let listener = TcpListener::bind_with(&lab.stack, at, config).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {

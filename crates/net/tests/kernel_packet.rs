@@ -61,7 +61,7 @@ impl Wire {
     fn stack(&self, word: &str, offload: bool) -> Stack {
         let addresses: Vec<_> =
             ["192.0.2.2/24", "2001:db8::2/64"].iter().map(|a| a.parse().unwrap()).collect();
-        let options = OpenOptions { addresses, offload, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_addresses(addresses).with_offload(offload);
         let opened = self.here.run(|| open(&word.parse().unwrap(), &options)).unwrap();
         support::start(opened.unwrap().device, transom_net::Profile::default())
     }
@@ -177,7 +177,7 @@ fn devices_that_cannot_be_opened_name_those_that_work() {
     let Some(wire) = Wire::new() else { return };
     let said = |word: &str, addresses: &[&str]| {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        let options = OpenOptions { addresses, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_addresses(addresses);
         let error = wire.here.run(|| open(&word.parse().unwrap(), &options)).unwrap().unwrap_err();
         format!("{error}: {}", error.reason())
     };
@@ -270,7 +270,7 @@ mod on_the_kernels_address {
     /// Transom on the kernel's addresses. `None` where the system takes no programs.
     fn stack(wire: &Wire, named: &[&str]) -> Option<Stack> {
         let addresses = named.iter().map(|address| address.parse().unwrap()).collect();
-        let options = OpenOptions { addresses, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_addresses(addresses);
         let start = || {
             let opened = open(&"packet:near".parse().unwrap(), &options)?;
             let (builder, device) = Stack::builder().on(opened)?;

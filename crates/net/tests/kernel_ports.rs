@@ -75,7 +75,7 @@ fn a_port_is_the_kernels_or_ours() {
 fn a_dual_stack_listener_has_the_port_of_both_versions_and_v6_only_one() {
     let stack = stack(KernelPorts::new());
     for v6_only in [false, true] {
-        let config = ListenConfig { v6_only, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_v6_only(v6_only);
         let any = "[::]:0".parse().unwrap();
         let ours = TcpListener::bind_with(&stack, any, config).unwrap();
         let port = ours.local_addr().unwrap().port();

@@ -226,7 +226,7 @@ fn outcome(socket: &OwnedFd, patience: std::time::Duration) -> Option<Result<(),
 fn a_syn_is_answered_only_when_it_is_decided() {
     let Some((clients, inside)) = clients() else { return };
     let hold_syns = Some(PATIENCE.into());
-    let config = ListenConfig { hold_syns, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_hold_syns(hold_syns);
     let listener = inside.listen_to_everything(config).unwrap();
     let unreachable = |why| Some(Refusal::Unreachable(why));
     let cases = [

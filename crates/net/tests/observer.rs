@@ -223,7 +223,7 @@ fn many_threads_may_look() {
 fn the_lists_are_there_for_who_asks_for_them() {
     let mut scene = Scene::new();
     let requires = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
-    let options = ObserverOptions { requires, ..ObserverOptions::default() };
+    let options = ObserverOptions::default().with_requires(requires);
     let observer = scene.ours.observer_with(options).unwrap();
     let without = scene.ours.observer(Wake::ACK).unwrap();
     scene.transfer(20_000);

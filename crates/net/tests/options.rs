@@ -27,7 +27,7 @@ fn kind<T: std::fmt::Debug>(outcome: io::Result<T>) -> ErrorKind {
 #[test]
 fn a_listener_for_ipv6_alone_leaves_ipv4_to_others() {
     let (client, server) = hosts();
-    let v6_only = || ListenConfig { v6_only: true, ..ListenConfig::default() };
+    let v6_only = || ListenConfig::default().with_v6_only(true);
     let any = "[::]:80".parse().unwrap();
     let six = TcpListener::bind_with(&server, any, v6_only()).unwrap();
     assert_eq!(kind(client.connect("10.0.0.2:80")), ErrorKind::ConnectionRefused);
@@ -88,8 +88,8 @@ fn corking_gathers_what_is_written() {
 fn more_and_records() {
     let (near, mut far, _hosts) = connected();
     near.set_nodelay(true).unwrap();
-    let more = WriteOptions { more: true, ..WriteOptions::default() };
-    let record = WriteOptions { end_of_record: true, ..WriteOptions::default() };
+    let more = WriteOptions::default().with_more(true);
+    let record = WriteOptions::default().with_end_of_record(true);
     assert_eq!(near.write_with(b"head ", more).unwrap(), 5);
     assert_eq!(near.write_with(b"body", WriteOptions::default()).unwrap(), 4);
     let mut bytes = [0; 9];

@@ -69,7 +69,7 @@ fn any_mixture_of_writes_arrives() {
 #[test]
 fn pieces_of_any_length_arrive_and_are_taken_as_there_is_room() {
     for mtu in [1500, 9000, 65_535] {
-        let config = MemoryConfig { mtu, ..MemoryConfig::with_offload() };
+        let config = MemoryConfig::with_offload().with_mtu(mtu);
         let (client, server) = connection(&config);
         client.set_nonblocking(true).unwrap();
         let reader = spawn(move || received(server));

@@ -224,7 +224,7 @@ const SHARDED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 impl Dealt {
     fn new(shards: usize) -> Dealt {
-        let config = MemoryConfig { queue_packets: 4096, ..MemoryConfig::default() };
+        let config = MemoryConfig::default().with_queue_packets(4096);
         let (near, left) = pair(&config).unwrap();
         let (mut devices, mut right) = (Vec::new(), Vec::new());
         for _ in 0..shards {

@@ -16,7 +16,7 @@ fn at(host: u8, port: u16) -> SocketAddr {
 fn a_connection_has_the_options_from_its_syn_on() {
     let (a, b, network) = hosts(&hasty());
     let listener = TcpListener::bind(&b, at(2, 80)).unwrap();
-    let keepalive = KeepAlive { idle: Duration::from_secs(77).into(), ..KeepAlive::default() };
+    let keepalive = KeepAlive::default().with_idle(Duration::from_secs(77).into());
     let socket = TcpSocket::new(&a)
         .ttl(33)
         .tos(0x28)

@@ -387,7 +387,7 @@ fn strange_sockets_do_no_harm() {
 fn the_extension_in_a_process_goes_by_destination() {
     let manager = Manager::new();
     let extensions = stack_sharing("cm", &manager).unwrap();
-    let mut process = Process::new(Profile { extensions, ..Profile::default() }, None);
+    let mut process = Process::new(Profile::default().with_extensions(extensions), None);
     process.connect(ONE);
     process.connect(OTHER);
     process.connect(ONE);

@@ -220,27 +220,24 @@ impl Config {
         let or = |given: u32, otherwise: usize| if given == 0 { otherwise } else { given as usize };
         let initial = or(receive_buffer, flow.initial.min(or(receive_buffer_max, usize::MAX)));
         let max = or(receive_buffer_max, flow.max.max(initial));
-        let profile = Profile {
-            flow: composed.flow.with_buffer(ReceiveWindowConfig { initial, max }),
-            dup_thresh,
-            send_buffer: send_buffer as usize,
-            max_send_buffer: send_buffer_max as usize,
-            r2: Some(retries).filter(|&retries| retries != RETRY_FOREVER),
-            syn_r2: syn_retries,
-            time_wait: span("time_wait", time_wait)?,
-            fin_wait_2: span("fin_wait_2", fin_wait_2)?,
-            hop_limit,
-            ..composed
-        };
+        let flow = composed.flow.with_buffer(ReceiveWindowConfig::new(initial, max));
+        let profile = composed
+            .with_flow(flow)
+            .with_dup_thresh(dup_thresh)
+            .with_send_buffer(send_buffer as usize)
+            .with_max_send_buffer(send_buffer_max as usize)
+            .with_r2(Some(retries).filter(|&retries| retries != RETRY_FOREVER))
+            .with_syn_r2(syn_retries)
+            .with_time_wait(span("time_wait", time_wait)?)
+            .with_fin_wait_2(span("fin_wait_2", fin_wait_2)?)
+            .with_hop_limit(hop_limit);
         let start = span("start", start)?;
-        let config = StackConfig {
-            mtu,
-            secret,
-            profile: Arc::new(profile),
-            ephemeral_ports: ephemeral_first..=ephemeral_last,
-            echo: switch("echo", echo)?,
-            ..StackConfig::new(addresses)
-        };
+        let config = StackConfig::new(addresses)
+            .with_mtu(mtu)
+            .with_secret(secret)
+            .with_profile(Arc::new(profile))
+            .with_ephemeral_ports(ephemeral_first..=ephemeral_last)
+            .with_echo(switch("echo", echo)?);
         Ok((config, Instant::ZERO + start))
     }
 }
@@ -305,7 +302,7 @@ mod tests {
                 Config { receive_buffer: first, receive_buffer_max: most, ..Config::default() };
             config.to_stack(&[], tcp).unwrap().0.profile.flow.buffer()
         };
-        let sizes = |initial, max| ReceiveWindowConfig { initial, max };
+        let sizes = |initial, max| ReceiveWindowConfig::new(initial, max);
         assert_eq!(flow(5000, 9000, "modern"), sizes(5000, 9000));
         assert_eq!(flow(0, 9000, ""), sizes(9000, 9000));
         assert_eq!(flow(7_000_000, 0, ""), sizes(7_000_000, 7_000_000));

@@ -51,7 +51,7 @@ impl Host {
     pub fn new(config: StackConfig, now: Instant) -> core::result::Result<Self, StackConfigError> {
         Ok(Host {
             // A caller may put the packets on a real network.
-            stack: Stack::new(StackConfig { simulated: false, ..config }, now)?,
+            stack: Stack::new(config.with_simulated(false), now)?,
             sockets: Table::default(),
             now,
             patience: Duration::ZERO,

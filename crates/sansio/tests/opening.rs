@@ -111,8 +111,7 @@ fn a_blocking_connect_waits_as_long_as_patience_lasts_and_then_goes_on() {
 #[test]
 fn an_unanswered_connect_times_out() {
     let mut host = host_with(support::LOCAL, |config| {
-        let profile =
-            transom_tcp::profile::Profile { syn_r2: 2, ..config.profile.as_ref().clone() };
+        let profile = config.profile.as_ref().clone().with_syn_r2(2);
         config.profile = profile.into();
     });
     let fd = socket(&mut host);

@@ -15,7 +15,7 @@ use transom_tcp::accurate_ecn;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{FlowChoice, OfferedOptions, Profile};
+use transom_tcp::profile::{FlowChoice, Profile};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, Options, TcpHeader, Timestamps};
@@ -327,8 +327,8 @@ fn an_accepted_connection_has_its_listeners_controller() {
 fn a_receive_buffer_without_window_scaling_is_no_larger_than_a_window() {
     let mut host = host_with(support::LOCAL, |config| {
         let mut profile: Profile = config.profile.as_ref().clone();
-        profile.options = OfferedOptions { window_scale: false, ..profile.options };
-        let flow = ReceiveWindowConfig { initial: 30_000, max: 65_535 };
+        profile.options = profile.options.with_window_scale(false);
+        let flow = ReceiveWindowConfig::new(30_000, 65_535);
         profile.flow = FlowChoice::ReceiveWindow(flow);
         config.profile = profile.into();
     });

@@ -108,13 +108,11 @@ impl Sockets<'_> {
 
     /// How a listening socket is to listen.
     fn listen_config(&self, socket: &Socket, backlog: usize) -> ListenConfig {
-        ListenConfig {
-            backlog,
-            profile: Some(self.profile_of(socket, socket.family)),
-            v6_only: socket.options.v6_only,
-            fast_open: socket.options.fast_open.into(),
-            ..ListenConfig::default()
-        }
+        ListenConfig::default()
+            .with_backlog(backlog)
+            .with_profile(Some(self.profile_of(socket, socket.family)))
+            .with_v6_only(socket.options.v6_only)
+            .with_fast_open(socket.options.fast_open.into())
     }
 
     /// The address that a socket gets by listening, if it is not bound yet.

@@ -106,27 +106,25 @@ impl Options {
         if let Some(bytes) = self.receive_buffer {
             let most = if base.options.window_scale { MAX_WINDOW } else { 65_535 };
             let bytes = bytes.min(most);
-            flow = ReceiveWindowConfig { initial: bytes, max: bytes };
+            flow = ReceiveWindowConfig::new(bytes, bytes);
         }
         let pacing = if self.congestion.needs_pacing() { PacingChoice::Rate } else { base.pacing };
-        Profile {
-            congestion: self.congestion.clone(),
-            pacing,
-            flow: base.flow.with_buffer(flow),
-            send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
-            max_send_buffer: self.send_buffer.unwrap_or(base.max_send_buffer),
-            nodelay: self.nodelay,
-            keep_alive: self.keep_alive.then_some(self.keep),
-            user_timeout: self.user_timeout,
-            max_segment: self.max_segment,
-            syn_r2: self.syn_retries,
-            fin_wait_2: self.controls.fin_wait_2(base),
-            path_mtu_discovery: carriage.discovery,
-            hop_limit: carriage.hop_limit,
-            dscp: carriage.traffic_class >> 2,
-            report_soft_errors: carriage.receive_errors,
-            ..base.clone()
-        }
+        base.clone()
+            .with_congestion(self.congestion.clone())
+            .with_pacing(pacing)
+            .with_flow(base.flow.with_buffer(flow))
+            .with_send_buffer(self.send_buffer.unwrap_or(base.send_buffer))
+            .with_max_send_buffer(self.send_buffer.unwrap_or(base.max_send_buffer))
+            .with_nodelay(self.nodelay)
+            .with_keep_alive(self.keep_alive.then_some(self.keep))
+            .with_user_timeout(self.user_timeout)
+            .with_max_segment(self.max_segment)
+            .with_syn_r2(self.syn_retries)
+            .with_fin_wait_2(self.controls.fin_wait_2(base))
+            .with_path_mtu_discovery(carriage.discovery)
+            .with_hop_limit(carriage.hop_limit)
+            .with_dscp(carriage.traffic_class >> 2)
+            .with_report_soft_errors(carriage.receive_errors)
     }
 
     /// Sets an option. `Ok(false)`: there is none by that name.

@@ -42,14 +42,15 @@ impl How {
         if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
             return Err(Errno(EOPNOTSUPP));
         }
-        let options =
-            WriteOptions { more: flags & MSG_MORE != 0, end_of_record: flags & MSG_EOR != 0 };
+        let options = WriteOptions::NONE
+            .with_more(flags & MSG_MORE != 0)
+            .with_end_of_record(flags & MSG_EOR != 0);
         Ok(How { urgent: flags & MSG_OOB != 0, options })
     }
 
     /// For a piece with others behind it: what is urgent, and the end of a record, is in the last one.
     fn before_others(self) -> Self {
-        let options = WriteOptions { more: true, end_of_record: false };
+        let options = WriteOptions::NONE.with_more(true);
         How { urgent: false, options }
     }
 }
@@ -312,7 +313,7 @@ impl Sockets<'_> {
                 // What was queued ends with the urgent byte, even if the rest has to wait.
                 connection.write_urgent(now, bytes)
             } else {
-                connection.write_with(now, bytes, WriteOptions { end_of_record, ..options })
+                connection.write_with(now, bytes, options.with_end_of_record(end_of_record))
             }
         });
         self.settle();

@@ -14,12 +14,19 @@ use transom_tcp::profile::{Profile, ProfileError};
 pub(crate) const MOST_CONNECTIONS: usize = 1 << 26;
 
 /// The work that the device does for the stack, as far as the stack needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Offload {
     /// The device completes partial checksums.
     pub tx_checksum: bool,
     /// The longest super-segment it cuts, in bytes including headers; `None`: none.
     pub segmentation: Option<usize>,
+}
+
+transom_tcp::setters! {
+    const Offload:
+    with_tx_checksum = tx_checksum: bool,
+    with_segmentation = segmentation: Option<usize>,
 }
 
 /// The source of free ports.
@@ -47,6 +54,7 @@ pub struct Interface {
 /// A host's configuration.
 /// [RFC1122-3.2.2.9-1] [RFC1122-3.2.2.9-2]
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StackConfig {
     /// Its addresses with their prefix lengths. The prefix only tells the directed broadcast address.
     pub addresses: Vec<(IpAddr, u8)>,
@@ -101,6 +109,33 @@ pub struct StackConfig {
     pub comments: bool,
 }
 
+transom_tcp::setters! {
+    StackConfig:
+    with_addresses = addresses: Vec<(IpAddr, u8)>,
+    with_shared = shared: bool,
+    with_every_address = every_address: bool,
+    with_simulated = simulated: bool,
+    with_mtu = mtu: u32,
+    with_address_mtus = address_mtus: Vec<(IpAddr, u32)>,
+    with_offload = offload: Offload,
+    with_profile = profile: Arc<Profile>,
+    with_secret = secret: [u8; 16],
+    with_shard = shard: Shard,
+    with_totals = totals: Option<Arc<HostTotals>>,
+    with_ports = ports: PortSource,
+    with_ephemeral_ports = ephemeral_ports: core::ops::RangeInclusive<u16>,
+    with_max_half_open = max_half_open: usize,
+    with_max_time_wait = max_time_wait: usize,
+    with_max_connections = max_connections: usize,
+    with_memory = memory: MemoryLimits,
+    with_fast_open = fast_open: FastOpenConfig,
+    with_fragments = fragments: FragmentLimits,
+    with_icmp_errors_per_second = icmp_errors_per_second: u32,
+    with_echo = echo: bool,
+    with_log_records = log_records: usize,
+    with_comments = comments: bool,
+}
+
 impl StackConfig {
     /// A host with `addresses`, an MTU of 1500 bytes, no offloads and default limits. The secret is all zeros: set one
     /// for use outside a simulator.
@@ -112,7 +147,7 @@ impl StackConfig {
             simulated: false,
             mtu: 1500,
             address_mtus: Vec::new(),
-            offload: Offload { tx_checksum: false, segmentation: None },
+            offload: Offload::default(),
             profile: Arc::new(Profile::default()),
             secret: [0; 16],
             shard: Shard::ALONE,

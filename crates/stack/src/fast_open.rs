@@ -15,11 +15,18 @@ use transom_wire::FastOpen;
 
 /// How a host does Fast Open where it is asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FastOpenConfig {
     /// How long a key makes cookies. They are honoured for as long again. At least a second; a day by default.
     pub key_lifetime: Duration,
     /// The most servers whose cookies are remembered; the least recently used one is dropped first. The same number of refusals is remembered.
     pub servers: usize,
+}
+
+transom_tcp::setters! {
+    const FastOpenConfig:
+    with_key_lifetime = key_lifetime: Duration,
+    with_servers = servers: usize,
 }
 
 impl Default for FastOpenConfig {

@@ -26,6 +26,7 @@ const MAX_PACKET: usize = 65_535;
 
 /// Bounds on reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FragmentLimits {
     /// Packets under reassembly.
     pub packets: usize,
@@ -36,6 +37,14 @@ pub struct FragmentLimits {
     /// How long an incomplete packet is kept: 60 s by default (RFC 8200, section 4.5; RFC 1122, section 3.3.2).
     // [RFC1122-3.3.2-6]
     pub lifetime: Duration,
+}
+
+transom_tcp::setters! {
+    const FragmentLimits:
+    with_packets = packets: usize,
+    with_bytes = bytes: usize,
+    with_pieces = pieces: usize,
+    with_lifetime = lifetime: Duration,
 }
 
 impl Default for FragmentLimits {

@@ -26,6 +26,7 @@ pub struct ListenerId {
 
 /// How a listener listens.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ListenConfig {
     /// Connections that may wait to be accepted.
     pub backlog: usize,
@@ -48,6 +49,17 @@ pub struct ListenConfig {
     pub hold_syns: Option<Duration>,
     /// The counts that all parts of a listener share, if it is in several shards. Its limits are those of all parts together.
     pub totals: Option<Arc<ListenTotals>>,
+}
+
+transom_tcp::setters! {
+    ListenConfig:
+    with_backlog = backlog: usize,
+    with_syn_backlog = syn_backlog: usize,
+    with_profile = profile: Option<Arc<Profile>>,
+    with_fast_open = fast_open: usize,
+    with_v6_only = v6_only: bool,
+    with_hold_syns = hold_syns: Option<Duration>,
+    with_totals = totals: Option<Arc<ListenTotals>>,
 }
 
 impl Default for ListenConfig {

@@ -59,6 +59,7 @@ pub struct Log {
 
 /// The records that are still there, oldest first.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Reading<'a> {
     /// Records that were overwritten before they were read.
     pub missed: u64,

@@ -17,6 +17,7 @@ use transom_tcp::connection::{Connection, MemoryState};
 
 /// Thresholds, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryLimits {
     /// Below this, pressure ends.
     pub low: usize,
@@ -24,6 +25,13 @@ pub struct MemoryLimits {
     pub pressure: usize,
     /// More is not taken in, beyond a reserve for each connection.
     pub limit: usize,
+}
+
+transom_tcp::setters! {
+    const MemoryLimits:
+    with_low = low: usize,
+    with_pressure = pressure: usize,
+    with_limit = limit: usize,
 }
 
 impl MemoryLimits {

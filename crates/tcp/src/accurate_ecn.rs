@@ -40,11 +40,18 @@ use transom_wire::{Ecn, Flags};
 
 /// The use of accurate ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AccurateConfig {
     /// The settings of RFC 3168, for a peer without accurate ECN.
     pub ecn: EcnConfig,
     /// Send options with counts of bytes too. Those of the peer are read in any case.
     pub options: bool,
+}
+
+transom_base::setters! {
+    const AccurateConfig:
+    with_ecn = ecn: EcnConfig,
+    with_options = options: bool,
 }
 
 impl Default for AccurateConfig {

@@ -19,11 +19,18 @@ use crate::profile::ProfileError;
 
 /// How units are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AduConfig {
     /// The largest unit, in bytes before encoding. Larger ones are neither sent nor delivered.
     pub max: usize,
     /// Whether they are delivered in the order in which they were sent, or each as soon as all of it is there.
     pub ordered: bool,
+}
+
+transom_base::setters! {
+    const AduConfig:
+    with_max = max: usize,
+    with_ordered = ordered: bool,
 }
 
 impl Default for AduConfig {
@@ -36,12 +43,12 @@ impl Default for AduConfig {
 impl AduConfig {
     /// The smallest receive buffer with which units of the largest size do not stop: while one waits to be complete there has to be
     /// as much room again for what completes it.
-    pub fn least_receive_buffer(&self) -> usize {
+    pub(crate) fn least_receive_buffer(&self) -> usize {
         self.least_send_buffer().saturating_mul(2)
     }
 
     /// The smallest send buffer that takes a unit of the largest size.
-    pub fn least_send_buffer(&self) -> usize {
+    pub(crate) fn least_send_buffer(&self) -> usize {
         encoding::max_encoded_len(self.max)
     }
 

@@ -46,7 +46,7 @@
 //!    #     }
 //!    # }
 //!    # use transom_tcp::profile::Profile;
-//!    # let profile = Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() };
+//!    # let profile = Profile::default().with_congestion(CongestionChoice::new(Gentle));
 //!    # assert_eq!(profile.validate(), Ok(()));
 //!    ```
 //!
@@ -57,7 +57,7 @@
 //!    the window there. An algorithm with its own slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so does
 //!    one that needs pacing ([`needs_pacing`](CongestionControl::needs_pacing)).
 //! 4. [`Algorithm`] makes a controller for each connection, and its `Display` is the text by which people name it. With it,
-//!    `Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() }` is a profile that uses it.
+//!    `Profile::default().with_congestion(CongestionChoice::new(Gentle))` is a profile that uses it.
 //! 5. To be chosen by name like those here, with parameters read from text, it needs an [`Entry`] in [`ALGORITHMS`].
 //!
 //! Use no floating point, allocate nothing for an acknowledgement, and let sums saturate: a peer chooses the numbers. The algorithms here show
@@ -439,7 +439,7 @@ impl CongestionChoice {
     }
 
     /// The bursts of its controllers ([`CongestionControl::pacing_burst`]).
-    pub fn pacing_burst(&self) -> Duration {
+    pub(crate) fn pacing_burst(&self) -> Duration {
         self.pacing_burst
     }
 

@@ -40,10 +40,17 @@ pub(crate) trait EcnFeedback: fmt::Debug + Send {
 
 /// With whom ECN is agreed, and for which packets it is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EcnConfig {
     /// Offer it when connecting; otherwise only agree to a peer's offer.
     pub offer: bool,
     /// Let SYN-ACKs, retransmissions, window probes, FINs and resets be marked too (generalized ECN, "ECN++"): see the
     /// [module](self).
     pub control_packets: bool,
+}
+
+transom_base::setters! {
+    const EcnConfig:
+    with_offer = offer: bool,
+    with_control_packets = control_packets: bool,
 }

@@ -91,4 +91,4 @@ pub mod time_wait;
 pub mod undo;
 pub mod validation;
 
-pub use transom_base::{arguments, packet, quantity, time};
+pub use transom_base::{arguments, packet, quantity, setters, time};

@@ -20,6 +20,7 @@ use crate::time::{Duration, Instant};
 /// The attempts before lost data is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Persistence {
     /// How often data is sent again at most; `None`: as often as its lifetime allows.
     pub retransmissions: Option<u16>,
@@ -28,6 +29,11 @@ pub struct Persistence {
 }
 
 impl Persistence {
+    /// Lost data is sent again so often at most, and for so long at most after its first transmission; `None`: without that limit.
+    pub const fn new(retransmissions: Option<u16>, lifetime: Option<Duration>) -> Self {
+        Persistence { retransmissions, lifetime }
+    }
+
     /// Nothing is sent again.
     pub const NONE: Persistence = Persistence { retransmissions: Some(0), lifetime: None };
 
@@ -37,7 +43,7 @@ impl Persistence {
     }
 
     /// Whether another transmission of `record` at `now` would be one too many, or come too late.
-    pub fn is_exhausted(self, record: &Sent, now: Instant) -> bool {
+    pub(crate) fn is_exhausted(self, record: &Sent, now: Instant) -> bool {
         let Persistence { retransmissions, lifetime } = self;
         retransmissions.is_some_and(|most| record.transmissions > most)
             || lifetime.is_some_and(|lifetime| now >= record.first_sent + lifetime)

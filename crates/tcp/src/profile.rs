@@ -32,6 +32,7 @@ pub use choices::{
 
 /// Keep-alive settings (RFC 9293 section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeepAlive {
     /// Silence before the first probe.
     pub idle: Duration,
@@ -39,6 +40,13 @@ pub struct KeepAlive {
     pub interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub probes: u32,
+}
+
+transom_base::setters! {
+    const KeepAlive:
+    with_idle = idle: Duration,
+    with_interval = interval: Duration,
+    with_probes = probes: u32,
 }
 
 impl Default for KeepAlive {
@@ -50,6 +58,7 @@ impl Default for KeepAlive {
 
 /// Everything that can be chosen about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Profile {
     /// Congestion control: how much may be in flight.
     pub congestion: CongestionChoice,
@@ -148,6 +157,55 @@ pub struct Profile {
     pub dscp: u8,
 }
 
+transom_base::setters! {
+    Profile:
+    with_congestion = congestion: CongestionChoice,
+    with_initial_window = initial_window: InitialWindow,
+    with_counting = counting: Counting,
+    with_slow_start = slow_start: SlowStartChoice,
+    with_recovery = recovery: RecoveryChoice,
+    with_persistence = persistence: Option<Persistence>,
+    with_holes = holes: HoleChoice,
+    with_timer = timer: TimerChoice,
+    with_ordering = ordering: OrderingChoice,
+    with_flow = flow: FlowChoice,
+    with_ack = ack: AckChoice,
+    with_pacing = pacing: PacingChoice,
+    with_reduction = reduction: ReductionChoice,
+    with_validation = validation: ValidationChoice,
+    with_undo = undo: UndoConfig,
+    with_ecn = ecn: EcnChoice,
+    with_extensions = extensions: Vec<ExtensionChoice>,
+    with_options = options: OfferedOptions,
+    with_max_segment = max_segment: Option<u16>,
+    with_path_mtu = path_mtu: PathMtuChoice,
+    with_path_mtu_discovery = path_mtu_discovery: PathMtuDiscovery,
+    with_min_path_mtu = min_path_mtu: u32,
+    with_dup_thresh = dup_thresh: u32,
+    with_early_retransmit = early_retransmit: bool,
+    with_reordering = reordering: Option<Robustness>,
+    with_limited_transmit = limited_transmit: bool,
+    with_ack_rule = ack_rule: Option<AckRuleChoice>,
+    with_send_buffer = send_buffer: usize,
+    with_max_send_buffer = max_send_buffer: usize,
+    with_nodelay = nodelay: bool,
+    with_keep_alive = keep_alive: Option<KeepAlive>,
+    with_r1 = r1: u32,
+    with_r2 = r2: Option<u32>,
+    with_syn_r2 = syn_r2: u32,
+    with_user_timeout = user_timeout: Option<Duration>,
+    with_advertise_user_timeout = advertise_user_timeout: bool,
+    with_adopt_user_timeout = adopt_user_timeout: Option<(Duration, Duration)>,
+    with_report_soft_errors = report_soft_errors: bool,
+    with_read_after_error = read_after_error: bool,
+    with_time_wait = time_wait: Duration,
+    with_fin_wait_2 = fin_wait_2: Duration,
+    with_orphan_retries = orphan_retries: u32,
+    with_extensions_after_close = extensions_after_close: Duration,
+    with_hop_limit = hop_limit: u8,
+    with_dscp = dscp: u8,
+}
+
 /// The units of the preset `modern`, which is what a new connection should use today; every setting that is no unit's as in
 /// [`Profile::classic`].
 impl Default for Profile {
@@ -188,7 +246,7 @@ impl Profile {
             undo: UndoConfig::NONE,
             ecn: EcnChoice::Classic(EcnConfig::default()),
             extensions: Vec::new(),
-            options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
+            options: OfferedOptions::ALL,
             max_segment: None,
             path_mtu: PathMtuChoice::Icmp,
             path_mtu_discovery: PathMtuDiscovery::Want,

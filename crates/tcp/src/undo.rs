@@ -49,6 +49,7 @@ pub(crate) trait Detector: fmt::Debug + Send {
 
 /// Which detectors watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoConfig {
     /// By timestamps (RFC 3522).
     pub eifel: bool,
@@ -56,6 +57,13 @@ pub struct UndoConfig {
     pub dsack: bool,
     /// After a timeout, by two new segments (RFC 5682).
     pub f_rto: bool,
+}
+
+transom_base::setters! {
+    const UndoConfig:
+    with_eifel = eifel: bool,
+    with_dsack = dsack: bool,
+    with_f_rto = f_rto: bool,
 }
 
 impl UndoConfig {

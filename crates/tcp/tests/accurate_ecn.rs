@@ -20,7 +20,8 @@ const OFFER: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
 const CODEPOINTS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
 fn config(control_packets: bool) -> AccurateConfig {
-    AccurateConfig { ecn: EcnConfig { offer: true, control_packets }, options: true }
+    AccurateConfig::default()
+        .with_ecn(EcnConfig::default().with_offer(true).with_control_packets(control_packets))
 }
 
 fn with(config: AccurateConfig) -> Setup {
@@ -219,7 +220,7 @@ fn a_peers_option_brings_ours_back() {
     peer.expect(&["PAEe 1:101 ack 1"]);
     assert!(!accurate(&peer).sends_options);
     // A profile without options has none.
-    let setup = with(AccurateConfig { options: false, ..config(false) });
+    let setup = with(config(false).with_options(false));
     let mut peer = completed(&setup, &half, seg().accurate(0b010, counts(1, 0)));
     peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
 }

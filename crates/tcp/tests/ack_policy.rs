@@ -25,7 +25,7 @@ fn a_single_segment_waits() {
     // Later arrivals do not put it off.
     peer.recv(seg().data(10)).wait(30).recv(seg().data(10)).wait(9).silent();
     peer.wait(1).expect(&["A 1:1 ack 3021"]);
-    let slow = Profile { ack: AckChoice::Delayed(ms(500)), ..Profile::classic() };
+    let slow = Profile::classic().with_ack(AckChoice::Delayed(ms(500)));
     assert_eq!(slow.validate(), Err(ProfileError::AckDelay(ms(500))));
 }
 

@@ -59,7 +59,8 @@ fn setup(random: &mut Random) -> Setup {
         setup.profile.recovery = old[usize::from(random.one_in(3))];
     }
     if random.one_in(3) {
-        setup.profile.keep_alive = Some(KeepAlive { idle: ms(700), interval: ms(300), probes: 5 });
+        setup.profile.keep_alive =
+            Some(KeepAlive::default().with_idle(ms(700)).with_interval(ms(300)).with_probes(5));
     }
     if random.one_in(3) {
         setup.profile.user_timeout = Some(ms(200 + random.below(60_000)));
@@ -69,7 +70,7 @@ fn setup(random: &mut Random) -> Setup {
     setup.profile.nodelay = random.one_in(2);
     if random.one_in(2) {
         setup.partial = random.one_in(2);
-        let persistence = Persistence { retransmissions: Some(1), lifetime: Some(ms(900)) };
+        let persistence = Persistence::new(Some(1), Some(ms(900)));
         setup.profile.persistence =
             [None, Some(Persistence::NONE), Some(persistence)][random.below(3) as usize];
         let patience = Patience { after: ms(1 + random.below(500)) };

@@ -85,7 +85,7 @@ impl World {
 
     /// A flow of `bytes` with this algorithm, from now on.
     fn start(&mut self, text: &str, bytes: usize) {
-        let exact = EcnConfig { offer: true, control_packets: false };
+        let exact = EcnConfig::default().with_offer(true);
         let now = self.now;
         let open = |local_port, remote_port, iss| {
             let mut setup = Setup::default().receive_buffers(1 << 20, 4 << 20);

@@ -7,8 +7,8 @@ use common::{Peer, Setup, seg};
 use transom_tcp::connection::{Signal, WriteError, WriteOptions};
 use transom_tcp::profile::RecoveryChoice;
 
-const MORE: WriteOptions = WriteOptions { more: true, end_of_record: false };
-const RECORD: WriteOptions = WriteOptions { more: false, end_of_record: true };
+const MORE: WriteOptions = WriteOptions::NONE.with_more(true);
+const RECORD: WriteOptions = WriteOptions::NONE.with_end_of_record(true);
 
 fn active() -> Peer {
     Setup::default().active()

@@ -15,7 +15,7 @@ fn unordered() -> Setup {
 }
 
 fn units(ordered: bool) -> Setup {
-    let config = AduConfig { max: 1000, ordered };
+    let config = AduConfig::default().with_max(1000).with_ordered(ordered);
     Setup::default().profile(|profile| profile.ordering = OrderingChoice::Units(config))
 }
 
@@ -265,11 +265,11 @@ fn buffers_are_never_too_small_for_a_unit() {
         "application data units of up to 1000 bytes need a receive buffer of 2012 bytes at least, not 2011"
     );
     let small = units(true).profile(|profile| {
-        profile.ordering = OrderingChoice::Units(AduConfig { max: 3000, ordered: true });
+        profile.ordering = OrderingChoice::Units(AduConfig::default().with_max(3000));
         profile.send_buffer = 3000;
     });
     assert!(small.profile.validate().unwrap_err().to_string().contains("send buffer of 3014"));
-    let config = AduConfig { max: 3000, ordered: true };
+    let config = AduConfig::default().with_max(3000);
     let setup = Setup::default();
     let mut peer =
         setup.profile(|profile| profile.ordering = OrderingChoice::Units(config)).active();

@@ -16,7 +16,7 @@ use transom_wire::{Ecn, Flags};
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
 
 fn offering() -> Setup {
-    let config = EcnConfig { offer: true, control_packets: false };
+    let config = EcnConfig::default().with_offer(true);
     Setup::default().profile(|profile| profile.ecn = EcnChoice::Classic(config))
 }
 
@@ -123,7 +123,7 @@ fn an_echo_halves_the_window_once() {
 #[test]
 fn a_reduction_stays_when_an_echo_comes_with_the_news() {
     for (flags, cwnd) in [(Flags::ECE, 5000), (Flags::empty(), 10_000)] {
-        let dsack = UndoConfig { dsack: true, ..UndoConfig::NONE };
+        let dsack = UndoConfig::NONE.with_dsack(true);
         let mut peer = agreed(offering().profile(|profile| profile.undo = dsack));
         peer.write(40_000).drain();
         peer.wait(100);
@@ -172,7 +172,7 @@ impl Peer {
 /// RFC 8257 section 3.2: what came before a change is acknowledged at once with its own echo.
 #[test]
 fn per_packet_feedback() {
-    let config = EcnConfig { offer: true, control_packets: false };
+    let config = EcnConfig::default().with_offer(true);
     let setup = Setup::default().profile(|profile| profile.ecn = EcnChoice::PerPacket(config));
     let mut peer = agreed(setup);
     // Past the first arrivals, which are acknowledged at once.
@@ -200,7 +200,7 @@ fn per_packet_feedback() {
 #[test]
 fn retransmissions() {
     for (control_packets, expected) in [(false, "A 1:1001 ack 1"), (true, "A 1:1001 ack 1 ect0")] {
-        let config = EcnConfig { offer: true, control_packets };
+        let config = EcnConfig::default().with_offer(true).with_control_packets(control_packets);
         let mut peer =
             agreed(Setup::default().profile(|profile| profile.ecn = EcnChoice::Classic(config)));
         peer.write(2000).drain();
@@ -214,7 +214,7 @@ fn retransmissions() {
 
 /// Generalized ECN for the control packets that RFC 3168's feedback covers.
 fn extended() -> Setup {
-    let config = EcnConfig { offer: true, control_packets: true };
+    let config = EcnConfig::default().with_offer(true).with_control_packets(true);
     Setup::default().profile(|profile| profile.ecn = EcnChoice::Classic(config))
 }
 

@@ -221,7 +221,7 @@ fn after_a_timeout_slow_start_goes_on() {
 /// The Eifel detection finds that the reduction was for nothing; but it was another controller's.
 #[test]
 fn the_reduction_of_another_controller_is_not_taken_back() {
-    let undo = UndoConfig { eifel: true, ..UndoConfig::NONE };
+    let undo = UndoConfig::NONE.with_eifel(true);
     for exchanged in [false, true] {
         let setup = Setup::default().mss(Some(1012)).timestamps();
         let mut peer = ten_out(setup.profile(|profile| profile.undo = undo));

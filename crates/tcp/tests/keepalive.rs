@@ -13,7 +13,7 @@ fn with(keep_alive: KeepAlive) -> Peer {
 }
 
 fn minute() -> KeepAlive {
-    KeepAlive { idle: secs(60), interval: secs(10), probes: 3 }
+    KeepAlive::default().with_idle(secs(60)).with_interval(secs(10)).with_probes(3)
 }
 
 /// [MUST-25] Off unless asked for, [MUST-28] two hours when it is.
@@ -78,7 +78,7 @@ fn it_is_set_for_each_connection() {
     peer.wait(60_000).expect(&["A 0:0 ack 1"]);
     peer.connection.set(Setting::KeepAlive(None));
     peer.wait(86_400_000).silent().expect_state(State::Established);
-    peer.connection.set(Setting::KeepAlive(Some(KeepAlive { idle: secs(5), ..minute() })));
+    peer.connection.set(Setting::KeepAlive(Some(minute().with_idle(secs(5)))));
     peer.recv(seg()).wait(5_000).expect(&["A 0:0 ack 1"]);
 }
 

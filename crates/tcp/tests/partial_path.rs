@@ -93,12 +93,12 @@ fn the_more_often_it_is_sent_again_the_less_is_missing() {
         let setup = setup(RecoveryChoice::Sack, Some(persistence), HoleChoice::Wait);
         (0..60).map(|seed| run(&setup, 100, seed).1).sum::<u64>()
     };
-    let times = |times| Persistence { retransmissions: Some(times), lifetime: None };
+    let times = |times| Persistence::new(Some(times), None);
     let [none, one, two] = [holes(times(0)), holes(times(1)), holes(times(2))];
     // A tenth of what is sent is lost: of that a tenth again, and so on. With some room for luck.
     assert!(one < none / 5 && two < one / 5, "{none} {one} {two}");
     // A lifetime of three round trips is enough for one repair, and seldom for two.
-    let brief = Persistence { retransmissions: None, lifetime: Some(ms(60)) };
+    let brief = Persistence::new(None, Some(ms(60)));
     let in_time = holes(brief);
     assert!(two < in_time && in_time < none, "{in_time}");
 }

@@ -211,7 +211,7 @@ fn data_too_big_for_the_path_is_given_up_at_once() {
 
 #[test]
 fn one_retransmission_and_no_more() {
-    let once = Persistence { retransmissions: Some(1), lifetime: None };
+    let once = Persistence::new(Some(1), None);
     let setup = Setup::default().partial(|profile| profile.persistence = Some(once));
     let mut peer = ten_segments(&setup);
     peer.recv(seg().sack(&[(1001, 4001)])).expect(&["A 1:1001 ack 1"]);
@@ -226,7 +226,7 @@ fn one_retransmission_and_no_more() {
 
 #[test]
 fn a_lifetime_ends_to_the_millisecond() {
-    let brief = Persistence { retransmissions: None, lifetime: Some(ms(150)) };
+    let brief = Persistence::new(None, Some(ms(150)));
     let setup = Setup::default().partial(|profile| profile.persistence = Some(brief));
     // First sent at 100.
     let mut peer = ten_segments(&setup);
@@ -241,7 +241,7 @@ fn a_lifetime_ends_to_the_millisecond() {
 #[test]
 fn data_given_up_behind_a_repair_is_announced_after_it() {
     // Lifetimes end in the order of the data; numbers of transmissions need not.
-    let once = Persistence { retransmissions: Some(1), lifetime: None };
+    let once = Persistence::new(Some(1), None);
     let setup = Setup::default().partial(|profile| profile.persistence = Some(once));
     let mut peer = setup.active();
     peer.write(2000).drain();

@@ -26,7 +26,7 @@ fn a_fixed_timer_does_not_measure() {
         "7100 PA 1:501 ack 1",
         "15100 PA 1:501 ack 1",
     ]);
-    let config = FixedConfig { rto: ms(50), back_off: false, ..FixedConfig::default() };
+    let config = FixedConfig::default().with_rto(ms(50)).with_back_off(false);
     let mut peer = with(TimerChoice::Fixed(config)).active();
     peer.write(500).run_to(220);
     peer.expect_timed(&["100 PA 1:501 ack 1", "150 PA 1:501 ack 1", "200 PA 1:501 ack 1"]);
@@ -75,13 +75,13 @@ fn the_eifel_timer_scales_with_the_load() {
 #[test]
 fn timers_have_words() {
     let timer = |text: &str| compose(text).map(|profile| profile.timer);
-    let fixed = FixedConfig { rto: ms(300), back_off: false, ..FixedConfig::default() };
+    let fixed = FixedConfig::default().with_rto(ms(300)).with_back_off(false);
     assert_eq!(timer("fixed-timer(rto=300ms, back-off=off)"), Ok(TimerChoice::Fixed(fixed)));
-    let eifel = EifelConfig { tick: ms(1), scaled: false, ..EifelConfig::default() };
+    let eifel = EifelConfig::default().with_tick(ms(1)).with_scaled(false);
     assert_eq!(timer("eifel-timer(tick=1ms, gains=fixed)"), Ok(TimerChoice::Eifel(eifel)));
-    let strict = Rfc6298Config { min: ms(1000), ..Rfc6298Config::default() };
+    let strict = Rfc6298Config::default().with_min(ms(1000));
     assert_eq!(timer("rfc6298(min=1s)"), Ok(TimerChoice::Rfc6298(strict)));
-    let loose = Rfc6298Config { min: ms(10), min_variation: ms(10), ..Rfc6298Config::default() };
+    let loose = Rfc6298Config::default().with_min(ms(10)).with_min_variation(ms(10));
     assert_eq!(timer("rfc6298(min=10ms)"), Ok(TimerChoice::Rfc6298(loose)));
     let error = |text: &str| compose(text).unwrap_err().to_string();
     assert_eq!(

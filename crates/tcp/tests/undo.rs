@@ -28,7 +28,7 @@ fn reordered(peer: &mut Peer) {
 /// The first segment arrives after all. Its acknowledgement echoes a time before the retransmission.
 #[test]
 fn eifel() {
-    let eifel = UndoConfig { eifel: true, ..UndoConfig::NONE };
+    let eifel = UndoConfig::NONE.with_eifel(true);
     let mut peer = watching(eifel, Setup::default().mss(Some(1012)).timestamps());
     let original = peer.last_tsval;
     reordered(&mut peer);
@@ -46,7 +46,7 @@ fn eifel() {
 /// An acknowledgement of the retransmission echoes its time: it was needed.
 #[test]
 fn eifel_is_not_fooled() {
-    let eifel = UndoConfig { eifel: true, ..UndoConfig::NONE };
+    let eifel = UndoConfig::NONE.with_eifel(true);
     let mut peer = watching(eifel, Setup::default().mss(Some(1012)).timestamps());
     let original = peer.last_tsval;
     reordered(&mut peer);
@@ -65,7 +65,7 @@ fn eifel_is_not_fooled() {
 /// The receiver reports that it got twice what was sent again.
 #[test]
 fn dsack() {
-    let dsack = UndoConfig { dsack: true, ..UndoConfig::NONE };
+    let dsack = UndoConfig::NONE.with_dsack(true);
     let mut peer = watching(dsack, Setup::default());
     reordered(&mut peer);
     let end = peer.info().snd_nxt.stream_offset() as i64 + 1;
@@ -79,7 +79,7 @@ fn dsack() {
 /// Two were sent again, and one of them had been lost.
 #[test]
 fn a_single_report_is_not_enough() {
-    let dsack = UndoConfig { dsack: true, ..UndoConfig::NONE };
+    let dsack = UndoConfig::NONE.with_dsack(true);
     let mut peer = watching(dsack, Setup::default());
     peer.wait(100);
     for i in 3..=5 {
@@ -96,7 +96,7 @@ fn a_single_report_is_not_enough() {
 }
 
 fn timed_out() -> Peer {
-    let f_rto = UndoConfig { f_rto: true, ..UndoConfig::NONE };
+    let f_rto = UndoConfig::NONE.with_f_rto(true);
     let mut peer = watching(f_rto, Setup::default());
     peer.next_timer();
     peer.expect(&["A 1:1001 ack 1"]);
@@ -133,7 +133,7 @@ fn f_rto_goes_back_to_ordinary_recovery() {
 /// Without new data nothing can be learned.
 #[test]
 fn f_rto_without_new_data() {
-    let f_rto = UndoConfig { f_rto: true, ..UndoConfig::NONE };
+    let f_rto = UndoConfig::NONE.with_f_rto(true);
     let mut peer = Setup::default().profile(|profile| profile.undo = f_rto).active();
     peer.write(5000).drain();
     peer.next_timer();

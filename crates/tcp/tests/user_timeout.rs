@@ -166,6 +166,6 @@ fn the_peers_wish_is_adopted_within_bounds() {
     let mut peer = bounds(None).active();
     peer.recv(seg().seq(90_000).user_timeout(50)).recv(seg().seq(1).ack(50).user_timeout(50));
     assert_eq!(peer.connection.settings().user_timeout, None);
-    let nonsense = Profile { adopt_user_timeout: Some((secs(2), secs(1))), ..Profile::classic() };
+    let nonsense = Profile::classic().with_adopt_user_timeout(Some((secs(2), secs(1))));
     assert_eq!(nonsense.validate(), Err(ProfileError::UserTimeoutBounds(secs(2), secs(1))));
 }

@@ -131,7 +131,7 @@
 //!     }
 //! }
 //!
-//! let profile = Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() };
+//! let profile = Profile::default().with_congestion(CongestionChoice::new(Gentle));
 //! assert_eq!(profile.validate(), Ok(()));
 //! let builder = Stack::builder().profile(profile);
 //! ```

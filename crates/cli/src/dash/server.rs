@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::middleware::map_response;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
@@ -80,17 +80,9 @@ pub(super) async fn serve(
         .route("/", get(|| async { Html(transom_report::dash_page()) }))
         .route("/check", get(check))
         .route("/events", get(events))
-        .layer(map_response(keep_to_itself))
+        .layer(map_response(web::keep_to_itself))
         .with_state(server);
     web::serve(front, router, stopped).await
-}
-
-/// No page of another site may show this one in a frame, or load it as something else.
-async fn keep_to_itself(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// The filter in an address.

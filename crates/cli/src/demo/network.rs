@@ -73,7 +73,7 @@ pub(crate) fn build(
             assemble(args, profile, tun, Peer::Kernel(namespace, kernel), pcap, timeline)
         }
         Err(reason) => {
-            let config = MemoryConfig { queue_packets: 10_000, ..MemoryConfig::default() };
+            let config = MemoryConfig::default().with_queue_packets(10_000);
             let (left, right) = pair(&config).context("cannot make the in-memory network")?;
             let stack = Stack::builder()
                 .profile(profile.clone())

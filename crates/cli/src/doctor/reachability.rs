@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use transom_device::interface::IpPrefix;
-use transom_device::open::OpenOptions;
 use transom_device::word::DeviceWord;
 use transom_net::{Stack, TcpStream};
 
@@ -80,7 +79,7 @@ fn is_answer(outcome: io::Result<()>) -> bool {
 
 fn over_tun(target: SocketAddr, own: IpPrefix) -> anyhow::Result<bool> {
     let word = DeviceWord::Tun { name: INTERFACE.into() };
-    let options = OpenOptions { addresses: vec![own], ..transom_net::open_options() };
+    let options = transom_net::open_options().with_addresses(vec![own]);
     let opened = transom_device::open::open(&word, &options)?;
     let (builder, device) = Stack::builder().on(opened).context("cannot start the stack")?;
     let stack = builder.start(device).context("cannot start the stack")?;

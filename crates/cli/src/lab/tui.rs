@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use super::live::Live;
+use crate::keys;
 use view::View;
 pub(crate) use view::draw_chart;
 
@@ -106,14 +107,8 @@ fn draw(mut terminal: DefaultTerminal, live: &Live, end: &AtomicBool) -> io::Res
     while !end.load(Ordering::Relaxed) {
         view.follow(live);
         terminal.draw(|frame| view.draw(live, frame))?;
-        if !event::poll(INTERVAL)? {
-            continue;
-        }
-        let Event::Key(key) = event::read()? else { continue };
-        if key.kind == KeyEventKind::Release {
-            continue;
-        }
-        match (key.code, key.modifiers) {
+        let Some(pressed) = keys::pressed(INTERVAL)? else { continue };
+        match pressed {
             (KeyCode::Char('c'), KeyModifiers::CONTROL) => {
                 // To this process, as the terminal would have done.
                 let _ = signal_hook::low_level::raise(signal_hook::consts::SIGINT);

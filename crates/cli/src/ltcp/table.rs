@@ -54,7 +54,7 @@ fn lines(layers: &Layers) -> Vec<String> {
     let head = ["K", "W_K", "δ_K", "until W_K", "× Reno", "recovery", "× Reno"];
     let mut lines = vec![head.map(String::from)];
     lines.extend(table(layers).map(|row| {
-        let Row { layer, window, step, claim, claim_speedup, recovery, recovery_speedup } = row;
+        let Row { layer, window, step, claim, claim_speedup, recovery, recovery_speedup, .. } = row;
         [
             layer.to_string(),
             window.to_string(),

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use transom_live::Snapshot;
 
 use super::everywhere::Everywhere;
 use super::view::{Key, View};
+use crate::keys;
 
 /// The longest time between a look and its drawing.
 const ANSWER: Duration = Duration::from_millis(100);
@@ -63,14 +64,8 @@ fn draw(
             view.take(snapshot);
         }
         terminal.draw(|frame| view.draw(frame))?;
-        if !event::poll(ANSWER)? {
-            continue;
-        }
-        let Event::Key(pressed) = event::read()? else { continue };
-        if pressed.kind == KeyEventKind::Release {
-            continue;
-        }
-        let key = match (pressed.code, pressed.modifiers) {
+        let Some(pressed) = keys::pressed(ANSWER)? else { continue };
+        let key = match pressed {
             (KeyCode::Char('c'), KeyModifiers::CONTROL) => return Ok(()),
             (KeyCode::Char(c), _) => Key::Character(c),
             (KeyCode::Up, _) => Key::Up,

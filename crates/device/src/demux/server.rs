@@ -25,6 +25,7 @@ const BATCH: usize = 64;
 
 /// Counters of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DemuxCounters {
     /// Handed to the owner of their port.
     pub handed: u64,

@@ -18,6 +18,7 @@ pub struct Room {
 
 /// A disk has too little room.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NoRoom {
     /// A path on the disk.
     pub path: PathBuf,

@@ -33,6 +33,7 @@ fn load() -> Result<Loaded, BpfError> {
 
 /// The kernel's address as a stack has it: what is needed besides the [device](PacketDevice).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct KernelAddress {
     /// The interface.
     pub interface: String,

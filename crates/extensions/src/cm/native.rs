@@ -49,7 +49,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// use transom_tcp::profile::Profile;
 ///
 /// let macroflow = Shared::new("192.0.2.7");
-/// let profile = |weight| Profile { congestion: CongestionChoice::new(macroflow.weighing(weight)), ..Profile::default() };
+/// let profile = |weight| Profile::default().with_congestion(CongestionChoice::new(macroflow.weighing(weight)));
 /// let (_bulk, _urgent) = (profile(1), profile(3));
 /// ```
 #[derive(Clone, Debug)]

@@ -132,13 +132,13 @@ impl ProfileOptions {
         }
         if let Some(size) = *recv_buffer {
             let (max, initial) = (bytes(size), profile.flow.buffer().initial);
-            let receive = ReceiveWindowConfig { initial: initial.min(max), max };
+            let receive = ReceiveWindowConfig::new(initial.min(max), max);
             profile.flow = profile.flow.with_buffer(receive);
         }
         if *fixed_buffers == Some(true) {
             let max = profile.flow.buffer().max;
             profile.send_buffer = profile.max_send_buffer;
-            profile.flow = profile.flow.with_buffer(ReceiveWindowConfig { initial: max, max });
+            profile.flow = profile.flow.with_buffer(ReceiveWindowConfig::new(max, max));
         }
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);

@@ -10,6 +10,7 @@ const MOST: usize = 256;
 
 /// The state of a connection at an event: a copy of its [`View`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// When.
     pub at: Instant,

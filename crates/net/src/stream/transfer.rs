@@ -83,7 +83,7 @@ impl TcpStream {
             let buffers = buffers.iter().enumerate();
             for (index, buffer) in buffers.filter(|(_, buffer)| !buffer.is_empty()) {
                 let end_of_record = options.end_of_record && index == last;
-                let options = WriteOptions { end_of_record, ..options };
+                let options = options.with_end_of_record(end_of_record);
                 match connection.write_with(now, buffer, options) {
                     Ok(n) => {
                         total += n;

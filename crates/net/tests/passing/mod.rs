@@ -64,8 +64,8 @@ impl Drop for Network {
 pub fn hasty() -> Profile {
     let span = Span::from_millis;
     let timer =
-        Rfc6298Config { initial: span(50), min: span(50), max: span(200), ..Default::default() };
-    Profile { timer: TimerChoice::Rfc6298(timer), syn_r2: 3, r2: Some(5), ..Profile::classic() }
+        Rfc6298Config::default().with_initial(span(50)).with_min(span(50)).with_max(span(200));
+    Profile::classic().with_timer(TimerChoice::Rfc6298(timer)).with_syn_r2(3).with_r2(Some(5))
 }
 
 /// Two hosts and the network between them. The first has a second address, 10.0.0.3.

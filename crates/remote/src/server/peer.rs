@@ -55,7 +55,7 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
         Err(error) => return output.line(&json::error(&error.to_string())),
     };
     let Attach { connection, name, wake, lists, form } = attach;
-    let options = ObserverOptions { name, wake, requires: lists };
+    let options = ObserverOptions::default().with_name(name).with_wake(wake).with_requires(lists);
     let present = || is_present(input.get_ref().get_ref());
     let Attached { observer, number, local, remote } =
         match hub.attach(connection, &options, present) {

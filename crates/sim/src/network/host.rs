@@ -100,7 +100,7 @@ impl Sockets for HostSockets<'_> {
     }
 
     fn listen(&mut self, application: usize, port: u16, profile: Option<Arc<Profile>>) -> bool {
-        let config = ListenConfig { profile, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_profile(profile);
         let listener = self.stack.listen(([0, 0, 0, 0], port).into(), config);
         listener.is_ok_and(|id| self.registry.listeners.insert(id, application).is_none())
     }

@@ -414,20 +414,18 @@ impl Blueprint {
 fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, NetworkError> {
     let mut secret = [0; 16];
     streams.rng(HOST_STREAMS + number as u64, 0).fill(&mut secret);
-    let config = StackConfig {
+    let config = StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
         // The test looks at the network.
-        memory: MemoryLimits::NONE,
-        mtu: config.mtu,
-        simulated: true,
+        .with_memory(MemoryLimits::NONE)
+        .with_mtu(config.mtu)
+        .with_simulated(true)
         // The wires know which packets they have damaged.
-        offload: Offload { tx_checksum: true, segmentation: None },
-        profile: config.profile.clone(),
-        secret,
+        .with_offload(Offload::default().with_tx_checksum(true))
+        .with_profile(config.profile.clone())
+        .with_secret(secret)
         // Recorders see more; without a reader there is none.
-        log_records: if config.log { LOG } else { 0 },
-        comments: config.comments,
-        ..StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
-    };
+        .with_log_records(if config.log { LOG } else { 0 })
+        .with_comments(config.comments);
     Ok(Stack::new(config, Instant::ZERO)?)
 }
 

@@ -14,7 +14,7 @@ use transom_tcp::profile::Profile;
 fn profile(seed: u64, rng: &mut Rng) -> Profile {
     let profile = seeds::profile(seed, rng);
     // Data that a narrow path holds back has to be sent again until it arrives.
-    Profile { path_mtu: PathMtuChoice::Probing, r2: None, ..profile }
+    profile.with_path_mtu(PathMtuChoice::Probing).with_r2(None)
 }
 
 #[test]

@@ -24,19 +24,18 @@ pub(super) fn words() -> Vec<(Unit, &'static str)> {
 /// acknowledgement was lost must find it.
 pub(super) fn tamed(profile: Profile) -> Profile {
     let max = if profile.options.window_scale { 1 << 20 } else { 65_535 };
-    Profile {
-        flow: match profile.flow {
-            FlowChoice::ReceiveWindow(_) => {
-                FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial: 40_000, max })
-            }
-            FlowChoice::Fixed(_) => FlowChoice::Fixed(40_000),
-            FlowChoice::None { .. } => FlowChoice::None { memory: 40_000 },
-        },
-        send_buffer: 50_000,
-        max_send_buffer: 1 << 20,
-        time_wait: Duration::from_secs(60),
-        ..profile
-    }
+    let flow = match profile.flow {
+        FlowChoice::ReceiveWindow(_) => {
+            FlowChoice::ReceiveWindow(ReceiveWindowConfig::new(40_000, max))
+        }
+        FlowChoice::Fixed(_) => FlowChoice::Fixed(40_000),
+        FlowChoice::None { .. } => FlowChoice::None { memory: 40_000 },
+    };
+    profile
+        .with_flow(flow)
+        .with_send_buffer(50_000)
+        .with_max_send_buffer(1 << 20)
+        .with_time_wait(Duration::from_secs(60))
 }
 
 #[test]

@@ -162,8 +162,7 @@ impl Seen {
 }
 
 fn end_host(address: &str, seed: u64, rng: &mut Rng) -> Stack {
-    let base =
-        transom_tcp::profile::Profile { ordering: OrderingChoice::InOrder, ..profile(seed, rng) };
+    let base = profile(seed, rng).with_ordering(OrderingChoice::InOrder);
     let stack = host(address, base, rng);
     let mut config: StackConfig = stack.config().clone();
     // Keys change while clients hold cookies.
@@ -185,7 +184,7 @@ fn run(seed: u64, trace: bool, seen: &mut Seen) {
     let links = [link(rng), link(rng)];
     let (client, mut server) = (end_host("10.0.0.1", seed, rng), end_host("10.0.0.2", seed, rng));
     let fast_open = rng.below(4) as usize;
-    let config = ListenConfig { fast_open, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_fast_open(fast_open);
     let listener = server.listen("10.0.0.2:80".parse().unwrap(), config).unwrap();
     let mut pair = Pair::new(client, server, [&links[0], &links[1]], seed, Instant::ZERO);
     if trace {

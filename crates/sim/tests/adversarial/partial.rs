@@ -70,8 +70,8 @@ fn partial(seed: u64, rng: &mut Rng) -> Profile {
     let persistence = match rng.below(5) {
         0 => None,
         1 | 2 => Some(Persistence::NONE),
-        3 => Some(Persistence { retransmissions, lifetime: None }),
-        _ => Some(Persistence { retransmissions: None, lifetime }),
+        3 => Some(Persistence::new(retransmissions, None)),
+        _ => Some(Persistence::new(None, lifetime)),
     };
     let after = Duration::from_millis(rng.between(1, 1_000));
     let holes = match rng.below(4) {
@@ -79,7 +79,7 @@ fn partial(seed: u64, rng: &mut Rng) -> Profile {
         1 => HoleChoice::Accept,
         _ => HoleChoice::Wait,
     };
-    Profile { persistence, holes, ..profile }
+    profile.with_persistence(persistence).with_holes(holes)
 }
 
 #[test]

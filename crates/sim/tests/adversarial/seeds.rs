@@ -20,11 +20,10 @@ use transom_tcp::time::Duration;
 use transom_tcp::undo::UndoConfig;
 
 pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
-    let options = OfferedOptions {
-        window_scale: rng.below(4) > 0,
-        timestamps: rng.below(3) > 0,
-        sack: rng.below(4) > 0,
-    };
+    let options = OfferedOptions::ALL
+        .with_window_scale(rng.below(4) > 0)
+        .with_timestamps(rng.below(3) > 0)
+        .with_sack(rng.below(4) > 0);
     let recovery = match rng.below(8) {
         0 if seed.is_multiple_of(2) => RecoveryChoice::GoBackN,
         0 => RecoveryChoice::Reno,
@@ -35,11 +34,14 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
     let max = if options.window_scale { 1 << 20 } else { 65_535 };
     let initial = rng.between(2_000, 65_535) as usize;
     let send_buffer = rng.between(1_500, 300_000) as usize;
-    let config = EcnConfig { offer: rng.below(2) == 0, control_packets: rng.below(2) == 0 };
-    let undo =
-        UndoConfig { eifel: rng.below(2) == 0, dsack: rng.below(2) == 0, f_rto: rng.below(2) == 0 };
+    let config =
+        EcnConfig::default().with_offer(rng.below(2) == 0).with_control_packets(rng.below(2) == 0);
+    let undo = UndoConfig::NONE
+        .with_eifel(rng.below(2) == 0)
+        .with_dsack(rng.below(2) == 0)
+        .with_f_rto(rng.below(2) == 0);
     // Units are for both ends, or for none.
-    let units = AduConfig { ordered: rng.below(2) == 0, ..AduConfig::default() };
+    let units = AduConfig::default().with_ordered(rng.below(2) == 0);
     let (ordering, initial, send_buffer) = match rng.below(3) {
         _ if seed.is_multiple_of(5) => {
             (OrderingChoice::Units(units), initial.max(40_000), send_buffer.max(20_000))
@@ -47,48 +49,50 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         0 => (OrderingChoice::Unordered, initial, send_buffer),
         _ => (OrderingChoice::InOrder, initial, send_buffer),
     };
-    Profile {
-        ordering,
-        options,
-        recovery,
-        reduction: if rng.below(2) == 0 { ReductionChoice::Prr } else { ReductionChoice::AtOnce },
-        validation: match rng.below(3) {
+    Profile::classic()
+        .with_ordering(ordering)
+        .with_options(options)
+        .with_recovery(recovery)
+        .with_reduction(if rng.below(2) == 0 {
+            ReductionChoice::Prr
+        } else {
+            ReductionChoice::AtOnce
+        })
+        .with_validation(match rng.below(3) {
             0 => ValidationChoice::Keep,
             1 => ValidationChoice::RestartWindow,
             _ => ValidationChoice::Cwv,
-        },
-        undo,
-        ecn: match rng.below(3) {
+        })
+        .with_undo(undo)
+        .with_ecn(match rng.below(3) {
             // Of the seed, so that the others keep what they draw.
-            _ if seed % 4 == 3 => {
-                EcnChoice::Accurate(AccurateConfig { ecn: config, options: seed % 8 == 3 })
-            }
+            _ if seed % 4 == 3 => EcnChoice::Accurate(
+                AccurateConfig::default().with_ecn(config).with_options(seed % 8 == 3),
+            ),
             0 => EcnChoice::Off,
             1 => EcnChoice::Classic(config),
             _ => EcnChoice::PerPacket(config),
-        },
-        pacing: if rng.below(3) == 0 { PacingChoice::Rate } else { PacingChoice::None },
-        flow: match rng.below(4) {
+        })
+        .with_pacing(if rng.below(3) == 0 { PacingChoice::Rate } else { PacingChoice::None })
+        .with_flow(match rng.below(4) {
             0 => FlowChoice::Fixed(initial),
             1 => FlowChoice::None { memory: initial },
-            _ => FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max }),
-        },
-        send_buffer,
-        max_send_buffer: send_buffer.max(1 << 20),
-        nodelay: rng.below(2) == 0,
-        early_retransmit: recovery != RecoveryChoice::RackTlp && rng.below(2) == 0,
-        limited_transmit: rng.below(2) == 0,
-        path_mtu: match seed % 3 {
+            _ => FlowChoice::ReceiveWindow(ReceiveWindowConfig::new(initial, max)),
+        })
+        .with_send_buffer(send_buffer)
+        .with_max_send_buffer(send_buffer.max(1 << 20))
+        .with_nodelay(rng.below(2) == 0)
+        .with_early_retransmit(recovery != RecoveryChoice::RackTlp && rng.below(2) == 0)
+        .with_limited_transmit(rng.below(2) == 0)
+        .with_path_mtu(match seed % 3 {
             0 => PathMtuChoice::Probing,
             _ => PathMtuChoice::Icmp,
-        },
-        reordering: Some(Robustness::default()).filter(|_| {
+        })
+        .with_reordering(Some(Robustness::default()).filter(|_| {
             // Of the seed, so that those there are keep what they draw.
             options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2
-        }),
-        time_wait: Duration::from_secs(2),
-        ..Profile::classic()
-    }
+        }))
+        .with_time_wait(Duration::from_secs(2))
 }
 
 #[test]

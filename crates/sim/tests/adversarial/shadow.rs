@@ -160,14 +160,12 @@ pub(super) fn simple(seed: u64, rng: &mut Rng) -> Profile {
         RecoveryChoice::RackTlp => RecoveryChoice::Sack,
         other => other,
     };
-    Profile {
-        recovery,
-        congestion: CongestionChoice::reno(),
-        slow_start: Profile::classic().slow_start,
-        reduction: ReductionChoice::AtOnce,
-        undo: UndoConfig { eifel: false, dsack: false, f_rto: false },
+    profile
+        .with_recovery(recovery)
+        .with_congestion(CongestionChoice::reno())
+        .with_slow_start(Profile::classic().slow_start)
+        .with_reduction(ReductionChoice::AtOnce)
+        .with_undo(UndoConfig::NONE)
         // The shadow counts in segments of one size.
-        path_mtu: PathMtuChoice::Icmp,
-        ..profile
-    }
+        .with_path_mtu(PathMtuChoice::Icmp)
 }

@@ -13,7 +13,7 @@ const RECEIVE_BUFFER: usize = 64 << 10;
 /// A victim whose receive buffer has a fixed size, and how much it holds with one idle connection.
 fn receiving(options: Options) -> (Victim, Peer, ConnectionId, i64) {
     let mut victim = Victim::with(|_, profile, _| {
-        let fixed = ReceiveWindowConfig { initial: RECEIVE_BUFFER, max: RECEIVE_BUFFER };
+        let fixed = ReceiveWindowConfig::new(RECEIVE_BUFFER, RECEIVE_BUFFER);
         profile.flow = FlowChoice::ReceiveWindow(fixed);
     });
     let (peer, id) = Peer::connect(&mut victim, ATTACKER, options);

@@ -82,7 +82,7 @@ impl Crowded {
         config.memory = LIMITS;
         config.log_records = 0;
         let mut stack = Stack::new(config, NOW).unwrap();
-        let listen = ListenConfig { backlog: most, syn_backlog: most, ..ListenConfig::default() };
+        let listen = ListenConfig::default().with_backlog(most).with_syn_backlog(most);
         let listener = stack.listen(SERVICE, listen).unwrap();
         Crowded { stack, listener, held: 0 }
     }

@@ -16,7 +16,7 @@ fn carrier(sent: &Sent) -> (u8, u8) {
 }
 
 fn profile(hop_limit: u8, dscp: u8) -> Option<Arc<Profile>> {
-    Some(Arc::new(Profile { hop_limit, dscp, ..Profile::classic() }))
+    Some(Arc::new(Profile::classic().with_hop_limit(hop_limit).with_dscp(dscp)))
 }
 
 /// [MUST-48] [MUST-49] [SHLD-22] [SHLD-23] Every segment of a connection carries what the application chose, the SYN included, unchanged
@@ -50,10 +50,8 @@ fn a_connections_choice_is_in_all_its_segments() {
 #[test]
 fn a_listeners_choice_is_in_its_answers_too() {
     let mut host = Host::new();
-    let config = |hop_limit, dscp| ListenConfig {
-        profile: profile(hop_limit, dscp),
-        syn_backlog: 1,
-        ..ListenConfig::default()
+    let config = |hop_limit, dscp| {
+        ListenConfig::default().with_profile(profile(hop_limit, dscp)).with_syn_backlog(1)
     };
     let listener = host.listen_with(service(), config(255, 48));
     let mut peer = Peer::new(at(PEER, 4000), service());

@@ -9,7 +9,7 @@ use transom_wire::{Flags, IpPacket, Protocol, checksum};
 
 fn connected(v6: bool, tx_checksum: bool) -> (Host, Peer, ConnectionId) {
     let mut host = Host::with(|config, _| {
-        config.offload = Offload { tx_checksum, segmentation: None };
+        config.offload = Offload::default().with_tx_checksum(tx_checksum);
     });
     let (from, to) =
         if v6 { (at(PEER6, 4000), at(HOST6, 80)) } else { (at(PEER, 4000), service()) };

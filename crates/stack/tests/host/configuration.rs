@@ -71,7 +71,7 @@ fn there_are_ports_to_choose_from_and_a_profile_that_works() {
         assert_eq!(refusal(|config| config.ephemeral_ports = range), Some(StackConfigError::Ports));
     }
     assert_eq!(refusal(|config| config.ephemeral_ports = 65_535..=65_535), None);
-    let broken = Profile { dscp: 64, ..Profile::classic() };
+    let broken = Profile::classic().with_dscp(64);
     let expected = StackConfigError::Profile(ProfileError::Dscp(64));
     assert_eq!(refusal(|config| config.profile = Arc::new(broken)), Some(expected));
 }

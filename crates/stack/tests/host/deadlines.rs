@@ -50,8 +50,10 @@ fn coming_early_does_nothing_and_coming_late_does_it_once() {
 /// A deadline that moves later may name the old time once more, but nothing happens then, and it is not repeated.
 #[test]
 fn a_deadline_that_has_moved_costs_a_visit_and_nothing_else() {
-    let keep_alive =
-        KeepAlive { idle: Duration::from_secs(100), interval: Duration::from_secs(10), probes: 3 };
+    let keep_alive = KeepAlive::default()
+        .with_idle(Duration::from_secs(100))
+        .with_interval(Duration::from_secs(10))
+        .with_probes(3);
     let mut host = Host::with(|_, profile: &mut Profile| profile.keep_alive = Some(keep_alive));
     let listener = host.listen(service());
     let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());

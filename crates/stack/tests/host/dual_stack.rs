@@ -11,7 +11,7 @@ const ANY4: [u8; 4] = [0; 4];
 const ANY6: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 fn v6_only() -> ListenConfig {
-    ListenConfig { v6_only: true, ..ListenConfig::default() }
+    ListenConfig::default().with_v6_only(true)
 }
 
 fn in_use(address: SocketAddr) -> Result<(), ListenError> {

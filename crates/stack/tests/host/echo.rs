@@ -49,7 +49,7 @@ fn a_request_is_answered_with_its_own_data() {
 
 /// What a reply in fragments is when it is put together, and how long its fragments are.
 fn together(sent: &[Sent]) -> (Sent, Vec<usize>) {
-    let mut fragments = Fragments::new(FragmentLimits { pieces: 2_000, ..Default::default() });
+    let mut fragments = Fragments::new(FragmentLimits::default().with_pieces(2_000));
     let lengths = sent.iter().map(|sent| sent.bytes.len()).collect();
     let whole =
         sent.iter().find_map(|sent| match fragments.add(&sent.ip(), &sent.bytes, Instant::ZERO) {

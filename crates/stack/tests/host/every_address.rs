@@ -147,7 +147,7 @@ fn a_named_listener_wins_over_the_one_for_everything() {
 #[test]
 fn there_is_one_listener_for_everything_and_its_ports_are_the_hosts_own() {
     let mut host = Host::new();
-    let config = || ListenConfig { v6_only: true, ..ListenConfig::default() };
+    let config = || ListenConfig::default().with_v6_only(true);
     let listener = host.stack.listen_to_everything(config()).unwrap();
     assert_eq!(host.stack.listener_address(listener), Some(at(Ipv6Addr::UNSPECIFIED, 0)));
     let again = host.stack.listen_to_everything(config());

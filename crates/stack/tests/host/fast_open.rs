@@ -13,7 +13,7 @@ use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
 const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
 
 fn listening(host: &mut Host, fast_open: usize) -> ListenerId {
-    host.listen_with(service(), ListenConfig { fast_open, ..ListenConfig::default() })
+    host.listen_with(service(), ListenConfig::default().with_fast_open(fast_open))
 }
 
 fn with(cookie: FastOpen) -> Options {
@@ -299,7 +299,7 @@ fn the_limit_of_connections_that_wait() {
 #[test]
 fn beside_a_flood_of_syns() {
     let mut host = Host::new();
-    let config = ListenConfig { fast_open: 4, syn_backlog: 1, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_fast_open(4).with_syn_backlog(1);
     let listener = host.listen_with(service(), config);
     one(host.inject(&Peer::new(at([10, 0, 0, 66], 1), service()).syn(usual_options())));
     let mut first = peer(0);
@@ -313,7 +313,7 @@ fn beside_a_flood_of_syns() {
     assert_eq!(host.stack.acceptable(listener), 1);
     // There is room in the accept queue for it, or there is no answer.
     let mut small = Host::new();
-    let config = ListenConfig { fast_open: 4, backlog: 1, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_fast_open(4).with_backlog(1);
     small.listen_with(service(), config);
     let cookie = cookie_for(&mut small, peer(0).from);
     assert!(opens(&mut small, &peer(1), cookie, b"data").0);

@@ -16,7 +16,7 @@ use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Options, Timesta
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn config() -> ListenConfig {
-    ListenConfig { hold_syns: Some(LIMIT), ..ListenConfig::default() }
+    ListenConfig::default().with_hold_syns(Some(LIMIT))
 }
 
 /// A host with every address, and its listener for everything, which holds SYNs.
@@ -266,7 +266,7 @@ fn a_closed_listener_refuses_what_it_holds() {
 #[test]
 fn a_full_accept_queue_leaves_the_syn_held() {
     let mut host = Host::with(|config, _| config.every_address = true);
-    let config = ListenConfig { backlog: 1, ..config() };
+    let config = config().with_backlog(1);
     let listener = host.call(|stack, _| stack.listen_to_everything(config)).unwrap();
     let (mut first, one_id) = arrive(&mut host, listener, at(PEER, 4000), at(HOST, 9));
     let (_, two) = arrive(&mut host, listener, at(PEER, 4001), at(HOST, 9));
@@ -370,7 +370,7 @@ fn play(bytes: &[u8]) -> u64 {
         config.every_address = true;
         config.max_half_open = 6;
     });
-    let config = ListenConfig { syn_backlog: 5, backlog: 3, ..config() };
+    let config = config().with_syn_backlog(5).with_backlog(3);
     let listener = host.call(|stack, _| stack.listen_to_everything(config)).unwrap();
     // Each name, and whether it was admitted.
     let mut known: Vec<(IncomingId, bool)> = Vec::new();

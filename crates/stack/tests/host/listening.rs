@@ -44,7 +44,7 @@ fn the_unspecified_address_means_those_of_its_version() {
     host.listen(at(ANY, 80));
     let v6 = Peer::new(at(PEER6, 4000), at(HOST6, 80));
     assert_eq!(one(host.inject(&v6.syn(usual_options()))).flags(), Flags::RST | Flags::ACK);
-    let config = ListenConfig { v6_only: true, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_v6_only(true);
     let listener = host.listen_with(at(Ipv6Addr::UNSPECIFIED, 80), config);
     let (mut v6, id) = Peer::connect(&mut host, listener, v6.from, v6.to);
     v6.assert_alive(&mut host, id);
@@ -110,7 +110,7 @@ fn connections_are_accepted_in_the_order_in_which_they_were_complete() {
 #[test]
 fn a_full_accept_queue_is_silent_and_lets_the_handshake_be_repeated() {
     let mut host = Host::new();
-    let config = ListenConfig { backlog: 1, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_backlog(1);
     let listener = host.listen_with(service(), config);
     // Both have their SYN answered while there is room.
     let mut early = Peer::new(at(PEER, 4001), service());
@@ -233,16 +233,16 @@ fn addresses_in_use_are_known() {
 #[test]
 fn a_listeners_settings_can_change_for_later_connections() {
     let mut host = Host::new();
-    let none = ListenConfig { backlog: 0, syn_backlog: 0, ..ListenConfig::default() };
+    let none = ListenConfig::default().with_backlog(0).with_syn_backlog(0);
     let least = host.listen_with(at(HOST, 81), none);
     Peer::new(at(PEER, 4000), at(HOST, 81)).shake(&mut host, usual_options());
     assert_eq!((host.stack.acceptable(least), host.counters().cookies_sent), (1, 0));
     let listener = host.listen(service());
-    let profile = |max_segment| Profile { max_segment, ..Profile::classic() };
-    let config = |backlog, max_segment| ListenConfig {
-        backlog,
-        profile: Some(Arc::new(profile(max_segment))),
-        ..ListenConfig::default()
+    let profile = |max_segment| Profile::classic().with_max_segment(max_segment);
+    let config = |backlog, max_segment| {
+        ListenConfig::default()
+            .with_backlog(backlog)
+            .with_profile(Some(Arc::new(profile(max_segment))))
     };
     let mss = |host: &mut Host, port| {
         let answer = one(host.inject(&Peer::new(at(PEER, port), service()).syn(usual_options())));

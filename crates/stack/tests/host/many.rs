@@ -17,7 +17,7 @@ fn pair() -> (Pair, ListenerId, SocketAddr) {
     };
     let mut pair = Pair::new([config(1), config(2)]);
     let service = at([10, 0, 0, 2], 80);
-    let config = ListenConfig { backlog: 20_000, syn_backlog: 20_000, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_backlog(20_000).with_syn_backlog(20_000);
     let listener = pair.hosts[1].listen(service, config).unwrap();
     (pair, listener, service)
 }

@@ -220,7 +220,7 @@ fn packets_that_pass_whole_disprove_a_report() {
     for port in [70, 71] {
         learn(&mut host, at(PEER, port), 296);
     }
-    let profile = Profile { path_mtu_discovery: PathMtuDiscovery::Do, ..Profile::classic() };
+    let profile = Profile::classic().with_path_mtu_discovery(PathMtuDiscovery::Do);
     let (remote, profile) = (at(PEER, 72), Some(Arc::new(profile)));
     let id = host.call(|stack, now| stack.connect(now, None, remote, profile)).unwrap();
     let syn = host.sent_one();

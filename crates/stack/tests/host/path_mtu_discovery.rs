@@ -90,7 +90,7 @@ fn reports_in_ipv6() {
 #[test]
 fn identifications_count_up() {
     let change = |config: &mut StackConfig, profile: &mut Profile| {
-        config.offload = Offload { tx_checksum: true, segmentation: Some(64_000) };
+        config.offload = Offload::default().with_tx_checksum(true).with_segmentation(Some(64_000));
         profile.path_mtu_discovery = PathMtuDiscovery::Dont;
     };
     let mut host = Host::with(change);
@@ -139,7 +139,7 @@ fn a_connection_may_begin_with_the_interfaces_mtu() {
     for (choice, expected) in
         [(PathMtuDiscovery::Want, 1_300), (PathMtuDiscovery::Interface, 1_500)]
     {
-        let profile = Profile { path_mtu_discovery: choice, ..Profile::classic() };
+        let profile = Profile::classic().with_path_mtu_discovery(choice);
         let remote = at(PEER, 81);
         let id = host.call(|stack, now| stack.connect(now, None, remote, Some(Arc::new(profile))));
         assert_eq!(host.connection(id.unwrap()).path_state().mtu, expected, "{choice:?}");

@@ -15,7 +15,7 @@ use transom_wire::offload::{
 /// limited by that alone.
 fn connected(v6: bool, longest: usize) -> (Host, Peer, ConnectionId) {
     let mut host = Host::with(|config, profile: &mut Profile| {
-        config.offload = Offload { tx_checksum: true, segmentation: Some(longest) };
+        config.offload = Offload::default().with_tx_checksum(true).with_segmentation(Some(longest));
         profile.congestion = CongestionChoice::none();
     });
     let (from, to): (SocketAddr, SocketAddr) =

@@ -118,7 +118,7 @@ fn the_answer_offers_what_the_syn_offered() {
 #[test]
 fn a_listeners_own_limit_and_the_hosts_are_told_apart() {
     let mut host = Host::with(|config, _| config.max_half_open = 3);
-    let config = ListenConfig { syn_backlog: 2, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_syn_backlog(2);
     host.listen_with(service(), config);
     host.listen(at(HOST, 81));
     for port in 4000..4004 {

@@ -15,7 +15,7 @@ const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
 /// A host whose queue of half-open connections is full.
 fn crowded() -> (Host, ListenerId) {
     let mut host = Host::new();
-    let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_syn_backlog(1);
     let listener = host.listen_with(service(), config);
     one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual_options())));
     assert_eq!(host.stack.half_open_count(), 1);
@@ -63,7 +63,7 @@ fn without_timestamps_a_cookie_keeps_neither_scale_nor_sack_and_does_not_claim_t
 fn a_cookie_does_not_agree_to_giving_data_up() {
     let mut host = Host::new();
     let profile = Some(Arc::new(compose("no-retransmission").unwrap()));
-    let config = ListenConfig { syn_backlog: 1, profile, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_syn_backlog(1).with_profile(profile);
     let listener = host.listen_with(service(), config);
     let permitted = Some(PartialReliability::Permitted);
     let options = Options { partial: permitted, ..usual_options() };
@@ -134,7 +134,7 @@ fn no_cookie_is_accepted_by_a_listener_that_sent_none() {
 #[test]
 fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
     let mut host = Host::new();
-    let config = ListenConfig { syn_backlog: 1, backlog: 1, ..ListenConfig::default() };
+    let config = ListenConfig::default().with_syn_backlog(1).with_backlog(1);
     let listener = host.listen_with(service(), config);
     let mut half = Peer::new(at(PEER, 3999), service());
     let half_answer = one(host.inject(&half.syn(usual_options()))).tcp();
@@ -157,7 +157,7 @@ fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
 fn where_there_is_room_again_no_cookie_is_needed() {
     for way in 0..3 {
         let mut host = Host::new();
-        let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_syn_backlog(1);
         host.listen_with(service(), config);
         let mut first = Peer::new(at(PEER, 3999), service());
         let answer = one(host.inject(&first.syn(usual_options()))).tcp();
@@ -199,10 +199,10 @@ fn a_cookies_timestamp_is_a_little_behind_the_clock_and_never_ahead() {
 fn with_timestamps_a_cookie_keeps_ecn() {
     for (timestamps, kept) in [(true, true), (false, false)] {
         let mut host = Host::with(|_, profile| {
-            let config = EcnConfig { offer: true, control_packets: true };
+            let config = EcnConfig::default().with_offer(true).with_control_packets(true);
             profile.ecn = EcnChoice::Classic(config);
         });
-        let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_syn_backlog(1);
         let listener = host.listen_with(service(), config);
         let offer = |peer: &Peer, options| {
             let header = peer.header(Flags::SYN | Flags::ECE | Flags::CWR);
@@ -239,10 +239,11 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
             for (back, agreed) in [(0b010, true), (0b101, true), (0b000, false), (0b001, false)] {
                 let mut host = Host::with(|_, profile| {
                     // No cookie's SYN-ACK is ECN-capable, and none is taken for changed.
-                    let ecn = EcnConfig { offer: true, control_packets: timestamps };
-                    profile.ecn = EcnChoice::Accurate(AccurateConfig { ecn, options: true });
+                    let ecn =
+                        EcnConfig::default().with_offer(true).with_control_packets(timestamps);
+                    profile.ecn = EcnChoice::Accurate(AccurateConfig::default().with_ecn(ecn));
                 });
-                let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+                let config = ListenConfig::default().with_syn_backlog(1);
                 let listener = host.listen_with(service(), config);
                 one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual_options())));
                 let stamps = usual_options().timestamps.filter(|_| timestamps);

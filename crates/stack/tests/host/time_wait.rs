@@ -111,7 +111,7 @@ fn without_room_it_is_not_given_up() {
     for backlogs in [(1, 128), (128, 1)] {
         let mut host = Host::new();
         let (syn_backlog, backlog) = backlogs;
-        let config = ListenConfig { syn_backlog, backlog, ..ListenConfig::default() };
+        let config = ListenConfig::default().with_syn_backlog(syn_backlog).with_backlog(backlog);
         let listener = host.listen_with(service(), config);
         let (mut old, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
         old.close_after(&mut host, id);

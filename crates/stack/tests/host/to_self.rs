@@ -35,8 +35,8 @@ fn host_for(offload: Offload) -> Host {
 
 #[test]
 fn a_connection_to_an_own_address_carries_data_both_ways() {
-    let plain = Offload { tx_checksum: false, segmentation: None };
-    let capable = Offload { tx_checksum: true, segmentation: Some(65_535) };
+    let plain = Offload::default();
+    let capable = Offload::default().with_tx_checksum(true).with_segmentation(Some(65_535));
     for offload in [plain, capable] {
         for local in [at(HOST, 80), at(HOST6, 80), at([127, 0, 0, 1], 80)] {
             let mut host = host_for(offload);
@@ -79,7 +79,7 @@ fn nobody_listening_is_a_refusal_at_once() {
 /// The network cannot take part: a packet from outside that claims to come from here is forged.
 #[test]
 fn nobody_outside_can_speak_for_the_host() {
-    let mut host = host_for(Offload { tx_checksum: false, segmentation: None });
+    let mut host = host_for(Offload::default());
     let listener = host.listen(at(HOST, 80));
     let client = host.connect(at(HOST, 80));
     let server = host.accept(listener);

@@ -59,7 +59,7 @@ fn a_name_of_one_shard_names_nothing_in_another() {
 fn a_backlog_is_that_of_the_whole_listener() {
     let mut hosts = shards(|_| {});
     let totals = Arc::new(ListenTotals::new(2));
-    let config = ListenConfig { backlog: 2, totals: Some(totals), ..ListenConfig::default() };
+    let config = ListenConfig::default().with_backlog(2).with_totals(Some(totals));
     let listeners =
         hosts.each_mut().map(|host| host.stack.listen(service(), config.clone()).unwrap());
     let complete = |host: &mut Host, port| {
@@ -97,7 +97,7 @@ fn half_open_connections_are_limited_over_all_shards() {
 /// What one shard holds is pressure for the other. That one learns of it when it takes something in, and of its end with its next call.
 #[test]
 fn memory_is_limited_over_all_shards() {
-    let limits = MemoryLimits { low: 20_000, pressure: 40_000, limit: 80_000 };
+    let limits = MemoryLimits::NONE.with_low(20_000).with_pressure(40_000).with_limit(80_000);
     let mut hosts = shards(|config| config.memory = limits);
     let listeners = hosts.each_mut().map(|host| host.listen(service()));
     let (mut peer, id) = Peer::connect(&mut hosts[0], listeners[0], at(PEER, 4000), service());
@@ -139,10 +139,10 @@ fn connections_wait_out_their_time_in_every_shard() {
 fn a_backlog_that_is_changed_is_still_that_of_the_whole_listener() {
     let mut hosts = shards(|_| {});
     let totals = Arc::new(ListenTotals::new(2));
-    let config = ListenConfig { totals: Some(totals), ..ListenConfig::default() };
+    let config = ListenConfig::default().with_totals(Some(totals));
     let listeners =
         hosts.each_mut().map(|host| host.stack.listen(service(), config.clone()).unwrap());
-    let smaller = ListenConfig { backlog: 1, ..ListenConfig::default() };
+    let smaller = ListenConfig::default().with_backlog(1);
     for (host, listener) in hosts.iter_mut().zip(listeners) {
         host.stack.reconfigure_listener(listener, smaller.clone()).unwrap();
     }

@@ -191,6 +191,7 @@ impl fmt::Display for Unit {
 
 /// A word and its unit.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Word {
     /// The word.
     pub name: &'static str,

@@ -94,6 +94,7 @@ pub(super) struct Marks {
 /// Accurate ECN on a connection, as [`Connection::info`] gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct AccurateInfo {
     /// Packets and bytes that arrived here.
     pub received: Counts,

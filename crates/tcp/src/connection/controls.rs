@@ -23,11 +23,23 @@ const MOST_RECORDS: usize = 4096;
 
 /// How [`Connection::write_with`] writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// More data follows: a partial segment waits for it (`MSG_MORE`).
     pub more: bool,
     /// A record ends behind these bytes: no segment has bytes of two records (`MSG_EOR`).
     pub end_of_record: bool,
+}
+
+impl WriteOptions {
+    /// Neither.
+    pub const NONE: WriteOptions = WriteOptions { more: false, end_of_record: false };
+}
+
+transom_base::setters! {
+    const WriteOptions:
+    with_more = more: bool,
+    with_end_of_record = end_of_record: bool,
 }
 
 /// The controls that are set.

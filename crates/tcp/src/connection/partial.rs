@@ -24,6 +24,7 @@ use transom_wire::{PartialReliability, TcpHeader};
 /// The state of partial reliability on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct PartialInfo {
     /// Both ends have agreed that data may be given up. If not, everything this end sends is sent until it has arrived, whatever
     /// its profile says.

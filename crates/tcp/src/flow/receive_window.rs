@@ -12,11 +12,19 @@ use crate::time::{Duration, Instant};
 
 /// Sizes of the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceiveWindowConfig {
     /// At the start, in bytes.
     pub initial: usize,
     /// At most, in bytes.
     pub max: usize,
+}
+
+impl ReceiveWindowConfig {
+    /// `initial` bytes at the start, `max` bytes at most.
+    pub const fn new(initial: usize, max: usize) -> Self {
+        ReceiveWindowConfig { initial, max }
+    }
 }
 
 impl Default for ReceiveWindowConfig {

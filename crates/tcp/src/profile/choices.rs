@@ -215,6 +215,7 @@ pub enum PacingChoice {
 
 /// The options offered in the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OfferedOptions {
     /// Window scale (RFC 7323 section 2).
     pub window_scale: bool,
@@ -222,4 +223,17 @@ pub struct OfferedOptions {
     pub timestamps: bool,
     /// Selective acknowledgement (RFC 2018).
     pub sack: bool,
+}
+
+impl OfferedOptions {
+    /// All of them.
+    pub const ALL: OfferedOptions =
+        OfferedOptions { window_scale: true, timestamps: true, sack: true };
+}
+
+transom_base::setters! {
+    const OfferedOptions:
+    with_window_scale = window_scale: bool,
+    with_timestamps = timestamps: bool,
+    with_sack = sack: bool,
 }

@@ -35,6 +35,7 @@ use crate::time::{Duration, Instant};
 
 /// The timer's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EifelConfig {
     /// The timeout before the first sample.
     pub initial: Duration,
@@ -44,6 +45,14 @@ pub struct EifelConfig {
     pub tick: Duration,
     /// Whether the gains scale with the samples of a flight; otherwise they are RFC 6298's.
     pub scaled: bool,
+}
+
+transom_base::setters! {
+    const EifelConfig:
+    with_initial = initial: Duration,
+    with_max = max: Duration,
+    with_tick = tick: Duration,
+    with_scaled = scaled: bool,
 }
 
 impl Default for EifelConfig {

@@ -10,6 +10,7 @@ use crate::time::{Duration, Instant};
 
 /// The timer's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FixedConfig {
     /// The timeout.
     pub rto: Duration,
@@ -17,6 +18,13 @@ pub struct FixedConfig {
     pub max: Duration,
     /// Whether it doubles each time it expires.
     pub back_off: bool,
+}
+
+transom_base::setters! {
+    const FixedConfig:
+    with_rto = rto: Duration,
+    with_max = max: Duration,
+    with_back_off = back_off: bool,
 }
 
 impl Default for FixedConfig {

@@ -11,6 +11,7 @@ use crate::time::{Duration, Instant};
 
 /// The parameters of RFC 6298.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rfc6298Config {
     /// The timeout before the first sample (section 2.1: one second).
     pub initial: Duration,
@@ -22,6 +23,15 @@ pub struct Rfc6298Config {
     pub max: Duration,
     /// The clock's granularity, G.
     pub granularity: Duration,
+}
+
+transom_base::setters! {
+    const Rfc6298Config:
+    with_initial = initial: Duration,
+    with_min = min: Duration,
+    with_min_variation = min_variation: Duration,
+    with_max = max: Duration,
+    with_granularity = granularity: Duration,
 }
 
 impl Default for Rfc6298Config {

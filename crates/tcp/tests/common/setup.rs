@@ -42,17 +42,12 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        let window = ReceiveWindowConfig { initial: 65_535, max: 65_535 };
-        let profile = Profile {
-            options: OfferedOptions { window_scale: false, timestamps: false, sack: true },
-            flow: FlowChoice::ReceiveWindow(window),
+        let window = ReceiveWindowConfig::new(65_535, 65_535);
+        let profile = Profile::classic()
+            .with_options(OfferedOptions::ALL.with_window_scale(false).with_timestamps(false))
+            .with_flow(FlowChoice::ReceiveWindow(window))
             // RFC 6298's formula as it stands, for numbers that can be worked out by hand.
-            timer: TimerChoice::Rfc6298(Rfc6298Config {
-                min_variation: ms(0),
-                ..Rfc6298Config::default()
-            }),
-            ..Profile::classic()
-        };
+            .with_timer(TimerChoice::Rfc6298(Rfc6298Config::default().with_min_variation(ms(0))));
         Setup {
             profile,
             path: PathInfo {
@@ -121,7 +116,7 @@ impl Setup {
 
     pub fn receive_buffers(self, initial: usize, max: usize) -> Self {
         self.profile(|profile| {
-            profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+            profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig::new(initial, max));
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn, map_response};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
@@ -52,7 +52,7 @@ pub(super) async fn serve(
         .route("/scenario", get(scenario))
         .route("/page", get(page))
         .layer(from_fn(refuse_others))
-        .layer(map_response(keep_to_itself))
+        .layer(map_response(web::keep_to_itself))
         .with_state(server);
     web::serve(front, router, stopped).await
 }
@@ -64,14 +64,6 @@ async fn refuse_others(request: Request, next: Next) -> Response {
         return (StatusCode::FORBIDDEN, "this is for the page's own requests\n").into_response();
     }
     next.run(request).await
-}
-
-/// No page of another site may show this one in a frame, or load it as something else.
-async fn keep_to_itself(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 fn json(value: &serde_json::Value) -> Response {

@@ -10,6 +10,7 @@ use crate::time::Duration;
 
 /// One line of the paper's figure 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// K.
     pub layer: u32,
