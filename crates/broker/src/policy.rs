@@ -32,7 +32,7 @@ pub const DEVICES: u16 = 4;
 pub const PORTS: u32 = 4096;
 
 /// So many devices there are on the host unless something else is said.
-pub const MOST_DEVICES: u32 = 1024;
+pub(crate) const MOST_DEVICES: u32 = 1024;
 
 /// The broker's rules, and its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ impl Rule {
     }
 
     /// Whether the caller may hold ports of this address.
-    pub fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
+    pub(crate) fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
         let here = |network: &IpPrefix| contains(network, address);
         self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }

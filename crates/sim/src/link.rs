@@ -136,7 +136,7 @@ impl<P> Delivered<P> {
     }
 
     /// Whether its ECN codepoint may be another than when it was sent.
-    pub fn may_change_ecn(&self) -> bool {
+    pub(crate) fn may_change_ecn(&self) -> bool {
         self.marked || !self.bleach.is_none()
     }
 

@@ -43,12 +43,12 @@ impl Default for AduConfig {
 impl AduConfig {
     /// The smallest receive buffer with which units of the largest size do not stop: while one waits to be complete there has to be
     /// as much room again for what completes it.
-    pub fn least_receive_buffer(&self) -> usize {
+    pub(crate) fn least_receive_buffer(&self) -> usize {
         self.least_send_buffer().saturating_mul(2)
     }
 
     /// The smallest send buffer that takes a unit of the largest size.
-    pub fn least_send_buffer(&self) -> usize {
+    pub(crate) fn least_send_buffer(&self) -> usize {
         encoding::max_encoded_len(self.max)
     }
 

@@ -439,7 +439,7 @@ impl CongestionChoice {
     }
 
     /// The bursts of its controllers ([`CongestionControl::pacing_burst`]).
-    pub fn pacing_burst(&self) -> Duration {
+    pub(crate) fn pacing_burst(&self) -> Duration {
         self.pacing_burst
     }
 

@@ -60,7 +60,7 @@ impl PathMtuDiscovery {
     }
 
     /// Whether what routers report counts.
-    pub fn takes_reports(self, v6: bool) -> bool {
+    pub(crate) fn takes_reports(self, v6: bool) -> bool {
         match self {
             PathMtuDiscovery::Want | PathMtuDiscovery::Do | PathMtuDiscovery::Probe => true,
             PathMtuDiscovery::Dont => v6,

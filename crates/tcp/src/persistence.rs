@@ -43,7 +43,7 @@ impl Persistence {
     }
 
     /// Whether another transmission of `record` at `now` would be one too many, or come too late.
-    pub fn is_exhausted(self, record: &Sent, now: Instant) -> bool {
+    pub(crate) fn is_exhausted(self, record: &Sent, now: Instant) -> bool {
         let Persistence { retransmissions, lifetime } = self;
         retransmissions.is_some_and(|most| record.transmissions > most)
             || lifetime.is_some_and(|lifetime| now >= record.first_sent + lifetime)

@@ -19,7 +19,7 @@ pub struct Segment<'a> {
 
 impl Segment<'_> {
     /// SEG.LEN: sequence space occupied, counting SYN and FIN.
-    pub fn sequence_len(&self) -> u64 {
+    pub(crate) fn sequence_len(&self) -> u64 {
         let flags = self.header.flags;
         self.payload.len() as u64
             + u64::from(flags.contains(Flags::SYN))
