@@ -19,6 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_stack::socket_options::SocketOption;
 use transom_stack::stack::{ConnectionId, Packet, Stack};
 use transom_tcp::connection::Setting;
 use transom_tcp::profile::{Profile, RecoveryChoice};
@@ -230,8 +231,9 @@ impl Run {
                 0 => stack.close(id, now),
                 1 => stack.abort(id, now),
                 _ => {
-                    _ = stack.set_dscp(id, script.byte());
-                    _ = stack.set_hop_limit(id, script.byte());
+                    let byte = u32::from(script.byte());
+                    _ = stack.set_option(id, now, &SocketOption::TypeOfService(byte));
+                    _ = stack.set_option(id, now, &SocketOption::TimeToLive(byte));
                 }
             }),
             10 => self.with_some(script, |stack, id, now, script| {

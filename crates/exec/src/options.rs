@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
-use transom_net::{ConnectionState, KeepAlive, Profile, TcpStream};
+use transom_net::{
+    ConnectionState, KeepAlive, Profile, Setting, SocketOption, SocketOptions, TcpStream,
+};
 use transom_sockets::info::TcpInfo;
 use transom_sockets::options::in_room;
 
@@ -28,11 +30,8 @@ const MAX_KEPT: usize = 1 << 16;
 /// What a program has set for the connection outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    keep_alive: Option<KeepAlive>,
-    user_timeout: Option<Duration>,
-    /// Time to live and type of service, if they are not what sockets have at first.
-    ttl: Option<u32>,
-    tos: Option<u32>,
+    /// All but the congestion control.
+    options: SocketOptions,
     /// By its name.
     congestion: Option<String>,
 }
@@ -55,22 +54,20 @@ impl Settings {
             .with_idle(seconds(libc::TCP_KEEPIDLE)?)
             .with_interval(seconds(libc::TCP_KEEPINTVL)?)
             .with_probes(tcp(libc::TCP_KEEPCNT)?.max(1));
-        let default = u32::from(DEFAULT_TTL);
-        let (v4, v6) = ((libc::IPPROTO_IP, default), (libc::IPPROTO_IPV6, default));
-        // An IPv4 socket has no options of IPv6.
-        let own = |(level, default), name| number(level, name).ok().filter(|&n| n != default);
-        let ttl = own(v4, libc::IP_TTL).or_else(|| own(v6, libc::IPV6_UNICAST_HOPS));
-        let no_service = |level| (level, 0);
-        let tos = own(no_service(libc::IPPROTO_IP), libc::IP_TOS)
-            .or_else(|| own(no_service(libc::IPPROTO_IPV6), libc::IPV6_TCLASS));
-        let timeout = Duration::from_millis(tcp(libc::TCP_USER_TIMEOUT)?.into());
-        Ok(Settings {
-            keep_alive: on.then_some(keep_alive),
-            user_timeout: (!timeout.is_zero()).then_some(timeout),
-            ttl,
-            tos,
-            congestion: None,
-        })
+        let timeout = transom_tcp::time::Duration::from_millis(tcp(libc::TCP_USER_TIMEOUT)?.into());
+        let mut options = SocketOptions::default();
+        options.set(Setting::KeepAlive(on.then_some(keep_alive)));
+        options.set(Setting::UserTimeout((!timeout.is_zero()).then_some(timeout)));
+        // An IPv4 socket has no options of IPv6. What sockets have at first is the profile's business.
+        let own = |level, name, first| number(level, name).ok().filter(|&n| n != first);
+        let ttl = own(libc::IPPROTO_IP, libc::IP_TTL, DEFAULT_TTL.into())
+            .or_else(|| own(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, DEFAULT_TTL.into()));
+        let tos = own(libc::IPPROTO_IP, libc::IP_TOS, 0)
+            .or_else(|| own(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, 0));
+        let carriage = [ttl.map(SocketOption::TimeToLive), tos.map(SocketOption::TypeOfService)];
+        let possible = carriage.into_iter().flatten().filter(|option| option.check().is_ok());
+        possible.for_each(|option| options.set(option));
+        Ok(Settings { options, congestion: None })
     }
 
     /// Does what was set to a connection. A connection that refuses it, or is over, is left as it is.
@@ -82,40 +79,44 @@ impl Settings {
     }
 
     fn apply_to_transom(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_keepalive(self.keep_alive)?;
-        stream.set_user_timeout(self.user_timeout)?;
-        self.ttl.filter(|ttl| (1..=255).contains(ttl)).map_or(Ok(()), |ttl| stream.set_ttl(ttl))?;
-        self.tos.map_or(Ok(()), |tos| stream.set_tos(tos))?;
+        self.options.iter().try_for_each(|option| stream.set_option(option.clone()))?;
         self.congestion.as_deref().map_or(Ok(()), |name| stream.recompose(name))
     }
 
     fn apply_to_kernel(&self, socket: &std::net::TcpStream) -> io::Result<()> {
-        let set = |level, name, value: u64| {
-            let value = c_int::try_from(value).unwrap_or(c_int::MAX);
-            set_option(socket, level, name, &value.to_ne_bytes())
-        };
-        let tcp = libc::IPPROTO_TCP;
-        set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, self.keep_alive.is_some().into())?;
-        if let Some(keep) = self.keep_alive {
+        let v4 = socket.local_addr()?.is_ipv4();
+        self.options.iter().try_for_each(|option| set_at_kernel(socket, v4, option))?;
+        self.congestion.as_deref().map_or(Ok(()), |name| {
+            set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+        })
+    }
+}
+
+/// Sets an option of a connection that is the kernel's.
+fn set_at_kernel(socket: &std::net::TcpStream, v4: bool, option: &SocketOption) -> io::Result<()> {
+    let set = |level, name, value: u64| {
+        let value = c_int::try_from(value).unwrap_or(c_int::MAX);
+        set_option(socket, level, name, &value.to_ne_bytes())
+    };
+    let ip = |name4, name6, value: u32| match v4 {
+        true => set(libc::IPPROTO_IP, name4, value.into()),
+        false => set(libc::IPPROTO_IPV6, name6, value.into()),
+    };
+    let tcp = libc::IPPROTO_TCP;
+    match option {
+        SocketOption::TimeToLive(ttl) => ip(libc::IP_TTL, libc::IPV6_UNICAST_HOPS, *ttl),
+        SocketOption::TypeOfService(tos) => ip(libc::IP_TOS, libc::IPV6_TCLASS, *tos),
+        SocketOption::Setting(Setting::KeepAlive(choice)) => {
+            set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, choice.is_some().into())?;
+            let Some(keep) = choice else { return Ok(()) };
             set(tcp, libc::TCP_KEEPIDLE, core_seconds(keep.idle))?;
             set(tcp, libc::TCP_KEEPINTVL, core_seconds(keep.interval))?;
-            set(tcp, libc::TCP_KEEPCNT, keep.probes.into())?;
+            set(tcp, libc::TCP_KEEPCNT, keep.probes.into())
         }
-        let (hops, service) = match socket.local_addr()?.is_ipv4() {
-            true => ((libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IP, libc::IP_TOS)),
-            false => (
-                (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-            ),
-        };
-        self.ttl.map_or(Ok(()), |ttl| set(hops.0, hops.1, ttl.into()))?;
-        self.tos.map_or(Ok(()), |tos| set(service.0, service.1, tos.into()))?;
-        let timeout = self.user_timeout.unwrap_or_default().as_millis();
-        set(tcp, libc::TCP_USER_TIMEOUT, u64::try_from(timeout).unwrap_or(u64::MAX))?;
-        match &self.congestion {
-            Some(name) => set_option(socket, tcp, libc::TCP_CONGESTION, name.as_bytes()),
-            None => Ok(()),
+        SocketOption::Setting(Setting::UserTimeout(span)) => {
+            set(tcp, libc::TCP_USER_TIMEOUT, span.map_or(0, |span| span.as_millis()))
         }
+        _ => Ok(()),
     }
 }
 
@@ -187,11 +188,12 @@ impl Supervisor {
 
     /// The profile of a listener's connections, with what its program has set for packets: their first one is the answer to a SYN.
     pub(crate) fn profile_of_listener(&self, listener: &Target) -> io::Result<Arc<Profile>> {
-        let settings = Settings::of(listener)?;
-        let byte = |number: Option<u32>| number.and_then(|number| u8::try_from(number).ok());
         let mut profile = self.profile.clone();
-        profile.hop_limit = byte(settings.ttl).unwrap_or(profile.hop_limit).max(1);
-        profile.dscp = byte(settings.tos).map_or(profile.dscp, |tos| tos >> 2);
+        for option in Settings::of(listener)?.options.iter() {
+            if matches!(option, SocketOption::TimeToLive(_) | SocketOption::TypeOfService(_)) {
+                option.shape(&mut profile);
+            }
+        }
         Ok(Arc::new(profile))
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn socket_error(error: SocketError) -> io::Error {
         SocketError::Read(ReadError::Failed(error))
         | SocketError::Write(WriteError::Failed(error)) => errno(error).into(),
         SocketError::Write(WriteError::Closed) => Errno::PIPE.into(),
-        SocketError::Write(WriteError::TooLarge { .. }) => {
+        SocketError::Write(WriteError::TooLarge { .. }) | SocketError::BadOption(_) => {
             io::Error::new(io::ErrorKind::InvalidInput, error)
         }
         SocketError::Read(ReadError::Delivery(_)) | SocketError::Write(WriteError::Delivery(_)) => {

@@ -91,8 +91,9 @@ pub use telemetry::Telemetry;
 pub use transom_stack::config::Interface;
 pub use transom_stack::incoming::{Refusal, Unreachable};
 pub use transom_stack::listener::ListenConfig;
+pub use transom_stack::socket_options::{SocketOption, SocketOptions};
 pub use transom_tcp::connection::{
-    Adu, ConnectionState, IcmpError, Piece, Received, Report, WriteOptions,
+    Adu, ConnectionState, IcmpError, Piece, Received, Report, Setting, WriteOptions,
 };
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::manipulation::{self, Manipulation};

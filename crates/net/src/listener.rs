@@ -2,11 +2,11 @@
 
 use crate::acceptor::Acceptor;
 use crate::engine::{Channel, Inner};
-use crate::error::{listen_error, would_block};
+use crate::error::{listen_error, socket_error, would_block};
 use crate::guard::guarded_shared;
 use crate::ports::Reservation;
 use crate::runtime::Runtime;
-use crate::socket::{Place, SocketOptions};
+use crate::socket::{Kept, Place};
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use crate::tasks::Slot;
@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
+use transom_stack::socket_options::SocketOption;
 use transom_stack::stack::{ConnectionId, ListenError};
 use transom_stack::totals::ListenTotals;
 
@@ -42,7 +43,7 @@ pub(crate) struct Socket {
     /// SYNs are held, so that connections come by [`TcpListener::wait_incoming`] alone.
     holds: bool,
     /// The options of its connections.
-    inherited: Mutex<SocketOptions>,
+    inherited: Mutex<Kept>,
     fd: OnceLock<OwnedFd>,
     /// The port, if it is not the stack's own. It goes last.
     _port: Option<Reservation>,
@@ -92,15 +93,16 @@ impl Socket {
     pub(crate) fn stream(&self, part: &Part, connection: ConnectionId) -> TcpStream {
         let shared = Arc::clone(&part.shared);
         let inherited = self.inherited().clone();
-        if inherited != SocketOptions::default() {
+        if inherited != Kept::default() {
             let runtime = &shared.runtime;
             // What goes wrong here is that the connection is over, and the caller finds that out.
-            let _ = runtime.with(|inner, now| inherited.apply(inner, connection, now));
+            let _ = runtime
+                .with(|inner, now| inner.host.set_options(connection, now, &inherited.options));
         }
-        TcpStream::new(shared, connection, self.local.is_ipv6()).with_options(&inherited)
+        TcpStream::new(shared, connection, self.local.is_ipv6()).with_kept(&inherited)
     }
 
-    fn inherited(&self) -> MutexGuard<'_, SocketOptions> {
+    fn inherited(&self) -> MutexGuard<'_, Kept> {
         self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -234,7 +236,7 @@ impl TcpListener {
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
-        Self::bind_at(stack, addr, config, SocketOptions::default(), None)
+        Self::bind_at(stack, addr, config, Kept::default(), None)
     }
 
     /// Listens with options for its connections, at a place that was reserved.
@@ -242,7 +244,7 @@ impl TcpListener {
         stack: &Stack,
         addr: SocketAddr,
         config: ListenConfig,
-        options: SocketOptions,
+        kept: Kept,
         place: Option<&Place>,
     ) -> io::Result<Self> {
         let mut local = addr;
@@ -259,7 +261,7 @@ impl TcpListener {
             local.set_port(part.port().unwrap_or(local.port()));
             parts.push(part);
         }
-        Ok(Self::of_parts(parts, local, &config, options, port))
+        Ok(Self::of_parts(parts, local, &config, kept, port))
     }
 
     /// Listens at every port of every address of the host, for what no other listener has. Both versions of IP are meant, or IPv6 alone
@@ -275,14 +277,14 @@ impl TcpListener {
         let parts = shards.map(|shared| Part::listen(shared, None, &config, None));
         let parts = parts.collect::<io::Result<Vec<_>>>()?;
         let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
-        Ok(Self::of_parts(parts, local, &config, SocketOptions::default(), None))
+        Ok(Self::of_parts(parts, local, &config, Kept::default(), None))
     }
 
     fn of_parts(
         parts: Vec<Part>,
         local: SocketAddr,
         config: &ListenConfig,
-        options: SocketOptions,
+        kept: Kept,
         port: Option<Reservation>,
     ) -> Self {
         let acceptor = (parts.len() > 1).then(|| Arc::new(Acceptor::new(parts.len())));
@@ -300,9 +302,9 @@ impl TcpListener {
             turn: AtomicUsize::new(0),
             local,
             v6_only: config.v6_only || !local.is_ipv6(),
-            non_blocking: AtomicBool::new(options.non_blocking),
+            non_blocking: AtomicBool::new(kept.non_blocking),
             holds: config.hold_syns.is_some(),
-            inherited: Mutex::new(options.inherited()),
+            inherited: Mutex::new(kept.inherited()),
             fd: OnceLock::new(),
             _port: port,
         };
@@ -441,7 +443,7 @@ impl TcpListener {
         IntoIncoming { listener: self }
     }
 
-    fn inherited(&self) -> MutexGuard<'_, SocketOptions> {
+    fn inherited(&self) -> MutexGuard<'_, Kept> {
         self.socket.inherited()
     }
 
@@ -450,7 +452,10 @@ impl TcpListener {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for another value.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.inherited().set_ttl(ttl)
+        let option = SocketOption::TimeToLive(ttl);
+        option.check().map_err(socket_error)?;
+        self.inherited().options.set(option);
+        Ok(())
     }
 
     /// The time to live that connections inherit.
@@ -458,7 +463,13 @@ impl TcpListener {
     /// # Errors
     /// None at present.
     pub fn ttl(&self) -> io::Result<u32> {
-        Ok(self.inherited().ttl())
+        let inherited = self.inherited();
+        let ttl = inherited.options.iter().find_map(|option| match option {
+            SocketOption::TimeToLive(ttl) => Some(*ttl),
+            _ => None,
+        });
+        // Without a choice it is that of all hosts.
+        Ok(ttl.unwrap_or(64))
     }
 
     /// Whether an IPv6 listener is for IPv6 alone (`IPV6_V6ONLY`). It is chosen before: [`TcpSocket::only_v6`](crate::TcpSocket::only_v6),

@@ -1,7 +1,7 @@
 //! `TcpSocket`: options and a local place before there is a connection or a listener.
 
 use crate::engine::Inner;
-use crate::error::{listen_error, socket_error};
+use crate::error::listen_error;
 use crate::listener::TcpListener;
 use crate::ports::Reservation;
 use crate::stack::{Shared, Stack};
@@ -13,14 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::ConnectionId;
+use transom_stack::socket_options::{SocketOption, SocketOptions};
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Connection;
 use transom_tcp::connection::Setting;
-use transom_tcp::connection::exchange::Choice;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::{KeepAlive, Profile};
-use transom_tcp::time::Instant;
 
 /// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
 ///
@@ -48,113 +45,34 @@ use transom_tcp::time::Instant;
 #[must_use = "a socket does nothing until it connects or listens"]
 pub struct TcpSocket {
     stack: Stack,
-    options: SocketOptions,
+    kept: Kept,
     profile: Option<Profile>,
     v6_only: bool,
     place: Option<Place>,
 }
 
-/// Options that a socket had before its connection.
+/// What was set on a socket before its connection.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct SocketOptions {
-    nodelay: Option<bool>,
-    cork: Option<bool>,
-    quickack: Option<bool>,
-    ttl: Option<u32>,
-    tos: Option<u32>,
-    keepalive: Option<Option<KeepAlive>>,
-    user_timeout: Option<Option<Duration>>,
-    fin_wait_2: Option<Duration>,
-    notsent_lowat: Option<u32>,
-    send_buffer: Option<usize>,
-    receive_buffer: Option<usize>,
-    congestion: Option<CongestionChoice>,
-    mtu_discovery: Option<PathMtuDiscovery>,
-    pub(crate) receive_low_water: Option<usize>,
+pub(crate) struct Kept {
+    /// The options of the connection.
+    pub(crate) options: SocketOptions,
     pub(crate) linger: Option<Option<Duration>>,
     pub(crate) read_timeout: Option<Duration>,
     pub(crate) write_timeout: Option<Duration>,
     pub(crate) non_blocking: bool,
-    /// The answer to the SYN is held, for so long at most.
-    pub(crate) hold_answer: Option<Duration>,
 }
 
-impl SocketOptions {
-    /// The default ones, for a connection that holds the answer to its SYN.
+impl Kept {
+    /// That of a connection that holds the answer to its SYN for so long at most, and nothing else.
     pub(crate) fn holding(limit: Duration) -> Self {
-        SocketOptions { hold_answer: Some(limit), ..SocketOptions::default() }
+        let mut kept = Kept::default();
+        kept.options.set(Setting::HoldAnswer(limit.into()));
+        kept
     }
 
-    /// Sets the time to live.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a value that is not possible.
-    pub(crate) fn set_ttl(&mut self, ttl: u32) -> io::Result<()> {
-        u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
-        self.ttl = Some(ttl);
-        Ok(())
-    }
-
-    /// The time to live; without a choice that of all hosts.
-    pub(crate) fn ttl(&self) -> u32 {
-        self.ttl.unwrap_or(64)
-    }
-
-    /// The options that a listener's connections inherit. As on Linux, the non-blocking mode is not inherited.
+    /// What a listener's connections inherit. As on Linux, the non-blocking mode is not inherited.
     pub(crate) fn inherited(self) -> Self {
-        SocketOptions { non_blocking: false, hold_answer: None, ..self }
-    }
-
-    /// Gives them to a connection that has sent nothing, or was just accepted.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a value that is not possible.
-    pub(crate) fn apply(
-        &self,
-        inner: &mut Inner,
-        id: ConnectionId,
-        now: Instant,
-    ) -> io::Result<()> {
-        let host = &mut inner.host;
-        if let Some(ttl) = self.ttl {
-            let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
-            host.set_hop_limit(id, ttl).map_err(socket_error)?;
-        }
-        if let Some(tos) = self.tos {
-            let tos = u8::try_from(tos).map_err(|_| Errno::INVAL)?;
-            host.set_dscp(id, tos >> 2).map_err(socket_error)?;
-        }
-        if let Some(choice) = self.mtu_discovery {
-            host.set_path_mtu_discovery(id, now, choice).map_err(socket_error)?;
-        }
-        let apply = |connection: &mut Connection| self.apply_to(connection, now);
-        host.with_connection(id, now, apply).map_err(socket_error)
-    }
-
-    fn apply_to(&self, connection: &mut Connection, now: Instant) {
-        self.send_buffer.into_iter().for_each(|bytes| connection.set(Setting::SendBuffer(bytes)));
-        self.receive_buffer
-            .into_iter()
-            .for_each(|bytes| connection.set(Setting::ReceiveBuffer(bytes)));
-        self.nodelay.into_iter().for_each(|on| connection.set(Setting::NoDelay(on)));
-        self.cork.into_iter().for_each(|on| connection.set(Setting::Cork(on)));
-        self.quickack.into_iter().for_each(|on| connection.set(Setting::QuickAck(on)));
-        self.keepalive.into_iter().for_each(|choice| connection.set(Setting::KeepAlive(choice)));
-        let timeout = self.user_timeout.into_iter();
-        timeout.for_each(|span| connection.set(Setting::UserTimeout(span.map(Into::into))));
-        self.fin_wait_2.into_iter().for_each(|span| connection.set(Setting::FinWait2(span.into())));
-        self.notsent_lowat
-            .into_iter()
-            .for_each(|mark| connection.set(Setting::NotsentLowWater(mark)));
-        let limit = self.hold_answer.into_iter();
-        limit.for_each(|limit| connection.set(Setting::HoldAnswer(limit.into())));
-        let mark = self.receive_low_water.into_iter();
-        mark.for_each(|mark| connection.set(Setting::ReceiveLowWater(mark)));
-        if let Some(choice) = &self.congestion {
-            // Any controller works with the other units: pacing comes with one that needs it.
-            let exchanged = connection.exchange(now, Choice::Congestion(choice.clone()));
-            debug_assert_eq!(exchanged, Ok(()));
-        }
+        Kept { non_blocking: false, ..self }
     }
 }
 
@@ -212,14 +130,13 @@ impl Drop for Place {
     }
 }
 
-/// A setter of one option.
+/// A setter of one option: of the connection's own, or of what else is kept.
 macro_rules! options {
-    ($($(#[$doc:meta])* $name:ident($value:ident: $type:ty) => $field:ident = $expression:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident($value:ident: $type:ty) => $option:expr;)*) => {
         impl TcpSocket {$(
             $(#[$doc])*
-            pub fn $name(mut self, $value: $type) -> Self {
-                self.options.$field = $expression;
-                self
+            pub fn $name(self, $value: $type) -> Self {
+                self.option($option)
             }
         )*}
     };
@@ -227,41 +144,65 @@ macro_rules! options {
 
 options! {
     /// Switches Nagle's algorithm off (`true`) or on.
-    nodelay(nodelay: bool) => nodelay = Some(nodelay);
+    nodelay(nodelay: bool) => Setting::NoDelay(nodelay);
     /// As [`TcpStream::set_cork`].
-    cork(cork: bool) => cork = Some(cork);
+    cork(cork: bool) => Setting::Cork(cork);
     /// As [`TcpStream::set_quickack`].
-    quickack(quickack: bool) => quickack = Some(quickack);
+    quickack(quickack: bool) => Setting::QuickAck(quickack);
     /// As [`TcpStream::set_ttl`]; the SYN has it too. Another value than 1 to 255 is told when the socket connects.
-    ttl(ttl: u32) => ttl = Some(ttl);
+    ttl(ttl: u32) => SocketOption::TimeToLive(ttl);
     /// As [`TcpStream::set_tos`]; the SYN has it too. A value above 255 is told when the socket connects.
-    tos(tos: u32) => tos = Some(tos);
+    tos(tos: u32) => SocketOption::TypeOfService(tos);
     /// As [`TcpStream::set_keepalive`].
-    keepalive(keepalive: Option<KeepAlive>) => keepalive = Some(keepalive);
-    /// As [`TcpStream::set_user_timeout`].
-    user_timeout(timeout: Option<Duration>) => user_timeout = Some(timeout);
+    keepalive(keepalive: Option<KeepAlive>) => Setting::KeepAlive(keepalive);
+    /// As [`TcpStream::set_user_timeout`]. A span of zero is told when the socket connects.
+    user_timeout(timeout: Option<Duration>) => Setting::UserTimeout(timeout.map(Into::into));
     /// As [`TcpStream::set_fin_wait_2`].
-    fin_wait_2(span: Duration) => fin_wait_2 = Some(span);
+    fin_wait_2(span: Duration) => Setting::FinWait2(span.into());
     /// As [`TcpStream::set_notsent_lowat`].
-    notsent_lowat(bytes: u32) => notsent_lowat = Some(bytes);
+    notsent_lowat(bytes: u32) => Setting::NotsentLowWater(bytes);
     /// As [`TcpStream::set_rcvlowat`].
-    rcvlowat(bytes: usize) => receive_low_water = Some(bytes);
+    rcvlowat(bytes: usize) => Setting::ReceiveLowWater(bytes);
     /// The size of the send buffer in bytes (`SO_SNDBUF`). It does not grow then.
-    send_buffer_size(bytes: usize) => send_buffer = Some(bytes);
+    send_buffer_size(bytes: usize) => Setting::SendBuffer(bytes);
     /// The size of the receive buffer in bytes (`SO_RCVBUF`). It is not tuned then.
-    recv_buffer_size(bytes: usize) => receive_buffer = Some(bytes);
+    recv_buffer_size(bytes: usize) => Setting::ReceiveBuffer(bytes);
     /// The congestion control algorithm (`TCP_CONGESTION`).
-    congestion(choice: CongestionChoice) => congestion = Some(choice);
+    congestion(choice: CongestionChoice) => SocketOption::Congestion(choice);
     /// As [`TcpStream::set_mtu_discovery`].
-    mtu_discovery(choice: PathMtuDiscovery) => mtu_discovery = Some(choice);
+    mtu_discovery(choice: PathMtuDiscovery) => Setting::PathMtuDiscovery(choice);
+}
+
+impl TcpSocket {
+    /// Sets an option. An impossible value is told when the socket connects.
+    pub fn option(mut self, option: impl Into<SocketOption>) -> Self {
+        self.kept.options.set(option);
+        self
+    }
+
     /// As [`TcpStream::set_linger`].
-    linger(linger: Option<Duration>) => linger = Some(linger);
+    pub fn linger(mut self, linger: Option<Duration>) -> Self {
+        self.kept.linger = Some(linger);
+        self
+    }
+
     /// As [`TcpStream::set_read_timeout`]; zero means none.
-    read_timeout(timeout: Option<Duration>) => read_timeout = timeout;
+    pub fn read_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.kept.read_timeout = timeout;
+        self
+    }
+
     /// As [`TcpStream::set_write_timeout`]; zero means none.
-    write_timeout(timeout: Option<Duration>) => write_timeout = timeout;
+    pub fn write_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.kept.write_timeout = timeout;
+        self
+    }
+
     /// Whether calls of the stream or listener return [`io::ErrorKind::WouldBlock`] instead of waiting. [`TcpSocket::connect`] then returns at once.
-    nonblocking(non_blocking: bool) => non_blocking = non_blocking;
+    pub fn nonblocking(mut self, non_blocking: bool) -> Self {
+        self.kept.non_blocking = non_blocking;
+        self
+    }
 }
 
 impl TcpSocket {
@@ -269,7 +210,7 @@ impl TcpSocket {
     pub fn new(stack: &Stack) -> Self {
         TcpSocket {
             stack: stack.clone(),
-            options: SocketOptions::default(),
+            kept: Kept::default(),
             profile: None,
             v6_only: false,
             place: None,
@@ -326,11 +267,11 @@ impl TcpSocket {
     /// # Errors
     /// As [`TcpSocket::connect`], those that can be told at once.
     pub fn connect_held(self, remote: SocketAddr, limit: Duration) -> io::Result<HeldStream> {
-        let TcpSocket { stack, mut options, profile, place, .. } = self;
-        options.hold_answer = Some(limit);
+        let TcpSocket { stack, mut kept, profile, place, .. } = self;
+        kept.options.set(Setting::HoldAnswer(limit.into()));
         let local = place.as_ref().map(|place| place.address);
         let place = place.as_ref();
-        let stream = TcpStream::start_with(&stack, local, remote, profile, &options, place)?;
+        let stream = TcpStream::start_with(&stack, local, remote, profile, &kept, place)?;
         Ok(HeldStream::new(stream))
     }
 
@@ -339,11 +280,11 @@ impl TcpSocket {
         remote: SocketAddr,
         timeout: Option<Duration>,
     ) -> io::Result<TcpStream> {
-        let TcpSocket { stack, options, profile, place, .. } = self;
+        let TcpSocket { stack, kept, profile, place, .. } = self;
         let local = place.as_ref().map(|place| place.address);
         let place = place.as_ref();
-        let stream = TcpStream::start_with(&stack, local, remote, profile, &options, place)?;
-        if !options.non_blocking {
+        let stream = TcpStream::start_with(&stack, local, remote, profile, &kept, place)?;
+        if !kept.non_blocking {
             stream.wait_until_connected(timeout)?;
         }
         Ok(stream)
@@ -363,10 +304,10 @@ impl TcpSocket {
     /// # Errors
     /// As [`TcpSocket::listen`].
     pub fn listen_with(self, config: ListenConfig) -> io::Result<TcpListener> {
-        let TcpSocket { stack, options, profile, v6_only, place } = self;
+        let TcpSocket { stack, kept, profile, v6_only, place } = self;
         let place = place.ok_or(Errno::INVAL)?;
         let profile = profile.map(Arc::new).or(config.profile.clone());
         let config = config.with_profile(profile).with_v6_only(v6_only);
-        TcpListener::bind_at(&stack, place.address, config, options, Some(&place))
+        TcpListener::bind_at(&stack, place.address, config, kept, Some(&place))
     }
 }

@@ -28,7 +28,7 @@ use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::runtime::Runtime;
-use crate::socket::{Place, SocketOptions};
+use crate::socket::{Kept, Place};
 use crate::stack::{Shared, Stack, each_address};
 pub use chunk::{Chunk, ChunkReader};
 pub use held::HeldStream;
@@ -245,7 +245,7 @@ impl TcpStream {
 
     fn start(stack: &Stack, remote: SocketAddr, options: &ConnectOptions) -> io::Result<Self> {
         let (local, profile) = options.parts();
-        Self::start_with(stack, local, remote, profile, &SocketOptions::default(), None)
+        Self::start_with(stack, local, remote, profile, &Kept::default(), None)
     }
 
     /// Starts connecting with options that the SYN has too, from a place that was reserved.
@@ -254,7 +254,7 @@ impl TcpStream {
         local: Option<SocketAddr>,
         remote: SocketAddr,
         profile: Option<Profile>,
-        options: &SocketOptions,
+        kept: &Kept,
         place: Option<&Place>,
     ) -> io::Result<Self> {
         let (shared, id) = stack.open(local, remote, &|shared, inner, now, local| {
@@ -264,25 +264,23 @@ impl TcpStream {
                 place.release(shared, inner);
             }
             let id = inner.host.connect(now, local, remote, profile).map_err(connect_error)?;
-            options.apply(inner, id, now).inspect_err(|_| inner.host.abort(id, now))?;
+            let set = inner.host.set_options(id, now, &kept.options);
+            set.map_err(socket_error).inspect_err(|_| inner.host.abort(id, now))?;
             Ok(id)
         })?;
-        Ok(TcpStream::new(shared, id, is_mapped(remote.ip())).with_options(options))
+        Ok(TcpStream::new(shared, id, is_mapped(remote.ip())).with_kept(kept))
     }
 
-    /// The options that are the handle's own.
-    pub(crate) fn with_options(self, options: &SocketOptions) -> Self {
-        let Socket { non_blocking, linger, receive_low_water, .. } = &*self.socket;
-        non_blocking.store(options.non_blocking, Ordering::Relaxed);
-        if let Some(choice) = options.linger {
-            *linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = choice;
+    /// The settings that are the handle's own.
+    pub(crate) fn with_kept(self, kept: &Kept) -> Self {
+        self.socket.non_blocking.store(kept.non_blocking, Ordering::Relaxed);
+        if let Some(choice) = kept.linger {
+            *self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = choice;
         }
-        if let Some(mark) = options.receive_low_water {
-            receive_low_water.store(mark.max(1), Ordering::Relaxed);
-        }
+        kept.options.iter().for_each(|option| self.socket.take_notice(option));
         // Zero is none.
-        let _ = self.set_read_timeout(options.read_timeout);
-        let _ = self.set_write_timeout(options.write_timeout);
+        let _ = self.set_read_timeout(kept.read_timeout);
+        let _ = self.set_write_timeout(kept.write_timeout);
         self
     }
 

@@ -27,14 +27,13 @@ use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
 use controls::Controls;
 use network::Network;
+use transom_stack::socket_options::SocketOption;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::compose::Composer;
 use transom_tcp::connection::Setting;
-use transom_tcp::connection::exchange::Choice;
 use transom_tcp::connection::{Connection, State};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, PacingChoice, Profile};
+use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, Profile};
 use transom_tcp::time::Duration;
 use values::{
     bool_of, int_in, int_of, linger_of, name_of, show_linger, show_name, show_time, time_of,
@@ -66,6 +65,17 @@ pub(crate) struct Options {
     pub(crate) v6_only: bool,
     pub(crate) network: Network,
 }
+
+/// The options that a profile has, but those of IP.
+const OF_CONNECTIONS: [(i32, i32); 7] = [
+    (SOL_SOCKET, SO_KEEPALIVE),
+    (SOL_SOCKET, SO_RCVBUF),
+    (SOL_SOCKET, SO_SNDBUF),
+    (IPPROTO_TCP, TCP_NODELAY),
+    (IPPROTO_TCP, TCP_USER_TIMEOUT),
+    (IPPROTO_TCP, TCP_LINGER2),
+    (IPPROTO_TCP, TCP_CONGESTION),
+];
 
 /// The largest limit of `TCP_FASTOPEN` (Linux' `somaxconn`).
 const MAX_FAST_OPEN: u16 = 4096;
@@ -101,30 +111,39 @@ impl Options {
 
     /// The profile of connections opened with these settings, of one version of IP.
     pub(crate) fn profile(&self, base: &Profile, version: Family) -> Profile {
-        let carriage = self.network.of(version);
-        let mut flow = base.flow.buffer();
-        if let Some(bytes) = self.receive_buffer {
-            let most = if base.options.window_scale { MAX_WINDOW } else { 65_535 };
-            let bytes = bytes.min(most);
-            flow = ReceiveWindowConfig::new(bytes, bytes);
+        let mut profile =
+            base.clone().with_max_segment(self.max_segment).with_syn_r2(self.syn_retries);
+        for name in OF_CONNECTIONS.into_iter().chain(network::options_of(version)) {
+            if let Some(option) = self.meaning(name, base, version) {
+                option.shape(&mut profile);
+            }
         }
-        let pacing = if self.congestion.needs_pacing() { PacingChoice::Rate } else { base.pacing };
-        base.clone()
-            .with_congestion(self.congestion.clone())
-            .with_pacing(pacing)
-            .with_flow(base.flow.with_buffer(flow))
-            .with_send_buffer(self.send_buffer.unwrap_or(base.send_buffer))
-            .with_max_send_buffer(self.send_buffer.unwrap_or(base.max_send_buffer))
-            .with_nodelay(self.nodelay)
-            .with_keep_alive(self.keep_alive.then_some(self.keep))
-            .with_user_timeout(self.user_timeout)
-            .with_max_segment(self.max_segment)
-            .with_syn_r2(self.syn_retries)
-            .with_fin_wait_2(self.controls.fin_wait_2(base))
-            .with_path_mtu_discovery(carriage.discovery)
-            .with_hop_limit(carriage.hop_limit)
-            .with_dscp(carriage.traffic_class >> 2)
-            .with_report_soft_errors(carriage.receive_errors)
+        profile
+    }
+
+    /// The meaning of an option for connections of one version of IP, if it was set or is never unset.
+    fn meaning(
+        &self,
+        (level, name): (i32, i32),
+        base: &Profile,
+        version: Family,
+    ) -> Option<SocketOption> {
+        Some(SocketOption::Setting(match (level, name) {
+            (SOL_SOCKET, SO_KEEPALIVE)
+            | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
+                Setting::KeepAlive(self.keep_alive.then_some(self.keep))
+            }
+            (SOL_SOCKET, SO_RCVBUF) => Setting::ReceiveBuffer(self.receive_buffer?),
+            (SOL_SOCKET, SO_SNDBUF) => Setting::SendBuffer(self.send_buffer?),
+            (IPPROTO_TCP, TCP_NODELAY) => Setting::NoDelay(self.nodelay),
+            (IPPROTO_TCP, TCP_USER_TIMEOUT) => Setting::UserTimeout(self.user_timeout),
+            (IPPROTO_TCP, TCP_LINGER2) => Setting::FinWait2(self.controls.fin_wait_2(base)),
+            (IPPROTO_TCP, TCP_CONGESTION) => {
+                return Some(SocketOption::Congestion(self.congestion.clone()));
+            }
+            (IPPROTO_IP | IPPROTO_IPV6, _) => return self.network.meaning(level, name, version),
+            _ => return self.controls.meaning(level, name).map(SocketOption::Setting),
+        }))
     }
 
     /// Sets an option. `Ok(false)`: there is none by that name.
@@ -261,71 +280,42 @@ impl Sockets<'_> {
             Role::Fresh => {}
             Role::Listener { .. } => self.renew_listener(fd)?,
             Role::Stream(stream) => {
-                self.apply(stream.id, &options, level, name);
+                self.apply(stream.id, &options, [(level, name)]);
                 self.settle();
             }
         }
         Ok(())
     }
 
-    /// Tells a live connection of an option that was set.
-    fn apply(&mut self, id: ConnectionId, options: &Options, level: i32, name: i32) {
-        let Options { nodelay, keep, user_timeout, controls, .. } = *options;
-        let congestion = || options.congestion.clone();
-        let fin_wait_2 = controls.fin_wait_2(&self.stack.config().profile);
-        let now = self.now();
-        // A connection that is over takes no settings.
-        let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
-            (IPPROTO_TCP, TCP_CONGESTION) => {
-                // Any controller works with the other units: pacing comes with one that needs it.
-                let exchanged = connection.exchange(now, Choice::Congestion(congestion()));
-                debug_assert_eq!(exchanged, Ok(()));
+    /// Tells a live connection of options that were set. One that is over takes none.
+    fn apply(
+        &mut self,
+        id: ConnectionId,
+        options: &Options,
+        names: impl IntoIterator<Item = (i32, i32)>,
+    ) {
+        let Some(local) = self.stack.local_address(id) else { return };
+        let (version, now) = (Family::of(local.ip()), self.now());
+        let base = self.stack.config().profile.clone();
+        for name in names {
+            if name == (IPPROTO_TCP, TCP_QUICKACK) {
+                let apply = |connection: &mut _| options.controls.apply_quick_ack(connection);
+                let _ = self.stack.with_connection(id, now, apply);
+            } else if let Some(option) = options.meaning(name, &base, version) {
+                let _ = self.stack.set_option(id, now, &option);
             }
-            (IPPROTO_TCP, TCP_NODELAY) => connection.set(Setting::NoDelay(nodelay)),
-            (SOL_SOCKET, SO_KEEPALIVE)
-            | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
-                connection.set(Setting::KeepAlive(options.keep_alive.then_some(keep)));
-            }
-            (IPPROTO_TCP, TCP_USER_TIMEOUT) => connection.set(Setting::UserTimeout(user_timeout)),
-            (SOL_SOCKET, SO_RCVBUF) => {
-                options
-                    .receive_buffer
-                    .into_iter()
-                    .for_each(|n| connection.set(Setting::ReceiveBuffer(n)));
-            }
-            (SOL_SOCKET, SO_SNDBUF) => {
-                options
-                    .send_buffer
-                    .into_iter()
-                    .for_each(|n| connection.set(Setting::SendBuffer(n)));
-            }
-            (IPPROTO_TCP, TCP_LINGER2) => connection.set(Setting::FinWait2(fin_wait_2)),
-            _ => controls.apply(connection, level, name),
-        });
-        if matches!(level, IPPROTO_IP | IPPROTO_IPV6) {
-            self.apply_network(id, options);
         }
     }
 
     /// Gives a connection that was opened just now what no profile has.
     pub(crate) fn apply_controls(&mut self, id: ConnectionId, options: &Options) {
-        let now = self.now();
-        let controls = options.controls;
-        let apply = |connection: &mut _| controls.apply_all(connection);
-        let _ = self.stack.with_connection(id, now, apply);
+        self.apply(id, options, controls::OF_NO_PROFILE);
     }
 
     /// Gives a connection the settings of its version of IP.
     pub(crate) fn apply_network(&mut self, id: ConnectionId, options: &Options) {
-        let Some(local) = self.stack.local_address(id) else { return };
-        let carriage = options.network.of(Family::of(local.ip()));
-        let _ = self.stack.set_hop_limit(id, carriage.hop_limit);
-        let _ = self.stack.set_dscp(id, carriage.traffic_class >> 2);
-        let now = self.now();
-        let _ = self.stack.set_path_mtu_discovery(id, now, carriage.discovery);
-        let _ = self.stack.with_connection(id, now, |connection| {
-            connection.set(Setting::SoftErrors(carriage.receive_errors));
-        });
+        let both = [Family::V4, Family::V6].into_iter().flat_map(network::options_of);
+        self.apply(id, options, both);
     }
 
     pub(crate) fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {

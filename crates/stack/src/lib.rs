@@ -66,6 +66,7 @@ pub mod memory;
 mod path_mtus;
 pub mod secrets;
 mod slab;
+pub mod socket_options;
 pub mod stack;
 pub mod totals;
 pub mod wheel;

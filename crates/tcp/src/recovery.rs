@@ -145,7 +145,9 @@ pub trait Recovery: fmt::Debug + Send {
     fn recovery_point(&self) -> Option<Pos>;
 
     /// Whether the unit ever sets a deadline; if not, it is not asked for one after every segment.
-    fn has_deadlines(&self) -> bool;
+    fn has_deadlines(&self) -> bool {
+        false
+    }
 
     /// When to call [`Recovery::on_deadline`], if at all. Asked after all data was sent or acknowledged.
     fn deadline(&mut self, _sent: &SentList, _times: &Times) -> Option<Instant> {

@@ -1,9 +1,7 @@
 //! Settings that shape segments and wake-ups. If Linux has the same option, it is named here, and the behaviour is that of Linux.
 
 use super::TcpStream;
-use crate::error::socket_error;
 use std::io::{self, IoSlice};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use transom_tcp::connection::Setting;
 use transom_tcp::connection::WriteOptions;
@@ -25,7 +23,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::Cork(cork)))
+        self.set_option(Setting::Cork(cork))
     }
 
     /// Whether the stream is corked.
@@ -42,7 +40,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_notsent_lowat(&self, bytes: u32) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::NotsentLowWater(bytes)))
+        self.set_option(Setting::NotsentLowWater(bytes))
     }
 
     /// The mark that [`TcpStream::set_notsent_lowat`] sets.
@@ -60,9 +58,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_rcvlowat(&self, bytes: usize) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::ReceiveLowWater(bytes)))?;
-        self.socket.receive_low_water.store(bytes.max(1), Ordering::Relaxed);
-        Ok(())
+        self.set_option(Setting::ReceiveLowWater(bytes))
     }
 
     /// The mark that [`TcpStream::set_rcvlowat`] sets.
@@ -79,7 +75,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::QuickAck(quickack)))
+        self.set_option(Setting::QuickAck(quickack))
     }
 
     /// Whether the next arrivals are acknowledged at once, as far as is known.
@@ -96,7 +92,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_fin_wait_2(&self, span: Duration) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::FinWait2(span.into())))
+        self.set_option(Setting::FinWait2(span.into()))
     }
 
     /// How long that is.
@@ -114,10 +110,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_mtu_discovery(&self, choice: PathMtuDiscovery) -> io::Result<()> {
-        let id = self.socket.id;
-        self.socket.shared.runtime.with(|inner, now| {
-            inner.host.set_path_mtu_discovery(id, now, choice).map_err(socket_error)
-        })
+        self.set_option(Setting::PathMtuDiscovery(choice))
     }
 
     /// The path MTU in bytes, as far as is known (`IP_MTU`, `IPV6_MTU`).

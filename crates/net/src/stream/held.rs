@@ -3,7 +3,7 @@
 use super::TcpStream;
 use crate::engine::{Channel, Inner};
 use crate::error::soft_error;
-use crate::socket::SocketOptions;
+use crate::socket::Kept;
 use crate::stack::Stack;
 use rustix::io::Errno;
 use std::io;
@@ -39,8 +39,8 @@ impl TcpStream {
         profile: Option<Profile>,
         limit: Duration,
     ) -> io::Result<HeldStream> {
-        let options = SocketOptions::holding(limit);
-        Self::start_with(stack, local, remote, profile, &options, None).map(HeldStream::new)
+        let kept = Kept::holding(limit);
+        Self::start_with(stack, local, remote, profile, &kept, None).map(HeldStream::new)
     }
 
     /// Whether the peer has answered a SYN whose answer is held, or how the attempt ended.

@@ -1,11 +1,12 @@
 //! The settings of a stream.
 
-use super::TcpStream;
+use super::{Socket, TcpStream};
 use crate::error::socket_error;
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use transom_stack::socket_options::SocketOption;
 use transom_tcp::compose::Composer;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Setting;
@@ -63,12 +64,28 @@ impl TcpStream {
         Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
+    /// Sets an option of the connection: all that have a function here, and the buffers' sizes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a value that is not possible, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_option(&self, option: impl Into<SocketOption>) -> io::Result<()> {
+        let option = option.into();
+        let id = self.socket.id;
+        self.socket.shared.runtime.with(|inner, now| {
+            let result = inner.host.set_option(id, now, &option);
+            inner.update_readiness(id);
+            result.map_err(socket_error)
+        })?;
+        self.socket.take_notice(&option);
+        Ok(())
+    }
+
     /// Switches Nagle's algorithm off (`true`) or on.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::NoDelay(nodelay)))
+        self.set_option(Setting::NoDelay(nodelay))
     }
 
     /// Whether Nagle's algorithm is off.
@@ -136,7 +153,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::KeepAlive(keep_alive)))
+        self.set_option(Setting::KeepAlive(keep_alive))
     }
 
     /// The keep-alive settings.
@@ -153,7 +170,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_report_soft_errors(&self, report: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set(Setting::SoftErrors(report)))
+        self.set_option(Setting::SoftErrors(report))
     }
 
     /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
@@ -161,12 +178,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
-        let id = self.socket.id;
-        self.socket
-            .shared
-            .runtime
-            .with(|inner, _| inner.host.set_hop_limit(id, ttl).map_err(socket_error))
+        self.set_option(SocketOption::TimeToLive(ttl))
     }
 
     /// The time to live.
@@ -184,12 +196,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_tos(&self, tos: u32) -> io::Result<()> {
-        let tos = u8::try_from(tos).map_err(|_| Errno::INVAL)?;
-        let id = self.socket.id;
-        self.socket
-            .shared
-            .runtime
-            .with(|inner, _| inner.host.set_dscp(id, tos >> 2).map_err(socket_error))
+        self.set_option(SocketOption::TypeOfService(tos))
     }
 
     /// The type of service, without the lower two bits.
@@ -211,10 +218,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a span of zero, [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        if timeout == Some(Duration::ZERO) {
-            return Err(zero_timeout());
-        }
-        self.change(|connection, _| connection.set(Setting::UserTimeout(timeout.map(Into::into))))
+        self.set_option(Setting::UserTimeout(timeout.map(Into::into)))
     }
 
     /// The user timeout.
@@ -233,6 +237,15 @@ impl TcpStream {
     pub fn set_nonblocking(&self, non_blocking: bool) -> io::Result<()> {
         self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Socket {
+    /// Keeps what a handle has to know of an option that was set.
+    pub(super) fn take_notice(&self, option: &SocketOption) {
+        if let SocketOption::Setting(Setting::ReceiveLowWater(bytes)) = option {
+            self.receive_low_water.store((*bytes).max(1), Ordering::Relaxed);
+        }
     }
 }
 

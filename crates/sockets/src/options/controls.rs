@@ -12,6 +12,14 @@ use transom_tcp::time::Duration;
 /// The longest lifetime of FIN-WAIT-2 (Linux' `TCP_FIN_TIMEOUT_MAX`), in seconds.
 const MAX_LINGER2: i32 = 120;
 
+/// Those that no profile has.
+pub(super) const OF_NO_PROFILE: [(i32, i32); 4] = [
+    (IPPROTO_TCP, TCP_CORK),
+    (IPPROTO_TCP, TCP_NOTSENT_LOWAT),
+    (SOL_SOCKET, SO_RCVLOWAT),
+    (IPPROTO_TCP, TCP_QUICKACK),
+];
+
 /// The settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Controls {
@@ -87,33 +95,18 @@ impl Controls {
         }
     }
 
-    /// Gives all of them to a connection that was opened just now.
-    pub(super) fn apply_all(&self, connection: &mut Connection) {
-        connection.set(Setting::Cork(self.cork));
-        connection.set(Setting::NotsentLowWater(self.notsent_low_water));
-        connection.set(Setting::ReceiveLowWater(self.receive_low_water as usize));
-        if self.quick_ack.is_some() {
-            self.apply_quick_ack(connection);
-        }
-    }
-
-    /// Gives one of them to a live connection.
-    pub(super) fn apply(&self, connection: &mut Connection, level: i32, name: i32) {
-        match (level, name) {
-            (IPPROTO_TCP, TCP_CORK) => connection.set(Setting::Cork(self.cork)),
-            (IPPROTO_TCP, TCP_QUICKACK) => self.apply_quick_ack(connection),
-            (IPPROTO_TCP, TCP_NOTSENT_LOWAT) => {
-                connection.set(Setting::NotsentLowWater(self.notsent_low_water));
-            }
-            (SOL_SOCKET, SO_RCVLOWAT) => {
-                connection.set(Setting::ReceiveLowWater(self.receive_low_water as usize));
-            }
-            _ => {}
-        }
+    /// What one of them means for a connection, but `TCP_QUICKACK`, whose meaning depends on the connection.
+    pub(super) fn meaning(&self, level: i32, name: i32) -> Option<Setting> {
+        Some(match (level, name) {
+            (IPPROTO_TCP, TCP_CORK) => Setting::Cork(self.cork),
+            (IPPROTO_TCP, TCP_NOTSENT_LOWAT) => Setting::NotsentLowWater(self.notsent_low_water),
+            (SOL_SOCKET, SO_RCVLOWAT) => Setting::ReceiveLowWater(self.receive_low_water as usize),
+            _ => return None,
+        })
     }
 
     /// As Linux: an even number acknowledges what waits, and nothing after it at once.
-    fn apply_quick_ack(&self, connection: &mut Connection) {
+    pub(super) fn apply_quick_ack(&self, connection: &mut Connection) {
         let Some(value) = self.quick_ack else { return };
         let waits = connection.has_delayed_ack();
         connection.set(Setting::QuickAck(value != 0));

@@ -4,20 +4,31 @@ use super::names::*;
 use super::values::{bool_of, int_in, int_of, ip_int_of};
 use crate::address::Family;
 use crate::errno::{EINVAL, Errno, Result};
+use transom_stack::socket_options::SocketOption;
+use transom_tcp::connection::Setting;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::Profile;
 
+/// The options of one IP version.
+pub(super) fn options_of(version: Family) -> [(i32, i32); 4] {
+    match version {
+        Family::V4 => [IP_TTL, IP_TOS, IP_RECVERR, IP_MTU_DISCOVER].map(|name| (IPPROTO_IP, name)),
+        Family::V6 => [IPV6_UNICAST_HOPS, IPV6_TCLASS, IPV6_RECVERR, IPV6_MTU_DISCOVER]
+            .map(|name| (IPPROTO_IPV6, name)),
+    }
+}
+
 /// The header fields of packets of one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Carriage {
+struct Carriage {
     /// Time to live, or hop limit.
-    pub(crate) hop_limit: u8,
+    hop_limit: u8,
     /// TOS, or traffic class, without the bits of ECN.
-    pub(crate) traffic_class: u8,
+    traffic_class: u8,
     /// Errors that routers report are told at once.
-    pub(crate) receive_errors: bool,
+    receive_errors: bool,
     /// Whether packets may be fragmented, and whom to believe about their size.
-    pub(crate) discovery: PathMtuDiscovery,
+    discovery: PathMtuDiscovery,
 }
 
 /// The settings for both versions.
@@ -38,12 +49,28 @@ impl Network {
         Network { v4: carriage, v6: carriage }
     }
 
-    /// The settings of connections of one IP version.
-    pub(crate) fn of(&self, version: Family) -> Carriage {
-        match version {
-            Family::V4 => self.v4,
-            Family::V6 => self.v6,
-        }
+    /// What an option means for connections of one IP version: those of the other version have no such option.
+    pub(super) fn meaning(&self, level: i32, name: i32, version: Family) -> Option<SocketOption> {
+        let carriage = match (level, version) {
+            (IPPROTO_IP, Family::V4) => self.v4,
+            (IPPROTO_IPV6, Family::V6) => self.v6,
+            _ => return None,
+        };
+        Some(match (level, name) {
+            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => {
+                SocketOption::TimeToLive(carriage.hop_limit.into())
+            }
+            (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => {
+                SocketOption::TypeOfService(carriage.traffic_class.into())
+            }
+            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
+                Setting::SoftErrors(carriage.receive_errors).into()
+            }
+            (IPPROTO_IP, IP_MTU_DISCOVER) | (IPPROTO_IPV6, IPV6_MTU_DISCOVER) => {
+                Setting::PathMtuDiscovery(carriage.discovery).into()
+            }
+            _ => return None,
+        })
     }
 
     /// Sets an option. `Ok(false)`: there is none by that name.

@@ -4,9 +4,7 @@ use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Stack};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use transom_tcp::connection::Setting;
 use transom_tcp::connection::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
-use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::time::Instant;
 
 /// A call on a connection failed.
@@ -21,6 +19,9 @@ pub enum SocketError {
     /// Writing failed.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// An option cannot have this value, for this reason.
+    #[error("{0}")]
+    BadOption(&'static str),
 }
 
 impl Stack {
@@ -155,33 +156,26 @@ impl Stack {
     }
 
     /// Sets the differentiated services code point of a connection's packets, 0 to 63 [MUST-48] [SHLD-21]. It reaches the IP
-    /// header unchanged [SHLD-22]; larger values are cut to six bits. The first packets carry the profile's. Packets of
+    /// header unchanged [SHLD-22]. The first packets carry the profile's. Packets of
     /// different code points may overtake each other, so a program should seldom change it [SHLD-23].
-    pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
-        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        slot.set_ip_fields(IpFields { dscp: dscp & 63, ..slot.ip_fields });
-        Ok(())
+    pub(crate) fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
+        self.change_ip_fields(id, |fields| IpFields { dscp, ..fields })
     }
 
-    /// Sets the hop limit (time to live) of a connection's packets [MUST-49]. Zero means one.
-    pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
-        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        slot.set_ip_fields(IpFields { hop_limit: hop_limit.max(1), ..slot.ip_fields });
-        Ok(())
+    /// Sets the hop limit (time to live) of a connection's packets [MUST-49].
+    pub(crate) fn set_hop_limit(&mut self, id: ConnectionId, hops: u8) -> Result<(), SocketError> {
+        self.change_ip_fields(id, |fields| IpFields { hop_limit: hops, ..fields })
     }
 
-    /// Whether a connection's packets may be fragmented, and whether what routers say of their size counts, from now on.
-    pub fn set_path_mtu_discovery(
+    fn change_ip_fields(
         &mut self,
         id: ConnectionId,
-        now: Instant,
-        choice: PathMtuDiscovery,
+        change: impl FnOnce(IpFields) -> IpFields,
     ) -> Result<(), SocketError> {
-        self.with_connection(id, now, |connection| {
-            connection.set(Setting::PathMtuDiscovery(choice))
-        })
+        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
+        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
+        slot.set_ip_fields(change(slot.ip_fields));
+        Ok(())
     }
 
     /// The differentiated services code point of a connection's packets.

@@ -3,6 +3,7 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::listener::ListenConfig;
+use transom_stack::socket_options::SocketOption;
 use transom_stack::stack::SocketError;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
@@ -96,18 +97,25 @@ fn the_choice_can_be_changed_at_any_time() {
         carrier(&sent)
     };
     assert_eq!(next(&mut host), (64, 0));
-    host.stack.set_dscp(id, 10).unwrap();
+    let set = |host: &mut Host, option| host.call(|stack, now| stack.set_option(id, now, &option));
+    set(&mut host, SocketOption::TypeOfService(10 << 2)).unwrap();
     assert_eq!(next(&mut host), (64, 10));
-    host.stack.set_hop_limit(id, 3).unwrap();
+    set(&mut host, SocketOption::TimeToLive(3)).unwrap();
     assert_eq!(next(&mut host), (3, 10));
-    host.stack.set_dscp(id, 63).unwrap();
-    host.stack.set_hop_limit(id, 0).unwrap();
+    // The lower two bits are TCP's own.
+    set(&mut host, SocketOption::TypeOfService(0xff)).unwrap();
+    set(&mut host, SocketOption::TimeToLive(1)).unwrap();
     assert_eq!(next(&mut host), (1, 63));
-    host.stack.set_dscp(id, 0xff).unwrap();
+    let impossible = [SocketOption::TimeToLive(0), SocketOption::TypeOfService(256)];
+    for option in impossible {
+        let result = set(&mut host, option);
+        assert!(matches!(result, Err(SocketError::BadOption(_))), "{result:?}");
+    }
     assert_eq!(next(&mut host), (1, 63));
     host.call(|stack, now| stack.abort(id, now));
-    assert_eq!(host.stack.set_dscp(id, 1), Err(SocketError::NotFound));
-    assert_eq!(host.stack.set_hop_limit(id, 1), Err(SocketError::NotFound));
+    for option in [SocketOption::TypeOfService(4), SocketOption::TimeToLive(1)] {
+        assert_eq!(set(&mut host, option), Err(SocketError::NotFound));
+    }
 }
 
 /// [MAY-4] A packet that may not be fragmented needs no identification of its own (RFC 6864 section 4.1): all have the same, and

@@ -3,7 +3,9 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::config::{Offload, StackConfig};
+use transom_stack::socket_options::SocketOption;
 use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::Setting;
 use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::Profile;
 use transom_testkit::packets::{icmp4, icmp6};
@@ -121,9 +123,12 @@ fn it_can_be_changed_on_a_live_connection() {
     host.write_all(id, b"a");
     assert!(v4(&host.sent_one()).0);
     let choice = PathMtuDiscovery::Dont;
-    host.call(|stack, now| stack.set_path_mtu_discovery(id, now, choice)).unwrap();
+    let set = |host: &mut Host, option: SocketOption| {
+        host.call(|stack, now| stack.set_option(id, now, &option)).unwrap();
+    };
+    set(&mut host, Setting::PathMtuDiscovery(choice).into());
     // The hop limit does not bring the flag back.
-    host.stack.set_hop_limit(id, 9).unwrap();
+    set(&mut host, SocketOption::TimeToLive(9));
     host.call(|stack, now| stack.abort(id, now));
     assert!(!v4(&host.sent_one()).0);
 }

@@ -3,7 +3,7 @@
 //! The oldest error control. It needs neither selective nor partial acknowledgements. Data that the peer holds beyond the loss is sent a
 //! second time, unless selective acknowledgements report it.
 
-use super::progress::{Progress, report_progress};
+use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -19,10 +19,6 @@ pub struct GoBackN {
 impl Recovery for GoBackN {
     fn name(&self) -> &'static str {
         "go-back-n"
-    }
-
-    fn has_deadlines(&self) -> bool {
-        false
     }
 
     report_progress!();
@@ -55,11 +51,5 @@ impl Recovery for GoBackN {
         *self = GoBackN::default();
     }
 
-    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        self.progress.next_lost(sent)
-    }
-
-    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
-        self.progress.first_pending = false;
-    }
+    retransmit_what_is_lost!();
 }

@@ -5,7 +5,7 @@
 //! keeps its meaning, and "bytes in flight ≤ cwnd" stays true. Limited Transmit (RFC 3042) needs no separate rule: the
 //! first two duplicates make room for one new segment each.
 
-use super::progress::{Progress, report_progress};
+use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -53,10 +53,6 @@ impl NewReno {
 impl Recovery for NewReno {
     fn name(&self) -> &'static str {
         "newreno"
-    }
-
-    fn has_deadlines(&self) -> bool {
-        false
     }
 
     report_progress!();
@@ -136,11 +132,5 @@ impl Recovery for NewReno {
         *self = NewReno { recover, after_timeout, last_advance, ..NewReno::default() };
     }
 
-    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        self.progress.next_lost(sent)
-    }
-
-    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
-        self.progress.first_pending = false;
-    }
+    retransmit_what_is_lost!();
 }

@@ -100,3 +100,17 @@ macro_rules! report_progress {
     };
 }
 pub(super) use report_progress;
+
+/// The methods of [`Recovery`](super::Recovery) for a unit that sends again what is marked lost, from the front.
+macro_rules! retransmit_what_is_lost {
+    () => {
+        fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
+            self.progress.next_lost(sent)
+        }
+
+        fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
+            self.progress.first_pending = false;
+        }
+    };
+}
+pub(super) use retransmit_what_is_lost;

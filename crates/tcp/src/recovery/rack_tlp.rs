@@ -8,7 +8,7 @@
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
 //! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see `SLACK`.
 
-use super::progress::{Progress, report_progress};
+use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -225,13 +225,7 @@ impl Recovery for RackTlp {
         self.progress.leave();
     }
 
-    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        self.progress.next_lost(sent)
-    }
-
-    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
-        self.progress.first_pending = false;
-    }
+    retransmit_what_is_lost!();
 
     fn deadline(&mut self, sent: &SentList, times: &Times) -> Option<Instant> {
         if let Waiting::Reordering(at) = self.waiting {

@@ -8,7 +8,7 @@
 //! do not count until all that was outstanding then is acknowledged. Otherwise the copies that the timeout sends would look like a loss, which
 //! RFC 2582 section 5 calls a defect of Reno's.
 
-use super::progress::{Progress, report_progress};
+use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -55,10 +55,6 @@ impl Reno {
 impl Recovery for Reno {
     fn name(&self) -> &'static str {
         "reno"
-    }
-
-    fn has_deadlines(&self) -> bool {
-        false
     }
 
     report_progress!();
@@ -112,11 +108,5 @@ impl Recovery for Reno {
         *self = Reno::default();
     }
 
-    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        self.progress.next_lost(sent)
-    }
-
-    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
-        self.progress.first_pending = false;
-    }
+    retransmit_what_is_lost!();
 }

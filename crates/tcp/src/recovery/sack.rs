@@ -54,10 +54,6 @@ impl Recovery for SackRecovery {
         "sack"
     }
 
-    fn has_deadlines(&self) -> bool {
-        false
-    }
-
     report_progress!();
 
     fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {

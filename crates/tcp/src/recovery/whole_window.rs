@@ -6,7 +6,7 @@
 //! Where these arrive after the repair, three of them begin the next one. "TCP without congestion control" calls this the go-back-N nature of the
 //! protocol. With a congestion window, that window limits a repair like any other.
 
-use super::progress::{Progress, report_progress};
+use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
@@ -24,10 +24,6 @@ pub struct WholeWindow {
 impl Recovery for WholeWindow {
     fn name(&self) -> &'static str {
         "whole-window"
-    }
-
-    fn has_deadlines(&self) -> bool {
-        false
     }
 
     report_progress!();
@@ -67,11 +63,5 @@ impl Recovery for WholeWindow {
         *self = WholeWindow { recover, ..WholeWindow::default() };
     }
 
-    fn next(&self, sent: &SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
-        self.progress.next_lost(sent)
-    }
-
-    fn on_retransmitted(&mut self, _named: &Retransmission, _range: Range<Pos>) {
-        self.progress.first_pending = false;
-    }
+    retransmit_what_is_lost!();
 }
