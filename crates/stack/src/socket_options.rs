@@ -10,7 +10,7 @@ use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Setting;
 use transom_tcp::connection::exchange::Choice;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{MAX_WINDOW, PacingChoice, Profile};
+use transom_tcp::profile::{MAX_WINDOW, Profile};
 use transom_tcp::time::Instant;
 
 /// An option with its value.
@@ -58,12 +58,7 @@ impl SocketOption {
         match self {
             SocketOption::TimeToLive(ttl) => profile.hop_limit = byte(*ttl),
             SocketOption::TypeOfService(tos) => profile.dscp = byte(*tos) >> 2,
-            SocketOption::Congestion(choice) => {
-                profile.congestion = choice.clone();
-                if choice.needs_pacing() {
-                    profile.pacing = PacingChoice::Rate;
-                }
-            }
+            SocketOption::Congestion(choice) => profile.choose_congestion(choice.clone()),
             SocketOption::Setting(setting) => return shape_by(*setting, profile),
         }
         true
@@ -162,5 +157,28 @@ impl Stack {
         options: &SocketOptions,
     ) -> Result<(), SocketError> {
         options.iter().try_for_each(|option| self.set_option(id, now, option))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transom_tcp::profile::SlowStartChoice;
+
+    #[test]
+    fn a_controller_brings_its_slow_start_and_pacing() {
+        let shaped = |text: &str| {
+            let mut profile = Profile::default();
+            let choice = transom_tcp::compose::compose(text).unwrap().congestion;
+            assert!(SocketOption::Congestion(choice).shape(&mut profile));
+            profile
+        };
+        assert_eq!(shaped("cubic").slow_start, SlowStartChoice::HyStart);
+        assert_eq!(
+            shaped("reno").slow_start,
+            transom_tcp::compose::compose("reno").unwrap().slow_start
+        );
+        assert_ne!(shaped("reno").slow_start, SlowStartChoice::HyStart);
+        assert_eq!(shaped("bbr").pacing, transom_tcp::profile::PacingChoice::Rate);
     }
 }

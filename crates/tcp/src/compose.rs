@@ -32,8 +32,7 @@ mod recompose;
 
 use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, Entry};
-use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice, SlowStartChoice};
-use crate::slow_start::standard::Standard;
+use crate::profile::{PLAIN, PacingChoice, Profile, ProfileError, RecoveryChoice};
 use crate::undo::UndoConfig;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -96,10 +95,6 @@ impl fmt::Display for Near<'_> {
         }
     }
 }
-
-/// The controller whose slow start is plain, unless a word says otherwise. HyStart is a part of Linux' CUBIC, and ends slow start at half of what the
-/// path carries. Reno would gain one segment in each round trip from there on.
-const PLAIN: &str = "reno";
 
 /// The profile for a text, based on [`Profile::default`].
 ///
@@ -195,11 +190,8 @@ impl Composer {
                 profile.recovery = RecoveryChoice::Sack;
             }
         }
-        // HyStart belongs to a controller that grows fast behind it.
-        let grows_slowly = before != PLAIN && profile.congestion.name() == PLAIN;
-        if grows_slowly && silent(Unit::SlowStart) && profile.slow_start == SlowStartChoice::HyStart
-        {
-            profile.slow_start = SlowStartChoice::Standard(Standard::default());
+        if before != PLAIN && silent(Unit::SlowStart) {
+            profile.start_plainly();
         }
         // Pacing comes with a controller that counts on it, unless a word says otherwise: then the profile is refused.
         if profile.congestion.needs_pacing() && silent(Unit::Pacing) {

@@ -224,7 +224,27 @@ impl Default for Profile {
     }
 }
 
+/// The controller whose slow start is plain, unless a word says otherwise. HyStart is a part of Linux' CUBIC, and ends slow start at half of what the
+/// path carries. Reno would gain one segment in each round trip from there on.
+pub(crate) const PLAIN: &str = "reno";
+
 impl Profile {
+    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and plain slow start for Reno in the place of `hystart`.
+    pub fn choose_congestion(&mut self, choice: CongestionChoice) {
+        if choice.needs_pacing() {
+            self.pacing = PacingChoice::Rate;
+        }
+        self.congestion = choice;
+        self.start_plainly();
+    }
+
+    /// HyStart belongs to a controller that grows fast behind it.
+    pub(crate) fn start_plainly(&mut self) {
+        if self.congestion.name() == PLAIN && self.slow_start == SlowStartChoice::HyStart {
+            self.slow_start = SlowStartChoice::Standard(Standard::default());
+        }
+    }
+
     /// The units that the core RFCs describe, and no later ones: Reno with SACK (RFC 5681, RFC 6675), delayed acknowledgements, one
     /// retransmission timer (RFC 6298). The papers' experiments name it as the preset `classic`.
     pub fn classic() -> Self {
