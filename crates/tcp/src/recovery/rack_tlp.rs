@@ -61,21 +61,22 @@ pub struct RackTlp {
     progress: Progress,
     rack: Option<Rack>,
     /// RACK.fack.
-    highest: Option<Pos>,
+    highest: Pos,
     reordering_seen: bool,
     /// RACK.reo_wnd_mult and RACK.reo_wnd_persist.
     patience: u8,
     persist: u8,
-    /// RACK.dsack_round.
-    dsack_round: Option<Pos>,
-    min_rtt: Option<Duration>,
+    /// RACK.dsack_round; SND.UNA is beyond it if there is none.
+    dsack_round: Pos,
+    /// Zero before there is one.
+    min_rtt: Duration,
     round_trip: Option<Duration>,
     dup_thresh: u32,
     mss: u32,
     waiting: Waiting,
     probe: Option<Probe>,
-    /// The point of the last probe: one is enough for the same silence.
-    probed: Option<Pos>,
+    /// The point of the last probe: one is enough for the same silence. No data lies at the beginning, where it is without one.
+    probed: Pos,
 }
 
 impl Default for RackTlp {
@@ -83,18 +84,18 @@ impl Default for RackTlp {
         RackTlp {
             progress: Progress::default(),
             rack: None,
-            highest: None,
+            highest: Pos::INITIAL,
             reordering_seen: false,
             patience: 1,
             persist: 0,
-            dsack_round: None,
-            min_rtt: None,
+            dsack_round: Pos::INITIAL,
+            min_rtt: Duration::ZERO,
             round_trip: None,
             dup_thresh: 3,
             mss: 1,
             waiting: Waiting::Nothing,
             probe: None,
-            probed: None,
+            probed: Pos::INITIAL,
         }
     }
 }
@@ -102,7 +103,7 @@ impl Default for RackTlp {
 impl RackTlp {
     /// Section 6.2 steps 1 to 3.
     fn take_note(&mut self, ack: &AckContext) {
-        self.min_rtt = ack.min_rtt;
+        self.min_rtt = ack.min_rtt.unwrap_or(Duration::ZERO);
         self.round_trip = ack.srtt();
         self.mss = ack.mss;
         // An answer that comes sooner than any round trip is one to the original.
@@ -115,10 +116,10 @@ impl RackTlp {
                 self.rack = Some(Rack { newest, rtt: ack.now.since(newest.0) });
             }
         }
-        let below = ack.lowest_original.zip(self.highest).is_some_and(|(low, high)| low < high);
+        let below = ack.lowest_original.is_some_and(|low| low < self.highest);
         self.reordering_seen |= below;
         let ends = [ack.newest.original, ack.newest.again].into_iter().flatten();
-        self.highest = self.highest.max(ends.map(|(_, end)| end).max());
+        self.highest = ends.map(|(_, end)| end).fold(self.highest, Pos::max);
     }
 
     /// Section 6.2 step 4: how much later than its successors a transmission may come.
@@ -128,17 +129,13 @@ impl RackTlp {
         if !self.reordering_seen && (recovering || sent.sacked_bytes() >= many) {
             return Duration::ZERO;
         }
-        let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
-        let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
-        quarter.times(u64::from(self.patience)).min(self.round_trip.unwrap_or(min_rtt))
+        let quarter = Duration::from_nanos(self.min_rtt.as_nanos() / 4);
+        quarter.times(u64::from(self.patience)).min(self.round_trip.unwrap_or(self.min_rtt))
     }
 
     fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
-        if self.dsack_round.is_some_and(|round| ack.una >= round) {
-            self.dsack_round = None;
-        }
-        if ack.duplicated > 0 && self.dsack_round.is_none() {
-            self.dsack_round = Some(ack.nxt);
+        if ack.duplicated > 0 && ack.una >= self.dsack_round {
+            self.dsack_round = ack.nxt;
             self.patience = self.patience.saturating_add(1);
             self.persist = PERSIST;
         } else if exited && self.persist > 0 {
@@ -192,7 +189,7 @@ impl Recovery for RackTlp {
         let mut verdict = Verdict::default();
         self.dup_thresh = dup_thresh;
         if ack.acked > 0 {
-            self.probed = None;
+            self.probed = Pos::INITIAL;
             verdict.restart_timer = true;
             verdict.exited = self.progress.on_advance(sent);
         } else if ack.duplicate {
@@ -233,7 +230,7 @@ impl Recovery for RackTlp {
         }
         self.waiting = Waiting::Nothing;
         let calm = !self.progress.is_recovering() && sent.sacked_bytes() == 0;
-        let probed = self.probe.is_some() || self.probed == Some(sent.start());
+        let probed = self.probe.is_some() || self.probed == sent.start();
         if !calm || probed || sent.outstanding() == 0 {
             return None;
         }

@@ -64,10 +64,13 @@ impl Rfc6298Config {
     }
 }
 
-/// SRTT, RTTVAR and the back-off.
+/// SRTT, RTTVAR and the back-off, and what is needed of the parameters.
 #[derive(Clone, Debug)]
 pub struct Rfc6298 {
-    config: Rfc6298Config,
+    min: Duration,
+    max: Duration,
+    /// The least the timeout exceeds SRTT by.
+    least: Duration,
     estimate: Option<Estimate>,
     initial: Duration,
     backoffs: u32,
@@ -76,7 +79,9 @@ pub struct Rfc6298 {
 impl Rfc6298 {
     /// A timer without samples.
     pub fn new(config: Rfc6298Config) -> Self {
-        Rfc6298 { config, estimate: None, initial: config.initial, backoffs: 0 }
+        let Rfc6298Config { initial, min, min_variation, max, granularity } = config;
+        let least = granularity.max(min_variation);
+        Rfc6298 { min, max, least, estimate: None, initial, backoffs: 0 }
     }
 
     /// A timer that continues from another one's measurements.
@@ -88,10 +93,7 @@ impl Rfc6298 {
         match self.estimate {
             None => self.initial,
             // (2.3) RTO = SRTT + max(G, 4·RTTVAR)
-            Some(Estimate { srtt, rttvar }) => {
-                let least = self.config.granularity.max(self.config.min_variation);
-                srtt + rttvar.times(4).max(least)
-            }
+            Some(Estimate { srtt, rttvar }) => srtt + rttvar.times(4).max(self.least),
         }
     }
 }
@@ -120,7 +122,7 @@ impl RetransmissionTimer for Rfc6298 {
     }
 
     fn rto(&self) -> Duration {
-        self.base().max(self.config.min).doubled(self.backoffs).min(self.config.max)
+        self.base().max(self.min).doubled(self.backoffs).min(self.max)
     }
 
     // [MUST-19] section 5.5

@@ -17,6 +17,7 @@ use super::SlowStart;
 use crate::ack_context::AckContext;
 use crate::congestion::Window;
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 
 /// `hystart_low_window`, in segments.
 const LOW_WINDOW: u64 = 16;
@@ -32,12 +33,12 @@ const BURSTS: u64 = 4 * 65_536;
 const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// The slow start of Linux' CUBIC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HyStart {
     /// Whether transmissions are paced.
     pub(crate) paced: bool,
-    /// The round, once it has begun at a window that is large enough.
-    round: Option<Round>,
+    /// The round, once it has begun at a window that is large enough. Boxed, as most connections never have such a window.
+    round: Option<Box<Round>>,
     /// The connection's least round-trip time, since the last timeout.
     least: Option<Duration>,
     /// It has ended slow start once; it does so again only after a timeout.
@@ -117,13 +118,13 @@ impl SlowStart for HyStart {
             return;
         }
         let full = self.full_train(least, window, ack);
-        let mut round = self.round.unwrap_or_else(|| Round::new(ack.now));
+        let round = self.round.get_or_insert_with(|| Box::new(Round::new(ack.now)));
         // Both look at each acknowledgement.
         let train = round.train_is_full(ack.now, full);
         let delay = round.delay_has_risen(rtt, least);
-        self.round = Some(round);
         if train || delay {
             self.found = true;
+            self.round = None;
             window.ssthresh = window.cwnd;
         }
     }

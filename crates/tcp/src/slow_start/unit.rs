@@ -21,7 +21,7 @@ one_of! {
         /// RFC 3742.
         Limited(Limited),
         /// RFC 9406.
-        HyStartPp(HyStartPp),
+        HyStartPp(Box<HyStartPp>),
         /// Ha and Rhee, 2011.
         HyStart(HyStart),
         /// draft-chung-ccwg-search. Its bins take half a kilobyte, which other connections do not have.
@@ -40,7 +40,7 @@ impl SlowStartUnit {
         match choice {
             SlowStartChoice::Standard(config) => SlowStartUnit::Standard(config),
             SlowStartChoice::Limited(config) => SlowStartUnit::Limited(config),
-            SlowStartChoice::HyStartPp => SlowStartUnit::HyStartPp(HyStartPp::new(paced)),
+            SlowStartChoice::HyStartPp => SlowStartUnit::HyStartPp(Box::new(HyStartPp::new(paced))),
             SlowStartChoice::HyStart => SlowStartUnit::HyStart(HyStart::new(paced)),
             SlowStartChoice::Search => SlowStartUnit::Search(Box::default()),
         }
