@@ -27,6 +27,7 @@ mod kernel_side;
 mod lab;
 mod live;
 mod nice_rsync;
+mod options;
 mod outputs;
 mod packaging;
 mod pages;
