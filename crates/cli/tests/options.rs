@@ -112,8 +112,9 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
         let seq = tcp.header().seq.get();
         match &mut found {
             None if tcp.payload() == DATA => {
-                let effect =
-                    Effect { ttl: ip.ttl(), traffic_class: ip.traffic_class(), probed: false };
+                // The lower two bits are TCP's own: ECN.
+                let traffic_class = ip.traffic_class() & !3;
+                let effect = Effect { ttl: ip.ttl(), traffic_class, probed: false };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
             Some((effect, next)) if tcp.payload().is_empty() => {
