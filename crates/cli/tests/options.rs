@@ -90,7 +90,8 @@ struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Effect {
     ttl: u8,
-    traffic_class: u8,
+    /// The type of service without its lower two bits, which are TCP's own.
+    service: u8,
     /// A keep-alive was sent: a segment before the byte that comes next, without data.
     probed: bool,
 }
@@ -99,7 +100,7 @@ fn expected() -> Outcome {
     Outcome {
         values: rows().iter().map(|row| row.value as u128).collect(),
         congestion: CONGESTION.into(),
-        effect: Some(Effect { ttl: 33, traffic_class: 0x28, probed: true }),
+        effect: Some(Effect { ttl: 33, service: 0x28, probed: true }),
     }
 }
 
@@ -112,9 +113,8 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
         let seq = tcp.header().seq.get();
         match &mut found {
             None if tcp.payload() == DATA => {
-                // The lower two bits are TCP's own: ECN.
-                let traffic_class = ip.traffic_class() & !3;
-                let effect = Effect { ttl: ip.ttl(), traffic_class, probed: false };
+                let effect =
+                    Effect { ttl: ip.ttl(), service: ip.traffic_class() & 0xfc, probed: false };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
             Some((effect, next)) if tcp.payload().is_empty() => {
