@@ -25,7 +25,7 @@ pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
 pub(crate) const LONGEST_NAME: usize = 32;
 /// So many addresses and ports of a lease are in a list.
-pub(crate) const SHOWN_PORTS: usize = 64;
+pub const SHOWN_PORTS: usize = 64;
 /// The broker's socket, by default.
 pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
 
