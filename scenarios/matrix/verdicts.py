@@ -3,8 +3,6 @@
 from statistics import mean
 
 REASONS = {
-    "start": "slow start, which `modern + reno` ended early when these values were made (below)",
-    "parts": "a window with a part of a segment, which slowed Reno's growth when these values were made (below)",
     "policer": (
         "Linux' BBR takes losses of more than a fifth for a policer (`bbr_lt_loss_thresh`). It then keeps to the rate that it had, for 48 round trips, and does not probe.\n  "
         "`draft-cardwell-iccrg-bbr-congestion-control-00` has no such rule. On these paths the kernel sent more than a fifth again. A capture of the path of 20 Mbit/s, 20 ms and\n  "
@@ -21,14 +19,6 @@ REASONS = {
     "open": "the reason is not known",
 }
 
-
-# Paths of which a run has shown the reason.
-FOUND = {
-    ("kernel-reno-1-clean", "5 80 4"): "start",
-    ("kernel-reno-1-clean", "100 20 4"): "start",
-    ("kernel-reno-1-clean", "100 80 4"): "start",
-    ("kernel-reno-1-clean", "5 20 0.2"): "parts",
-}
 
 
 def is_fair(share):
@@ -53,7 +43,7 @@ def verdict(name, cell, share, points):
             return "losses"
         if share < 0.8 and max(ours, theirs) < 0.02:
             return "windows"
-    return FOUND.get((name, cell), "open")
+    return "open"
 
 
 def letters(names):
