@@ -98,6 +98,8 @@ pub struct Case {
     name: &'static str,
     sampler: Sampler,
     comparisons: Vec<Comparison>,
+    /// What a sample may take beyond three times its length.
+    grace: Duration,
 }
 
 impl std::fmt::Debug for Case {
@@ -112,7 +114,13 @@ impl Case {
         name: &'static str,
         sampler: impl FnMut(Duration) -> anyhow::Result<f64> + 'static,
     ) -> Self {
-        Case { name, sampler: Box::new(sampler), comparisons: Vec::new() }
+        Case { name, sampler: Box::new(sampler), comparisons: Vec::new(), grace: GRACE }
+    }
+
+    /// A sample may take so much longer than it is told. Without this a minute.
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
     }
 
     /// Its name.
@@ -214,7 +222,7 @@ pub fn measure(
             let index = if round % 2 == 0 { turn } else { count - 1 - turn };
             let case = &mut group.cases[index];
             progress.set_message(case.name);
-            match watchdog.watch(case.name, span * 3 + GRACE, || (case.sampler)(span)) {
+            match watchdog.watch(case.name, span * 3 + case.grace, || (case.sampler)(span)) {
                 Ok(value) => samples[index].push(Some(value)),
                 Err(error) => {
                     samples[index].push(None);

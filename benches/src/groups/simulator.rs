@@ -179,6 +179,9 @@ pub fn grid(flows: u32, cores: usize) -> anyhow::Result<Network> {
     Ok(topology.build_on(cores)?)
 }
 
+/// What it may take to set up 100,000 flows and run them.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
+
 /// Packets that leave a host, for each second that passes, or of CPU time.
 fn on_cores(name: &'static str, flows: u32, cores: usize, placement: Placement) -> Case {
     Case::new(name, move |_| {
@@ -197,6 +200,7 @@ fn on_cores(name: &'static str, flows: u32, cores: usize, placement: Placement) 
         ensure!(network.packets() > 100_000, "hardly anything was sent");
         Ok(network.packets() as f64 / took.as_secs_f64())
     })
+    .with_grace(PATIENCE)
 }
 
 /// Builds the group that shows what several cores bring: in the time that passes, and with one CPU in CPU time, which shows the cost of the division.
