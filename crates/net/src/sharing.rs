@@ -161,14 +161,16 @@ fn follow(
             known = now;
         }
         loop {
-            let mut fds = [PollFd::new(&changes, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-            let patience = failed.then_some(&second);
-            let _ = poll(&mut fds, patience);
-            if !fds[1].revents().is_empty() {
+            let mut fds = [PollFd::new(stop, PollFlags::IN), PollFd::new(&changes, PollFlags::IN)];
+            // After a failure the second alone counts. Changes that are told meanwhile would make this ask without a pause.
+            let (watched, patience) = if failed { (1, Some(&second)) } else { (2, None) };
+            let _ = poll(&mut fds[..watched], patience);
+            if !fds[0].revents().is_empty() {
                 return;
             }
             // A socket that does not work tells nothing; to look is always right.
-            if failed || changes.any().unwrap_or(true) {
+            let told = changes.any().unwrap_or(true);
+            if failed || told {
                 break;
             }
         }
