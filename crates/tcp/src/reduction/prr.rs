@@ -60,7 +60,9 @@ impl Prr {
     /// Fast recovery has ended. With `whole`, the window is one of whole segments.
     pub(crate) fn on_exit(&mut self, window: &mut Window, whole: bool) {
         if whole {
-            window.ssthresh -= window.ssthresh % window.segment();
+            let segment = window.segment();
+            // It can be less than a segment, if segments have become larger meanwhile.
+            window.ssthresh = (window.ssthresh - window.ssthresh % segment).max(segment);
         }
         window.cwnd = window.ssthresh;
     }
