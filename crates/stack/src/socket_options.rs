@@ -17,7 +17,8 @@ use transom_tcp::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketOption {
-    /// A setting of the connection itself. A [user timeout](Setting::UserTimeout) of zero is not possible.
+    /// A setting of the connection itself. A [user timeout](Setting::UserTimeout) of zero is not possible. The host itself sets the peer's address and
+    /// the largest super-segment.
     Setting(Setting),
     /// The time to live, or hop limit, of the connection's packets, 1 to 255 (`IP_TTL`, `IPV6_UNICAST_HOPS`).
     TimeToLive(u32),
@@ -47,6 +48,9 @@ impl SocketOption {
             SocketOption::TypeOfService(256..) => "a type of service is 0 to 255",
             SocketOption::Setting(Setting::UserTimeout(Some(span))) if span.is_zero() => {
                 "a timeout of zero is not possible"
+            }
+            SocketOption::Setting(Setting::MaxSuperSegment(_) | Setting::Remote(_)) => {
+                "the host sets this by itself"
             }
             _ => return Ok(()),
         };
@@ -140,8 +144,13 @@ impl Stack {
             }
             SocketOption::Congestion(choice) => self.with_connection(id, now, |connection| {
                 // Any controller works with the other units: pacing comes with one that needs it.
-                let exchanged = connection.exchange(now, Choice::Congestion(choice.clone()));
-                debug_assert_eq!(exchanged, Ok(()));
+                let mut profile = connection.profile().clone();
+                profile.choose_congestion(choice.clone());
+                let start = Choice::SlowStart(profile.slow_start);
+                for unit in [Choice::Congestion(choice.clone()), start] {
+                    let exchanged = connection.exchange(now, unit);
+                    debug_assert_eq!(exchanged, Ok(()));
+                }
             }),
         }
     }
@@ -164,6 +173,14 @@ impl Stack {
 mod tests {
     use super::*;
     use transom_tcp::profile::SlowStartChoice;
+
+    #[test]
+    fn what_the_host_sets_is_refused() {
+        let here = core::net::IpAddr::from([127, 0, 0, 1]);
+        for setting in [Setting::MaxSuperSegment(Some(100_000)), Setting::Remote(here)] {
+            assert!(matches!(SocketOption::from(setting).check(), Err(SocketError::BadOption(_))));
+        }
+    }
 
     #[test]
     fn a_controller_brings_its_slow_start_and_pacing() {

@@ -229,8 +229,12 @@ impl Default for Profile {
 pub(crate) const PLAIN: &str = "reno";
 
 impl Profile {
-    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and plain slow start for Reno in the place of `hystart`.
+    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and plain slow start for Reno in the place of `hystart`. The one
+    /// that is there already changes nothing.
     pub fn choose_congestion(&mut self, choice: CongestionChoice) {
+        if choice == self.congestion {
+            return;
+        }
         if choice.needs_pacing() {
             self.pacing = PacingChoice::Rate;
         }

@@ -64,7 +64,7 @@ impl TcpStream {
         Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// Sets an option of the connection: all that have a function here, and the buffers' sizes.
+    /// Sets an option of the connection.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a value that is not possible, [`io::ErrorKind::NotConnected`] if the connection is gone.
