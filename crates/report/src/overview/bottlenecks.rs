@@ -7,7 +7,8 @@ use transom_lab::scenario::{Link, Name, Resolved};
 /// The neighbours of each node, with the number of the link to them.
 type Neighbours<'a> = BTreeMap<&'a Name, Vec<(&'a Name, usize)>>;
 
-/// The links whose rate is the least on the way of a flow, in the order of the scenario. Other links are faster than what comes to them.
+/// The links that can be full, in the order of the scenario. A link can, if its rate is the least on the way of a flow. It also can, if it is slower than
+/// all flows through it together, each at the least rate of its way.
 pub(super) fn of(scenario: &Resolved) -> Vec<&Link> {
     let mut neighbours = Neighbours::new();
     for (number, link) in scenario.links.iter().enumerate() {
@@ -15,11 +16,19 @@ pub(super) fn of(scenario: &Resolved) -> Vec<&Link> {
         neighbours.entry(&link.to).or_default().push((&link.from, number));
     }
     let mut narrow = BTreeSet::new();
+    // What can come to each link and direction, which its rate tells apart.
+    let mut offered: BTreeMap<(usize, u64), u64> = BTreeMap::new();
     for flow in &scenario.flows {
         let way = way(scenario, &neighbours, &flow.from, &flow.to);
-        let least = way.iter().filter_map(|(_, rate)| *rate).min();
-        let slowest = way.into_iter().filter(|(_, rate)| rate.is_some() && *rate == least);
-        narrow.extend(slowest.map(|(number, _)| number));
+        let Some(least) = way.iter().filter_map(|(_, rate)| *rate).min() else { continue };
+        for (number, rate) in way {
+            let Some(rate) = rate else { continue };
+            let sum = offered.entry((number, rate)).or_default();
+            *sum = sum.saturating_add(least);
+            if rate == least || *sum > rate {
+                narrow.insert(number);
+            }
+        }
     }
     let links = scenario.links.iter().enumerate();
     links.filter(|(number, _)| narrow.contains(number)).map(|(_, link)| link).collect()

@@ -239,7 +239,7 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
             bands.push(band);
         }
     }
-    // Other links are never full.
+    // Others can hardly be full.
     let links = bottlenecks::of(scenario).into_iter().filter(|link| link.there.rate.is_some());
     for link in links.take(MOST_LINKS) {
         bands.push(band(Measure::Utilisation, None, Some(&link.name)));
