@@ -19,6 +19,49 @@ const NOT_RUN: [(&str, &str); 7] = [
     ("transom papers run ltcp", "the whole paper takes many minutes"),
 ];
 
+/// The first words of examples that take long, or need much of the stage. They run where `TRANSOM_EXAMPLES` is `all`, as in `.ci/nightly`.
+const LONG: [&str; 39] = [
+    "transom demo",
+    "transom bench",
+    "transom serve . --run wrk",
+    "transom get --device udp",
+    "transom send FILE",
+    "transom send --tcp",
+    "transom send --extension",
+    "transom lab accuracy",
+    "transom lab run kernel-cubic.toml --emulate",
+    "transom lab run scenario.toml --emulate",
+    "transom lab run iperf.toml",
+    "transom lab run fairness.toml --engine",
+    "transom lab run papers",
+    "transom lab run fairness.toml --seeds 20",
+    "transom lab task",
+    "transom papers run",
+    "transom broker",
+    "transom kernel run --extension nice -- rsync -a src host:dst",
+    "transom send disk.img 10.9.0.1:9000 --extension-socket",
+    "transom router run --mode nfqueue",
+    "transom router run --mode user",
+    "transom doctor --reach",
+    "transom papers results --from",
+    "transom papers pages --from",
+    "transom papers keep",
+    "tcpdump",
+    "TRANSOM_STATUS=1 transom exec curl",
+    "transom lab check fairness.toml --resolved --point",
+    "transom lab run fairness.toml --point",
+    "transom lab run fairness.toml --tui",
+    "transom lab report results/",
+    "transom lab prune results/",
+    "transom lab list",
+    "transom lab flent",
+    "transom lab compare",
+    "transom log plot seen.pcap -o seen.svg --connection",
+    "transom kernel attach",
+    "transom kernel show",
+    "transom completions",
+];
+
 /// What a reader has, and the stage has elsewhere or under another name.
 const ELSEWHERE: [(&str, &str); 7] = [
     ("/shared/", "/srv/shared/"),
@@ -107,9 +150,13 @@ const COPY_PAPERS: &str =
 
 /// Whether it runs. `command` is as the help has it.
 pub(super) fn runs(command: &str) -> bool {
-    !NOT_RUN.iter().any(|(words, _)| {
-        command == *words || command.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
-    })
+    let all = std::env::var("TRANSOM_EXAMPLES").is_ok_and(|value| value == "all");
+    let waits = !all && LONG.iter().any(|words| command.starts_with(words));
+    !waits
+        && !NOT_RUN.iter().any(|(words, _)| {
+            command == *words
+                || command.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
+        })
 }
 
 /// Puts what a reader has done before them in front of examples, names what the stage has elsewhere, and begins blocks.
@@ -141,6 +188,7 @@ pub(super) fn all_needed(all: &[String]) {
         .iter()
         .map(|entry| entry.0)
         .chain(ANEW)
+        .chain(LONG)
         .filter(|words| !begins(words))
         .chain(BEFORE.iter().chain(&ELSEWHERE).map(|entry| entry.0).filter(|words| !has(words)))
         .collect();
