@@ -20,12 +20,11 @@ const NOT_RUN: [(&str, &str); 7] = [
 ];
 
 /// The first words of examples that take long, or need much of the stage. They run where `TRANSOM_EXAMPLES` is `all`, as in `.ci/nightly`.
-const LONG: [&str; 39] = [
+const LONG: [&str; 35] = [
     "transom demo",
     "transom bench",
     "transom serve . --run wrk",
     "transom get --device udp",
-    "transom send FILE",
     "transom send --tcp",
     "transom send --extension",
     "transom lab accuracy",
@@ -38,7 +37,6 @@ const LONG: [&str; 39] = [
     "transom lab task",
     "transom papers run",
     "transom broker",
-    "transom kernel run --extension nice -- rsync -a src host:dst",
     "transom send disk.img 10.9.0.1:9000 --extension-socket",
     "transom router run --mode nfqueue",
     "transom router run --mode user",
@@ -48,8 +46,6 @@ const LONG: [&str; 39] = [
     "transom papers keep",
     "tcpdump",
     "TRANSOM_STATUS=1 transom exec curl",
-    "transom lab check fairness.toml --resolved --point",
-    "transom lab run fairness.toml --point",
     "transom lab run fairness.toml --tui",
     "transom lab report results/",
     "transom lab prune results/",
