@@ -51,7 +51,7 @@ impl<'a> Clamp<'a> {
 
     fn safely(&self, asked: Interval, own: u64, safe: Interval) -> u64 {
         let wanted = asked.clamp(own);
-        if self.is_lifted() { wanted } else { safe.clamp(wanted) }
+        self.combined.map_or(wanted, |combined| combined.safely(wanted, safe))
     }
 
     /// The window in bytes that is used in the place of `own`.

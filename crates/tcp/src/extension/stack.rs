@@ -205,7 +205,8 @@ impl Combined {
         self.unconstrained
     }
 
-    fn safely(&self, wanted: u64, safe: Interval) -> u64 {
+    /// The value `wanted`, within its safe range where that is kept to.
+    pub(crate) fn safely(&self, wanted: u64, safe: Interval) -> u64 {
         if self.is_unconstrained() { wanted } else { safe.clamp(wanted) }
     }
 
