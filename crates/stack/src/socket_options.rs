@@ -144,9 +144,7 @@ impl Stack {
             }
             SocketOption::Congestion(choice) => self.with_connection(id, now, |connection| {
                 // Any controller works with the other units: pacing comes with one that needs it.
-                let mut profile = connection.profile().clone();
-                profile.choose_congestion(choice.clone());
-                let start = Choice::SlowStart(profile.slow_start);
+                let start = Choice::SlowStart(connection.profile().slow_start_with(choice));
                 for unit in [Choice::Congestion(choice.clone()), start] {
                     let exchanged = connection.exchange(now, unit);
                     debug_assert_eq!(exchanged, Ok(()));

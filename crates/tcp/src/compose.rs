@@ -32,7 +32,9 @@ mod recompose;
 
 use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, Entry};
-use crate::profile::{PLAIN, PacingChoice, Profile, ProfileError, RecoveryChoice};
+use crate::profile::{
+    PLAIN, PacingChoice, Profile, ProfileError, RecoveryChoice, slow_start_before,
+};
 use crate::undo::UndoConfig;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -191,7 +193,7 @@ impl Composer {
             }
         }
         if before != PLAIN && silent(Unit::SlowStart) {
-            profile.start_plainly();
+            profile.slow_start = slow_start_before(profile.congestion.name(), profile.slow_start);
         }
         // Pacing comes with a controller that counts on it, unless a word says otherwise: then the profile is refused.
         if profile.congestion.needs_pacing() && silent(Unit::Pacing) {

@@ -228,8 +228,16 @@ impl Default for Profile {
 /// path carries. Reno would gain one segment in each round trip from there on.
 pub(crate) const PLAIN: &str = "reno";
 
+/// The slow start that goes before a controller: `chosen`, but HyStart only before one that grows fast.
+pub(crate) fn slow_start_before(controller: &str, chosen: SlowStartChoice) -> SlowStartChoice {
+    if controller == PLAIN && chosen == SlowStartChoice::HyStart {
+        return SlowStartChoice::Standard(Standard::default());
+    }
+    chosen
+}
+
 impl Profile {
-    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and plain slow start for Reno in the place of `hystart`. The one
+    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and its [slow start](Profile::slow_start_with). The one
     /// that is there already changes nothing.
     pub fn choose_congestion(&mut self, choice: CongestionChoice) {
         if choice == self.congestion {
@@ -238,15 +246,16 @@ impl Profile {
         if choice.needs_pacing() {
             self.pacing = PacingChoice::Rate;
         }
+        self.slow_start = self.slow_start_with(&choice);
         self.congestion = choice;
-        self.start_plainly();
     }
 
-    /// HyStart belongs to a controller that grows fast behind it.
-    pub(crate) fn start_plainly(&mut self) {
-        if self.congestion.name() == PLAIN && self.slow_start == SlowStartChoice::HyStart {
-            self.slow_start = SlowStartChoice::Standard(Standard::default());
+    /// The slow start of the profile with another controller: plain for Reno in the place of `hystart`.
+    pub fn slow_start_with(&self, choice: &CongestionChoice) -> SlowStartChoice {
+        if *choice == self.congestion {
+            return self.slow_start;
         }
+        slow_start_before(choice.name(), self.slow_start)
     }
 
     /// The units that the core RFCs describe, and no later ones: Reno with SACK (RFC 5681, RFC 6675), delayed acknowledgements, one
