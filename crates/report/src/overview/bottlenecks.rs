@@ -16,14 +16,15 @@ pub(super) fn of(scenario: &Resolved) -> Vec<&Link> {
         neighbours.entry(&link.to).or_default().push((&link.from, number));
     }
     let mut narrow = BTreeSet::new();
-    // What can come to each link and direction, which its rate tells apart.
-    let mut offered: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+    // What can come to each link, in each direction.
+    let mut offered: BTreeMap<(usize, bool), u64> = BTreeMap::new();
     for flow in &scenario.flows {
         let way = way(scenario, &neighbours, &flow.from, &flow.to);
         let Some(least) = way.iter().filter_map(|(_, rate)| *rate).min() else { continue };
-        for (number, rate) in way {
+        for (direction, rate) in way {
             let Some(rate) = rate else { continue };
-            let sum = offered.entry((number, rate)).or_default();
+            let number = direction.0;
+            let sum = offered.entry(direction).or_default();
             *sum = sum.saturating_add(least);
             if rate == least || *sum > rate {
                 narrow.insert(number);
@@ -34,13 +35,14 @@ pub(super) fn of(scenario: &Resolved) -> Vec<&Link> {
     links.filter(|(number, _)| narrow.contains(number)).map(|(_, link)| link).collect()
 }
 
-/// The links of the way with the fewest links, with their rates in bits per second, the last first. Hosts do not forward.
+/// The links of the way with the fewest links, the last first: each with whether it goes there or back, and its rate in bits per second. Hosts do not
+/// forward.
 fn way<'a>(
     scenario: &'a Resolved,
     neighbours: &Neighbours<'a>,
     from: &'a Name,
     to: &'a Name,
-) -> Vec<(usize, Option<u64>)> {
+) -> Vec<((usize, bool), Option<u64>)> {
     // Each node that is reached, with the node before it and the link between them.
     let mut reached: BTreeMap<&Name, (&Name, usize)> = BTreeMap::new();
     let mut waiting = VecDeque::from([from]);
@@ -58,8 +60,9 @@ fn way<'a>(
     let (mut way, mut node) = (Vec::new(), to);
     while let Some((before, number)) = reached.get(node) {
         if let Some(link) = scenario.links.get(*number) {
-            let direction = if link.from == **before { &link.there } else { &link.back };
-            way.push((*number, direction.rate.map(|rate| rate.bits_per_sec())));
+            let there = link.from == **before;
+            let direction = if there { &link.there } else { &link.back };
+            way.push(((*number, there), direction.rate.map(|rate| rate.bits_per_sec())));
         }
         node = before;
     }

@@ -1,6 +1,6 @@
 //! The page of a sweep, from judgements made by hand.
 
-use transom_lab::scenario::Scenario;
+use transom_lab::scenario::{Resolved, Scenario};
 
 use super::*;
 use crate::{HorizontalAxis, Style};
@@ -31,8 +31,13 @@ fn bands() -> Vec<transom_lab::scenario::Band> {
         flow = "bulk"
         max = 0
     "#;
+    resolved(text).expect
+}
+
+/// The only point of a scenario.
+fn resolved(text: &str) -> Resolved {
     let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|errors| panic!("{errors}"));
-    scenario.sweep().next().unwrap().resolved.expect
+    scenario.sweep().next().unwrap().resolved
 }
 
 /// A run whose flows have this goodput together.
@@ -329,8 +334,7 @@ fn main_numbers_are_of_each_profile_and_of_all() {
         kind = "bulk"
         profile = { tcp = "cubic" }
     "#;
-    let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|errors| panic!("{errors}"));
-    let scenario = scenario.sweep().next().unwrap().resolved;
+    let scenario = resolved(text);
     let groups = profiles::groups(&scenario);
     let groups: Vec<(&str, usize)> =
         groups.iter().map(|(profile, flows)| (profile.as_str(), flows.len())).collect();
@@ -377,8 +381,7 @@ fn links_that_are_no_bottleneck_are_not_measured() {
         to = "b"
         kind = "bulk"
     "#;
-    let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|errors| panic!("{errors}"));
-    let scenario = scenario.sweep().next().unwrap().resolved;
+    let scenario = resolved(text);
     let names: Vec<String> =
         bottlenecks::of(&scenario).into_iter().map(|link| link.name.to_string()).collect();
     assert_eq!(names, ["slow", "slow-too"]);
