@@ -123,7 +123,7 @@ pub use quantity::{Count, Number, Size, Time};
 pub(crate) use rate_trace::RateTraces;
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;
-pub use sweep::{Setting, short_paths};
+pub use sweep::{Setting, short_paths, short_settings};
 pub use template::Template;
 pub use trace::TraceError;
 pub(crate) use trace::read_trace;

@@ -11,7 +11,7 @@ mod stored;
 use std::collections::BTreeMap;
 
 use transom_lab::run::Judgement;
-use transom_lab::scenario::{Name, Setting, short_paths};
+use transom_lab::scenario::{Name, Setting, short_paths, short_settings};
 
 use crate::labels;
 use crate::run::{bounds, verdict};
@@ -139,9 +139,7 @@ impl Overview {
     fn settings(&self, point: usize) -> String {
         let found = self.points.iter().find(|one| one.point == point);
         let settings = found.into_iter().flat_map(|point| &point.settings);
-        let named = self.short_paths().into_iter().zip(settings);
-        let settings = named.map(|(path, setting)| format!("{path} = {}", setting.value));
-        settings.collect::<Vec<_>>().join(", ")
+        short_settings(settings.map(|one| (one.path.as_str(), one.value.as_str())))
     }
 
     /// The names of the settings where whole paths would be in the way. The table of all runs has the paths.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use transom_lab::results::{Entry, Found, Manifest, Plan, State, Store};
-use transom_lab::scenario::{Setting, short_paths};
+use transom_lab::scenario::{Setting, short_settings};
 
 use super::columns::{Side, lay_out};
 use crate::output;
@@ -211,12 +211,7 @@ fn point_settings(point: Option<usize>, plan: &Option<Plan>) -> &[Setting] {
 }
 
 fn listed(settings: &[Setting]) -> String {
-    let paths: Vec<&str> = settings.iter().map(|setting| setting.path.as_str()).collect();
-    let named = short_paths(&paths).into_iter().zip(settings);
-    named
-        .map(|(path, setting)| format!("{path} = {}", setting.value))
-        .collect::<Vec<_>>()
-        .join(", ")
+    short_settings(settings.iter().map(|one| (one.path.as_str(), one.value.as_str())))
 }
 
 fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {

@@ -9,7 +9,7 @@ use transom_lab::results::{
     Compared, Found, Line, Manifest, PlannedRun, SUMMARY_CSV, Store, StoredRun, Summary,
 };
 use transom_lab::run::Judgement;
-use transom_lab::scenario::short_paths;
+use transom_lab::scenario::short_settings;
 use transom_report::labels;
 use transom_report::overview::main_numbers;
 
@@ -155,11 +155,9 @@ fn main_table(summary: &Summary) -> Vec<String> {
             mean(lines, name).map(|value| transom_report::short(value * factor)).unwrap_or_default()
         });
         let settings = lines.first().map(|line| line.settings.as_slice()).unwrap_or_default();
-        let paths: Vec<&str> = settings.iter().map(|(path, _)| path.as_str()).collect();
-        let named = short_paths(&paths).into_iter().zip(settings);
-        let settings = named.map(|(path, (_, value))| format!("{path} = {value}"));
+        let settings = settings.iter().map(|(path, value)| (path.as_str(), value.as_str()));
         let [a, b, c, d, e, f] = cells;
-        table.push([point.to_string(), a, b, c, d, e, f, settings.collect::<Vec<_>>().join(", ")]);
+        table.push([point.to_string(), a, b, c, d, e, f, short_settings(settings)]);
     }
     let right = Side::Right;
     let mut lines = lay_out([right, right, right, right, right, right, right, Side::Left], &table);
