@@ -4,7 +4,6 @@
 
 use crate::exec::{available, inside};
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use transom_device::capture::{Capture, Tapped};
@@ -147,31 +146,19 @@ fn packets_from(file: &[u8], source: [u8; 4]) -> Vec<&[u8]> {
     packets_of(file).into_iter().filter(|packet| packet[12..16] == source).collect()
 }
 
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Two stacks, of which the first is captured.
 struct Stacks {
     ours: Stack,
     theirs: Stack,
-    file: Shared,
+    file: tempfile::NamedTempFile,
 }
 
 impl Stacks {
     fn new() -> Self {
         let (near, far) = pair(&MemoryConfig::default()).unwrap();
-        let file = Shared::default();
-        let tap = Tapped::new(near, Capture::new(file.clone()).unwrap(), "memory").unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let capture = Capture::new(file.reopen().unwrap()).unwrap();
+        let tap = Tapped::new(near, capture, "memory").unwrap();
         let builder = |number: u8| Stack::builder().address([10, 0, 0, number].into(), 24);
         Stacks {
             ours: builder(1).start(tap).unwrap(),
@@ -191,7 +178,7 @@ impl Stacks {
         let mut writer = stream.try_clone().unwrap();
         writer.write_all(DATA).unwrap();
         for _ in 0..200 {
-            let file = self.file.0.lock().unwrap().clone();
+            let file = std::fs::read(self.file.path()).unwrap();
             let effect = effect(packets_from(&file, [10, 0, 0, 1]));
             if effect.is_some_and(|effect| effect.probed) {
                 return Outcome { values, congestion, effect };
