@@ -56,37 +56,37 @@ fn listening(host: &mut Host, address: &str) -> i32 {
 #[test]
 fn an_ipv6_listener_shows_ipv4_peers_as_mapped_addresses() {
     let mut pair = Pair::new(local(), both(support::REMOTE, "2001:db8::2"), ms(5));
-    let listener = listening(&mut pair.b, "[::]:80");
-    assert_eq!(get(&mut pair.b, listener, IPPROTO_IPV6, IPV6_V6ONLY), 0, "Linux' default");
-    let client = pair.a.socket(AF_INET, SOCK_STREAM, 0).unwrap();
-    pair.complete(|pair| pair.a.connect(client, at("192.0.2.2:80"))).unwrap();
-    let (server, remote) = pair.complete(|pair| pair.b.accept(listener, 0)).unwrap();
-    let port = pair.a.local_address(client).unwrap().port();
+    let listener = listening(pair.b(), "[::]:80");
+    assert_eq!(get(pair.b(), listener, IPPROTO_IPV6, IPV6_V6ONLY), 0, "Linux' default");
+    let client = pair.a().socket(AF_INET, SOCK_STREAM, 0).unwrap();
+    pair.complete(|pair| pair.a().connect(client, at("192.0.2.2:80"))).unwrap();
+    let (server, remote) = pair.complete(|pair| pair.b().accept(listener, 0)).unwrap();
+    let port = pair.a().local_address(client).unwrap().port();
     assert_eq!(remote, at(&format!("[::ffff:192.0.2.1]:{port}")));
-    assert_eq!(pair.b.peer_address(server), Ok(remote));
-    assert_eq!(pair.b.local_address(server), Ok(at("[::ffff:192.0.2.2]:80")));
-    assert_eq!(get(&mut pair.b, server, SOL_SOCKET, SO_DOMAIN), AF_INET6);
-    pair.a.write(client, b"over four").unwrap();
+    assert_eq!(pair.b().peer_address(server), Ok(remote));
+    assert_eq!(pair.b().local_address(server), Ok(at("[::ffff:192.0.2.2]:80")));
+    assert_eq!(get(pair.b(), server, SOL_SOCKET, SO_DOMAIN), AF_INET6);
+    pair.a().write(client, b"over four").unwrap();
     let mut buffer = [0; 32];
-    assert_eq!(pair.complete(|pair| pair.b.read(server, &mut buffer)), Ok(9));
+    assert_eq!(pair.complete(|pair| pair.b().read(server, &mut buffer)), Ok(9));
     assert_eq!(&buffer[..9], b"over four");
 
-    let client = pair.a.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
-    pair.complete(|pair| pair.a.connect(client, at("[2001:db8::2]:80"))).unwrap();
-    let (_, remote) = pair.complete(|pair| pair.b.accept(listener, 0)).unwrap();
-    assert_eq!(Ok(remote), pair.a.local_address(client));
+    let client = pair.a().socket(AF_INET6, SOCK_STREAM, 0).unwrap();
+    pair.complete(|pair| pair.a().connect(client, at("[2001:db8::2]:80"))).unwrap();
+    let (_, remote) = pair.complete(|pair| pair.b().accept(listener, 0)).unwrap();
+    assert_eq!(Ok(remote), pair.a().local_address(client));
 }
 
 #[test]
 fn connecting_to_a_mapped_address_makes_an_ipv4_connection() {
     let mut pair = Pair::new(local(), both(support::REMOTE, "2001:db8::2"), ms(5));
-    let listener = listening(&mut pair.b, "0.0.0.0:80");
-    let client = pair.a.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
-    pair.complete(|pair| pair.a.connect(client, at("[::ffff:192.0.2.2]:80"))).unwrap();
-    assert_eq!(pair.a.peer_address(client), Ok(at("[::ffff:192.0.2.2]:80")));
-    let local = pair.a.local_address(client).unwrap();
+    let listener = listening(pair.b(), "0.0.0.0:80");
+    let client = pair.a().socket(AF_INET6, SOCK_STREAM, 0).unwrap();
+    pair.complete(|pair| pair.a().connect(client, at("[::ffff:192.0.2.2]:80"))).unwrap();
+    assert_eq!(pair.a().peer_address(client), Ok(at("[::ffff:192.0.2.2]:80")));
+    let local = pair.a().local_address(client).unwrap();
     assert_eq!(local.ip(), at("[::ffff:192.0.2.1]:1").ip());
-    let (_, remote) = pair.complete(|pair| pair.b.accept(listener, 0)).unwrap();
+    let (_, remote) = pair.complete(|pair| pair.b().accept(listener, 0)).unwrap();
     assert_eq!(remote, SocketAddr::new([192, 0, 2, 1].into(), local.port()));
 }
 

@@ -253,16 +253,16 @@ fn shutting_a_listener_makes_it_a_socket_again() {
 #[test]
 fn two_hosts_connect_over_ipv6() {
     let mut pair = Pair::new(host("2001:db8::1"), host("2001:db8::2"), ms(5));
-    let listener = pair.b.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
-    pair.b.bind(listener, at("[::]:80")).unwrap();
-    pair.b.listen(listener, 1).unwrap();
-    let client = pair.a.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
-    pair.complete(|pair| pair.a.connect(client, at("[2001:db8::2]:80"))).unwrap();
-    assert_eq!(pair.a.now(), Instant::from_millis(10), "a round trip");
-    let (server, remote) = pair.complete(|pair| pair.b.accept(listener, 0)).unwrap();
-    assert_eq!(pair.a.local_address(client), Ok(remote));
-    pair.a.write(client, b"over six").unwrap();
+    let listener = pair.b().socket(AF_INET6, SOCK_STREAM, 0).unwrap();
+    pair.b().bind(listener, at("[::]:80")).unwrap();
+    pair.b().listen(listener, 1).unwrap();
+    let client = pair.a().socket(AF_INET6, SOCK_STREAM, 0).unwrap();
+    pair.complete(|pair| pair.a().connect(client, at("[2001:db8::2]:80"))).unwrap();
+    assert_eq!(pair.a().now(), Instant::from_millis(10), "a round trip");
+    let (server, remote) = pair.complete(|pair| pair.b().accept(listener, 0)).unwrap();
+    assert_eq!(pair.a().local_address(client), Ok(remote));
+    pair.a().write(client, b"over six").unwrap();
     let mut buffer = [0; 32];
-    assert_eq!(pair.complete(|pair| pair.b.read(server, &mut buffer)), Ok(8));
+    assert_eq!(pair.complete(|pair| pair.b().read(server, &mut buffer)), Ok(8));
     assert_eq!(&buffer[..8], b"over six");
 }

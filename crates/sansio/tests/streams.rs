@@ -308,38 +308,41 @@ fn closing_resets_or_waits_as_linger_says() {
 fn a_lossy_transfer_arrives_whole_and_runs_the_same_twice() {
     let run = || {
         let mut pair = Pair::new(host("10.0.0.1"), host("10.0.0.2"), ms(10));
-        let listener = pair.b.socket(AF_INET, SOCK_STREAM, 0).unwrap();
-        pair.b.bind(listener, at("0.0.0.0:80")).unwrap();
-        pair.b.listen(listener, 1).unwrap();
-        let client = pair.a.socket(AF_INET, SOCK_STREAM, 0).unwrap();
-        pair.complete(|pair| pair.a.connect(client, at("10.0.0.2:80"))).unwrap();
-        let (server, _) = pair.complete(|pair| pair.b.accept(listener, 0)).unwrap();
+        let listener = pair.b().socket(AF_INET, SOCK_STREAM, 0).unwrap();
+        pair.b().bind(listener, at("0.0.0.0:80")).unwrap();
+        pair.b().listen(listener, 1).unwrap();
+        let client = pair.a().socket(AF_INET, SOCK_STREAM, 0).unwrap();
+        pair.complete(|pair| pair.a().connect(client, at("10.0.0.2:80"))).unwrap();
+        let (server, _) = pair.complete(|pair| pair.b().accept(listener, 0)).unwrap();
         let mut nth = 0;
-        pair.lose = Box::new(move |_, _| {
+        pair.lose(move |_, _| {
             nth += 1;
             nth % 23 == 0
         });
         let data: Vec<u8> = (0..300_000u32).map(|n| (n * 31 % 251) as u8).collect();
         let (mut written, mut got) = (0, Vec::new());
         while got.len() < data.len() {
-            match pair.a.send(client, &data[written..], MSG_DONTWAIT) {
+            match pair.a().send(client, &data[written..], MSG_DONTWAIT) {
                 Ok(count) => written += count,
                 Err(error) => assert_eq!(error, Errno(EAGAIN)),
             }
-            match read(&mut pair.b, server, 100_000, MSG_DONTWAIT) {
+            match read(pair.b(), server, 100_000, MSG_DONTWAIT) {
                 Ok(bytes) => got.extend(bytes),
                 Err(error) => assert_eq!(error, Errno(EAGAIN)),
             }
             assert!(pair.step(Instant::from_secs(3600)), "nothing happens any more");
         }
         assert!(got == data, "the bytes are not those that were written");
-        pair.a.close(client).unwrap();
-        assert_eq!(pair.complete(|pair| read(&mut pair.b, server, 1, 0)), Ok(Vec::new()));
-        pair.b.close(server).unwrap();
+        pair.a().close(client).unwrap();
+        assert_eq!(pair.complete(|pair| read(pair.b(), server, 1, 0)), Ok(Vec::new()));
+        pair.b().close(server).unwrap();
         pair.run_for(Duration::from_secs(120));
-        assert_eq!((pair.a.stack().connection_count(), pair.b.stack().connection_count()), (0, 0));
-        assert_eq!((pair.a.next_event(), pair.b.next_event()), (None, None));
-        pair.sent
+        assert_eq!(
+            (pair.a().stack().connection_count(), pair.b().stack().connection_count()),
+            (0, 0)
+        );
+        assert_eq!((pair.a().next_event(), pair.b().next_event()), (None, None));
+        pair.into_sent()
             .into_iter()
             .map(|(name, seen)| (name, seen.at, seen.header, seen.payload))
             .collect::<Vec<_>>()

@@ -3,9 +3,7 @@
 
 use crate::common;
 
-use common::{IRS, ISS, Peer, Setup};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use common::{IRS, ISS, Out, Peer, Setup};
 use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
@@ -13,7 +11,8 @@ use transom_tcp::connection::{Connection, Endpoint};
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::profile::{EcnChoice, PacingChoice};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Ecn, Seq, TcpHeader};
+use transom_testkit::world::{self, Arrivals};
+use transom_wire::{Ecn, Seq};
 
 fn choice(text: &str) -> CongestionChoice {
     let mut arguments = Arguments::read(text).unwrap();
@@ -39,60 +38,72 @@ struct Path {
 const PATH: Path =
     Path { rate: 2_500_000, delay: Duration::from_millis(20), queue: 100_000, mark: u64::MAX };
 
-struct Flow {
-    ends: [Peer; 2],
-    written: usize,
-    read: usize,
-    bytes: usize,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Arrival {
-    at: Instant,
-    order: u64,
-    flow: usize,
-    end: usize,
-}
-
-struct World {
-    flows: Vec<Flow>,
+/// The link, and what has met it.
+struct Bottleneck {
     path: Path,
-    now: Instant,
     /// When the link is free.
     free: Instant,
-    order: u64,
-    air: BinaryHeap<Reverse<Arrival>>,
-    packets: std::collections::HashMap<u64, (TcpHeader, Vec<u8>, Ecn)>,
     drops: u64,
     /// The queue met by each packet that arrived at the link, in bytes: how many packets, and their sum.
     met: (u64, u64),
 }
 
+impl Bottleneck {
+    /// When a packet leaves the link, and with which codepoint; nothing if the queue is full.
+    fn pass(&mut self, out: &Out) -> Option<(Instant, Ecn)> {
+        let size = out.payload.len() as u64 + 40;
+        let queued =
+            self.free.since(out.at).as_nanos() as u128 * u128::from(self.path.rate) / 1_000_000_000;
+        self.met = (self.met.0 + 1, self.met.1 + queued as u64);
+        if queued as u64 + size > self.path.queue {
+            self.drops += 1;
+            return None;
+        }
+        let marked = queued as u64 > self.path.mark && out.ecn != Ecn::NotEct;
+        let spent = Duration::from_nanos(size * 1_000_000_000 / self.path.rate);
+        self.free = self.free.max(out.at) + spent;
+        Some((self.free, if marked { Ecn::Ce } else { out.ecn }))
+    }
+}
+
+/// Ends with even numbers send; the next end receives.
+impl world::Path<Peer> for Bottleneck {
+    fn carry(&mut self, _now: Instant, from: usize, out: Out, arrivals: &mut Arrivals<Peer>) {
+        let passed = if from.is_multiple_of(2) { self.pass(&out) } else { Some((out.at, out.ecn)) };
+        if let Some((left, ecn)) = passed {
+            arrivals.add(left + self.path.delay, from ^ 1, Out { ecn, ..out });
+        }
+    }
+}
+
+/// A flow's application.
+struct Flow {
+    written: usize,
+    read: usize,
+    bytes: usize,
+}
+
+struct World {
+    net: world::World<Peer, Bottleneck>,
+    flows: Vec<Flow>,
+}
+
 impl World {
     fn new(path: Path) -> Self {
-        World {
-            flows: vec![],
-            path,
-            now: Instant::ZERO,
-            free: Instant::ZERO,
-            order: 0,
-            air: BinaryHeap::new(),
-            packets: std::collections::HashMap::new(),
-            drops: 0,
-            met: (0, 0),
-        }
+        let path = Bottleneck { path, free: Instant::ZERO, drops: 0, met: (0, 0) };
+        World { net: world::World::new(vec![], path, Instant::ZERO), flows: vec![] }
     }
 
     /// A flow of `bytes` with this algorithm, from now on.
     fn start(&mut self, text: &str, bytes: usize) {
         let exact = EcnConfig::default().with_offer(true);
-        let now = self.now;
+        let (now, mark) = (self.net.now, self.net.path.path.mark);
         let open = |local_port, remote_port, iss| {
             let mut setup = Setup::default().receive_buffers(1 << 20, 4 << 20);
             setup.profile.options.timestamps = true;
             setup.profile.options.window_scale = true;
             setup.profile.congestion = choice(text);
-            if self.path.mark < u64::MAX {
+            if mark < u64::MAX {
                 setup.profile.ecn = EcnChoice::PerPacket(exact);
             }
             if setup.profile.congestion.needs_pacing() {
@@ -102,50 +113,21 @@ impl World {
             let profile = Arc::new(setup.profile.clone());
             let connection =
                 Connection::connect(profile, endpoint, setup.path, Seq::new(iss), 99, now);
-            Peer::wrap(connection, now)
+            let mut peer = Peer::wrap(connection, now);
+            peer.pump();
+            peer
         };
-        let ends = [open(1, 2, ISS), open(2, 1, IRS)];
-        self.flows.push(Flow { ends, written: 0, read: 0, bytes });
-        let flow = self.flows.len() - 1;
-        for end in &mut self.flows[flow].ends {
-            end.pump();
-        }
-        self.apply(flow);
-    }
-
-    /// Puts what a flow's ends have sent on the path.
-    fn collect(&mut self, flow: usize) {
-        for end in 0..2 {
-            for out in self.flows[flow].ends[end].drain() {
-                let size = out.payload.len() as u64 + 40;
-                let (mut at, mut ecn) = (out.at, out.ecn);
-                if end == 0 {
-                    let queued = self.free.since(out.at).as_nanos() as u128
-                        * u128::from(self.path.rate)
-                        / 1_000_000_000;
-                    self.met = (self.met.0 + 1, self.met.1 + queued as u64);
-                    if queued as u64 + size > self.path.queue {
-                        self.drops += 1;
-                        continue;
-                    }
-                    if queued as u64 > self.path.mark && ecn != Ecn::NotEct {
-                        ecn = Ecn::Ce;
-                    }
-                    let spent = Duration::from_nanos(size * 1_000_000_000 / self.path.rate);
-                    self.free = self.free.max(out.at) + spent;
-                    at = self.free;
-                }
-                self.order += 1;
-                self.packets.insert(self.order, (out.header, out.payload, ecn));
-                let at = at + self.path.delay;
-                self.air.push(Reverse(Arrival { at, order: self.order, flow, end: 1 - end }));
-            }
-        }
+        self.net.ends.extend([open(1, 2, ISS), open(2, 1, IRS)]);
+        self.flows.push(Flow { written: 0, read: 0, bytes });
+        self.apply(self.flows.len() - 1);
     }
 
     /// The applications: each writes what there is room for, and reads what there is.
-    fn apply(&mut self, flow: usize) {
-        let Flow { ends: [sender, receiver], written, read, bytes } = &mut self.flows[flow];
+    fn apply(&mut self, number: usize) {
+        let Flow { written, read, bytes } = &mut self.flows[number];
+        let [sender, receiver] = &mut self.net.ends[2 * number..2 * number + 2] else {
+            panic!("a flow has two ends");
+        };
         let room = sender.connection.writable().unwrap_or(0).min(*bytes - *written).min(64_000);
         if room > 0 {
             sender.write(room);
@@ -156,31 +138,12 @@ impl World {
             receiver.read(readable);
             *read += readable;
         }
-        self.collect(flow);
+        self.net.collect(2 * number);
+        self.net.collect(2 * number + 1);
     }
 
     fn step(&mut self) {
-        let arrival = self.air.peek().map(|Reverse(arrival)| arrival.at);
-        let ends = self.flows.iter().flat_map(|flow| &flow.ends);
-        let timer = ends.filter_map(|end| end.connection.next_timeout()).min();
-        let at = arrival.into_iter().chain(timer).min().expect("something happens").max(self.now);
-        self.now = at;
-        for flow in 0..self.flows.len() {
-            for end in 0..2 {
-                self.flows[flow].ends[end].run_until(at);
-            }
-            self.collect(flow);
-        }
-        while let Some(Reverse(arrival)) = self.air.peek()
-            && arrival.at <= at
-        {
-            let Arrival { order, flow, end, .. } = *arrival;
-            self.air.pop();
-            let (header, payload, ecn) = self.packets.remove(&order).unwrap();
-            self.flows[flow].ends[end].deliver_marked(&header, &payload, ecn);
-            self.flows[flow].ends[end].pump();
-            self.collect(flow);
-        }
+        assert!(self.net.step(), "something happens");
         for flow in 0..self.flows.len() {
             self.apply(flow);
         }
@@ -188,25 +151,25 @@ impl World {
 
     /// Runs until the first flow's file has arrived; how long that took.
     fn finish(&mut self) -> Duration {
-        let begun = self.now;
+        let begun = self.net.now;
         while self.flows[0].read < self.flows[0].bytes {
             self.step();
-            assert!(self.now.since(begun) < Duration::from_secs(600), "it does not end");
+            assert!(self.net.now.since(begun) < Duration::from_secs(600), "it does not end");
         }
-        self.now.since(begun)
+        self.net.now.since(begun)
     }
 
     fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
+        let end = self.net.now + span;
+        while self.net.now < end {
             self.step();
         }
     }
 
     /// The queue that packets met since the last call, in milliseconds on average.
     fn queue(&mut self) -> u64 {
-        let (packets, bytes) = std::mem::take(&mut self.met);
-        bytes * 1000 / packets.max(1) / self.path.rate
+        let (packets, bytes) = std::mem::take(&mut self.net.path.met);
+        bytes * 1000 / packets.max(1) / self.net.path.path.rate
     }
 }
 
@@ -224,11 +187,11 @@ fn every_algorithm_moves_a_file() {
             name if slow.contains(&name) => 9,
             _ => 6,
         };
-        let (drops, queued) = (world.drops, world.queue());
+        let (drops, queued) = (world.net.path.drops, world.queue());
         println!("{}: {took:?}, {drops} packets lost, {queued} ms queued", entry.name);
         assert!(took >= Duration::from_millis(4100), "{}: {took:?}", entry.name);
         assert!(took < Duration::from_secs(most), "{}: {took:?}", entry.name);
-        assert_eq!(world.flows[0].ends[1].connection.readable(), 0);
+        assert_eq!(world.net.ends[1].connection.readable(), 0);
     }
 }
 
@@ -273,10 +236,10 @@ fn dctcp_keeps_the_queue_at_the_mark() {
         world.start(text, 400_000_000);
         world.run(Duration::from_secs(10));
         world.queue();
-        world.drops = 0;
+        world.net.path.drops = 0;
         let before = world.flows[0].read;
         world.run(Duration::from_secs(20));
-        assert_eq!(world.drops, 0);
+        assert_eq!(world.net.path.drops, 0);
         (world.queue(), (world.flows[0].read - before) / 20)
     });
     println!("dctcp: {dctcp:?}, reno: {reno:?} (ms queued, bytes/s)");

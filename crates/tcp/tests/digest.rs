@@ -8,7 +8,7 @@
 
 use crate::common;
 
-use common::world::{Path, Random, World};
+use common::world::{Path, Random, World, lossy};
 use common::{IRS, ISS, Peer, Setup, ms, secs};
 use std::fmt::Write;
 use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
@@ -131,7 +131,7 @@ impl Story {
             self.world.ends[end].pump();
             self.world.collect(end);
         }
-        for line in std::mem::take(&mut self.world.trace) {
+        for line in std::mem::take(&mut self.world.path.trace) {
             self.note(&line);
         }
         for end in 0..2 {
@@ -144,7 +144,7 @@ impl Story {
 
     /// What an application, its operator and routers do now.
     fn act(&mut self, end: usize, step: u64) {
-        let random = &mut self.world.random;
+        let random = &mut self.world.path.random;
         let dice = random.below(1000);
         let amount = 1 + random.below(30_000) as usize;
         let peer = &mut self.world.ends[end];
@@ -220,9 +220,9 @@ fn story(text: &str, seed: u64, trace: bool) -> Story {
         2 => Path { loss: 60, duplicate: 20, late: 30, delay: 5_000, jitter: 4_000 },
         _ => Path { loss: 5, duplicate: 0, late: 0, delay: 100_000, jitter: 20_000 },
     };
-    let mut world = World::new([&setup(0), &setup(1)], path, seed);
-    world.look = Some(look);
-    world.marks = [0, 20, 50][seed as usize % 3];
+    let mut world = lossy([&setup(0), &setup(1)], path, seed);
+    world.path.look = Some(look);
+    world.path.marks = [0, 20, 50][seed as usize % 3];
     world.ends.iter_mut().for_each(|end| end.unjudged = true);
     let mut story = Story { world, seed, trace, text: String::new(), hash: 0xcbf2_9ce4_8422_2325 };
     for step in 0..STEPS {
@@ -254,7 +254,7 @@ fn nothing_that_is_seen_has_changed() {
         let mut all = 0u64;
         for seed in 0..SEEDS {
             let story = story(text, seed, directory.is_some());
-            carried += story.world.carried;
+            carried += story.world.path.carried;
             all = all.rotate_left(9) ^ story.hash;
             if let Some(directory) = &directory {
                 std::fs::write(format!("{directory}/{index}-{seed}"), story.text).unwrap();

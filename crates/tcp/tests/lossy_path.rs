@@ -5,7 +5,7 @@
 
 use crate::common;
 
-use common::world::{Path, Random, World};
+use common::world::{Path, Random, lossy, transfer};
 use common::{Setup, secs};
 use transom_tcp::profile::{Profile, RecoveryChoice};
 
@@ -39,10 +39,11 @@ fn run(path: Path, seeds: std::ops::Range<u64>, most: u64) -> u64 {
     let mut carried = 0;
     for seed in seeds {
         let [a, b] = setups(seed);
-        let mut world = World::new([&a, &b], path, seed);
-        let bytes = [world.random.below(most) as usize, world.random.below(most / 4) as usize];
-        world.transfer(bytes, seed);
-        carried += world.carried;
+        let mut world = lossy([&a, &b], path, seed);
+        let bytes =
+            [world.path.random.below(most) as usize, world.path.random.below(most / 4) as usize];
+        transfer(&mut world, bytes, seed);
+        carried += world.path.carried;
     }
     carried
 }
@@ -53,8 +54,8 @@ fn a_clean_path() {
         let delay = [10_000, 60_000, 300_000][seed as usize % 3];
         let path = Path { loss: 0, duplicate: 0, late: 0, delay, jitter: 0 };
         let [a, b] = setups(seed);
-        let mut world = World::new([&a, &b], path, seed);
-        world.transfer([200_000, 50_000], seed);
+        let mut world = lossy([&a, &b], path, seed);
+        transfer(&mut world, [200_000, 50_000], seed);
         for end in &world.ends {
             let counters = end.info().counters;
             assert_eq!(counters.retransmitted_segments, 0, "seed {seed}: nothing was lost");

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::world::{Path, World};
+use common::world::{Path, lossy, transfer};
 use common::{Setup, ms, secs};
 use std::ops::Range;
 use transom_tcp::holes::{HoleChoice, Patience};
@@ -41,11 +41,11 @@ fn length(ranges: &[Range<u64>]) -> u64 {
 
 /// Both ends send with this persistence. Returns how much of what one of them sent was lost, and how much of it was a hole.
 fn run(setup: &Setup, loss: u64, seed: u64) -> (u64, u64) {
-    let mut world = World::new([setup, setup], path(loss), seed);
-    world.transfer([300_000, 50_000], seed);
+    let mut world = lossy([setup, setup], path(loss), seed);
+    let holes = transfer(&mut world, [300_000, 50_000], seed);
     let (mut lost_bytes, mut hole_bytes) = (0, 0);
     for end in 0..2 {
-        let (lost, holes) = (&world.lost[end], &world.holes[1 - end]);
+        let (lost, holes) = (&world.path.lost[end], &holes[1 - end]);
         for hole in holes {
             let mut at = hole.start;
             while at < hole.end {
@@ -108,10 +108,10 @@ fn a_plain_peer_gets_everything_and_gives_everything() {
     let plain = setup(RecoveryChoice::Sack, None, HoleChoice::Wait);
     let partial = setup(RecoveryChoice::Sack, Some(Persistence::NONE), HoleChoice::Accept);
     for seed in 0..40 {
-        let mut world = World::new([&plain, &partial], path(50), seed);
-        world.transfer([200_000, 200_000], seed);
-        assert_eq!(world.holes, [vec![], vec![]], "seed {seed}");
-        assert!(length(&world.lost[0]) > 0 && length(&world.lost[1]) > 0);
+        let mut world = lossy([&plain, &partial], path(50), seed);
+        let holes = transfer(&mut world, [200_000, 200_000], seed);
+        assert_eq!(holes, [vec![], vec![]], "seed {seed}");
+        assert!(length(&world.path.lost[0]) > 0 && length(&world.path.lost[1]) > 0);
     }
 }
 
@@ -122,19 +122,19 @@ fn an_impatient_receiver_skips_what_a_plain_sender_takes_too_long_to_repair() {
         let hasty = setup(RecoveryChoice::Sack, None, HoleChoice::Skip(Patience { after }));
         let (mut lost, mut holes) = (0, 0);
         for seed in 0..60 {
-            let mut world = World::new([&plain, &hasty], path(50), seed);
-            world.transfer([300_000, 50_000], seed);
-            assert_eq!(world.holes[0], [], "the other direction is as ever");
-            for hole in &world.holes[1] {
-                let is_lost = world.lost[0].iter().any(|lost| lost.contains(&hole.start));
+            let mut world = lossy([&plain, &hasty], path(50), seed);
+            let told = transfer(&mut world, [300_000, 50_000], seed);
+            assert_eq!(told[0], [], "the other direction is as ever");
+            for hole in &told[1] {
+                let is_lost = world.path.lost[0].iter().any(|lost| lost.contains(&hole.start));
                 assert!(is_lost, "seed {seed}: {hole:?} was not lost");
             }
             // The sender has seen the losses all the same.
             let counters = world.ends[0].info().counters;
             let reductions = counters.fast_recoveries + counters.timeouts;
-            assert!(reductions > 0 || length(&world.lost[0]) == 0, "seed {seed}");
-            lost += length(&world.lost[0]);
-            holes += length(&world.holes[1]);
+            assert!(reductions > 0 || length(&world.path.lost[0]) == 0, "seed {seed}");
+            lost += length(&world.path.lost[0]);
+            holes += length(&told[1]);
         }
         (holes, lost)
     };

@@ -3,7 +3,7 @@
 use crate::common;
 use transom_tcp::connection::Setting;
 
-use common::world::{Path, World};
+use common::world::{Path, World, lossy};
 use common::{Peer, Setup, pattern, seg};
 use transom_tcp::connection::{ReadError, State, WriteError};
 use transom_tcp::manipulation::{Manipulation, SwapWords, Xor};
@@ -53,8 +53,9 @@ fn transfer(
     world.ends[1].foreign = true;
     let mut out = vec![0; 9_000];
     loop {
-        let most =
-            there.unit().max(world.random.below(20_000) as usize / there.unit() * there.unit());
+        let most = there
+            .unit()
+            .max(world.path.random.below(20_000) as usize / there.unit() * there.unit());
         let peer = &mut world.ends[0];
         let end = (written + most).min(data.len());
         if written < data.len() {
@@ -68,7 +69,7 @@ fn transfer(
             }
         }
         world.collect(0);
-        let most = back.unit() + world.random.below(8_000) as usize;
+        let most = back.unit() + world.path.random.below(8_000) as usize;
         let peer = &mut world.ends[1];
         match peer.connection.read_through(peer.now, back, &mut out[..most]) {
             Ok(0) => break,
@@ -92,12 +93,12 @@ fn over_a_path_that_loses_and_reorders() {
         if seed % 3 == 0 {
             setup.path.max_super_segment = Some(20_000);
         }
-        let mut world = World::new([&setup, &setup], path, seed);
+        let mut world = lossy([&setup, &setup], path, seed);
         let (mut there, mut back) = (Placed::new(unit, false), Placed::new(unit, true));
         transfer(&mut world, &mut there, &mut back, seed);
     }
     let setup = Setup::default();
-    let mut world = World::new([&setup, &setup], path, 99);
+    let mut world = lossy([&setup, &setup], path, 99);
     let xor = Xor::new([0x5b; 32]);
     transfer(&mut world, &mut (SwapWords, xor), &mut (xor, SwapWords), 99);
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::puppet::acting;
-use common::world::{Path, World};
+use common::world::{Path, lossy};
 use common::{Setup, secs};
 use std::sync::{Arc, Mutex};
 use transom_tcp::compose::compose;
@@ -57,7 +57,7 @@ fn compare(text: &str, seed: u64, counts: &mut Counts) {
     setup.profile.syn_r2 = 20;
     setup.profile.time_wait = secs(3600);
     let path = Path { loss: 60, duplicate: 10, late: 20, delay: 5_000, jitter: 2_000 };
-    let mut world = World::new([&setup, &setup], path, seed);
+    let mut world = lossy([&setup, &setup], path, seed);
     let woken = Arc::new(Mutex::new(Woken::default()));
     let (mut attached, mut written) = (false, [0, 0]);
     for step in 0..2_000 {

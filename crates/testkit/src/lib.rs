@@ -3,7 +3,7 @@
 //! Theory of operation: a test of a host speaks to it as its network does, in packets. [`packets`] makes them by hand, also
 //! those that no honest host would send. A [`Peer`] keeps the sequence numbers of a hand-made other end, and says what the
 //! test tells it to. A [`Host`] is a real stack in virtual time, and each packet that leaves it is a [`Sent`], whose
-//! checksums have been verified. Each set of tests keeps its own addresses, ways of arrival and bounds of cost.
+//! checksums have been verified. A [`World`](world::World) joins any number of ends by a path. Each set of tests keeps its own addresses, ways of arrival and bounds of cost.
 //!
 //! Everything here panics where a test should fail.
 //!
@@ -44,6 +44,7 @@ pub mod packets;
 pub mod peer;
 pub mod sent;
 pub mod story;
+pub mod world;
 
 pub use host::Host;
 pub use peer::{Peer, bare_options, stream, stream_from, usual_options};

@@ -18,6 +18,8 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// The work left to the device.
     pub offload: TxOffload,
+    /// What the stack notes of it for a capture; empty unless comments are kept from it.
+    pub comment: String,
 }
 
 impl Sent {
@@ -27,7 +29,7 @@ impl Sent {
         if offload.checksum != TxChecksum::Complete {
             complete_checksum(&mut bytes, offload.checksum).unwrap();
         }
-        let sent = Sent { at, bytes, offload };
+        let sent = Sent { at, bytes, offload, comment: String::new() };
         let ip = sent.ip();
         if let IpPacket::V4(v4) = &ip {
             assert!(v4.checksum_ok(), "a wrong header checksum left");

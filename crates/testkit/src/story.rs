@@ -3,13 +3,13 @@
 //! Two hosts talk over a path of 20 ms that loses chosen packets: a loss that fast recovery repairs, an outage that ends in timeouts, and an
 //! acknowledgement so late that a timeout was needless. A layer is attached, limits the window, and is detached. The story is the same each time.
 
-use std::collections::VecDeque;
+use crate::sent::Sent;
+use crate::world::{Arrivals, Path, World};
 use std::fmt::Write as _;
-use std::path::Path;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::log::Encoded;
-use transom_stack::stack::{Packet, Stack};
+use transom_stack::stack::Stack;
 use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
@@ -53,18 +53,14 @@ impl Extension for Halves {
     }
 }
 
-/// A packet on its way: when it arrives, and at which host.
-struct Flying(Instant, usize, Vec<u8>);
-
-struct World {
-    now: Instant,
-    hosts: [Stack; 2],
-    flying: VecDeque<Flying>,
+/// The path: what it has carried of each host, and the comments of the first.
+#[derive(Debug, Default)]
+struct Outage {
     sent: [usize; 2],
-    story: Story,
+    comments: Vec<String>,
 }
 
-impl World {
+impl Outage {
     /// How long a packet takes; nothing if it is lost. Packets are counted for each host, from one.
     fn fate(&self, from: usize) -> Option<Duration> {
         match (from, self.sent[from]) {
@@ -76,44 +72,17 @@ impl World {
             _ => Some(DELAY),
         }
     }
+}
 
-    fn flush(&mut self) {
-        for from in 0..2 {
-            let mut out = Vec::new();
-            while let Some(packet) = self.hosts[from].poll_transmit(self.now) {
-                out.push((packet.to_vec(), packet.comment.to_owned()));
-            }
-            for (bytes, comment) in out {
-                self.sent[from] += 1;
-                if from == 0 {
-                    self.story.comments.push(comment);
-                }
-                if let Some(delay) = self.fate(from) {
-                    self.flying.push_back(Flying(self.now + delay, 1 - from, bytes));
-                }
-            }
+impl Path<Stack> for Outage {
+    fn carry(&mut self, now: Instant, from: usize, sent: Sent, arrivals: &mut Arrivals<Stack>) {
+        self.sent[from] += 1;
+        if from == 0 {
+            self.comments.push(sent.comment.clone());
         }
-        self.flying.make_contiguous().sort_by_key(|flying| flying.0);
-    }
-
-    /// To the next arrival or timer. Returns whether there was one.
-    fn step(&mut self) -> bool {
-        self.flush();
-        let arrival = self.flying.front().map(|flying| flying.0);
-        let timers = self.hosts.iter().filter_map(Stack::next_timeout);
-        let Some(at) = timers.chain(arrival).min() else { return false };
-        self.now = self.now.max(at);
-        while let Some(Flying(_, to, bytes)) =
-            self.flying.pop_front_if(|flying| flying.0 <= self.now)
-        {
-            self.hosts[to].on_packet(self.now, Packet::borrowed(&bytes));
+        if let Some(delay) = self.fate(from) {
+            arrivals.add(now + delay, 1 - from, sent);
         }
-        for host in &mut self.hosts {
-            if host.next_timeout().is_some_and(|due| due <= self.now) {
-                host.on_timeout(self.now);
-            }
-        }
-        true
     }
 }
 
@@ -127,21 +96,16 @@ pub fn tell() -> Story {
         (config.log_records, config.comments) = (log_records, log_records > 0);
         Stack::new(config, Instant::ZERO).unwrap()
     };
-    let mut world = World {
-        now: Instant::ZERO,
-        hosts: [host("10.0.0.1", 1 << 16), host("10.0.0.2", 0)],
-        flying: VecDeque::new(),
-        sent: [0; 2],
-        story: Story::default(),
-    };
-    let listener =
-        world.hosts[1].listen(SERVICE.parse().unwrap(), ListenConfig::default()).unwrap();
-    let id = world.hosts[0].connect(world.now, None, SERVICE.parse().unwrap(), None).unwrap();
+    let hosts = vec![host("10.0.0.1", 1 << 16), host("10.0.0.2", 0)];
+    let mut world = World::new(hosts, Outage::default(), Instant::ZERO);
+    let mut story = Story::default();
+    let listener = world.ends[1].listen(SERVICE.parse().unwrap(), ListenConfig::default()).unwrap();
+    let id = world.ends[0].connect(world.now, None, SERVICE.parse().unwrap(), None).unwrap();
     let (mut written, mut read, mut server, mut layer) = (0, 0, None, None);
     let mut buffer = [0; 4096];
     for step in 0.. {
         let now = world.now;
-        let [client, peer] = &mut world.hosts;
+        let [client, peer] = &mut world.ends[..] else { panic!("there are two") };
         if let Ok(n) = client.write(id, now, &vec![7; (WRITTEN - written).min(20_000)]) {
             written += n;
         }
@@ -166,7 +130,7 @@ pub fn tell() -> Story {
         if step % 5 == 0
             && let Some(connection) = client.connection(id)
         {
-            world.story.looks.push((now, connection.info(now)));
+            story.looks.push((now, connection.info(now)));
         }
         if read == WRITTEN
             && let Some(server) = server
@@ -180,10 +144,11 @@ pub fn tell() -> Story {
         }
     }
     assert_eq!(read, WRITTEN);
-    let reading = world.hosts[0].log().read(0);
+    let reading = world.ends[0].log().read(0);
     assert_eq!(reading.missed, 0);
-    world.story.records = reading.records().copied().collect();
-    world.story
+    story.records = reading.records().copied().collect();
+    story.comments = std::mem::take(&mut world.path.comments);
+    story
 }
 
 /// Bytes as hexadecimal digits.
@@ -199,7 +164,7 @@ pub fn hex(bytes: &[u8]) -> String {
 /// # Panics
 /// If they differ: with the first line that does.
 #[track_caller]
-pub fn assert_stored(path: impl AsRef<Path>, text: &str) {
+pub fn assert_stored(path: impl AsRef<std::path::Path>, text: &str) {
     let path = path.as_ref();
     if std::env::var_os("TRANSOM_STORE_OUTPUTS").is_some() {
         std::fs::write(path, text).expect("the file can be written");

@@ -13,6 +13,7 @@ use transom_stack::config::StackConfig;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::Peer;
+use transom_testkit::world::{Arrivals, End, Path, World};
 use transom_wire::{Flags, IpPacket, Seq, TcpHeader, TcpPacket};
 
 pub(crate) const LOCAL: &str = "192.0.2.1";
@@ -140,50 +141,91 @@ pub(crate) fn accepted(host: &mut Host) -> (i32, Peer) {
 /// Says whether a packet is lost: who sends it, and what it is.
 pub(crate) type Loss = Box<dyn FnMut(char, &Seen) -> bool>;
 
-/// Two hosts joined by a link of constant delay that loses what it is told to.
-pub(crate) struct Pair {
-    pub(crate) a: Host,
-    pub(crate) b: Host,
-    pub(crate) delay: Duration,
-    pub(crate) lose: Loss,
-    pub(crate) sent: Vec<(char, Seen)>,
+/// A host as an end of a path.
+pub(crate) struct Node(Host);
+
+impl End for Node {
+    /// A packet, and when it left.
+    type Packet = (Instant, Vec<u8>);
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.0.next_event()
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.0.run_to(now).expect("time goes on");
+        self.0.check().expect("the host's invariants hold");
+    }
+
+    fn on_packet(&mut self, now: Instant, (_, packet): Self::Packet) {
+        self.0.inject(now, &packet).expect("the link takes time");
+        self.0.check().expect("the host's invariants hold");
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<Self::Packet> {
+        self.0.next_packet()
+    }
 }
+
+/// A link of constant delay that loses what it is told to.
+pub(crate) struct Link {
+    delay: Duration,
+    lose: Loss,
+    sent: Vec<(char, Seen)>,
+}
+
+impl Path<Node> for Link {
+    fn carry(
+        &mut self,
+        _now: Instant,
+        from: usize,
+        (left, packet): (Instant, Vec<u8>),
+        arrivals: &mut Arrivals<Node>,
+    ) {
+        let (name, seen) = (['a', 'b'][from], Seen::parse(left, &packet));
+        let arrives = left + self.delay;
+        if !(self.lose)(name, &seen) {
+            arrivals.add(arrives, 1 - from, (arrives, packet));
+        }
+        self.sent.push((name, seen));
+    }
+}
+
+/// Two hosts joined by such a link.
+pub(crate) struct Pair(World<Node, Link>);
 
 impl Pair {
     pub(crate) fn new(a: Host, b: Host, delay: Duration) -> Self {
-        Pair { a, b, delay, lose: Box::new(|_, _| false), sent: Vec::new() }
+        let now = a.now();
+        let link = Link { delay, lose: Box::new(|_, _| false), sent: Vec::new() };
+        Pair(World::new(vec![Node(a), Node(b)], link, now))
     }
 
-    fn carry(&mut self) {
-        let Pair { a, b, delay, lose, sent } = self;
-        for name in ['a', 'b'] {
-            let (from, to) = if name == 'a' { (&mut *a, &mut *b) } else { (&mut *b, &mut *a) };
-            while let Some((left, packet)) = from.next_packet() {
-                let seen = Seen::parse(left, &packet);
-                if !lose(name, &seen) {
-                    to.inject(left + *delay, &packet).expect("the link takes time");
-                }
-                sent.push((name, seen));
-            }
-        }
+    pub(crate) fn a(&mut self) -> &mut Host {
+        &mut self.0.ends[0].0
+    }
+
+    pub(crate) fn b(&mut self) -> &mut Host {
+        &mut self.0.ends[1].0
+    }
+
+    /// From now on the link loses these packets.
+    pub(crate) fn lose(&mut self, lose: impl FnMut(char, &Seen) -> bool + 'static) {
+        self.0.path.lose = Box::new(lose);
+    }
+
+    /// All packets that were sent, with the name of their sender.
+    pub(crate) fn into_sent(self) -> Vec<(char, Seen)> {
+        self.0.path.sent
     }
 
     /// Moves both clocks to the next event; whether there was one until `limit`.
     pub(crate) fn step(&mut self, limit: Instant) -> bool {
-        self.carry();
-        let next = [self.a.next_event(), self.b.next_event()].into_iter().flatten().min();
-        let target = next.filter(|&at| at <= limit);
-        let to = target.unwrap_or(limit);
-        self.a.run_to(to).expect("time goes on");
-        self.b.run_to(to).expect("time goes on");
-        self.a.check().expect("a's invariants");
-        self.b.check().expect("b's invariants");
-        self.carry();
-        target.is_some()
+        self.0.step_until(limit)
     }
 
     pub(crate) fn run_for(&mut self, span: Duration) {
-        let limit = self.a.now() + span;
+        let limit = self.0.now + span;
         while self.step(limit) {}
     }
 
@@ -192,7 +234,7 @@ impl Pair {
         &mut self,
         mut call: impl FnMut(&mut Pair) -> Result<T>,
     ) -> Result<T> {
-        let limit = self.a.now() + Duration::from_secs(3600);
+        let limit = self.0.now + Duration::from_secs(3600);
         loop {
             match call(self) {
                 Err(Errno(EINTR)) => assert!(self.step(limit), "nothing happens any more"),

@@ -69,6 +69,8 @@ pub struct Peer {
     /// What is sent is not judged: the path, or a unit, changes behind its back.
     pub unjudged: bool,
     exempt: std::cell::Cell<bool>,
+    /// A packet has arrived, and the connection was not asked for its answer yet.
+    unanswered: bool,
 }
 
 impl Peer {
@@ -90,6 +92,7 @@ impl Peer {
             foreign: false,
             unjudged: false,
             exempt: std::cell::Cell::new(false),
+            unanswered: false,
         }
     }
 
@@ -511,5 +514,30 @@ impl Peer {
         if out.payload.len() as u64 > mss && !large && !syn {
             assert_eq!(out.segment_size.map(u64::from), Some(mss), "unsplit: {}", context());
         }
+    }
+}
+
+/// In a [`transom_testkit::world::World`] a script's connection is an end.
+impl transom_testkit::world::End for Peer {
+    type Packet = Out;
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.connection.next_timeout()
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.run_until(now.max(self.now));
+    }
+
+    fn on_packet(&mut self, _now: Instant, out: Out) {
+        self.deliver_marked(&out.header, &out.payload, out.ecn);
+        self.unanswered = true;
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<Out> {
+        if std::mem::take(&mut self.unanswered) {
+            self.pump();
+        }
+        (!self.sent.is_empty()).then(|| self.sent.remove(0))
     }
 }

@@ -39,6 +39,22 @@ impl Out {
         self.seq() + self.payload.len() as i64 + controls
     }
 
+    /// The segments of which a super-segment is made, each with its offset within the data; otherwise this one.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, Out)> + '_ {
+        let size = self.segment_size.map_or(self.payload.len().max(1), usize::from);
+        let count = self.payload.len().div_ceil(size).max(1);
+        (0..count).map(move |index| {
+            let from = index * size;
+            let payload = self.payload[from..(from + size).min(self.payload.len())].to_vec();
+            let mut header = self.header;
+            header.seq += from as u32;
+            if index + 1 < count {
+                header.flags -= Flags::FIN | Flags::PSH;
+            }
+            (from as u64, Out { header, payload, segment_size: None, ..self.clone() })
+        })
+    }
+
     fn flags(&self) -> String {
         let letters = [
             (Flags::SYN, 'S'),

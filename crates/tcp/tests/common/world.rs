@@ -3,12 +3,13 @@
 //! The path remembers which data it has lost, and readers which holes they were told of.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
 
-use super::{IRS, ISS, Peer, Setup};
+use super::{IRS, ISS, Out, Peer, Setup};
 use std::ops::Range;
 use std::sync::Arc;
 use transom_tcp::connection::{Connection, Endpoint, State};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Ecn, Flags, Seq, TcpHeader};
+use transom_testkit::world::{self, Arrivals};
+use transom_wire::{Ecn, Seq};
 
 /// xorshift64*: small, and the same everywhere.
 pub struct Random(u64);
@@ -44,208 +45,158 @@ pub struct Path {
     pub jitter: u64,
 }
 
-struct InFlight {
-    at: Instant,
-    order: u64,
-    to: usize,
-    header: TcpHeader,
-    payload: Vec<u8>,
-    ecn: Ecn,
-}
-
-pub struct World {
-    pub ends: [Peer; 2],
-    air: Vec<InFlight>,
+/// What such a path has done so far.
+pub struct Lossy {
     path: Path,
     pub random: Random,
     /// How many of a thousand packets that can be marked are.
     pub marks: u64,
-    order: u64,
     pub carried: u64,
     /// The bytes of each end's stream that were in packets that got lost.
     pub lost: [Vec<Range<u64>>; 2],
-    /// The holes that each end's reader was told of.
-    pub holes: [Vec<Range<u64>>; 2],
     /// What is to be written down of an end after it was given a packet, and after it sent one; nothing unless it is set.
     pub look: Option<fn(&Peer) -> String>,
     /// What was: of each packet that was sent, and of each that arrived, the end, the time and the look.
     pub trace: Vec<String>,
 }
 
-impl World {
-    pub fn new(setups: [&Setup; 2], path: Path, seed: u64) -> Self {
-        let now = Instant::ZERO;
-        // Simultaneous opens cost nothing and are the harder way in; one end opens a little later at random.
-        let open = |index: usize, local_port, remote_port, iss| {
-            let profile = Arc::new(setups[index].profile.clone());
-            let endpoint = Endpoint { local_port, remote_port };
-            let path = setups[index].path;
-            let connection = Connection::connect(profile, endpoint, path, Seq::new(iss), 99, now);
-            Peer::wrap(connection, now)
-        };
-        World {
-            ends: [open(0, 1, 2, ISS), open(1, 2, 1, IRS)],
-            air: vec![],
-            path,
-            random: Random::new(seed),
-            marks: 0,
-            order: 0,
-            carried: 0,
-            lost: [vec![], vec![]],
-            holes: [vec![], vec![]],
-            look: None,
-            trace: vec![],
+impl world::Path<Peer> for Lossy {
+    fn departs(&mut self, _now: Instant, from: usize, end: &Peer, out: &Out) {
+        if let Some(look) = self.look {
+            self.trace.push(format!("{from} {:?} sent {} {}", out.at, out.line(), look(end)));
         }
     }
 
-    /// Puts what an end has sent on the path.
-    pub fn collect(&mut self, end: usize) {
-        for out in self.ends[end].drain() {
-            self.carried += 1;
-            if let Some(look) = self.look {
-                let seen = look(&self.ends[end]);
-                self.trace.push(format!("{end} {:?} sent {} {seen}", out.at, out.line()));
+    fn carry(&mut self, _now: Instant, from: usize, out: Out, arrivals: &mut Arrivals<Peer>) {
+        self.carried += 1;
+        for (offset, piece) in out.pieces() {
+            if self.random.permille(self.path.loss) {
+                if !piece.payload.is_empty() {
+                    let at = (out.seq() - 1) as u64 + offset;
+                    self.lost[from].push(at..at + piece.payload.len() as u64);
+                }
+                continue;
             }
-            let size = out.segment_size.map_or(out.payload.len().max(1), usize::from);
-            let count = out.payload.len().div_ceil(size).max(1);
-            for index in 0..count {
-                let from = index * size;
-                let payload = &out.payload[from..(from + size).min(out.payload.len())];
-                let mut header = out.header;
-                header.seq += from as u32;
-                if index + 1 < count {
-                    header.flags -= Flags::FIN | Flags::PSH;
-                }
-                if self.random.permille(self.path.loss) {
-                    if !payload.is_empty() {
-                        let at = (out.seq() - 1) as u64 + from as u64;
-                        self.lost[end].push(at..at + payload.len() as u64);
-                    }
-                    continue;
-                }
-                let marked =
-                    self.marks > 0 && out.ecn != Ecn::NotEct && self.random.permille(self.marks);
-                let ecn = if marked { Ecn::Ce } else { out.ecn };
-                let copies = 1 + usize::from(self.random.permille(self.path.duplicate));
-                for _ in 0..copies {
-                    let late = if self.random.permille(self.path.late) { 10 } else { 1 };
-                    let delay = self.path.delay * late + self.random.below(self.path.jitter + 1);
-                    let at = out.at + Duration::from_micros(delay);
-                    self.order += 1;
-                    self.air.push(InFlight {
-                        at,
-                        order: self.order,
-                        to: 1 - end,
-                        header,
-                        payload: payload.to_vec(),
-                        ecn,
-                    });
-                }
+            let marked =
+                self.marks > 0 && out.ecn != Ecn::NotEct && self.random.permille(self.marks);
+            let ecn = if marked { Ecn::Ce } else { out.ecn };
+            let copies = 1 + usize::from(self.random.permille(self.path.duplicate));
+            for _ in 0..copies {
+                let late = if self.random.permille(self.path.late) { 10 } else { 1 };
+                let delay = self.path.delay * late + self.random.below(self.path.jitter + 1);
+                let at = out.at + Duration::from_micros(delay);
+                arrivals.add(at, 1 - from, Out { ecn, ..piece.clone() });
             }
         }
     }
 
-    /// The next thing that happens: an arrival or a deadline. `false` when nothing ever will.
-    pub fn step(&mut self) -> bool {
-        let arrival = self.air.iter().map(|packet| packet.at).min();
-        let timers = self.ends.iter().filter_map(|end| end.connection.next_timeout()).min();
-        let Some(at) = arrival.into_iter().chain(timers).min() else { return false };
-        for index in 0..2 {
-            let at = at.max(self.ends[index].now);
-            self.ends[index].run_until(at);
-            self.collect(index);
+    fn arrived(&mut self, now: Instant, to: usize, end: &Peer) {
+        if let Some(look) = self.look {
+            self.trace.push(format!("{to} {now:?} heard {}", look(end)));
         }
-        let mut due = vec![];
-        let mut index = 0;
-        while index < self.air.len() {
-            if self.air[index].at <= at {
-                due.push(self.air.swap_remove(index));
-            } else {
-                index += 1;
-            }
-        }
-        due.sort_by_key(|packet| (packet.at, packet.order));
-        for packet in due {
-            let end = packet.to;
-            self.ends[end].deliver_marked(&packet.header, &packet.payload, packet.ecn);
-            if let Some(look) = self.look {
-                self.trace.push(format!("{end} {at:?} heard {}", look(&self.ends[end])));
-            }
-            self.ends[end].pump();
-            self.collect(end);
-        }
-        true
     }
+}
 
-    /// Each end writes `bytes[end]`, then shuts down, and reads until the end of the stream.
-    pub fn transfer(&mut self, bytes: [usize; 2], seed: u64) {
-        let mut written = [0; 2];
-        let mut read = [0; 2];
-        let mut done = [false; 2];
-        let mut steps = 0u64;
-        loop {
-            for end in 0..2 {
-                let peer = &mut self.ends[end];
-                if peer.state() == State::Closed {
-                    continue;
-                }
-                let room = peer.connection.writable().unwrap_or(0).min(bytes[end] - written[end]);
-                if room > 0 {
-                    let chunk = room.min(1 + self.random.below(20_000) as usize);
-                    peer.write(chunk);
-                    written[end] += chunk;
-                }
-                if written[end] == bytes[end] && !done[end] && peer.state().is_synchronized() {
-                    peer.shutdown();
-                    done[end] = true;
-                }
-                let readable = peer.connection.readable();
-                if readable > 0 && self.random.permille(700) {
-                    let chunk = 1 + self.random.below(readable as u64) as usize;
-                    peer.read(chunk);
-                    read[end] += chunk;
-                }
-                read[end] += self.pass_holes(end);
-                self.collect(end);
-            }
-            if !self.step() {
-                break;
-            }
-            steps += 1;
-            let now = self.ends[0].now;
-            assert!(
-                steps < 300_000 && now < Instant::from_secs(7200),
-                "seed {seed}: no end {now:?}"
-            );
-            if self.ends.iter().all(|end| matches!(end.state(), State::TimeWait | State::Closed)) {
-                for (end, read) in read.iter_mut().enumerate() {
-                    loop {
-                        let readable = self.ends[end].connection.readable();
-                        if readable == 0 && self.ends[end].connection.hole().is_none() {
-                            break;
-                        }
-                        if readable > 0 {
-                            self.ends[end].read(readable);
-                        }
-                        *read += readable + self.pass_holes(end);
-                    }
-                }
-                break;
-            }
-        }
+/// Two ends and such a path.
+pub type World = world::World<Peer, Lossy>;
+
+/// The holes that each end's reader was told of.
+pub type Holes = [Vec<Range<u64>>; 2];
+
+/// Two ends that have just begun to open a connection to each other: simultaneous opens cost nothing and are the harder way in.
+pub fn lossy(setups: [&Setup; 2], path: Path, seed: u64) -> World {
+    let now = Instant::ZERO;
+    let open = |index: usize, local_port, remote_port, iss| {
+        let profile = Arc::new(setups[index].profile.clone());
+        let endpoint = Endpoint { local_port, remote_port };
+        let path = setups[index].path;
+        let connection = Connection::connect(profile, endpoint, path, Seq::new(iss), 99, now);
+        Peer::wrap(connection, now)
+    };
+    let path = Lossy {
+        path,
+        random: Random::new(seed),
+        marks: 0,
+        carried: 0,
+        lost: [vec![], vec![]],
+        look: None,
+        trace: vec![],
+    };
+    World::new(vec![open(0, 1, 2, ISS), open(1, 2, 1, IRS)], path, now)
+}
+
+/// Each end writes `bytes[end]`, then shuts down, and reads until the end of the stream. Returns the holes that readers were told of.
+pub fn transfer(world: &mut World, bytes: [usize; 2], seed: u64) -> Holes {
+    let mut holes = Holes::default();
+    let mut written = [0; 2];
+    let mut read = [0; 2];
+    let mut done = [false; 2];
+    let mut steps = 0u64;
+    loop {
         for end in 0..2 {
-            let peer = &self.ends[end];
-            assert_eq!(peer.connection.error(), None, "seed {seed}: {}", peer.summary());
-            assert_eq!(read[end], bytes[1 - end], "seed {seed}, end {end}: {}", peer.summary());
-            assert!(peer.connection.end_of_stream(), "seed {seed}");
+            let (peer, random) = (&mut world.ends[end], &mut world.path.random);
+            if peer.state() == State::Closed {
+                continue;
+            }
+            let room = peer.connection.writable().unwrap_or(0).min(bytes[end] - written[end]);
+            if room > 0 {
+                let chunk = room.min(1 + random.below(20_000) as usize);
+                peer.write(chunk);
+                written[end] += chunk;
+            }
+            if written[end] == bytes[end] && !done[end] && peer.state().is_synchronized() {
+                peer.shutdown();
+                done[end] = true;
+            }
+            let readable = peer.connection.readable();
+            if readable > 0 && random.permille(700) {
+                let chunk = 1 + random.below(readable as u64) as usize;
+                peer.read(chunk);
+                read[end] += chunk;
+            }
+            read[end] += pass_holes(peer, &mut holes[end]);
+            world.collect(end);
+        }
+        if !world.step() {
+            break;
+        }
+        steps += 1;
+        let now = world.now;
+        assert!(steps < 300_000 && now < Instant::from_secs(7200), "seed {seed}: no end {now:?}");
+        if world.ends.iter().all(|end| matches!(end.state(), State::TimeWait | State::Closed)) {
+            for (end, peer) in world.ends.iter_mut().enumerate() {
+                read[end] += read_rest(peer, &mut holes[end]);
+            }
+            break;
         }
     }
-
-    /// Takes note of the hole that the reader stands before, and says how long it is.
-    fn pass_holes(&mut self, end: usize) -> usize {
-        let Some(hole) = self.ends[end].connection.hole() else { return 0 };
-        self.ends[end].pass_hole(hole.len);
-        self.holes[end].push(hole.offset..hole.offset + hole.len);
-        hole.len as usize
+    for (end, peer) in world.ends.iter().enumerate() {
+        assert_eq!(peer.connection.error(), None, "seed {seed}: {}", peer.summary());
+        assert_eq!(read[end], bytes[1 - end], "seed {seed}, end {end}: {}", peer.summary());
+        assert!(peer.connection.end_of_stream(), "seed {seed}");
     }
+    holes
+}
+
+/// Reads all that is left, holes included. Returns how long that was.
+fn read_rest(peer: &mut Peer, holes: &mut Vec<Range<u64>>) -> usize {
+    let mut read = 0;
+    loop {
+        let readable = peer.connection.readable();
+        if readable == 0 && peer.connection.hole().is_none() {
+            return read;
+        }
+        if readable > 0 {
+            peer.read(readable);
+        }
+        read += readable + pass_holes(peer, holes);
+    }
+}
+
+/// Takes note of the hole that the reader stands before, and says how long it is.
+fn pass_holes(peer: &mut Peer, holes: &mut Vec<Range<u64>>) -> usize {
+    let Some(hole) = peer.connection.hole() else { return 0 };
+    peer.pass_hole(hole.len);
+    holes.push(hole.offset..hole.offset + hole.len);
+    hole.len as usize
 }
