@@ -98,6 +98,7 @@ pub fn tell() -> Story {
     };
     let hosts = vec![host("10.0.0.1", 1 << 16), host("10.0.0.2", 0)];
     let mut world = World::new(hosts, Outage::default(), Instant::ZERO);
+    world.together = true;
     let mut story = Story::default();
     let listener = world.ends[1].listen(SERVICE.parse().unwrap(), ListenConfig::default()).unwrap();
     let id = world.ends[0].connect(world.now, None, SERVICE.parse().unwrap(), None).unwrap();

@@ -4,8 +4,8 @@
 //! packets and has timers: a connection of a script, a stack, a host with sockets. A [`Path`] says what becomes of each packet
 //! that an end sends: when it arrives, at which end, how many copies of it, or that it is lost.
 //!
-//! Time jumps from one event to the next. At one instant timers come before packets. Packets arrive in the order in which they
-//! were sent. After each event all ends that it concerned send what they have.
+//! Time jumps from one event to the next. At one instant packets come before timers, and in the order in which they were sent.
+//! After each packet its end sends what it has, and after the timers all ends do.
 //!
 //! # Example
 //!
@@ -147,13 +147,21 @@ pub struct World<E: End, P> {
     pub path: P,
     /// The present.
     pub now: Instant,
+    /// Packets of one instant are a batch, as a device gives it: ends answer when all of it has arrived. Otherwise they answer each packet.
+    pub together: bool,
     arrivals: Arrivals<E>,
 }
 
 impl<E: End, P: Path<E>> World<E, P> {
     /// These ends, between which nothing flies yet.
     pub fn new(ends: Vec<E>, path: P, now: Instant) -> Self {
-        World { ends, path, now, arrivals: Arrivals { flying: BinaryHeap::new(), count: 0 } }
+        World {
+            ends,
+            path,
+            now,
+            together: false,
+            arrivals: Arrivals { flying: BinaryHeap::new(), count: 0 },
+        }
     }
 
     /// Puts what an end has sent on the path.
@@ -191,17 +199,21 @@ impl<E: End, P: Path<E>> World<E, P> {
         next.is_some()
     }
 
-    /// It is `at` now: timers go off, then packets arrive.
+    /// It is `at` now: packets arrive, then timers go off.
     fn advance(&mut self, at: Instant) {
         self.now = at;
-        for end in 0..self.ends.len() {
-            self.ends[end].on_timeout(at);
-            self.collect(end);
-        }
         while let Some((to, packet)) = self.arrivals.take_due(at) {
             self.ends[to].on_packet(at, packet);
             self.path.arrived(at, to, &self.ends[to]);
-            self.collect(to);
+            if !self.together {
+                self.collect(to);
+            }
+        }
+        for end in 0..self.ends.len() {
+            self.ends[end].on_timeout(at);
+            if !self.together {
+                self.collect(end);
+            }
         }
     }
 

@@ -159,6 +159,7 @@ impl End for Node {
 
     fn on_packet(&mut self, now: Instant, (_, packet): Self::Packet) {
         self.0.inject(now, &packet).expect("the link takes time");
+        self.0.run_to(now).expect("time goes on");
         self.0.check().expect("the host's invariants hold");
     }
 

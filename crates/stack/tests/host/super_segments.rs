@@ -93,7 +93,7 @@ fn cut_as_the_device_would_the_pieces_are_valid_segments() {
         let mut headers = [0; 120];
         while let Some(piece) = pieces.next_segment(&mut headers).unwrap() {
             let bytes = [&headers[..piece.header_len], &piece.payload.concat()].concat();
-            let piece = Sent { at: now, bytes, offload: Default::default() };
+            let piece = Sent::new(now, bytes, Default::default());
             assert!(piece.bytes.len() <= 1500 && piece.ip().transport_checksum_ok());
             let header = piece.tcp();
             assert_eq!(header.seq, *next.get_or_insert(header.seq));

@@ -529,7 +529,8 @@ impl transom_testkit::world::End for Peer {
         self.run_until(now.max(self.now));
     }
 
-    fn on_packet(&mut self, _now: Instant, out: Out) {
+    fn on_packet(&mut self, now: Instant, out: Out) {
+        self.now = now.max(self.now);
         self.deliver_marked(&out.header, &out.payload, out.ecn);
         self.unanswered = true;
     }
