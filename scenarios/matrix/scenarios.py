@@ -81,9 +81,14 @@ def expect(column, text):
     return f'\n[[expect]]\n{text}\ncolumn = "{column}"\n'
 
 
-def access(ends):
-    """Links in whose way nothing stands."""
-    return "".join(f'\n[[links]]\nfrom = "{one}"\nto = "{other}"\n' for one, other in ends)
+def access(ends, there=""):
+    """Links in whose way nothing stands but what `there` says."""
+    there = there and f"there = {there}\n"
+    return "".join(f'\n[[links]]\nfrom = "{one}"\nto = "{other}"\n{there}' for one, other in ends)
+
+
+# Without it a sender that always answers at the same instant of a packet's transmission loses more, or less, than the others: a phase effect.
+UNEQUAL_STEPS = '{ jitter = "uniform(0us, 1ms)" }'
 
 
 def lists(entries):
@@ -170,7 +175,8 @@ def together(name, title, pairs, loss, congestion, tcp, which, duration="25s", w
     text += f"\n[hosts.transom]\n{host(tcp, congestion)}[hosts.kernel]\n{host(None, congestion)}"
     text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.near]\n[routers.far]\n'
     text += f'\n[[links]]\nname = "path"\nfrom = "near"\nto = "far"\nthere = {there(20, 20, 1, loss)}\n'
-    text += access([("transom", "near"), ("kernel", "near"), ("far", "receiver1"), ("far", "receiver2")])
+    text += access([("transom", "near"), ("kernel", "near")], UNEQUAL_STEPS)
+    text += access([("far", "receiver1"), ("far", "receiver2")])
     for flow, one, other in [("transom", "transom", "receiver1"), ("kernel", "kernel", "receiver2")]:
         text += f'\n[[flows]]\nname = "{flow}"\nfrom = "{one}"\nto = "{other}"\nkind = "bulk"\ncount = {pairs}\nstart = "{FIRST}"\n'
     points = [(cell, starts) for cell in which for starts in [(FIRST, SECOND), (SECOND, FIRST)]]
@@ -250,6 +256,35 @@ def pairs():
     return text
 
 
+# How late the packets of half of the senders are, and what all senders' packets wait at random.
+LATE = [("0us", "0us"), ("16us", "0us"), ("60us", "0us"), ("60us", "1ms")]
+
+
+def phase():
+    """The same TCP beside itself. Packets of half of the senders are a part of a packet's transmission later than the others'."""
+    title = "Four flows beside four with packets a little later"
+    text = HEAD.format(name="phase", title=title, duration="25s", warm_up='\nwarm-up = "5s"', seeds="[1, 2, 3]", interval="1s")
+    for one in ["punctual", "late"]:
+        text += f"\n[hosts.{one}]\n{host('modern + reno', None)}"
+    text += "[hosts.sink1]\n[hosts.sink2]\n[routers.near]\n[routers.far]\n"
+    text += f'\n[[links]]\nname = "path"\nfrom = "near"\nto = "far"\nthere = {there(100, 20, 1)}\n'
+    for one in ["punctual", "late"]:
+        text += f'\n[[links]]\nname = "from-{one}"\nfrom = "{one}"\nto = "near"\nthere = {{ delay = "0us", jitter = "uniform(0us, 0us)" }}\n'
+    text += access([("far", "sink1"), ("far", "sink2")])
+    for flow, sink in [("punctual", "sink1"), ("late", "sink2")]:
+        text += f'\n[[flows]]\nname = "{flow}"\nfrom = "{flow}"\nto = "{sink}"\nkind = "bulk"\ncount = 4\nstart = "{FIRST}"\n'
+    points = [(late, cell) for late in LATE for cell in cells([100], [20], [0.2, 1, 4])]
+    text += f"\n[sweep]\nzip = true\nlinks.path.there = {lists(there(*cell) for _, cell in points)}\n"
+    for one in ["punctual", "late"]:
+        ways = [(delay if one == "late" else "0us", most) for (delay, most), _ in points]
+        ways = [f'{{ delay = "{delay}", jitter = "uniform(0us, {most})" }}' for delay, most in ways]
+        text += f"links.from-{one}.there = {lists(ways)}\n"
+    for flow in ["punctual", "late"]:
+        text += expect(f"goodput, {flow}", f'measure = "goodput"\nflow = "{flow}"\nstatistic = "sum"')
+        text += expect(f"again, {flow}", f'measure = "retransmissions"\nflow = "{flow}"\nstatistic = "sum"')
+    return text
+
+
 MIDDLE = cells([20, 100], [20, 80], QUEUES)
 SIMULATED = {
     "clean": dict(title="Paths without other losses"),
@@ -326,7 +361,7 @@ def scenarios():
     texts |= {name: kernel(name, **options) for name, options in KERNEL.items()}
     texts |= {name: together(name, **options) for name, options in TOGETHER.items()}
     texts |= {name: beside_kernel(name, **options) for name, options in BESIDE_LONG.items()}
-    texts |= {"exchange": exchange(), "pairs": pairs(), "../paths": bands()}
+    texts |= {"exchange": exchange(), "pairs": pairs(), "phase": phase(), "../paths": bands()}
     return texts
 
 

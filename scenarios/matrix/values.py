@@ -36,7 +36,7 @@ def part(name):
 def run(command, directory, names):
     """Runs scenarios, or parts of them. The values of each are in DIRECTORY/NAME.json."""
     os.makedirs(directory, exist_ok=True)
-    for name in names or [*SIMULATED, "exchange", "pairs", *KERNEL, *TOGETHER, *BESIDE_LONG]:
+    for name in names or [*SIMULATED, "exchange", "pairs", "phase", *KERNEL, *TOGETHER, *BESIDE_LONG]:
         file_name = name.replace("/", "-")
         out = os.path.join(directory, f"{file_name}.json")
         real_time = ["--emulate", "--allow-late"] if name.startswith("kernel-") else []
@@ -105,7 +105,8 @@ def point(settings):
     unit = values.get("scenario.tcp", values.get("hosts.other.profile.tcp", "")).removeprefix("modern + ")
     first = ORDERS.get(values.get("flows.transom.start"), "")
     lost = way["loss"].strip('"') if "loss" in way and unit and size == "long" else ""
-    return " ".join(part for part in [str(rate), str(rtt), str(share), size, lost, unit, first] if part)
+    late = [part.split('"')[1] for part in values.get("links.from-late.there", "").split(", ", 1) if '"' in part]
+    return " ".join(part for part in [str(rate), str(rtt), str(share), size, lost, unit, first, *late] if part)
 
 
 # A queue of fewer bytes than the least has the least, so some cells are one: only the first of them is counted.

@@ -18,7 +18,7 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// The work left to the device.
     pub offload: TxOffload,
-    /// What the stack notes of it for a capture; empty unless comments are kept from it.
+    /// The stack's note of it for a capture; empty unless the host keeps comments.
     pub comment: String,
 }
 

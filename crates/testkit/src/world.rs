@@ -58,7 +58,7 @@ pub trait End {
     fn poll_transmit(&mut self, now: Instant) -> Option<Self::Packet>;
 }
 
-/// What lies between ends.
+/// A path between ends.
 pub trait Path<E: End> {
     /// The end with this number has sent `packet`. Each copy that arrives goes into `arrivals`.
     fn carry(&mut self, now: Instant, from: usize, packet: E::Packet, arrivals: &mut Arrivals<E>);
@@ -143,7 +143,7 @@ impl<P> Ord for Flying<P> {
 pub struct World<E: End, P> {
     /// The ends; their places are their numbers.
     pub ends: Vec<E>,
-    /// What lies between them.
+    /// The path between them.
     pub path: P,
     /// The present.
     pub now: Instant,
