@@ -40,7 +40,7 @@ use std::fmt;
 use transom_stack::stack::{Packet, Stack};
 use transom_tcp::time::{Duration, Instant};
 
-/// What a path may lead to.
+/// An end of a path.
 pub trait End {
     /// What this end sends and receives.
     type Packet: fmt::Debug;
