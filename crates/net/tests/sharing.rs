@@ -3,10 +3,11 @@
 //! The machine is a network namespace, and its only neighbour another one behind a veth pair.
 
 use std::fmt;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{self, IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,10 @@ use rustix::fd::OwnedFd;
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError};
 use transom_net::{
-    KernelHost, KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream,
+    HostView, KernelHost, KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream,
 };
+
+use transom_stack::config::Interface;
 
 use crate::support::{PATIENCE, receive, send};
 
@@ -89,6 +92,15 @@ impl Machine {
 
     /// A process with a stack of its own; `number` tells it from others.
     fn process(&self, number: u32) -> Option<Process> {
+        self.start(number, |kernel| kernel)
+    }
+
+    /// The same with another view of the host, made of the kernel's.
+    fn start<H: HostView + 'static>(
+        &self,
+        number: u32,
+        view: impl FnOnce(KernelHost) -> H + Send,
+    ) -> Option<Process> {
         let name = format!("tun{number}");
         let builder = Tun::builder().name(&name);
         let tun = match self.namespace.run(|| builder.open()).unwrap() {
@@ -106,7 +118,7 @@ impl Machine {
         let rules = Rules { namespace: Arc::clone(&self.namespace), table };
         let ports = KernelPorts::new().registrar(Arc::new(rules));
         let start = || {
-            let host = KernelHost::new(["eth0"]).unwrap();
+            let host = view(KernelHost::new(["eth0"]).unwrap());
             let builder = Stack::builder().ports(PortSource::Kernel(ports)).shared(host);
             builder.start(tun).unwrap()
         };
@@ -421,4 +433,43 @@ fn the_mtu_is_followed() {
         }
         ip(&machine.namespace, "link set eth0 mtu 1500");
     }
+}
+
+/// A machine that answers no more once it has gone; it counts the questions.
+struct Leaving {
+    kernel: KernelHost,
+    gone: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+}
+
+impl HostView for Leaving {
+    fn interface(&mut self) -> io::Result<Interface> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        match self.gone.load(Ordering::Relaxed) {
+            true => Err(ErrorKind::NotConnected.into()),
+            false => self.kernel.interface(),
+        }
+    }
+}
+
+/// Addresses change and nobody answers for them: the host is asked once a second, and not again and again.
+#[test]
+fn a_host_that_does_not_answer_is_asked_once_a_second() {
+    let Some(machine) = Machine::new() else { return };
+    let (gone, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let of_host = (Arc::clone(&gone), Arc::clone(&asked));
+    let started =
+        machine.start(7, move |kernel| Leaving { kernel, gone: of_host.0, asked: of_host.1 });
+    let Some(_process) = started else { return };
+    gone.store(true, Ordering::Relaxed);
+    ip(&machine.namespace, "addr add 198.51.100.77/24 dev eth0");
+    wait_for("a question without an answer", || asked.load(Ordering::Relaxed) > 1);
+    let (before, began) = (asked.load(Ordering::Relaxed), Instant::now());
+    for last in 78..88 {
+        ip(&machine.namespace, &format!("addr add 198.51.100.{last}/24 dev eth0"));
+        thread::sleep(Duration::from_millis(200));
+    }
+    let questions = asked.load(Ordering::Relaxed) - before;
+    let most = began.elapsed().as_secs() + 2;
+    assert!((1..=most).contains(&questions), "{questions} questions in {:?}", began.elapsed());
 }
