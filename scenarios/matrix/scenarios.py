@@ -169,9 +169,9 @@ FIRST, SECOND = "uniform(0ms, 200ms)", "uniform(2s, 2200ms)"
 ORDERS = {FIRST: "transom-first", SECOND: "kernel-first"}
 
 
-def together(name, title, pairs, loss, congestion, tcp, which, duration="25s", warm_up="5s"):
+def together(name, title, pairs, loss, congestion, tcp, which, duration="25s", warm_up="5s", seeds="[1]"):
     """Flows of Transom and as many of the kernel on one bottleneck. Without a TCP for Transom the kernel takes its place."""
-    text = HEAD.format(name=name, title=title, duration=duration, warm_up=f'\nwarm-up = "{warm_up}"', seeds="[1]", interval="50ms")
+    text = HEAD.format(name=name, title=title, duration=duration, warm_up=f'\nwarm-up = "{warm_up}"', seeds=seeds, interval="50ms")
     text += f"\n[hosts.transom]\n{host(tcp, congestion)}[hosts.kernel]\n{host(None, congestion)}"
     text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.near]\n[routers.far]\n'
     text += f'\n[[links]]\nname = "path"\nfrom = "near"\nto = "far"\nthere = {there(20, 20, 1, loss)}\n'

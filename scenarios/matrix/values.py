@@ -5,7 +5,8 @@ import os
 import subprocess
 from statistics import mean
 
-from .scenarios import BESIDE_LONG, KERNEL, ORDERS, PATHS, QUEUES, SIMULATED, TOGETHER, beside_kernel, cells, kernel, queue_bytes, together
+from .scenarios import BESIDE_LONG, KERNEL, ORDERS, PATHS, QUEUES, SHARED, SIMULATED, TOGETHER, beside_kernel, cells, kernel, queue_bytes, together
+from .verdicts import verdict
 
 
 def read(name):
@@ -16,9 +17,31 @@ def read(name):
 RESULTS = os.path.join(PATHS, "results.json")
 
 
+def shares(points):
+    """Transom's share over half on each path: the mean of both orders, Transom's where it began first, and where the kernel did."""
+    paths = {}
+    for key, values in points.items():
+        cell, first = key.rsplit(" long ", 1)
+        ours, theirs = mean(values["goodput, transom"]), mean(values["goodput, kernel"])
+        paths.setdefault(cell, {})[first] = 2 * ours / (ours + theirs)
+    return {cell: (mean(found.values()), *(found[first] for first in ORDERS.values())) for cell, found in paths.items() if len(found) == 2}
+
+
+def more(name, stored):
+    """The shares of other seeds, where there are some."""
+    return shares(stored.get(f"{name}-seeds", {}))
+
+
+def open_cells(name, stored):
+    """The paths of which neither a reason nor more seeds say why the share is not fair."""
+    found = shares(stored[name]).items()
+    texts = [cell for cell, one in found if verdict(name, cell, one[0], stored[name], more(name, stored)) == "open"]
+    return [cell for cell in SHARED if " ".join(str(part) for part in cell) in texts]
+
+
 def part(name):
     """A part of a scenario: NAME@RATE has its cells of a rate, NAME@RATE/ROUND-TRIP those of a round trip too. NAME@above has two more seeds of the cells in
-    which the kernel was better: there chance is one of the reasons."""
+    which the kernel was better: there chance is one of the reasons. NAME@seeds has three more seeds of the paths on one bottleneck whose shares have no reason."""
     name, _, chosen = name.partition("@")
     if chosen == "above":
         found = [key.split() for key, *_ in above(json.loads(read("results.json"))[name])]
@@ -27,6 +50,8 @@ def part(name):
     kinds = [(KERNEL, kernel), (TOGETHER, together), (BESIDE_LONG, beside_kernel)]
     table, make = next(kind for kind in kinds if name in kind[0])
     options = {**table[name]}
+    if chosen == "seeds":
+        return make(name, **{**options, "which": open_cells(name, json.loads(read("results.json")))}, seeds="[2, 3, 4]")
     rate, _, rtt = chosen.partition("/")
     which = options.get("which") or cells([5, 20, 100])
     options["which"] = [cell for cell in which if cell[0] == int(rate) and (not rtt or cell[1] == int(rtt))]
@@ -73,7 +98,8 @@ def keep(name, file):
             for column, more in values.items():
                 stored[name][key][column] = stored[name][key][column][:1] + more
     else:
-        stored[name] = {**stored.get(name, {}), **points} if chosen else points
+        key = f"{name}-seeds" if chosen == "seeds" else name
+        stored[key] = {**stored.get(key, {}), **points} if chosen else points
     lines = []
     for one in sorted(stored):
         inner = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in stored[one].items())
