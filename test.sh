@@ -190,6 +190,7 @@ in_the_meantime() {
     fi
     # mdBook has a hundred dependencies that nothing else needs, so the site is no crate of the workspace.
     step "site" cargo run --quiet --manifest-path site/Cargo.toml --target-dir "$target/site-build"
+    step "site, tests, compilation" cargo test --quiet --no-run --manifest-path site/Cargo.toml --target-dir "$target/site-build"
 }
 in_the_meantime >"$log.said" 2>&1 &
 beside=$!
@@ -198,6 +199,8 @@ wait "$beside"
 beside=
 cat "$log.said"
 cat "$log.beside" >>"$log"
+# A browser opens every page, at the width of a telephone.
+step "tests, site" timeout 1200 cargo test --manifest-path site/Cargo.toml --target-dir "$target/site-build" -- --nocapture
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"

@@ -1,12 +1,12 @@
 //! Builds the site of the documents with mdBook, and checks its links.
 //!
-//! `cargo run --manifest-path site/Cargo.toml` writes target/site/book. The chapters are the Markdown files of the repository, in the order of
+//! `cargo run --manifest-path site/Cargo.toml` writes target/site/book, or `book` in the directory that its argument names. The chapters are the Markdown files of the repository, in the order of
 //! site/chapters.txt. They stay where they are, so that their links work in the repository too.
 
 mod links;
 mod stage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -55,7 +55,8 @@ fn main() -> ExitCode {
 /// Builds the site, and returns what is wrong with it.
 fn build() -> anyhow::Result<Vec<String>> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no repository")?;
-    let place = repository.join("target/site");
+    let place =
+        std::env::args_os().nth(1).map_or_else(|| repository.join("target/site"), PathBuf::from);
     let summary = repository.join("site/chapters.txt");
     let mut defects = stage::stage(repository, &summary, &place.join("src"))?;
     for file in ["transom.css", "tables.js"] {

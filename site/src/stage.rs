@@ -7,6 +7,9 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
 
+/// The style of a page that lists a directory: a path is one long word, and breaks where the window ends.
+const LISTING: &str = "body { font-family: sans-serif; overflow-wrap: anywhere; }";
+
 /// Copies all chapters of `summary` from `repository` to `to`, and whatever they link to. Returns links that lead nowhere, and links to Markdown files that are
 /// no chapters.
 ///
@@ -61,8 +64,11 @@ fn list_directory(
     to: &Path,
     copied: &mut BTreeSet<PathBuf>,
 ) -> anyhow::Result<()> {
-    let mut page =
-        format!("<!doctype html><title>{0}</title><h1>{0}</h1><ul>\n", directory.display());
+    let mut page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width\"><title>{0}</title><style>{LISTING}</style>\n<h1>{0}</h1><ul>\n",
+        directory.display()
+    );
     let mut names = Vec::new();
     for entry in fs::read_dir(repository.join(directory))? {
         let entry = entry?;

@@ -3,12 +3,13 @@
 //!
 //! Each connection carries one request. So the front has a say before every one.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
 
 use anyhow::Context as _;
@@ -21,11 +22,11 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::{mpsc, oneshot};
-use transom_device::serving::front::{Front, Guest};
+use tokio::sync::{Notify, oneshot};
+use transom_device::serving::front::{Front, Guest, MOST_GUESTS};
 
-/// Complete requests that wait for axum; it takes them at once.
-const WAITING: usize = 64;
+/// So many complete requests may wait for axum before those are forgotten that have lost their places.
+const WAITING: usize = MOST_GUESTS;
 
 /// Listens at an address, and gives what a server there runs on.
 pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<(Front, Runtime)> {
@@ -74,10 +75,9 @@ pub(crate) async fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let router = router.layer(map_response(for_once));
-    let (ask, asked) = mpsc::channel(WAITING);
-    // A guest that there is no room for loses its connection.
-    let _serving = front.serve("front", move |guest| drop(ask.try_send(guest)))?;
-    let requests = Requests { asked };
+    let waiting = Arc::new(Waiting::default());
+    let requests = Requests { waiting: waiting.clone() };
+    let _serving = front.serve("front", move |guest| waiting.add(guest))?;
     let service = router.into_make_service_with_connect_info::<Visitor>();
     tokio::select! {
         served = async { axum::serve(requests, service).await } => served,
@@ -92,9 +92,44 @@ async fn for_once(mut response: Response) -> Response {
     response
 }
 
+/// Complete requests that wait for axum. The front bounds them: whoever has a place stays until the answer, and who has lost it is forgotten.
+#[derive(Default)]
+struct Waiting {
+    guests: Mutex<VecDeque<Guest>>,
+    came: Notify,
+}
+
+impl Waiting {
+    fn guests(&self) -> MutexGuard<'_, VecDeque<Guest>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, guest: Guest) {
+        let mut guests = self.guests();
+        if guests.len() >= WAITING {
+            guests.retain(Guest::has_place);
+        }
+        guests.push_back(guest);
+        drop(guests);
+        self.came.notify_one();
+    }
+
+    async fn next(&self) -> Guest {
+        loop {
+            let guest = self.guests().pop_front();
+            match guest {
+                Some(guest) if guest.has_place() => return guest,
+                Some(_) => {}
+                // Once the front has ended nobody comes. This server ends when it is told to.
+                None => self.came.notified().await,
+            }
+        }
+    }
+}
+
 /// The requests that the front lets through.
 struct Requests {
-    asked: mpsc::Receiver<Guest>,
+    waiting: Arc<Waiting>,
 }
 
 /// Who asks; a handler that answers with a live stream says so.
@@ -126,11 +161,7 @@ impl Listener for Requests {
 
     async fn accept(&mut self) -> (Conversation, Visitor) {
         loop {
-            let Some(guest) = self.asked.recv().await else {
-                // The front has ended; so will this server, when it is told to.
-                std::future::pending::<()>().await;
-                continue;
-            };
+            let guest = self.waiting.next().await;
             // A second descriptor: the front keeps the first, to shut the connection down.
             let socket = guest.socket().try_clone().and_then(TcpStream::from_std);
             if let Ok(socket) = socket {
@@ -199,3 +230,6 @@ impl AsyncWrite for Conversation {
         Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,8 @@ pub struct InterfaceState {
     pub queue_len: u32,
     /// Whether it is administratively up.
     pub up: bool,
+    /// Whether it is up and has a carrier. A TUN interface has one while a program has it open.
+    pub carrier: bool,
     /// Its kind: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
     /// Its address on an Ethernet; zeros for what has none of six bytes.
@@ -497,6 +499,7 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
         mtu: mtu?,
         queue_len: queue_len?,
         up: header.flags.contains(LinkFlags::Up),
+        carrier: header.flags.contains(LinkFlags::LowerUp),
         hardware: header.link_layer_type.into(),
         station: station.unwrap_or_default(),
     };

@@ -23,7 +23,7 @@ use crate::demux::DemuxDevice;
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, named};
 use crate::packet::{PacketBuilder, PacketDevice};
-use crate::tun::{Tun, TunOffload};
+use crate::tun::{Tun, TunError, TunOffload};
 use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
 
@@ -191,6 +191,11 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let state = Interfaces::open().map_err(Reason::Netlink)?.state(name).ok();
     let builder = match state {
         Some(state) if state.hardware != hardware::NONE => return Err(Reason::NoTun),
+        // An interface for several queues would take another program's too, and give each packet to either of them.
+        Some(state) if state.carrier => {
+            let source = io::ErrorKind::ResourceBusy.into();
+            return Err(TunError::Create { name: name.to_owned(), source }.into());
+        }
         Some(_) if options.mtu.is_some() => return Err(Reason::MtuIsFixed),
         Some(_) => Tun::builder().existing(name),
         None => {

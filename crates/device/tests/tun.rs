@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::support::by_hand::{ByHand, addresses, is_open_checksum, pattern};
 use crate::support::*;
 use transom_device::namespace::Namespace;
+use transom_device::open::{OpenOptions, open};
 use transom_device::tun::{Tun, TunError, TunOffload};
 use transom_device::{Device, SendError, TxPacket};
 use transom_wire::offload::{RxChecksum, SegmentKind, Segmentation, TxChecksum, TxOffload};
@@ -382,6 +383,24 @@ fn one_queue_of_an_interface_for_several_will_do() {
     for impossible in [0, 257] {
         let refused = namespace.run(|| Tun::builder().queues(impossible).open()).unwrap();
         assert!(matches!(refused, Err(TunError::Config(_))), "{refused:?}");
+    }
+}
+
+/// Two processes at one interface would get each other's packets.
+#[test]
+fn an_interface_that_another_program_uses_is_refused() {
+    let Some(namespace) = namespace() else { return };
+    for queues in [1, 2] {
+        let name = format!("tbusy{queues}");
+        let builder = Tun::builder().name(&name).queues(queues);
+        let Some(made) = tun(&namespace, builder) else { return };
+        let word = format!("tun:{name}").parse().unwrap();
+        let options = OpenOptions::default().with_queues(queues);
+        let refused = namespace.run(|| open(&word, &options)).unwrap().unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains(&format!("another program uses {name}")), "{text}");
+        drop(made);
+        namespace.run(|| open(&word, &options)).unwrap().unwrap();
     }
 }
 

@@ -20,6 +20,7 @@ import socket
 import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -29,7 +30,13 @@ NAMES = "127.0.0.1 localhost server.example\n192.0.2.9 example.org\n"
 ACCOUNTS = {"/etc/passwd": "alice:x:4711:4711::/:/bin/sh\n", "/etc/group": "alice:x:4711:\ntransom:x:4712:\n"}
 # A host on the Ethernet of eth0, with a web server.
 FAR = "192.0.2.9"
+# How long a command may take, in seconds.
 PATIENCE = 180
+# How long a command that goes on has, after its first word, for what it starts.
+SETTLES = 0.7
+# Commands that go on and say nothing when they are up, and how long they have for it. `exec` leaves the word to its program.
+SILENT = ("transom exec", "transom cm run", "transom kernel log --follow")
+SILENTLY = 3
 
 
 def network():
@@ -115,65 +122,104 @@ def rsync_daemon(directory):
     settings = pathlib.Path("rsyncd.conf")
     settings.write_text(f"use chroot = no\nuid = 0\ngid = 0\n[copy]\npath = {directory}/copied\nread only = no\n")
     subprocess.Popen(["rsync", "--daemon", "--no-detach", f"--config={settings.resolve()}"], stdin=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", 873), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
-def started(command, directory, environment):
+def started(command, directory, environment, goes_on):
+    """A command that goes on has files for what it says, which `is_up` looks at while it runs."""
     pipe, stdin = subprocess.PIPE, subprocess.DEVNULL
+    said = [tempfile.TemporaryFile("w+", errors="replace") for _ in range(2)] if goes_on else []
+    output, errors = said or (pipe, pipe)
     # What draws on a terminal gets one.
     terminal = None
-    if command.startswith("transom top") and "--once" not in command or "--tui" in command:
+    if goes_on and (command.startswith("transom top") or "--tui" in command):
         terminal, stdin = pty.openpty()
-        threading.Thread(target=read_away, args=[terminal], daemon=True).start()
-    process = subprocess.Popen(["bash", "-c", command], cwd=directory, env=environment, stdin=stdin, stdout=stdin if terminal else pipe,
-                               stderr=pipe, text=True, errors="replace", start_new_session=True)
+        threading.Thread(target=read_away, args=[terminal, said[0]], daemon=True).start()
+    process = subprocess.Popen(["bash", "-c", command], cwd=directory, env=environment, stdin=stdin, stdout=stdin if terminal else output,
+                               stderr=errors, text=True, errors="replace", start_new_session=True)
     if terminal:
         os.close(stdin)
-    process.terminal = terminal
+    process.terminal, process.said = terminal, said
     return process
 
 
-def read_away(terminal):
+def read_away(terminal, said):
+    """Keeps what is drawn."""
     try:
-        while os.read(terminal, 65536):
-            pass
+        while drawn := os.read(terminal, 65536):
+            os.write(said.fileno(), drawn)
     except OSError:
         return
+
+
+def is_up(command, process):
+    """Waits until a command that goes on says something, or ends. On a busy machine that takes its time."""
+    silent = any(words in command for words in SILENT)
+    end = time.monotonic() + (SILENTLY if silent else PATIENCE)
+    while process.poll() is None and not any(os.fstat(file.fileno()).st_size for file in process.said):
+        if time.monotonic() > end:
+            return silent
+        time.sleep(0.05)
+    # What it has started comes up, and what it says first may not be its last word: it may fail.
+    end = time.monotonic() + SETTLES
+    while time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+    return True
 
 
 def tell(name, status, output, errors):
     print(json.dumps([name, status, output, errors]), flush=True)
 
 
-def ended(name, process, patience):
+def wait_for(process):
+    """Waits for the end, and gives what was said; whoever does not end is killed."""
+    killed = False
+    while True:
+        try:
+            output, errors = process.communicate(timeout=None if killed else PATIENCE)
+            break
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            killed = True
+    for file in process.said:
+        file.seek(0)
+    if process.said:
+        output, errors = (file.read() for file in process.said)
+    return killed, output or "", errors or ""
+
+
+def ended(name, process):
     """Tells how a command has ended."""
-    try:
-        output, errors = process.communicate(timeout=patience)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
-        tell(name, 124, output, f"it has not ended after {patience} s\n{errors}")
-        return
-    tell(name, process.returncode, output or "", errors)
+    killed, output, errors = wait_for(process)
+    if killed:
+        tell(name, 124, output, f"it has not ended after {PATIENCE} s\n{errors}")
+    else:
+        tell(name, process.returncode, output, errors)
 
 
 def interrupted(name, process):
     """Tells how a command ends that is interrupted, as with Ctrl-C. One that has ended before did not go on."""
-    if process.poll() is None:
-        if process.terminal:
-            os.write(process.terminal, b"q")
-        else:
-            os.killpg(process.pid, signal.SIGINT)
-        try:
-            output, errors = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            tell(name, 124, "", "it does not end when it is interrupted")
-            return
-        status = 0 if process.returncode in (0, 130, -signal.SIGINT) else process.returncode
-        tell(name, status, output or "", errors)
+    if process.poll() is not None:
+        ended(name, process)
         return
-    ended(name, process, PATIENCE)
+    if process.terminal:
+        os.write(process.terminal, b"q")
+    else:
+        os.killpg(process.pid, signal.SIGINT)
+    killed, output, errors = wait_for(process)
+    if killed:
+        tell(name, 124, output, f"it does not end when it is interrupted\n{errors}")
+    else:
+        status = 0 if process.returncode in (0, 130, -signal.SIGINT) else process.returncode
+        tell(name, status, output, errors)
 
 
 def main():
@@ -189,15 +235,15 @@ def main():
         if block != last:
             end_all(going_on)
         last = block
-        process = started(command, told["directory"], environment)
+        process = started(command, told["directory"], environment, goes_on)
         if not goes_on:
-            ended(name, process, PATIENCE)
-            continue
-        going_on.append((name, process))
-        # It has time to come up, or to fail: nothing tells when a program that says nothing is ready.
-        end = time.monotonic() + 0.7
-        while time.monotonic() < end and process.poll() is None:
-            time.sleep(0.05)
+            ended(name, process)
+        elif is_up(command, process):
+            going_on.append((name, process))
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+            wait_for(process)
+            tell(name, 124, "", f"it has said nothing for {PATIENCE} s")
     end_all(going_on)
 
 

@@ -60,7 +60,9 @@ fn of_tun(word: &DeviceWord, error: &TunError) -> Option<String> {
                 .into()
         }
         (TunError::Create { .. }, ErrorKind::ResourceBusy) => {
-            format!("another program uses {name}: choose another name")
+            format!(
+                "another program uses {name}: choose another name, and addresses of another network"
+            )
         }
         (_, ErrorKind::PermissionDenied) => format!(
             "making an interface takes root. Without it, have root make one for you once: `ip tuntap add dev \

@@ -70,6 +70,11 @@ impl Guest {
         &self.socket
     }
 
+    /// Whether the client still has its place. Without it the connection has been shut down.
+    pub fn has_place(&self) -> bool {
+        self.shared.places(|places| places.has(self.id))
+    }
+
     /// The client has taken something of the answer. Whoever writes to the connection says so.
     pub fn wrote(&self) {
         self.shared.places(|places| places.wrote(self.id, Instant::now()));

@@ -1,0 +1,52 @@
+//! The frame, as clients see it that come while the server behind the front is busy.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use axum::routing::get;
+
+use super::*;
+
+fn ask(at: SocketAddr, host: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    stream
+}
+
+fn status(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let ended = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    answer.split(' ').nth(1).map_or_else(|| format!("no answer ({ended:?})"), str::to_owned)
+}
+
+/// As many as have places are answered, also those that come while the server does something else.
+#[test]
+fn everybody_with_a_place_is_answered() {
+    let (front, runtime) = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = front.address();
+    let (begins, began) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let (stop, stopped) = oneshot::channel();
+    let page = move || {
+        begins.send(()).unwrap();
+        // The one thread of the server waits here, until there are no more answers to be held up.
+        let _ = released.lock().unwrap().recv();
+        async { "the page" }
+    };
+    let router = Router::new().route("/", get(page));
+    let server = std::thread::spawn(move || runtime.block_on(serve(front, router, stopped)));
+    let first = ask(at, "localhost");
+    began.recv().unwrap();
+    let others: Vec<_> = (2..MOST_GUESTS).map(|_| ask(at, "localhost")).collect();
+    // The front answers this one itself, and has read the requests of all who came before.
+    assert_eq!(status(ask(at, "evil.example")), "403");
+    drop(release);
+    for stream in std::iter::once(first).chain(others) {
+        assert_eq!(status(stream), "200");
+    }
+    stop.send(()).unwrap();
+    server.join().unwrap().unwrap();
+}
