@@ -1,4 +1,4 @@
-//! What was read last.
+//! The contents of directories that were read last.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::rc::Rc;
 /// How many are kept. A point is compared with a few points near it in the sweep, and a run's tables take some megabytes.
 const MOST: usize = 16;
 
-/// The contents of the directories that were read last: reading them again takes longer than all else that is done with them.
+/// Contents by directory, the last first: reading them again takes longer than all else that is done with them.
 #[derive(Debug)]
 pub(crate) struct Recent<T>(VecDeque<(PathBuf, Rc<T>)>);
 
