@@ -30,6 +30,7 @@ pub mod other_experiments;
 mod pages;
 mod prose;
 mod raw;
+mod recent;
 mod results;
 mod sources;
 mod summary;

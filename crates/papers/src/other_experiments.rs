@@ -62,6 +62,18 @@ const OTHERS: &[OtherExperiment] = &[
     of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),
     of("ictcp/table3", "What the extensions take, in statements", STATEMENTS, PAGE),
     of(
+        "tcpu/fig6-7",
+        "Throughput by message size, beside the kernel's TCP",
+        "cargo run --profile dist -p transom-benches -- --group messages",
+        "docs/papers/tcpu-fig6-7.md",
+    ),
+    of(
+        "tcpu/ilp",
+        "One loop over the data, and several passes",
+        "cargo run --profile dist -p transom-benches -- --group ilp --cpu one",
+        "docs/papers/tcpu-ilp.md",
+    ),
+    of(
         "tcpu/demux",
         "What a packet costs that finds its process in the kernel, by another process, or alone",
         HAND_OVER,
@@ -81,13 +93,13 @@ const OTHERS: &[OtherExperiment] = &[
     ),
     of(
         "router/table1",
-        "What a flow costs in memory and time",
+        "The share of a router's time for packets of 1500 bytes, with 10 to 5000 flows",
         WINDOW,
         "docs/papers/router-table1.md",
     ),
     of(
         "router/table2",
-        "The same as a share of the packets a link carries",
+        "The same for packets of 500 bytes",
         WINDOW,
         "docs/papers/router-table2.md",
     ),

@@ -18,6 +18,7 @@ use transom_lab::run::{Judgement, Observations, compare, course, judge};
 use transom_lab::scenario::{Band, Comparison, Control, Quantity, RunId, Setting, Variant};
 use transom_report::decimate;
 
+use crate::recent::Recent;
 use crate::text::Wanted;
 use crate::{Error, Experiment, form, text};
 
@@ -220,10 +221,19 @@ impl Summary {
         let points: Vec<Variant> = scenario.sweep().collect();
         // The first that is one: those of the directory's own plan come first.
         let find = |point: &Variant, seed: u64, version: Option<&str>| {
+            // To work out an identity takes longer than to compare it, and nearly all runs are of one program.
+            let mut of_program: Option<(&str, RunId)> = None;
             stored.iter().find(|run| {
                 let Manifest { id, version: by, seed: own, .. } = run.manifest();
-                let same = version.is_none_or(|version| version == by) && *own == seed;
-                same && *id == identity(point, seed, by, emulated)
+                if *own != seed || version.is_some_and(|version| version != by) {
+                    return false;
+                }
+                let wanted = match of_program {
+                    Some((program, wanted)) if program == by => wanted,
+                    _ => identity(point, seed, by, emulated),
+                };
+                of_program = Some((by, wanted));
+                *id == wanted
             })
         };
         let mut seeds: Vec<u64> = stored.iter().map(|run| run.manifest().seed).collect();
@@ -231,17 +241,16 @@ impl Summary {
         seeds.dedup();
         let wanted = text::wanted(experiment.id, full)?;
         let first = seeds.first().copied();
-        let mut versions = Vec::new();
-        let mut runs = Vec::new();
-        for (point, seed) in
-            points.iter().flat_map(|point| seeds.iter().map(move |seed| (point, *seed)))
+        let mut recent = Recent::new();
+        let mut observed = |run: &StoredRun| recent.of(run.directory(), || run.observations());
+        let mut runs: Vec<(usize, &str, RunValues)> = Vec::new();
+        // Seed by seed: points are compared with others of the same seed.
+        for (seed, point) in
+            seeds.iter().flat_map(|seed| points.iter().map(move |point| (*seed, point)))
         {
             let Some(run) = find(point, seed, None) else { continue };
             let version = &run.manifest().version;
-            if !versions.contains(version) {
-                versions.push(version.clone());
-            }
-            let seen = run.observations()?;
+            let seen = observed(run)?;
             let alone = judge(&point.resolved, &seen);
             let mut values: Vec<Measured> =
                 alone.iter().filter_map(|one| measured(one, None, None)).collect();
@@ -249,29 +258,40 @@ impl Summary {
                 let baseline = points.get(comparison.baseline);
                 let other = baseline.and_then(|point| find(point, seed, Some(version)));
                 if let Some(other) = other {
-                    let judged = compare(comparison, &seen, &other.observations()?);
+                    let judged = compare(comparison, &seen, observed(other)?.as_ref());
                     values.extend(measured(&judged, Some(comparison.baseline + 1), None));
                 }
             }
             for control in &point.controls {
-                let at = |number: usize| {
+                let mut at = |number: usize| {
                     let other = points.get(number)?;
-                    find(other, seed, Some(version)).map(|run| run.observations())
+                    find(other, seed, Some(version)).map(&mut observed)
                 };
                 let there = at(control.point).transpose()?;
-                let baseline = control.baseline.and_then(at).transpose()?;
-                values.extend(there.and_then(|there| of_control(control, &there, baseline)));
+                let baseline = control.baseline.and_then(&mut at).transpose()?;
+                values.extend(
+                    there.and_then(|there| of_control(control, &there, baseline.as_deref())),
+                );
             }
             let curves =
                 wanted.iter().filter(|one| Some(seed) == first && one.is_at(&point.settings));
-            runs.push(RunValues {
+            let values = RunValues {
                 settings: point.settings.clone(),
                 seed,
                 fingerprint: Some(identity(point, seed, "", emulated)),
                 values,
                 courses: curves.map(|one| course_of(one, &seen)).collect(),
-            });
+            };
+            runs.push((point.number, version, values));
         }
+        runs.sort_by_key(|(number, _, values)| (*number, values.seed));
+        let mut versions: Vec<String> = Vec::new();
+        for (_, version, _) in &runs {
+            if !versions.iter().any(|known| known == version) {
+                versions.push((*version).to_owned());
+            }
+        }
+        let runs = runs.into_iter().map(|(_, _, values)| values).collect();
         Ok(Summary { format: FORMAT, id: experiment.id.into(), full, versions, runs })
     }
 
@@ -365,7 +385,7 @@ fn identity(point: &Variant, seed: u64, version: &str, emulated: bool) -> RunId 
 fn of_control(
     control: &Control,
     there: &Observations,
-    baseline: Option<Observations>,
+    baseline: Option<&Observations>,
 ) -> Option<Measured> {
     if control.baseline.is_some() && baseline.is_none() {
         return None;
@@ -374,7 +394,7 @@ fn of_control(
         band: control.band.clone(),
         baseline: control.baseline.unwrap_or(control.point),
     };
-    let judged = compare(&comparison, there, baseline.as_ref().unwrap_or(there));
+    let judged = compare(&comparison, there, baseline.unwrap_or(there));
     measured(&judged, control.baseline.map(|point| point + 1), Some(control.point + 1))
 }
 

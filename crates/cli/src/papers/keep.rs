@@ -53,14 +53,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the summary of an experiment's runs, and says where; says whether there is one.
-pub(super) fn sum_up(
+/// Makes and writes the summary of an experiment's runs; says whether there is one.
+fn sum_up(experiment: &Experiment, full: bool, runs: &Path, to: &Path) -> anyhow::Result<bool> {
+    write(experiment, &Summary::of(experiment, full, &Store::open(runs)?)?, runs, to)
+}
+
+/// Writes a summary of runs, and says where; says whether there is anything in it.
+pub(super) fn write(
     experiment: &Experiment,
-    full: bool,
+    summary: &Summary,
     runs: &Path,
     to: &Path,
 ) -> anyhow::Result<bool> {
-    let summary = Summary::of(experiment, full, &Store::open(runs)?)?;
     if summary.is_empty() {
         output::note(format_args!(
             "{}: no run of it as it is now in {}",

@@ -99,17 +99,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (experiment, job) in &jobs {
         output::line(format_args!("{}, {}", experiment.id, form(args.full)))?;
         job.run(&interruption)?;
+        let mut summary = OnceSummed { experiment, job, full: args.full, summary: None };
         if interruption.status().is_none() {
-            all_as_stored &= compare(&args, experiment, &job.directory, job.emulation.is_some())?;
+            all_as_stored &= compare(&args, experiment, &mut summary, job.emulation.is_some())?;
         }
-        if let Some(keep) = &args.keep {
-            keep::sum_up(experiment, args.full, &job.directory, keep)?;
+        if let Some(to) = &args.keep {
+            keep::write(experiment, summary.get()?, &job.directory, to)?;
         }
         if let Some(status) = interruption.status() {
             return Ok(ExitCode::from(status));
         }
     }
     Ok(if all_as_stored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The summary of an experiment's runs, made when it is first asked for: all their tables are read for it.
+struct OnceSummed<'a> {
+    experiment: &'a Experiment,
+    job: &'a Job<'a>,
+    full: bool,
+    summary: Option<Summary>,
+}
+
+impl OnceSummed<'_> {
+    fn get(&mut self) -> anyhow::Result<&Summary> {
+        let summary = match self.summary.take() {
+            Some(summary) => summary,
+            None => Summary::of(self.experiment, self.full, &Store::open(&self.job.directory)?)?,
+        };
+        Ok(self.summary.insert(summary))
+    }
 }
 
 /// How many differences are shown.
@@ -119,7 +138,7 @@ const SHOWN: usize = 5;
 fn compare(
     args: &Args,
     experiment: &Experiment,
-    runs: &Path,
+    summary: &mut OnceSummed<'_>,
     in_real_time: bool,
 ) -> anyhow::Result<bool> {
     let stored = Summary::read(&args.stored, experiment.id, args.full)?;
@@ -136,8 +155,7 @@ fn compare(
         )?;
         return Ok(true);
     }
-    let own = Summary::of(experiment, args.full, &Store::open(runs)?)?;
-    let Compared { same, not_stored, different } = own.compared(&stored);
+    let Compared { same, not_stored, different } = summary.get()?.compared(&stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),
