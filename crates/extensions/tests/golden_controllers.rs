@@ -2,7 +2,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-use crate::common::world::{Path, World};
+use crate::common::world::{self, Path, lossy};
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;
@@ -418,10 +418,11 @@ fn transfer(seed: u64, extension: &str) -> (String, u64, u64) {
     // Half of the paths leave a window room to grow to where HighSpeed differs.
     let (loss, late) = [(0, 0), (1, 0), (20, 10), (100, 10)][seed as usize % 4];
     let path = Path { loss, duplicate: late, late, delay: 20_000, jitter: 300 * late };
-    let mut world = World::new([&setup(), &setup()], path, seed);
-    world.transfer([300_000, 20_000], seed);
+    let mut world = lossy([&setup(), &setup()], path, seed);
+    world::transfer(&mut world, [300_000, 20_000], seed);
     let end = |peer: &Peer| format!("{:?} {:?} {}", peer.now, peer.info().counters, peer.summary());
-    let summary = format!("{} {}, {}", world.carried, end(&world.ends[0]), end(&world.ends[1]));
+    let summary =
+        format!("{} {}, {}", world.path.carried, end(&world.ends[0]), end(&world.ends[1]));
     let wakes = world.ends.iter().map(|end| end.connection.request_counters().wakes).sum();
     (summary, wakes, world.ends[0].info().cwnd)
 }

@@ -1,7 +1,7 @@
 //! The native Vegas and Nice beside the extensions of that name on paths that lose and reorder packets: with fast recoveries, timeouts, and reductions
 //! that are taken back.
 
-use crate::common::world::{Path, World};
+use crate::common::world::{Path, lossy, transfer};
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::cm::Shared;
 use transom_extensions::stack;
@@ -50,12 +50,12 @@ fn run(name: &str, seed: u64, extension: bool) -> Run {
         delay: 50_000,
         jitter: seed % 7 * 3000,
     };
-    let mut world = World::new([&setup, &Setup::default()], path, seed);
-    world.look = Some(look);
-    world.transfer([300_000, 0], seed);
+    let mut world = lossy([&setup, &Setup::default()], path, seed);
+    world.path.look = Some(look);
+    transfer(&mut world, [300_000, 0], seed);
     let counters = world.ends[0].info().counters;
     Run {
-        trace: world.trace,
+        trace: world.path.trace,
         reductions: [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions],
     }
 }

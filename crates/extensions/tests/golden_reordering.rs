@@ -3,7 +3,7 @@
 //! Two connections transfer over paths that reorder by up to ten times their delay, lose and duplicate. Of every packet that leaves its time, its header and
 //! its data are compared, and after every packet that arrives the threshold of duplicates that is used.
 
-use crate::common::world::{Path, World};
+use crate::common::world::{Path, lossy, transfer};
 use crate::common::{Peer, Setup};
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;
@@ -43,20 +43,20 @@ fn run(seed: u64, extension: bool, native: bool) -> Run {
         delay: 10_000,
         jitter: seed % 7 * 3000,
     };
-    let mut world = World::new([&setup, &setup], path, seed);
-    world.look = Some(look);
-    world.transfer([300_000, 20_000], seed);
-    let counters = world.ends.each_ref().map(|end| end.info().counters);
+    let mut world = lossy([&setup, &setup], path, seed);
+    world.path.look = Some(look);
+    transfer(&mut world, [300_000, 20_000], seed);
+    let counters = [0, 1].map(|end| world.ends[end].info().counters);
     let threshold =
         |line: &String| line.split("dupthresh ").nth(1)?.split(' ').next()?.parse().ok();
-    let highest = world.trace.iter().filter_map(threshold).max().unwrap();
+    let highest = world.path.trace.iter().filter_map(threshold).max().unwrap();
     let sum =
         |count: fn(&transom_tcp::connection::Counters) -> u64| counters.iter().map(count).sum();
     Run {
         highest,
         recoveries: sum(|counters| counters.fast_recoveries),
         timeouts: sum(|counters| counters.timeouts),
-        trace: world.trace,
+        trace: world.path.trace,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Every extension decides the same over a reported state of a connection as over the connection itself.
 
 use crate::common::Setup;
-use crate::common::world::{Path, World};
+use crate::common::world::{Path, lossy, transfer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transom_extensions::{CATALOGUE, stack};
@@ -132,8 +132,8 @@ fn every_extension_decides_the_same_over_a_reported_state() {
             let late = [0, 5, 30][seed as usize % 3];
             let loss = [0, 10, 50, 100][seed as usize % 4];
             let path = Path { loss, duplicate: late, late, delay: 20_000, jitter: 300 * late };
-            let mut world = World::new([&setup, &setup], path, seed);
-            world.transfer([200_000, 20_000], seed);
+            let mut world = lossy([&setup, &setup], path, seed);
+            transfer(&mut world, [200_000, 20_000], seed);
         }
         let compared = compared.load(Ordering::Relaxed);
         println!("{}: {compared} looks compared", entry.name);
@@ -166,7 +166,7 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
     let keep = ExtensionChoice::new("keep", move || Box::new(Keep(kept.clone())));
     setup.profile.extensions = vec![twice("nice", &compared), keep];
     let path = Path { loss: 0, duplicate: 0, late: 0, delay: 20_000, jitter: 0 };
-    World::new([&setup, &Setup::default()], path, 1).transfer([100_000, 0], 1);
+    transfer(&mut lossy([&setup, &Setup::default()], path, 1), [100_000, 0], 1);
     let observed = seen.lock().unwrap().take().expect("a round is over");
 
     #[derive(Debug)]
