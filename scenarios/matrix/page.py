@@ -349,7 +349,7 @@ and 20 ms, shows it ([phase.toml](../scenarios/paths/phase.toml); `modern + reno
 """
 PHASE_AFTER = """
 A packet takes 121 µs on this link. To be half of that later is worth 40 % more goodput. A random wait of up to a millisecond, in order, takes the steps apart. Both senders have it in
-the scenarios above now. Four Renos beside four had 0.62, 0.62 and 0.86 of half on this path, and four CUBICs 0.84, 0.81 and 0.82. Now they have 0.97, 1.01 and 0.91, and 1.00, 0.98 and 0.90.
+the scenarios above now. Four flows of Reno beside four had 0.62, 0.62 and 0.86 of half on this path, and of CUBIC 0.84, 0.81 and 0.82. Now they have 0.97, 1.01 and 0.91, and 1.00, 0.98 and 0.90.
 On paths of 5 and 20 Mbit/s a packet takes much longer than a host's answer, and in the simulator a later packet changes nothing there.
 
 Made with the random wait: the rows of 100 Mbit/s of CUBIC and of Reno without losses, and Reno with 0.1 % of losses. The other rows are from before it.
