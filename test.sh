@@ -200,7 +200,7 @@ beside=
 cat "$log.said"
 cat "$log.beside" >>"$log"
 # A browser opens every page, at the width of a telephone.
-step "tests, site" timeout 1200 cargo test --manifest-path site/Cargo.toml --target-dir "$target/site-build" -- --nocapture
+step "tests, site" env TRANSOM_ONCE=1 timeout 600 cargo test --manifest-path site/Cargo.toml --target-dir "$target/site-build" -- --nocapture
 # The tests have built these.
 for example in in_memory my_controller companion echo_server http_get tokio_server tokio_client; do
     step "example $example" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"

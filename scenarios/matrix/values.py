@@ -28,8 +28,12 @@ def shares(points):
 
 
 def more(name, stored):
-    """The shares of other seeds, where there are some."""
-    return shares(stored.get(f"{name}-seeds", {}))
+    """The shares of all seeds, where there is more than one."""
+    pooled = {}
+    for key, values in stored.get(f"{name}-seeds", {}).items():
+        first = stored[name].get(key, {})
+        pooled[key] = {column: first.get(column, []) + others for column, others in values.items()}
+    return shares(pooled)
 
 
 def open_cells(name, stored):
@@ -80,10 +84,11 @@ def keep(name, file):
     with open(file, encoding="utf-8") as text:
         made = json.load(text)
     name, _, chosen = name.partition("@")
-    points = {}
+    points, late = {}, set()
     for one in made["runs"]:
         if is_late(one):
             print(f"{name}: {point(one['settings'])} was late, and is left out")
+            late.add(point(one["settings"]))
             continue
         values = points.setdefault(point(one["settings"]), {})
         for band in one["bands"]:
@@ -99,7 +104,9 @@ def keep(name, file):
                 stored[name][key][column] = stored[name][key][column][:1] + more
     else:
         key = f"{name}-seeds" if chosen == "seeds" else name
-        stored[key] = {**stored.get(key, {}), **points} if chosen else points
+        # An older value of a path that was late now is of another program or set-up.
+        kept = {path: values for path, values in stored.get(key, {}).items() if path not in late}
+        stored[key] = {**kept, **points} if chosen else points
     lines = []
     for one in sorted(stored):
         inner = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in stored[one].items())

@@ -16,7 +16,7 @@ REASONS = {
         "the reason is not known. Nearly nothing is lost there, so each flow is held back by its window of two products. Linux adds to it what acknowledgements aggregate (`bbr_extra_acked_gain`).\n  "
         "What that is worth has not been measured"
     ),
-    "chance": "chance: the mean of three more seeds is from 0.8 to 1.25",
+    "chance": "chance: with more seeds, which have the random wait, the mean of all is from 0.8 to 1.25",
     "open": "the reason is not known",
 }
 
@@ -32,7 +32,7 @@ def sent_again(points, cell, flow, seconds=20, segment=1448):
 
 
 def verdict(name, cell, share, points, more):
-    """The name of the reason, or nothing where the share is fair. `more` has the shares of other seeds."""
+    """The name of the reason, or nothing where the share is fair. `more` has the shares of all seeds, where there is more than one."""
     if is_fair(share):
         return None
     if name.startswith("kernel-bbr"):

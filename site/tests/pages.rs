@@ -13,7 +13,7 @@ use browser::Browser;
 /// The width of the window.
 const WIDTH: u32 = 400;
 /// How long all pages may take together, on a machine that is busy elsewhere.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a page asks other servers for: the files that its elements name, and those that its styles and scripts have asked for.
 const ELSEWHERE: &str = "(() => {

@@ -92,7 +92,7 @@ async fn for_once(mut response: Response) -> Response {
     response
 }
 
-/// Complete requests that wait for axum. The front bounds them: whoever has a place stays until the answer, and who has lost it is forgotten.
+/// Complete requests that wait for axum. The front bounds them: whoever has a place stays until the answer, for a minute at most, and who has lost it is forgotten.
 #[derive(Default)]
 struct Waiting {
     guests: Mutex<VecDeque<Guest>>,

@@ -62,6 +62,8 @@ pub struct InterfaceState {
     pub up: bool,
     /// Whether it is up and has a carrier. A TUN interface has one while a program has it open.
     pub carrier: bool,
+    /// Whether it is a TUN or TAP interface.
+    pub tun: bool,
     /// Its kind: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
     /// Its address on an Ethernet; zeros for what has none of six bytes.
@@ -483,13 +485,14 @@ pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
 fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     let header = LinkHeader::parse(answer).ok()?;
     let (mut mtu, mut queue_len, mut stats) = (None, None, None);
-    let mut station = None;
+    let (mut station, mut tun) = (None, false);
     for attribute in attributes(answer, LINK_BODY_LEN) {
         match LinkAttribute::parse_with_param(&attribute, header.interface_family) {
             Ok(LinkAttribute::Mtu(bytes)) => mtu = Some(bytes),
             Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
             Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
             Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
+            Ok(LinkAttribute::LinkInfo(told)) => tun = told.contains(&LinkInfo::Kind(InfoKind::Tun)),
             _ => {}
         }
     }
@@ -500,6 +503,7 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
         queue_len: queue_len?,
         up: header.flags.contains(LinkFlags::Up),
         carrier: header.flags.contains(LinkFlags::LowerUp),
+        tun,
         hardware: header.link_layer_type.into(),
         station: station.unwrap_or_default(),
     };

@@ -70,7 +70,7 @@ pub trait Path<E: End> {
     fn departs(&mut self, _now: Instant, _from: usize, _end: &E, _packet: &E::Packet) {}
 }
 
-/// A path of two ends on which every packet takes this long.
+/// A path of two ends, and no more, on which every packet takes this long.
 #[derive(Clone, Copy, Debug)]
 pub struct Delay(pub Duration);
 

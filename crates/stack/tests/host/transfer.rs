@@ -6,14 +6,14 @@ use transom_tcp::connection::{ReadError, WriteError};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::world::{Delay, World};
 
-/// Two hosts on a path without a delay.
+/// Two hosts on a path without a delay, which answer a batch of packets when all of it has arrived.
 pub type Pair = World<Stack, Delay>;
 
 /// Such a pair with these configurations.
 pub fn pair(configs: [StackConfig; 2]) -> Pair {
     let now = Instant::from_secs(1_000);
     let hosts = configs.map(|config| Stack::new(config, now).unwrap());
-    World::new(hosts.into(), Delay(Duration::ZERO), now)
+    World { together: true, ..World::new(hosts.into(), Delay(Duration::ZERO), now) }
 }
 
 /// Carries what there is, then lets time pass until the next deadline, but no further than `most`.
