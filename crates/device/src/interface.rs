@@ -492,7 +492,9 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
             Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
             Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
             Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
-            Ok(LinkAttribute::LinkInfo(told)) => tun = told.contains(&LinkInfo::Kind(InfoKind::Tun)),
+            Ok(LinkAttribute::LinkInfo(told)) => {
+                tun = told.contains(&LinkInfo::Kind(InfoKind::Tun))
+            }
             _ => {}
         }
     }

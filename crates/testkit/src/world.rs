@@ -222,6 +222,7 @@ impl<E: End, P: Path<E>> World<E, P> {
         self.collect_all();
         while self.arrivals.next().is_some_and(|at| at <= self.now) {
             self.advance(self.now);
+            self.collect_all();
         }
     }
 }

@@ -13,7 +13,9 @@ pub type Pair = World<Stack, Delay>;
 pub fn pair(configs: [StackConfig; 2]) -> Pair {
     let now = Instant::from_secs(1_000);
     let hosts = configs.map(|config| Stack::new(config, now).unwrap());
-    World { together: true, ..World::new(hosts.into(), Delay(Duration::ZERO), now) }
+    let mut pair = World::new(hosts.into(), Delay(Duration::ZERO), now);
+    pair.together = true;
+    pair
 }
 
 /// Carries what there is, then lets time pass until the next deadline, but no further than `most`.
