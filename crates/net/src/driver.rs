@@ -164,10 +164,14 @@ impl Driver {
         runtime.lock().watched.incoming.insert(id, token);
     }
 
-    /// The same for a listener: it is reported when there is a connection to accept, or to decide on.
+    /// The same for a listener: it is reported when there is a connection to accept, or to decide on. One that has come before is reported, too.
     pub fn watch_listener(&self, listener: &TcpListener, token: u64) {
         for (runtime, id) in listener.places() {
-            runtime.lock().watched.listeners.insert(id, token);
+            let mut inner = runtime.lock();
+            inner.watched.listeners.insert(id, token);
+            if inner.waiting_at(id) > 0 {
+                inner.watched.note_listener(id);
+            }
         }
     }
 

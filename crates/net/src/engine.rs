@@ -448,13 +448,17 @@ impl Inner {
         (connection.has_enough(usize::MAX), connection.is_writable())
     }
 
-    /// The same for a listener's descriptor.
-    pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
-        // Of a listener that holds SYNs these count. Its connections come by the names of their SYNs.
-        let waiting = match self.host.holds_syns(id) {
+    /// How many connections a listener has for the program. Of one that holds SYNs these count: its connections come by the names of their SYNs.
+    pub(crate) fn waiting_at(&self, id: ListenerId) -> usize {
+        match self.host.holds_syns(id) {
             true => self.host.incoming_count(id),
             false => self.host.acceptable(id),
-        };
+        }
+    }
+
+    /// The same for a listener's descriptor.
+    pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
+        let waiting = self.waiting_at(id);
         let failed = self.has_failed();
         if let Some((shard, acceptor)) = self.acceptors.get(&id) {
             let tasks = acceptor.update(*shard, waiting, failed);

@@ -76,6 +76,27 @@ fn echo(stack: &Stack, listener: &TcpListener, bytes: usize) {
     }
 }
 
+/// A connection that came before the listener was watched is reported, and not only the next one.
+#[test]
+fn a_connection_that_waits_already_is_reported() {
+    let (left, right) = pair(&MemoryConfig::default()).unwrap();
+    let (client, server) = (host(1, left), host(2, right));
+    let listener = server.listen("10.0.0.2:7").unwrap();
+    let _asked = client.connect("10.0.0.2:7").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let (deadline, mut changes) = (Instant::now() + PATIENCE, Vec::new());
+    while changes.is_empty() {
+        assert!(Instant::now() < deadline, "nobody says that a connection waits");
+        // The last segment of the handshake may still be on its way. Without a driver the host's own thread takes it.
+        std::thread::sleep(Duration::from_millis(10));
+        let mut driver = server.driver().unwrap();
+        driver.watch_listener(&listener, LISTENER);
+        driver.work(false, &mut changes);
+    }
+    assert!(changes[0].token == LISTENER && changes[0].readable);
+    assert!(listener.accept().is_ok());
+}
+
 /// Packets that come one by one, and many at once from several connections: none of them waits for another one to come.
 #[test]
 fn no_packet_is_left_at_the_device() {
