@@ -248,8 +248,9 @@ def main():
 
 
 def end_all(going_on):
+    """The last first: it may watch what was started before it."""
     while going_on:
-        interrupted(*going_on.pop(0))
+        interrupted(*going_on.pop())
 
 
 main()
