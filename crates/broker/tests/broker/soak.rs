@@ -241,13 +241,12 @@ impl Soak {
             let bind = || std::net::TcpListener::bind(at(host, 8000 + port)).map(drop);
             net.host.run(bind).unwrap().unwrap_or_else(|error| panic!("{host} {port}: {error}"));
         }
-        let descriptors = idle_descriptor_count(&self.broker);
-        // libbpf has one more in a broker that took over a map of maps.
-        assert!(
-            descriptors <= self.descriptors + 1,
-            "{descriptors} descriptors, not {}",
-            self.descriptors
-        );
+        // libbpf has one more in a broker that took over a map of maps. On a busy machine the broker hears late of ends that have gone; a leak stays.
+        let (most, mut descriptors) = (self.descriptors + 1, Vec::new());
+        while descriptors.last().is_none_or(|&count| count > most) {
+            assert!(descriptors.len() < 50, "{descriptors:?} descriptors, not {most}");
+            descriptors.push(idle_descriptor_count(&self.broker));
+        }
         self.totals.checks += 1;
     }
 }
