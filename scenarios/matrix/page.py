@@ -5,8 +5,8 @@ import os
 from statistics import mean
 
 from .scenarios import EXCHANGED, KERNEL, PATHS, QUEUES, ROUND_TRIPS, SIMULATED, TOGETHER, seconds_of
-from .values import above, distinct, more, read, shares
-from .verdicts import is_fair, legend, letters, verdict
+from .values import above, distinct, read, reasons, shares
+from .verdicts import is_fair, legend, letters
 
 DOCS = os.path.join(PATHS, "..", "..", "docs")
 
@@ -208,7 +208,7 @@ def shares_tables(stored):
 
 
 def shares_table(found, stored):
-    why = {name: {cell: verdict(name, cell, one[0], stored[name], more(name, stored)) for cell, one in paths.items()} for name, paths in found.items()}
+    why = {name: reasons(name, stored) for name in found}
     marks = letters({reason for paths in why.values() for reason in paths.values()})
 
     def field(name, cell):

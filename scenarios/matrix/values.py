@@ -36,11 +36,16 @@ def more(name, stored):
     return shares(pooled)
 
 
+def reasons(name, stored):
+    """The name of the reason for each share on one bottleneck, or nothing where it is fair."""
+    pooled = more(name, stored)
+    return {cell: verdict(name, cell, one[0], stored[name], pooled) for cell, one in shares(stored[name]).items()}
+
+
 def open_cells(name, stored):
     """The paths of which neither a reason nor more seeds say why the share is not fair."""
-    found = shares(stored[name]).items()
-    texts = [cell for cell, one in found if verdict(name, cell, one[0], stored[name], more(name, stored)) == "open"]
-    return [cell for cell in SHARED if " ".join(str(part) for part in cell) in texts]
+    why = reasons(name, stored)
+    return [cell for cell in SHARED if why.get(" ".join(str(part) for part in cell)) == "open"]
 
 
 def part(name):
