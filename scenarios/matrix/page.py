@@ -342,11 +342,11 @@ Reno was the weaker flow where nothing else is lost: its share was 0.73 of half 
 """
 PHASE_TEXT = """
 A third reason was the set-up. A stack in the emulator answers at the instant at which an acknowledgement arrives, and the kernel later: by 16 µs in a capture
-of such a run. That is the median of a run with the highest priority on the machine; others had other work beside them. Packets of senders that keep step with the link meet the full queue always at
-the same moment: just before a place becomes free, or just after. These are phase effects (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992).
+of such a run. That is the median of a run with the highest priority on the machine; others had other work beside them. A sender that keeps step with the link always meets the full queue
+at the same moment: just before a place becomes free, or just after. These are phase effects (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992).
 
-Four flows of Reno beside four at 100 Mbit/s and 20 ms, with 0.2, 1 and 4 products, had 0.62, 0.62 and 0.86 of half. With packets that leave Transom's host 60 µs later, and nothing else
-changed, they had 0.93, 0.98 and 1.16 (one run of each, not stored). In the simulator the same TCP beside itself shows the same
+Four flows of Reno beside four at 100 Mbit/s and 20 ms, with 0.2, 1 and 4 products, had 0.62, 0.62 and 0.86 of half. With `delay = "60us"` on the link of
+Transom's host, and nothing else on the senders' links, they had 0.93, 0.98 and 1.16. That was one run of each, and it is not stored. In the simulator the same TCP beside itself shows the same
 ([phase.toml](../scenarios/paths/phase.toml); `modern + reno`, means of three seeds). The table has the share over half of the flows whose packets are later:
 
 """

@@ -1,7 +1,7 @@
 //! Builds the site of the documents with mdBook, and checks its links.
 //!
-//! `cargo run --manifest-path site/Cargo.toml` writes target/site/book, or `book` in the directory that its argument names. The chapters are the Markdown files of the repository, in the order of
-//! site/chapters.txt. They stay where they are, so that their links work in the repository too.
+//! `cargo run --manifest-path site/Cargo.toml` writes target/site/book, or `book` in the directory that its argument names. The chapters are the
+//! Markdown files of the repository, in the order of site/chapters.txt. They stay where they are, so that their links work in the repository too.
 
 mod links;
 mod stage;

@@ -92,7 +92,8 @@ async fn for_once(mut response: Response) -> Response {
     response
 }
 
-/// Complete requests that wait for axum. The front bounds them: whoever has a place stays until the answer, for a minute at most, and who has lost it is forgotten.
+/// Complete requests that wait for axum. The front bounds them: a request keeps its place until the answer, for a minute at most. One that has lost its place
+/// is forgotten.
 #[derive(Default)]
 struct Waiting {
     guests: Mutex<VecDeque<Guest>>,
