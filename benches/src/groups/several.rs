@@ -1,7 +1,10 @@
 //! Several connections of one host: bulk transfer on 1, 16 and 256 of them at once, and a byte's round trip beside bulk transfer.
 //!
-//! Each connection has a thread at either end, as a simple program has. The rate is that of all connections together. With both ends on one CPU the CPU
+//! Each connection has a thread at either end, as a simple program has. The rate is that of all connections together, after a second in which buffers fill. With both ends on one CPU the CPU
 //! is always busy, so the inverse of the rate is the time of the processor for a bit, of both ends.
+//!
+//! A byte is copied three times on its way between two programs, of which one uses Transom, and twice if both use the kernel. *Kernel, one copy more* is the
+//! kernel with a copy in the measured program: what a TCP in the program can reach that costs as little as the kernel's.
 //!
 //! *Beside bulk*: one connection sends as fast as it can, and another one of the same host sends a byte and waits for it to come back. The 50th, 99th and
 //! 99.9th percentile of the round-trip time come from the same sample.
@@ -15,7 +18,7 @@ use crate::transfer::gigabits;
 use anyhow::{Context, bail, ensure};
 use hdrhistogram::Histogram;
 use std::cell::RefCell;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,12 +31,50 @@ const PORT: u16 = 5001;
 const COUNTS: [usize; 3] = [1, 16, 256];
 /// Round trips before the clock starts.
 const WARM_UP: u32 = 20;
+/// What passes before bulk transfer is measured. Until then hundreds of connections fill the kernel's buffers and ours with memory that was never used.
+const FILLING: Duration = Duration::from_secs(1);
 /// Threads that only read and write need no more.
 const STACK: usize = 128 * 1024;
 
 /// A stream of the measured end.
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
+
+/// A stream whose bytes are copied once more.
+struct CopiedAgain<S> {
+    stream: S,
+    /// As long as the longest write and read so far.
+    memory: Vec<u8>,
+}
+
+impl<S> CopiedAgain<S> {
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if self.memory.len() < bytes {
+            self.memory.resize(bytes, 0);
+        }
+        &mut self.memory[..bytes]
+    }
+}
+
+impl<S: Read> Read for CopiedAgain<S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.room(into.len());
+        let read = self.stream.read(&mut self.memory[..into.len()])?;
+        into[..read].copy_from_slice(&self.memory[..read]);
+        Ok(read)
+    }
+}
+
+impl<S: Write> Write for CopiedAgain<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.stream.write(&self.memory[..bytes.len()])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
 
 /// Which end sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,13 +90,18 @@ struct Path {
 }
 
 impl Path {
-    fn kernel() -> anyhow::Result<Self> {
+    /// The kernel's TCP at both ends; `again`: the measured end copies each byte once more.
+    fn kernel(again: bool) -> anyhow::Result<Self> {
         let veth = Veth::new()?;
         let listener = veth.kernel.listen(PORT)?;
         let connect = move || {
             let stream = veth.other.connect(veth.kernel.at(PORT))?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            Ok(if again {
+                Box::new(CopiedAgain { stream, memory: Vec::new() }) as Box<dyn Stream>
+            } else {
+                Box::new(stream)
+            })
         };
         Ok(Path { connect: Box::new(connect), listener })
     }
@@ -141,7 +187,7 @@ fn bulk(
                 Direction::Receive => flow(scope, peer, stream, true, settings, &stop, &total)?,
             }
         }
-        watch(span / 4, &stop)?;
+        watch(FILLING, &stop)?;
         let (begin, before) = (Instant::now(), total.load(Ordering::Relaxed));
         watch(span, &stop)?;
         Ok(gigabits(total.load(Ordering::Relaxed) - before, begin.elapsed()))
@@ -149,13 +195,14 @@ fn bulk(
 }
 
 const KERNEL: &str = "kernel";
+const COPIED: &str = "kernel, one copy more";
 const TRANSOM: &str = "Transom";
 const SHARDS: &str = "Transom, two shards";
 const PLAIN: &str = "Transom, no offload";
 
 fn paths() -> anyhow::Result<[(&'static str, Rc<Path>); 4]> {
     Ok([
-        (KERNEL, Rc::new(Path::kernel()?)),
+        (KERNEL, Rc::new(Path::kernel(false)?)),
         (TRANSOM, Rc::new(Path::transom(1, TunOffload::Segmentation)?)),
         (SHARDS, Rc::new(Path::transom(2, TunOffload::Segmentation)?)),
         (PLAIN, Rc::new(Path::transom(1, TunOffload::None)?)),
@@ -164,7 +211,8 @@ fn paths() -> anyhow::Result<[(&'static str, Rc<Path>); 4]> {
 
 fn build(direction: Direction, settings: Settings) -> anyhow::Result<Group> {
     let mut cases = Vec::new();
-    for (who, path) in paths()? {
+    let copied = [(COPIED, Rc::new(Path::kernel(true)?))];
+    for (who, path) in paths()?.into_iter().chain(copied) {
         for count in COUNTS {
             let (path, rest) = (path.clone(), count.to_string());
             let sample = move |span| bulk(&path, direction, count, span, settings);
