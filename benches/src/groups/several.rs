@@ -1,7 +1,7 @@
 //! Several connections of one host: bulk transfer on 1, 16 and 256 of them at once, and a byte's round trip beside bulk transfer.
 //!
-//! Each connection has a thread at either end, as a simple program has. The rate is that of all connections together, after a second in which buffers fill. With both ends on one CPU the CPU
-//! is always busy, so the inverse of the rate is the time of the processor for a bit, of both ends.
+//! Each connection has a thread at either end, as a simple program has. The rate is that of all connections together, after a second in which buffers fill. With
+//! both ends on one CPU the CPU is always busy, so the inverse of the rate is the time of the processor for a bit, of both ends.
 //!
 //! A byte is copied three times on its way between two programs, of which one uses Transom, and twice if both use the kernel. *Kernel, one copy more* is the
 //! kernel with a copy in the measured program: what a TCP in the program can reach that costs as little as the kernel's.
