@@ -127,7 +127,7 @@ VERSION = (
 )
 CHANCE = (
     "chance: once the two flows have sent different packets again, the packets with the same numbers are other ones. In a capture of 5 Mbit/s, 80 ms and 0.2 products with 1 % lost, packet 28 "
-    "was a repair of the kernel's, and new data of Transom's, which therefore reduced its window a second time"
+    "was a repair of the kernel's, and new data of Transom's. So Transom reduced its window a second time"
 )
 TAIL = "the last segment was lost. With one segment in flight its probe waits 200 ms for a delayed acknowledgement, at most the timeout (RFC 8985, section 7.2)"
 TWICE = (
@@ -169,7 +169,8 @@ BESIDE = """
 ## Beside the kernel
 
 In real time, a transfer of Transom's (`modern`) and one of the kernel's (CUBIC) go at the same time, each over a path of its own. Where packets are lost at random, both lose the
-packets with the same numbers. A field of the first picture has the completion time of Transom's over that of the kernel's: one run, or the mean of three in the cells of the table. A field of the second has the segments sent again.
+packets with the same numbers. A field of the first picture has Transom's completion time over the kernel's. It comes from one run, or from as many as the table names.
+A field of the second has the segments sent again.
 Red is worse than the kernel, green is better.
 """
 
@@ -188,9 +189,9 @@ def above_table(name, points):
     for key, ratio, ours, theirs, values in found:
         timeouts = " : ".join(f"{mean(values[f'timeouts, {one}']):.0f}" for one in ["transom", "kernel"])
         queue = " : ".join(f"{mean(wait or 0 for wait in values[f'queue, {one}']) / 1e6:.0f}" for one in ["transom", "kernel"]) + " ms"
-        # Seeds do not change which packets are lost.
-        seeds = len(values["again, transom"])
-        many = "one run" if seeds == 1 else f"{seeds} runs"
+        # Runs, and not seeds: a seed does not choose the packets that are lost.
+        runs = len(values["again, transom"])
+        many = "one run" if runs == 1 else f"{runs} runs"
         lines.append(f"| {point_text(key)} | {ratio:.2f} | {ours:.0f} : {theirs:.0f} | {timeouts} | {queue} | {reason(name, key)} ({many}) |")
     return "\n".join(lines) + "\n"
 
@@ -337,7 +338,8 @@ Transom was the weaker flow before (17 of 36 shares from 0.8 to 1.25). Taking on
   in the place of what has left. Here it is 4 ms late now.
 - **The send buffer**, on the longest path: the lab gives the kernel 64 MiB, and Transom had 4 MiB. The scenarios now say as much for both.
 
-CUBIC, one beside one, is below 0.8 on one path of 18 without other losses and on one with them. With three more seeds of these two the mean of all is fair. Four beside four are fair everywhere.
+CUBIC, one beside one, is below 0.8 on one path of 18 without other losses, and on one with them. Both are fair in the mean with three more seeds.
+Four beside four are fair everywhere.
 
 Reno was the weaker flow where nothing else is lost: its share was 0.73 of half on average, and 0.20 at 100 Mbit/s and 80 ms with four products. Two reasons were found in Transom:
 
