@@ -4,7 +4,7 @@
 //! both ends on one CPU the CPU is always busy, so the inverse of the rate is the time of the processor for a bit, of both ends.
 //!
 //! A byte is copied three times on its way between two programs, of which one uses Transom, and twice if both use the kernel. *Kernel, one copy more* is the
-//! kernel with a copy in the measured program: what a TCP in the program can reach that costs as little as the kernel's.
+//! kernel with a copy in the measured program. A TCP in the program reaches that if it costs as little as the kernel's.
 //!
 //! *Beside bulk*: one connection sends as fast as it can, and another one of the same host sends a byte and waits for it to come back. The 50th, 99th and
 //! 99.9th percentile of the round-trip time come from the same sample.
@@ -31,7 +31,7 @@ const PORT: u16 = 5001;
 const COUNTS: [usize; 3] = [1, 16, 256];
 /// Round trips before the clock starts.
 const WARM_UP: u32 = 20;
-/// What passes before bulk transfer is measured. Until then hundreds of connections fill the kernel's buffers and ours with memory that was never used.
+/// Bulk transfer is measured after this time. Until then hundreds of connections fill the kernel's buffers and ours with memory that was never used.
 const FILLING: Duration = Duration::from_secs(1);
 /// Threads that only read and write need no more.
 const STACK: usize = 128 * 1024;
