@@ -149,6 +149,12 @@ pub trait Recovery: fmt::Debug + Send {
         false
     }
 
+    /// Whether the retransmission timer starts again with each retransmission of fast recovery. RFC 6675, section 5, allows it: a recovery
+    /// may last longer than the timeout, and RFC 6298 alone would end it with one that is not needed.
+    fn restarts_timer_on_repair(&self) -> bool {
+        false
+    }
+
     /// When to call [`Recovery::on_deadline`], if at all. Asked after all data was sent or acknowledged.
     fn deadline(&mut self, _sent: &SentList, _times: &Times) -> Option<Instant> {
         None

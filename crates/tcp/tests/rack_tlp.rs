@@ -92,6 +92,33 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(peer.info().counters.timeouts, 0);
 }
 
+/// The retransmission timer starts again with each retransmission in recovery: its answer needs a round trip from there (RFC 6675, section 5,
+/// allows it). The timer of the RFC 6675 unit keeps to RFC 6298, and expires 300 ms after the first transmission.
+#[test]
+fn the_timer_starts_again_with_each_retransmission_in_recovery() {
+    for (choice, restarts) in [(RecoveryChoice::RackTlp, true), (RecoveryChoice::Sack, false)] {
+        let mut peer = Setup::default().profile(|profile| profile.recovery = choice).active();
+        let start = peer.millis();
+        peer.write(10_000);
+        assert_eq!(peer.ranges().len(), 10);
+        peer.run_to(start + 150);
+        for upto in [2, 3, 4] {
+            peer.recv(seg().sack(&[(1001, upto * 1000 + 1)]));
+        }
+        peer.expect(&["A 1:1001 ack 1"]);
+        // The fifth segment is lost too, and its repair leaves 20 ms later.
+        peer.run_to(start + 170)
+            .recv(seg().sack(&[(5001, 9001), (1001, 4001)]))
+            .expect(&["A 4001:5001 ack 1"]);
+        let timeout = u64::try_from(peer.info().rto.as_millis()).unwrap() + 1;
+        let expires = if restarts { 170 + timeout } else { 300 };
+        peer.run_to(start + expires - 1).silent();
+        assert_eq!(peer.info().counters.timeouts, 0, "{choice:?}");
+        peer.run_to(start + expires).expect(&["A 1:1001 ack 1"]);
+        assert_eq!(peer.info().counters.timeouts, 1, "{choice:?}");
+    }
+}
+
 /// New data and then a retransmission leave in one instant, as where acknowledgements are processed in a batch. The new data left first,
 /// although its positions are higher: its arrival says nothing about the retransmission (section 6.2, RACK_sent_after).
 #[test]

@@ -157,10 +157,12 @@ impl Control {
         self.arm_recovery(now);
     }
 
-    /// What the timer waits for has left again: it starts with the retransmission, also where that was held back (RFC 6298 section 5.6).
+    /// Data has left again. After a timeout the timer starts with what it waits for, also where that was held back (RFC 6298 section 5.6).
+    /// In fast recovery the unit decides.
     pub(crate) fn after_repetition(&mut self, start: Pos, now: Instant, clamp: &Clamp<'_>) {
-        if self.repeat_due && start == self.una() {
-            self.repeat_due = false;
+        let due = start == self.una() && core::mem::take(&mut self.repeat_due);
+        let repairs = self.phase() == Phase::Recovery && self.recovery.restarts_timer_on_repair();
+        if due || repairs {
             self.rearm(now, clamp);
         }
     }

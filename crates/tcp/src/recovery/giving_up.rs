@@ -121,6 +121,10 @@ impl Recovery for GivingUp {
         self.inner.recovery_point()
     }
 
+    fn restarts_timer_on_repair(&self) -> bool {
+        self.inner.restarts_timer_on_repair()
+    }
+
     fn has_deadlines(&self) -> bool {
         self.persistence.lifetime.is_some() || self.inner.has_deadlines()
     }

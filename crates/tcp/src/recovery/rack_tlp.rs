@@ -179,6 +179,10 @@ impl Recovery for RackTlp {
         "rack-tlp"
     }
 
+    fn restarts_timer_on_repair(&self) -> bool {
+        true
+    }
+
     fn has_deadlines(&self) -> bool {
         true
     }

@@ -49,6 +49,7 @@ one_of! {
     fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>);
     fn recovery_point(&self) -> Option<Pos>;
     fn has_deadlines(&self) -> bool;
+    fn restarts_timer_on_repair(&self) -> bool;
     fn deadline(&mut self, sent: &SentList, times: &Times) -> Option<Instant>;
     fn on_deadline(&mut self, sent: &mut SentList, now: Instant) -> Expiry;
     fn on_probed(&mut self, again: bool, end: Pos);
