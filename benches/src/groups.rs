@@ -1,5 +1,6 @@
 //! The groups there are.
 
+pub mod buffers;
 pub mod bulk;
 pub mod connects;
 pub mod demux;
@@ -193,6 +194,12 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer from the kernel's TCP on 1, 16 and 256 connections at once.",
         single_threaded: false,
         build: several::build_recv,
+    },
+    Entry {
+        name: "several-buffers",
+        about: "Bytes of buffers that Transom holds for each byte in flight, while it sends to the kernel's TCP on 1, 16 and 256 connections.",
+        single_threaded: false,
+        build: buffers::build,
     },
     Entry {
         name: "loaded-trip",

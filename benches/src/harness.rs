@@ -27,6 +27,8 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes for one.
     Bytes,
+    /// Bytes for each byte of something else.
+    BytesPerByte,
 }
 
 impl Unit {
@@ -39,13 +41,17 @@ impl Unit {
             Unit::Microseconds => "µs",
             Unit::Nanoseconds => "ns",
             Unit::Bytes => "B",
+            Unit::BytesPerByte => "B/B",
         }
     }
 
     /// A value with a sensible number of digits.
     pub fn show(self, value: f64) -> String {
         match self {
-            Unit::GigabitsPerSecond | Unit::GigabytesPerSecond | Unit::Microseconds => {
+            Unit::GigabitsPerSecond
+            | Unit::GigabytesPerSecond
+            | Unit::Microseconds
+            | Unit::BytesPerByte => {
                 format!("{value:.2}")
             }
             Unit::Nanoseconds => format!("{value:.1}"),

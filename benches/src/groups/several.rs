@@ -27,12 +27,12 @@ use std::time::{Duration, Instant};
 use transom_device::tun::TunOffload;
 use transom_net::Profile;
 
-const PORT: u16 = 5001;
-const COUNTS: [usize; 3] = [1, 16, 256];
+pub(super) const PORT: u16 = 5001;
+pub(super) const COUNTS: [usize; 3] = [1, 16, 256];
 /// Round trips before the clock starts.
 const WARM_UP: u32 = 20;
 /// Bulk transfer is measured after this time. Until then hundreds of connections fill the kernel's buffers and ours with memory that was never used.
-const FILLING: Duration = Duration::from_secs(1);
+pub(super) const FILLING: Duration = Duration::from_secs(1);
 /// Threads that only read and write need no more.
 const STACK: usize = 128 * 1024;
 
@@ -128,7 +128,7 @@ impl Path {
 }
 
 /// Starts a thread that sends until `stop` is set, and one that counts what arrives until the stream ends.
-fn flow<'scope>(
+pub(super) fn flow<'scope>(
     scope: &'scope Scope<'scope, '_>,
     mut sender: impl Write + Send + 'scope,
     mut receiver: impl Read + Send + 'scope,
@@ -163,7 +163,7 @@ fn flow<'scope>(
 }
 
 /// Sleeps for `span`; fails if a thread has given up meanwhile.
-fn watch(span: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
+pub(super) fn watch(span: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
     std::thread::sleep(span);
     ensure!(!stop.load(Ordering::Relaxed), "a connection has failed");
     Ok(())
