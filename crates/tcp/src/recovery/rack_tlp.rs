@@ -7,6 +7,8 @@
 //! Differences from the text: after a timeout everything counts as lost, not only data that left long enough ago (section 6.3), as in the
 //! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
 //! uses the least round-trip time, not the timestamp. The reordering timer (section 6.2 step 5) expires 4 ms late: see `SLACK`.
+//! The retransmission timer starts again with each retransmission in recovery, which RFC 6675 allows in section 5. While slow start fills a long queue, the
+//! round-trip time grows faster than its estimate: the answer to the first repair would come just after the timeout.
 
 use super::progress::{Progress, report_progress, retransmit_what_is_lost};
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
