@@ -4,7 +4,7 @@
 scenarios/paths.py scenarios              writes scenarios/paths/*.toml
 scenarios/paths.py run COMMAND DIR [NAME]… runs those scenarios with the command `transom`; DIR/NAME.json has the values
 scenarios/paths.py keep NAME FILE         keeps these values in scenarios/paths/results.json
-                                          (NAME@RATE in both: only the cells of a rate in Mbit/s; NAME@above: two more
+                                          (NAME@RATE in both: only the cells of a rate in Mbit/s; NAME@above: three more
                                           seeds of the cells in which the kernel was better; NAME@seeds: three more seeds of the
                                           paths whose shares are not explained)
 scenarios/paths.py page                   writes docs/paths.md and its pictures

@@ -11,6 +11,7 @@ QUEUES = [0.2, 1, 4]  # products of rate and round trip
 SIZES = ["30kB", "300kB", "3MB", "30MB"]
 UNITS = ["slow-start", "hystart++", "hystart", "search"]
 LEAST_QUEUE = 7500  # bytes: five packets
+LEAST_WAIT = 1000  # microseconds, where flows share a bottleneck
 
 
 def cells(rates=RATES, round_trips=ROUND_TRIPS, queues=QUEUES):
@@ -87,8 +88,20 @@ def access(ends, there=""):
     return "".join(f'\n[[links]]\nfrom = "{one}"\nto = "{other}"\n{there}' for one, other in ends)
 
 
-# Without it a sender that always answers at the same instant of a packet's transmission loses more, or less, than the others: a phase effect.
-UNEQUAL_STEPS = '{ jitter = "uniform(0us, 1ms)" }'
+def packet_wait(rate, least=0):
+    """A random wait of up to the time that a packet takes at this rate in Mbit/s, or `least` microseconds. Without it a sender that always answers at the same
+    instant of a packet's transmission loses more, or less, than the others: a phase effect."""
+    return f'{{ jitter = "uniform(0us, {max(12_000 // rate, least)}us)" }}'
+
+
+def waits(ends, wait):
+    """Links from the senders, with a random wait."""
+    names = ["wait", "wait2"]
+    return "".join(f'\n[[links]]\nname = "{name}"\nfrom = "{one}"\nto = "{other}"\nthere = {wait}\n' for name, (one, other) in zip(names, ends))
+
+
+def swept_waits(each):
+    return "".join(f"links.{name}.there = {lists(each)}\n" for name in ["wait", "wait2"])
 
 
 def lists(entries):
@@ -136,22 +149,24 @@ def host(tcp, congestion):
     return f'profile = {{ tcp = "{tcp}", send-buffer = "64MiB" }}\n' if tcp else f'kind = "kernel"\ncongestion = "{congestion}"\n'
 
 
-def kernel(name, title, share=0.0, congestion="cubic", tcp="modern", sizes=("300kB", "3MB"), which=None, points=None, seeds="[1]", factor=2):
+def kernel(name, title, share=0.0, congestion="cubic", tcp="modern", sizes=("300kB", "3MB"), which=None, points=None, seeds="[1, 2, 3]", factor=2):
     """A transfer of Transom's and one of the kernel's, each on a path of its own, at the same time."""
     loss = ""
     text = HEAD.format(name=name, title=title, duration="10s", warm_up="", seeds=seeds, interval="50ms")
     text += f"\n[hosts.transom]\n{host(tcp, congestion)}[hosts.kernel]\n{host(None, congestion)}"
-    text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.router]\n'
+    text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.near1]\n[routers.near2]\n[routers.router]\n'
     for other in ["receiver1", "receiver2"]:
         text += f'\n[[links]]\nfrom = "router"\nto = "{other}"\n'
-    for path, one in [("path", "transom"), ("path2", "kernel")]:
-        text += f'\n[[links]]\nname = "{path}"\nfrom = "{one}"\nto = "router"\nthere = {there(20, 20, 1, loss)}\n'
+    text += waits([("transom", "near1"), ("kernel", "near2")], packet_wait(20))
+    for path, near in [("path", "near1"), ("path2", "near2")]:
+        text += f'\n[[links]]\nname = "{path}"\nfrom = "{near}"\nto = "router"\nthere = {there(20, 20, 1, loss)}\n'
     for flow, one, other in [("transom", "transom", "receiver1"), ("kernel", "kernel", "receiver2")]:
         text += f'\n[[flows]]\nname = "{flow}"\nfrom = "{one}"\nto = "{other}"\nkind = "transfer"\nsize = "3MB"\n'
     points = points or [(cell, size) for cell in (which or cells([5, 20, 100])) for size in sizes]
     ways = [there(*cell, lost(share, cell, size)) for cell, size in points]
     text += "\n[sweep]\nzip = true\n"
     text += f"links.path.there = {lists(ways)}\nlinks.path2.there = {lists(ways)}\n"
+    text += swept_waits([packet_wait(cell[0]) for cell, _ in points])
     chosen = [f'"{size}"' for _, size in points]
     text += f"flows.transom.size = {lists(chosen)}\nflows.kernel.size = {lists(chosen)}\n"
     times = [f'"{seconds_of(size, cell[0], cell[1], factor)}s"' for cell, size in points]
@@ -175,12 +190,13 @@ def together(name, title, pairs, loss, congestion, tcp, which, duration="25s", w
     text += f"\n[hosts.transom]\n{host(tcp, congestion)}[hosts.kernel]\n{host(None, congestion)}"
     text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.near]\n[routers.far]\n'
     text += f'\n[[links]]\nname = "path"\nfrom = "near"\nto = "far"\nthere = {there(20, 20, 1, loss)}\n'
-    text += access([("transom", "near"), ("kernel", "near")], UNEQUAL_STEPS)
+    text += waits([("transom", "near"), ("kernel", "near")], packet_wait(20, LEAST_WAIT))
     text += access([("far", "receiver1"), ("far", "receiver2")])
     for flow, one, other in [("transom", "transom", "receiver1"), ("kernel", "kernel", "receiver2")]:
         text += f'\n[[flows]]\nname = "{flow}"\nfrom = "{one}"\nto = "{other}"\nkind = "bulk"\ncount = {pairs}\nstart = "{FIRST}"\n'
     points = [(cell, starts) for cell in which for starts in [(FIRST, SECOND), (SECOND, FIRST)]]
     text += f"\n[sweep]\nzip = true\nlinks.path.there = {lists(there(*cell, loss) for cell, _ in points)}\n"
+    text += swept_waits([packet_wait(cell[0], LEAST_WAIT) for cell, _ in points])
     for number, flow in enumerate(["transom", "kernel"]):
         text += f"flows.{flow}.start = {lists(json.dumps(starts[number]) for _, starts in points)}\n"
     for flow in ["transom", "kernel"]:
@@ -302,7 +318,7 @@ SIMULATED = {
 KERNEL = {
     "kernel-clean": dict(title="Beside the kernel's CUBIC: no other losses"),
     "kernel-loss-01": dict(title="Beside the kernel's CUBIC: one packet of a thousand lost", share=0.001, factor=3),
-    "kernel-loss-1": dict(title="Beside the kernel's CUBIC: one packet of a hundred lost", share=0.01, which=cells([5, 20], [5, 20, 80]), factor=5),
+    "kernel-loss-1": dict(title="Beside the kernel's CUBIC: one packet of a hundred lost", share=0.01, factor=6),
     "kernel-gigabit": dict(title="Beside the kernel's CUBIC: 1 Gbit/s", which=cells([1000], [5, 20], [0.2, 1]), sizes=("3MB", "30MB"), factor=4),
     "kernel-bbr": dict(title="BBRv3 beside the kernel's BBR: no other losses", congestion="bbr", tcp="modern + bbr3"),
 }
@@ -315,6 +331,7 @@ TOGETHER = {
         ("cubic", "CUBIC and the kernel's CUBIC", "cubic", "modern"),
         ("reno", "Reno and the kernel's Reno", "reno", "modern + reno"),
         ("bbr1", "BBR and the kernel's BBR", "bbr", "modern + bbr"),
+        ("bbr-linux", "BBR with Linux' additions and the kernel's BBR", "bbr", "modern + bbr(linux=on)"),
         ("bbr", "BBRv3 and the kernel's BBR", "bbr", "modern + bbr3"),
         ("itself", "the kernel's CUBIC and itself", "cubic", None),
     ]

@@ -49,13 +49,13 @@ def open_cells(name, stored):
 
 
 def part(name):
-    """A part of a scenario: NAME@RATE has its cells of a rate, NAME@RATE/ROUND-TRIP those of a round trip too. NAME@above has two more seeds of the cells in
+    """A part of a scenario: NAME@RATE has its cells of a rate, NAME@RATE/ROUND-TRIP those of a round trip too. NAME@above has three more seeds of the cells in
     which the kernel was better: there chance is one of the reasons. NAME@seeds has three more seeds of the paths on one bottleneck whose shares have no reason."""
     name, _, chosen = name.partition("@")
     if chosen == "above":
         found = [key.split() for key, *_ in above(json.loads(read("results.json"))[name])]
         points = [((int(rate), int(rtt), float(queue) if "." in queue else int(queue)), size) for rate, rtt, queue, size in found]
-        return kernel(name, **KERNEL[name], points=points, seeds="[2, 3]")
+        return kernel(name, **KERNEL[name], points=points, seeds="[4, 5, 6]")
     kinds = [(KERNEL, kernel), (TOGETHER, together), (BESIDE_LONG, beside_kernel)]
     table, make = next(kind for kind in kinds if name in kind[0])
     options = {**table[name]}
@@ -106,7 +106,7 @@ def keep(name, file):
     if chosen == "above":
         for key, values in points.items():
             for column, more in values.items():
-                stored[name][key][column] = stored[name][key][column][:1] + more
+                stored[name][key][column] = stored[name][key][column][:3] + more
     else:
         key = f"{name}-seeds" if chosen == "seeds" else name
         # An older value of a path that was late now is of another program or set-up.

@@ -16,7 +16,9 @@
 //!   more than ten round trips in 200 ms they would become the bandwidth, because nothing else is remembered.
 //! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.
 //! - After an undo the search for a full pipe starts again, as in Linux.
-//! - It ignores ECN marks, like version 1. There is no policer detection; the draft has none either.
+//! - It ignores ECN marks, like version 1.
+//! - `linux=on` adds what Linux has beyond the draft: room in the window for what acknowledgements aggregate, the detection of policers, and pacing a hundredth
+//!   below the bandwidth. See `linux.rs`.
 
 use super::arithmetic::{bytes_in, mul_div};
 use super::controller::{self, Kind};
@@ -31,14 +33,19 @@ use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
 
+mod linux;
 #[cfg(test)]
 mod tests;
 
-/// BBR's parameter.
+use linux::{Delivery, Linux, Outcome, PACED};
+
+/// BBR's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bbr {
     /// How many phases after the first PROBE_BW's first cycle begins: 0 to 6; the second phase, that of 3/4, is never the first.
     pub(crate) phase: u32,
+    /// Whether it is Linux' BBR, with what that has beyond the draft.
+    pub(crate) linux: bool,
 }
 
 /// How it is chosen by name.
@@ -48,8 +55,9 @@ pub(crate) const ENTRY: Entry = Entry {
     summary: "paces at the measured bottleneck bandwidth, with two bandwidth-delay products in flight",
     read: |arguments| {
         let phase = arguments.number("phase")?.unwrap_or(0);
+        let linux = arguments.word("linux", &[("on", true), ("off", false)])?.unwrap_or(false);
         match u32::try_from(phase).ok().filter(|&phase| phase <= 6) {
-            Some(phase) => Ok(CongestionChoice::new(Bbr { phase })),
+            Some(phase) => Ok(CongestionChoice::new(Bbr { phase, linux })),
             None => {
                 Err(arguments.impossible(format_args!("phase is between 0 and 6, not {phase}")))
             }
@@ -65,7 +73,11 @@ impl Algorithm for Bbr {
 
 impl fmt::Display for Bbr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ChoiceText::new(f, "bbr").parameter("phase", self.phase, self.phase == 0).finish()
+        let linux = if self.linux { "on" } else { "off" };
+        ChoiceText::new(f, "bbr")
+            .parameter("phase", self.phase, self.phase == 0)
+            .parameter("linux", linux, !self.linux)
+            .finish()
     }
 }
 
@@ -148,6 +160,7 @@ pub(super) struct Controller {
     idle_restart: bool,
     /// The results of the last acknowledgement.
     last: Last,
+    linux: Option<Linux>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,6 +188,7 @@ impl Controller {
             refilled_at: Instant::ZERO,
             idle_restart: false,
             last: Last::default(),
+            linux: parameters.linux.then(Linux::default),
         }
     }
 
@@ -184,6 +198,7 @@ impl Controller {
             Mode::Startup => HIGH_GAIN,
             // 1/BBRHighGain.
             Mode::Drain => 1_000_000 / HIGH_GAIN,
+            Mode::ProbeBw { .. } if self.policed_rate().is_some() => 1000,
             Mode::ProbeBw { phase, .. } => CYCLE.get(phase).copied().unwrap_or(1000),
             Mode::ProbeRtt { .. } => 1000,
         }
@@ -197,11 +212,61 @@ impl Controller {
         }
     }
 
+    /// The long-term rate of a policer, while it is used.
+    fn policed_rate(&self) -> Option<u64> {
+        self.linux.as_ref().and_then(|linux| linux.policer.rate())
+    }
+
+    /// The bandwidth that windows and rates are made of.
+    fn used_bandwidth(&self) -> u64 {
+        self.policed_rate().unwrap_or_else(|| self.bandwidth.get())
+    }
+
     /// BBRInflight: `gain` times the bandwidth-delay product, and three quanta to keep both ends busy.
     fn inflight(&self, gain: u64, window: &Window) -> u64 {
         let Some((min_rtt, _)) = self.min_rtt else { return initial_window(window.mss) };
-        let product = bytes_in(min_rtt, self.bandwidth.get());
-        mul_div(product, gain, 1000).saturating_add(3 * self.quantum(window)).min(Window::WIDEST)
+        let product = bytes_in(min_rtt, self.used_bandwidth());
+        self.with_quanta(mul_div(product, gain, 1000), window)
+    }
+
+    /// The window that fits to `bytes` in flight. In Linux it is an even number of segments, and two more while PROBE_BW probes.
+    fn with_quanta(&self, bytes: u64, window: &Window) -> u64 {
+        let mut bytes = bytes.saturating_add(3 * self.quantum(window));
+        if self.linux.is_some() {
+            let pair = 2 * window.segment();
+            let probes = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
+            bytes = (bytes.div_ceil(pair) + u64::from(probes)).saturating_mul(pair);
+        }
+        bytes.min(Window::WIDEST)
+    }
+
+    /// Looks for a policer.
+    fn update_policer(&mut self, now: Instant, lost: u64, app_limited: bool) {
+        let outcome = Outcome {
+            now,
+            delivered: self.last.delivered,
+            lost,
+            app_limited,
+            round_start: self.round_start,
+            probes: matches!(self.mode, Mode::ProbeBw { .. }),
+        };
+        if self.linux.as_mut().is_some_and(|linux| linux.policer.update(&outcome)) {
+            self.probe_bandwidth(now);
+        }
+    }
+
+    fn update_aggregation(&mut self, window: &Window, ack: &AckContext) {
+        let (bandwidth, newly, round_start) =
+            (self.used_bandwidth(), self.last.newly, self.round_start);
+        let sampled = ack.rate.is_some_and(|rate| !rate.interval.is_zero());
+        if let Some(linux) = &mut self.linux
+            && newly > 0
+            && sampled
+        {
+            let (cwnd, segment) = (window.cwnd, window.segment());
+            let delivery = Delivery { now: ack.now, newly, round_start, bandwidth, cwnd, segment };
+            linux.aggregation.update(&delivery);
+        }
     }
 
     /// BBRSetSendQuantum.
@@ -222,6 +287,7 @@ impl Controller {
             self.round += 1;
             self.round_start = true;
         }
+        self.update_policer(ack.now, ack.lost, sample.app_limited);
         let Some(rate) = sample.bytes_per_second() else { return };
         if rate >= self.bandwidth.get() || !self.is_limited(ack) {
             self.bandwidth.add(self.round, rate);
@@ -334,7 +400,8 @@ impl Controller {
 
     /// BBRSetPacingRate: before the pipe is full it only rises.
     fn set_pacing_rate(&mut self) {
-        let rate = mul_div(self.bandwidth.get(), self.pacing_gain(), 1000);
+        let rate = mul_div(self.used_bandwidth(), self.pacing_gain(), 1000);
+        let rate = if self.linux.is_some() { mul_div(rate, PACED, 1000) } else { rate };
         if rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
@@ -355,10 +422,21 @@ impl Controller {
         };
     }
 
+    /// The window that BBRSetCwnd goes to.
+    fn target(&self, window: &Window) -> u64 {
+        let (Some(linux), Some((min_rtt, _))) = (&self.linux, self.min_rtt) else {
+            return self.inflight(self.window_gain(), window);
+        };
+        let bandwidth = self.used_bandwidth();
+        let product = mul_div(bytes_in(min_rtt, bandwidth), self.window_gain(), 1000);
+        let extra = if self.full_pipe.reached { linux.aggregation.window(bandwidth) } else { 0 };
+        self.with_quanta(product.saturating_add(extra), window)
+    }
+
     /// BBRSetCwnd.
     fn set_window(&mut self, window: &mut Window, ack: &AckContext) {
         let Last { newly, in_flight, delivered } = self.last;
-        let target = self.inflight(self.window_gain(), window);
+        let target = self.target(window);
         let segment = window.segment();
         let mut cwnd = window.cwnd;
         if self.recovery != Recovery::None && ack.lost > 0 {
@@ -425,6 +503,7 @@ impl CongestionControl for Controller {
             self.pacing_rate = mul_div(nominal, HIGH_GAIN, 1000);
         }
         self.update_bandwidth(ack);
+        self.update_aggregation(window, ack);
         self.update_recovery(window, ack);
         self.advance_cycle(window, ack);
         self.check_full_pipe(ack);
@@ -442,7 +521,7 @@ impl CongestionControl for Controller {
         // The window follows the model, whether it was the limit or not: on_sample sets it.
     }
 
-    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, _now: Instant) {
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
         match event {
             CongestionEvent::Loss { .. } => {
                 self.save(window);
@@ -459,6 +538,11 @@ impl CongestionControl for Controller {
                 let until = self.last.delivered.saturating_add(flight);
                 self.recovery = Recovery::Timeout { until };
                 window.resize(window.segment());
+                if self.linux.is_some() {
+                    // Linux takes a timeout for the end of a round trip, with a loss.
+                    self.round_start = true;
+                    self.update_policer(now, 1, false);
+                }
             }
             CongestionEvent::Unvalidated { idle: true, .. } => {
                 // Section 4.3.4.4: what is measured next is not a queue.

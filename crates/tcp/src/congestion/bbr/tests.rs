@@ -70,7 +70,7 @@ fn limited_samples_say_little() {
 type Path = bottleneck::Path<Controller>;
 
 fn path(rate: u64, propagation: Duration, phase: u32) -> Path {
-    Path::new(Controller::new(Bbr { phase }), rate, propagation)
+    Path::new(Controller::new(Bbr { phase, linux: false }), rate, propagation)
 }
 
 /// 10 MB/s and 40 ms: 400 segments. STARTUP finds the bandwidth within ten round trips; afterwards the estimate is within two percent, and
@@ -205,7 +205,7 @@ fn the_phases_of_a_cycle() {
 fn the_first_phase() {
     let mut first = Vec::new();
     for phase in 0..=6 {
-        let mut controller = Controller::new(Bbr { phase });
+        let mut controller = Controller::new(Bbr { phase, linux: false });
         controller.probe_bandwidth(Instant::ZERO);
         let Mode::ProbeBw { phase, .. } = controller.mode else { panic!("not probing") };
         first.push(phase);
