@@ -72,6 +72,17 @@ impl FoundBand {
         }
     }
 
+    /// Whether the claim holds in the mean, but the 95 % interval of the mean reaches beyond an edge of the band: other seeds might have failed it.
+    pub(crate) fn is_within_scatter(&self) -> bool {
+        let by_mean = self.claim().is_some_and(|claim| claim.judged == Judged::Mean);
+        let Some(half) = uncertainty(&self.seen).filter(|half| by_mean && *half > 0.0) else {
+            return false;
+        };
+        let Some(mean) = mean(&self.seen) else { return false };
+        self.verdict() == Verdict::Holds
+            && !(self.band.accepts(mean - half) && self.band.accepts(mean + half))
+    }
+
     fn accepts(&self, seen: &[Vec<Option<f64>>]) -> bool {
         let each = || seen.iter().all(|values| accepted(&self.band, values));
         match self.claim().map(|claim| claim.judged).unwrap_or_default() {
@@ -213,7 +224,7 @@ fn seen(band: &Band, baseline: Option<usize>, control: Option<usize>, runs: &[&R
     runs.iter().filter_map(of).collect()
 }
 
-/// The values of a band at a point: as they were stored, or for a ratio to another point the quotient of what was stored at both.
+/// The values of a band at a point: as they were stored, or for a comparison with another point the quotient or the difference of what was stored at both.
 fn at_point<'a>(
     band: &Band,
     baseline: Option<usize>,
@@ -224,18 +235,13 @@ fn at_point<'a>(
     let stored = seen(band, baseline, None, own);
     let there = baseline.and_then(|point| variants.get(point)).filter(|_| stored.is_empty());
     match (there, &band.relative_to) {
-        (Some(there), Some(divisor)) => quotients(&band.quantity, own, divisor, &at(there)),
+        (Some(there), Some(divisor)) => compared(band, own, divisor, &at(there)),
         _ => stored,
     }
 }
 
-/// What runs have, over what those with the same seeds have at another point.
-fn quotients(
-    quantity: &Quantity,
-    own: &[&RunValues],
-    divisor: &Quantity,
-    others: &[&RunValues],
-) -> Seen {
+/// What runs have, over what those with the same seeds have at another point; or the difference.
+fn compared(band: &Band, own: &[&RunValues], divisor: &Quantity, others: &[&RunValues]) -> Seen {
     // A group has another number of flows at another point of the sweep, but the same name.
     let of = |run: &RunValues, quantity: &Quantity| {
         let exact = run.values.iter().find(|value| value.is_plain(quantity));
@@ -244,9 +250,10 @@ fn quotients(
     };
     let one = |run: &&RunValues| {
         let other = others.iter().find(|other| other.seed == run.seed)?;
-        let (above, below) = (of(run, quantity)?, of(other, divisor)?);
+        let (above, below) = (of(run, &band.quantity)?, of(other, divisor)?);
         let divide = |(above, below): (Option<f64>, Option<f64>)| {
-            Some(above? / below?).filter(|value| value.is_finite())
+            let value = if band.difference { above? - below? } else { above? / below? };
+            Some(value).filter(|value| value.is_finite())
         };
         (above.len() == below.len()).then(|| above.into_iter().zip(below).map(divide).collect())
     };
@@ -269,10 +276,10 @@ fn control<'a>(
     if values.is_empty() {
         values = at_point(band, baseline, &at(there), variants, at);
     }
-    // A point relative to itself is one.
+    // A point relative to itself is one, and does not differ from itself.
     let itself = baseline == Some(named.point) && band.relative_to.as_ref() == Some(&band.quantity);
     if values.is_empty() && itself && !at(there).is_empty() {
-        values = vec![vec![Some(1.0)]];
+        values = vec![vec![Some(if band.difference { 0.0 } else { 1.0 })]];
     }
     Some(FoundControl { settings: there.settings.clone(), seen: values })
 }
@@ -367,6 +374,29 @@ mod tests {
         let mut alone = stored(900e3, 0.0);
         alone["runs"].as_array_mut().unwrap().pop();
         assert_eq!(claimed(&found(&alone)).rejects_control(), None);
+    }
+
+    /// A claim holds plainly only if the interval of its mean is within the band.
+    #[test]
+    fn a_mean_near_the_edge_holds_within_the_scatter() {
+        let with = |values: &[f64]| {
+            let mut summary = stored(0.0, 100e3);
+            let run = summary["runs"][0].clone();
+            let runs = values.iter().zip(1..).map(|(value, seed): (&f64, u64)| {
+                let mut run = run.clone();
+                (run["seed"], run["values"][0]["values"]) = (json!(seed), json!([value]));
+                run
+            });
+            summary["runs"] = runs.collect();
+            let found = found(&summary);
+            let band = claimed(&found);
+            (band.verdict(), band.is_within_scatter())
+        };
+        // The band begins at 500 kbit/s.
+        assert_eq!(with(&[900e3, 910e3, 890e3]), (Verdict::Holds, false));
+        assert_eq!(with(&[500e3, 700e3, 400e3]), (Verdict::Holds, true));
+        assert_eq!(with(&[600e3, 600e3, 600e3]), (Verdict::Holds, false));
+        assert_eq!(with(&[400e3, 450e3, 420e3]), (Verdict::Differs, false));
     }
 
     /// What was stored as the control of a run counts before what its own point has.

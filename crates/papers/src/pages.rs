@@ -56,6 +56,16 @@ impl Counted<'_> {
     }
 }
 
+/// How many claims count, and what supports them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Support {
+    pub(crate) claims: usize,
+    /// Those with a control that their band rejects.
+    pub(crate) controlled: usize,
+    /// Those that hold in the mean, while the interval of the mean reaches beyond the band.
+    pub(crate) within_scatter: usize,
+}
+
 /// A page with all that is found for it.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -218,6 +228,23 @@ impl Page {
         let scenarios = counting.map(|(band, _)| band.verdict());
         let all: Vec<Verdict> = scenarios.chain(self.of_benchmarks()).collect();
         (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
+    }
+
+    /// How the claims that count are supported.
+    pub(crate) fn support(&self) -> Support {
+        let counted = self.counted();
+        let mut support = Support::default();
+        for (band, _) in self.claims().filter(|(_, claim)| counted.counts(claim)) {
+            support.claims += 1;
+            support.controlled += usize::from(band.rejects_control() == Some(true));
+            support.within_scatter += usize::from(band.is_within_scatter());
+        }
+        for claim in self.text.benchmark.iter().filter(|claim| !claim.ours) {
+            let control = claim.control.as_ref().and_then(|own| self.benchmarks.value(own));
+            support.claims += 1;
+            support.controlled += usize::from(control.is_some_and(|value| !claim.accepts(value)));
+        }
+        support
     }
 
     /// Whether the full form of each of its experiments is stored.

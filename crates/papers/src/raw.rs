@@ -67,6 +67,9 @@ pub(crate) fn claims(found: &Found, counted: &Counted<'_>) -> String {
             let unit = band.band.unit();
             let kind = counted.kind(claim);
             let verdict = match band.verdict() {
+                Verdict::Holds if band.is_within_scatter() => {
+                    "holds in the mean, within the scatter"
+                }
                 Verdict::Holds => "holds",
                 Verdict::Differs => "**differs**",
                 Verdict::NotRun => "not run",

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::Error;
+use transom_lab::scenario::{Band, Variant};
+
 use crate::findings::Verdict;
-use crate::pages::{Page, all};
+use crate::pages::{Page, Support, all};
 use crate::raw::escaped;
 use crate::summary::Freshness;
 use crate::text::{Number, Word};
+use crate::{EXPERIMENTS, Error, Experiment, Summary};
 
 /// The names of the papers.
 const PAPERS: &[(&str, &str)] = &[
@@ -70,7 +72,8 @@ pub fn results(directory: &Path) -> Result<String, Error> {
     ];
     let counts: Vec<String> =
         words.iter().map(|word| format!("{} {}", count(*word), word.word())).collect();
-    let _ = write!(text, "\n{} experiments: {}.\n", pages.len(), counts.join(", "));
+    let _ = write!(text, "\n{} experiments: {}.\n\n", pages.len(), counts.join(", "));
+    text += &support(&pages);
     for (paper, title) in PAPERS {
         let _ = write!(
             text,
@@ -81,6 +84,29 @@ pub fn results(directory: &Path) -> Result<String, Error> {
         }
     }
     Ok(text)
+}
+
+/// How many claims count, how many of them have a control, and in how many lines all of them have one.
+fn support(pages: &[Page]) -> String {
+    let mut all = Support::default();
+    let (mut decided, mut with_all) = (0, 0);
+    for page in pages {
+        let Support { claims, controlled, within_scatter } = page.support();
+        all.claims += claims;
+        all.controlled += controlled;
+        all.within_scatter += within_scatter;
+        if matches!(page.verdict(), Word::Reproduced | Word::Better | Word::Refuted) {
+            decided += 1;
+            with_all += usize::from(controlled == claims);
+        }
+    }
+    let Support { claims, controlled, within_scatter } = all;
+    format!(
+        "{claims} claims count. {controlled} of them have a control that their band rejects; the pages say of the other {} why they have none. \
+         {decided} lines are reproduced, better or refuted, and {with_all} of these have a control for each claim that counts.\n\
+         {within_scatter} claims hold in the mean, while the 95 % interval of the mean reaches beyond the band: the pages say \"within the scatter\".\n",
+        claims - controlled
+    )
 }
 
 fn line(page: &Page) -> String {
@@ -114,8 +140,33 @@ fn line(page: &Page) -> String {
 pub struct Checked {
     /// Values that were stored without a fingerprint of their scenario: the experiment's id.
     pub without_fingerprint: Vec<String>,
-    /// Defects to mend: stale values without a reason, numbers and figures without values, claims without a control, bands that accept theirs.
+    /// Defects to mend: stale values without a reason, numbers and figures without values, claims without a control, bands that accept theirs, bands that
+    /// count and say not why, and courses without points.
     pub defects: Vec<String>,
+}
+
+/// The defects of an experiment in a form: in its stored file, and bands that count and do not say why.
+fn of_form(experiment: &Experiment, full: bool, directory: &Path) -> Result<Vec<String>, Error> {
+    let id = experiment.id;
+    let mut defects = match Summary::read(directory, id, full)? {
+        Some(summary) => summary.defects(experiment)?,
+        None => Vec::new(),
+    };
+    for Variant { resolved, comparisons, .. } in experiment.scenario(full)?.sweep() {
+        let bands = resolved.expect.iter().chain(comparisons.iter().map(|one| &one.band));
+        for Band { why, claim, .. } in bands {
+            let Some(claim) = claim.as_ref().filter(|claim| !claim.ours) else { continue };
+            if why.as_ref().is_none_or(|why| why.trim().is_empty()) {
+                defects.push(format!("\"{}\" counts, and its band does not say why", claim.says));
+            }
+        }
+    }
+    let form = crate::form(full);
+    let mut defects: Vec<String> =
+        defects.into_iter().map(|text| format!("{id}, {form}: {text}")).collect();
+    defects.sort();
+    defects.dedup();
+    Ok(defects)
 }
 
 /// Checks what is stored against the scenarios and the texts. Each page has values or says why not, and no values are of an earlier scenario. Each claim
@@ -125,6 +176,11 @@ pub struct Checked {
 /// If a text or a summary cannot be read.
 pub fn check(directory: &Path) -> Result<Checked, Error> {
     let mut checked = Checked::default();
+    for experiment in EXPERIMENTS {
+        for full in [false, true] {
+            checked.defects.extend(of_form(experiment, full, directory)?);
+        }
+    }
     for page in all(directory)? {
         let id = &page.text.id;
         let mut defects = Vec::new();

@@ -125,6 +125,9 @@ pub(crate) struct Measured {
     /// The divisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) relative_to: Option<Quantity>,
+    /// Whether that is subtracted, and no divisor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) difference: bool,
     /// At which point that was measured, from one, if not at the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) baseline: Option<usize>,
@@ -165,8 +168,9 @@ pub struct Difference {
 impl Measured {
     /// Whether it is the same quantity, of the same points.
     fn is_the_same_as(&self, other: &Measured) -> bool {
-        (&self.quantity, &self.relative_to, self.baseline, self.control)
-            == (&other.quantity, &other.relative_to, other.baseline, other.control)
+        self.difference == other.difference
+            && (&self.quantity, &self.relative_to, self.baseline, self.control)
+                == (&other.quantity, &other.relative_to, other.baseline, other.control)
     }
 
     /// Whether it is a quantity itself, at the run's own point: compared with nothing.
@@ -196,8 +200,9 @@ impl Measured {
         baseline: Option<usize>,
         control: Option<usize>,
     ) -> bool {
-        (&self.quantity, &self.relative_to, self.baseline, self.control)
-            == (&band.quantity, &band.relative_to, baseline, control)
+        self.difference == band.difference
+            && (&self.quantity, &self.relative_to, self.baseline, self.control)
+                == (&band.quantity, &band.relative_to, baseline, control)
     }
 }
 
@@ -297,15 +302,34 @@ impl Summary {
 
     /// Compares with stored values: how many are the same, and where they are not.
     pub fn compared(&self, stored: &Summary) -> Compared {
+        let is_same = |own: &RunValues, other: &RunValues| {
+            (&other.settings, other.seed) == (&own.settings, own.seed)
+        };
+        self.compared_where(stored, is_same, |_| true)
+    }
+
+    /// Compares with the stored values of the other form. Runs of the two forms are the same if their fingerprints are. Values that compare points are
+    /// left out, as the other form numbers its points in its own way.
+    pub fn compared_with_other_form(&self, stored: &Summary) -> Compared {
+        let is_same = |own: &RunValues, other: &RunValues| {
+            own.fingerprint.is_some() && own.fingerprint == other.fingerprint
+        };
+        self.compared_where(stored, is_same, Measured::is_by_itself)
+    }
+
+    fn compared_where(
+        &self,
+        stored: &Summary,
+        is_same: impl Fn(&RunValues, &RunValues) -> bool,
+        counts: impl Fn(&Measured) -> bool,
+    ) -> Compared {
         let mut compared = Compared::default();
         for run in &self.runs {
-            let known =
-                |other: &&RunValues| (&other.settings, other.seed) == (&run.settings, run.seed);
-            let Some(other) = stored.runs.iter().find(known) else {
+            let Some(other) = stored.runs.iter().find(|other| is_same(run, other)) else {
                 compared.not_stored += 1;
                 continue;
             };
-            for value in &run.values {
+            for value in run.values.iter().filter(|value| counts(value)) {
                 let key = |one: &&Measured| one.is_the_same_as(value);
                 match other.values.iter().find(key) {
                     None => {}
@@ -321,6 +345,36 @@ impl Summary {
             }
         }
         compared
+    }
+
+    /// What is wrong with a stored summary, but for its values: runs without a fingerprint or of an earlier scenario, and courses without curves.
+    pub(crate) fn defects(&self, experiment: &Experiment) -> Result<Vec<String>, Error> {
+        let scenario = experiment.scenario(self.full)?;
+        let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
+        let points: Vec<Variant> = scenario.sweep().collect();
+        let file = Self::name(&self.id, self.full);
+        let mut defects = Vec::new();
+        let mut add = |text: String| {
+            if !defects.contains(&text) {
+                defects.push(text);
+            }
+        };
+        for run in &self.runs {
+            let point = points.iter().find(|point| point.settings == run.settings);
+            match point.map(|point| run.freshness(point, emulated)) {
+                None => add(format!("{file} has runs of points that the scenario has no more")),
+                Some(Freshness::Unknown) => add(format!("{file} has runs without a fingerprint")),
+                Some(Freshness::Stale) => add(format!("{file} has runs of an earlier scenario")),
+                Some(Freshness::Current) => {}
+            }
+            for course in &run.courses {
+                if course.curves.is_empty() || course.curves.iter().any(|one| one.0.is_empty()) {
+                    let measure = course.quantity.measure;
+                    add(format!("{file} has a course without points: {measure:?}"));
+                }
+            }
+        }
+        Ok(defects)
     }
 
     /// Whether there is no run in it.
@@ -416,10 +470,11 @@ fn measured(
     baseline: Option<usize>,
     control: Option<usize>,
 ) -> Option<Measured> {
-    let Band { quantity, relative_to, claim, column, .. } = &judgement.band;
+    let Band { quantity, relative_to, difference, claim, column, .. } = &judgement.band;
     (claim.is_some() || column.is_some()).then(|| Measured {
         quantity: quantity.clone(),
         relative_to: relative_to.clone(),
+        difference: *difference,
         baseline,
         control,
         values: judgement.values.iter().map(|value| value.is_finite().then_some(*value)).collect(),
@@ -449,6 +504,14 @@ mod tests {
             summary(&[(1, 5.0), (2, 6.0), (3, 7.0)]).compared(&summary(&[(1, 5.0), (2, 6.5)]));
         assert_eq!((compared.same, compared.not_stored, compared.different.len()), (1, 1, 1));
         assert_eq!((compared.different[0].seed, compared.different[0].stored[0]), (2, Some(6.5)));
+        // Without fingerprints no run of another form is known to be the same.
+        let (mut own, mut other) = (summary(&[(1, 5.0), (2, 6.0)]), summary(&[(1, 5.0)]));
+        assert_eq!(own.compared_with_other_form(&other).not_stored, 2);
+        let fingerprint: RunId = serde_json::from_value("0".repeat(64).into()).unwrap();
+        own.runs[0].fingerprint = Some(fingerprint);
+        other.runs[0].fingerprint = Some(fingerprint);
+        let compared = own.compared_with_other_form(&other);
+        assert_eq!((compared.same, compared.not_stored), (1, 1));
     }
 
     #[test]

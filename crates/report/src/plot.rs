@@ -216,6 +216,9 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
     ((x_low, x_high), (low, high))
 }
 
+/// Marks of the horizontal axis are at least so far apart, in pixels: about the width of a digit.
+const BETWEEN_MARKS: f64 = 7.0;
+
 fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
     let heights = match chart.axis.logarithmic {
         true => logarithmic_ticks(frame.y.0, frame.y.1),
@@ -252,12 +255,12 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
     let names = matches!(section.across, HorizontalAxis::Names { .. });
     for (value, text) in marks {
         let x = frame.across(value);
-        // A mark that would be written over the one before is left out.
+        // A mark that would touch the one before is left out.
         let half = text_width(&text, 11.0) / 2.0;
         if !names && x - half < end {
             continue;
         }
-        end = x + half + 2.0;
+        end = x + half + BETWEEN_MARKS;
         svg.line("grid", (x, frame.top), (x, frame.bottom));
         svg.text("small muted", (x, frame.bottom + 17.0), Anchor::Middle, &text);
     }

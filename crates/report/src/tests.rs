@@ -343,3 +343,29 @@ fn pictures_have_sizes_bars_and_logarithmic_heights() {
     assert!(!clipped.contains("s-red\"") && whole.contains("curve s-red"));
     assert_eq!(svg, plot_sized(&section, &chart, (640.0, 320.0)).file());
 }
+
+/// Between the marks of an axis there is room, or they read as one number.
+#[test]
+fn marks_of_an_axis_do_not_touch() {
+    let points: Vec<(f64, f64)> =
+        [10.0, 500.0, 1000.0, 2500.0, 5000.0, 1e5, 1e6].map(|flows| (flows, 1.0)).to_vec();
+    let chart = Chart::new("A title", "cost", "ns").series("ours", Style::Dots, Hue::Blue, points);
+    let across = HorizontalAxis::Number { label: "flows".into(), logarithmic: true };
+    let section = Section { title: String::new(), across, charts: vec![chart.clone()] };
+    let svg = plot_sized(&section, &chart, (640.0, 320.0)).file();
+    let mut marks: Vec<(f64, String)> = Vec::new();
+    for text in svg.split("<text class=\"small muted\" x=\"").skip(1) {
+        let (x, rest) = text.split_once('"').unwrap();
+        let (attributes, rest) = rest.split_once('>').unwrap();
+        let label = rest.split('<').next().unwrap();
+        if attributes.contains("middle") && label.parse::<f64>().is_ok() {
+            marks.push((x.parse().unwrap(), label.to_owned()));
+        }
+    }
+    assert!(marks.len() > 4, "{svg}");
+    for pair in marks.windows(2) {
+        let width = |label: &str| label.len() as f64 * 11.0 * 0.62;
+        let gap = pair[1].0 - pair[0].0 - (width(&pair[0].1) + width(&pair[1].1)) / 2.0;
+        assert!(gap > 5.0, "{pair:?}");
+    }
+}

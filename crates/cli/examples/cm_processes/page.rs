@@ -40,8 +40,12 @@ pub(crate) fn text(plan: &Plan, results: &[Vec<Turn>]) -> String {
             );
         }
     }
-    text += "\nIn the rows with UDP, the last flow is UDP. A claim holds if each turn is within the band. The bands are those of the scenario `ictcp/fig8`.\n\n\
-             | claim | case | band, kbit/s | turns, kbit/s | verdict |\n|---|---|---|---|---|\n";
+    let _ = write!(
+        text,
+        "\nIn the rows with UDP, the last flow is UDP. A claim holds if each turn is within the band. The bands are of this page alone: each turn is one \
+         run of {span} s, so a band is for one turn. Those of the scenario `ictcp/fig8` are for 20 runs of a minute.\n\n\
+         | claim | case | band, kbit/s | turns, kbit/s | verdict |\n|---|---|---|---|---|\n"
+    );
     for (case, turns) in Case::ALL.into_iter().zip(results) {
         let deviations: Vec<f64> = turns.iter().map(Turn::deviation).collect();
         let means: Vec<f64> = turns.iter().map(Turn::mean).collect();

@@ -141,7 +141,13 @@ fn compare(
     summary: &mut OnceSummed<'_>,
     in_real_time: bool,
 ) -> anyhow::Result<bool> {
-    let stored = Summary::read(&args.stored, experiment.id, args.full)?;
+    let own_form = Summary::read(&args.stored, experiment.id, args.full)?;
+    // Where only the other form is stored, some of its runs may be the same.
+    let is_own_form = own_form.is_some();
+    let stored = match own_form {
+        None => Summary::read(&args.stored, experiment.id, !args.full)?,
+        own_form => own_form,
+    };
     let Some(stored) = stored else {
         output::line(format_args!(
             "Nothing is stored of it in {}, so there is nothing to compare with.",
@@ -155,7 +161,12 @@ fn compare(
         )?;
         return Ok(true);
     }
-    let Compared { same, not_stored, different } = summary.get()?.compared(&stored);
+    let summary = summary.get()?;
+    let compared = match is_own_form {
+        true => summary.compared(&stored),
+        false => summary.compared_with_other_form(&stored),
+    };
+    let Compared { same, not_stored, different } = compared;
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),

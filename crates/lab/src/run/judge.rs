@@ -64,10 +64,14 @@ pub fn course(quantity: &Quantity, seen: &Observations) -> Vec<Vec<(u64, f64)>> 
 fn verdict(band: &Band, seen: &Observations, baseline: &Observations) -> Judgement {
     let mut values = measure(&band.quantity, seen);
     if let Some(divisor) = &band.relative_to {
-        let divisors = measure(divisor, baseline);
-        values = match divisors[..] {
-            [divisor] => values.into_iter().map(|value| value / divisor).collect(),
-            _ => values.into_iter().zip(divisors).map(|(value, divisor)| value / divisor).collect(),
+        let others = measure(divisor, baseline);
+        let compared = |value: f64, other: f64| match band.difference {
+            true => value - other,
+            false => value / other,
+        };
+        values = match others[..] {
+            [other] => values.into_iter().map(|value| compared(value, other)).collect(),
+            _ => values.into_iter().zip(others).map(|(one, other)| compared(one, other)).collect(),
         };
     }
     let all = !values.is_empty() && values.iter().all(|value| band.accepts(*value));

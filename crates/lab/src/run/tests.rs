@@ -201,9 +201,11 @@ fn throughput_and_efficiency_by_hand() {
             "measure = \"throughput\"",
             "measure = \"throughput\"\nstatistic = \"sum\"",
             "measure = \"efficiency\"",
+            "measure = \"throughput\"\nstatistic = \"sum\"\nrelative-to = { statistic = \"max\", difference = true }",
         ],
     );
     assert_eq!(values[..2], [vec![1e6, 1e6], vec![2e6]]);
+    assert_eq!(values[3], [1e6]);
     // 972 of 1000 bytes. The packet on its way at the end of the span replaces the one on its way at its beginning.
     assert!(values[2].iter().all(|one| (one / 0.972 - 1.0).abs() < 1e-9), "{:?}", values[2]);
     // Without loss, 1448 of 1500 bytes; the handshake is over.

@@ -69,16 +69,27 @@ impl Bands {
         let is_moment = quantity.reaches.is_some() || quantity.stays_above.is_some();
         let mut unit = if is_moment { Unit::Time } else { measure.unit() };
         let mut relative_to = None;
+        let mut difference = false;
         let mut baseline = None;
         if let Some(node) = &relative {
-            unit = Unit::Number;
             let Value::Table(all) = &node.value else {
                 problems.add(node.span.clone(), wrong_type(&node.value, "a table"));
                 return None;
             };
             let mut all = all.clone();
             let at = all.0.remove("at").map(|entry| entry.node);
-            let other: QuantityOptions = decode(&all, &node.span, &["at"], problems)?;
+            if let Some(entry) = all.0.remove("difference") {
+                let Value::Boolean(value) = entry.node.value else {
+                    let problem = wrong_type(&entry.node.value, "true or false");
+                    problems.add(entry.node.span, problem);
+                    return None;
+                };
+                difference = value;
+            }
+            if !difference {
+                unit = Unit::Number;
+            }
+            let other: QuantityOptions = decode(&all, &node.span, &["at", "difference"], problems)?;
             let its_measure = other.measure.unwrap_or(measure);
             // Parts that are left out are as in the band.
             let merged = inherit(&other, &quantity);
@@ -105,7 +116,8 @@ impl Bands {
             }
             let differ = |(one, other): (&Quantity, &Quantity)| one.unit() != other.unit();
             if own.as_ref().zip(relative_to.as_ref()).is_some_and(differ) {
-                let text = "a quotient needs two measures of the same unit".into();
+                let what = if difference { "difference" } else { "quotient" };
+                let text = format!("a {what} needs two measures of the same unit");
                 problems.add(place(&all, "measure"), Problem::Conflict(text));
                 return None;
             }
@@ -185,7 +197,7 @@ impl Bands {
                 .ok()
         });
         let BandOptions { why, column, .. } = options;
-        let band = Band { quantity: own?, min, max, why, column, claim, relative_to };
+        let band = Band { quantity: own?, min, max, why, column, claim, relative_to, difference };
         if let (true, Some(point)) = (applies, control) {
             self.controls.push(Control { band: band.clone(), point, baseline });
         }

@@ -218,12 +218,16 @@ pub struct Band {
     /// The divisor of the quantity, before it is compared with the bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<Quantity>,
+    /// Whether that is subtracted from the quantity, which is not divided by it then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub difference: bool,
 }
 
 impl Band {
     /// The unit of its values and bounds.
     pub fn unit(&self) -> Unit {
-        if self.relative_to.is_some() { Unit::Number } else { self.quantity.unit() }
+        let is_quotient = self.relative_to.is_some() && !self.difference;
+        if is_quotient { Unit::Number } else { self.quantity.unit() }
     }
 
     /// Whether it has bounds, or its values are only shown in a table.
@@ -251,16 +255,21 @@ struct WrittenBand {
     column: Option<String>,
     claim: Option<ClaimOptions>,
     relative_to: Option<Quantity>,
+    #[serde(default)]
+    difference: bool,
 }
 
 impl TryFrom<WrittenBand> for Band {
     type Error = UnitError;
 
     fn try_from(written: WrittenBand) -> Result<Band, UnitError> {
-        let WrittenBand { quantity, min, max, why, column, claim, relative_to } = written;
-        let unit = if relative_to.is_some() { Unit::Number } else { quantity.unit() };
+        let WrittenBand { quantity, min, max, why, column, claim, relative_to, difference } =
+            written;
+        let is_quotient = relative_to.is_some() && !difference;
+        let unit = if is_quotient { Unit::Number } else { quantity.unit() };
         let read = |scalar: Option<Scalar>| scalar.map(|one| Bound::read(&one, unit)).transpose();
         let claim = claim.map(|claim| claim.read(unit)).transpose()?;
-        Ok(Band { quantity, min: read(min)?, max: read(max)?, why, column, claim, relative_to })
+        let (min, max) = (read(min)?, read(max)?);
+        Ok(Band { quantity, min, max, why, column, claim, relative_to, difference })
     }
 }

@@ -150,6 +150,8 @@ struct Divisor {
     quantity: QuantityOptions,
     /// It is measured at the point of the sweep that has these values, by path, and otherwise the band's own.
     at: Option<BTreeMap<String, Value>>,
+    /// Whether it is subtracted from the quantity, and no divisor. The bounds have the quantity's unit then.
+    difference: Option<bool>,
 }
 
 /// A link and its options.

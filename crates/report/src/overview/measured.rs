@@ -108,10 +108,11 @@ fn parts(judgement: &Judgement, profiles: &BTreeMap<Name, String>) -> Vec<(Part,
     let Judgement { band, values, .. } = judgement;
     let relative = band.relative_to.as_ref().map(|other| {
         let divisor = Band { quantity: other.clone(), ..band.clone() };
+        let how = if band.difference { "less that of" } else { "relative to" };
         if labels::quantity(&divisor) == labels::quantity(band) {
-            " relative to another point".into()
+            format!(" {how} another point")
         } else {
-            format!(" relative to {}", labels::quantity(&divisor))
+            format!(" {how} {}", labels::quantity(&divisor))
         }
     });
     let part = |band: &Band| match &relative {

@@ -215,6 +215,7 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
         column: None,
         claim: None,
         relative_to: None,
+        difference: false,
     };
     let all = band(Measure::Goodput, Some(Statistic::Sum), None);
     let of_group = |(_, flows): (String, Vec<Name>)| {

@@ -96,6 +96,22 @@ fn bands_can_compare_points() {
     let band = &variants[2].comparisons[0].band;
     assert_eq!(band.max, Some(Bound::Number("1".parse().unwrap())));
     assert_eq!(band.relative_to.as_ref(), Some(&band.quantity));
+    assert!(!band.difference);
+}
+
+/// A difference has the unit of what is compared, and its bounds too.
+#[test]
+fn bands_can_be_about_a_difference() {
+    let variants = swept(
+        "[sweep]\nhosts.a.profile.tcp = [\"sack\", \"no-sack\"]\n\
+         [[expect]]\nmeasure = \"goodput\"\nmin = \"1Mbit/s\"\n\
+         relative-to = { at = { hosts.a.profile.tcp = \"sack\" }, difference = true }",
+    );
+    let band = &variants[1].comparisons[0].band;
+    assert!(band.difference && band.unit() == Unit::Rate);
+    assert_eq!(band.min, Some(Bound::Rate("1Mbit/s".parse().unwrap())));
+    let stored = serde_json::to_string(band).unwrap();
+    assert_eq!(serde_json::from_str::<Band>(&stored).unwrap(), *band);
 }
 
 /// Where lists go side by side, the point that a band is compared with has all the values it names, in whichever order they stand: not the first that
