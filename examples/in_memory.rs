@@ -5,10 +5,8 @@
 
 use std::error::Error;
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::Stack;
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
 use transom_tcp::time::Instant;
 
 const LEN: usize = 1_000_000;

@@ -7,11 +7,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::{fmt, iter};
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
-use transom_tcp::ack_context::AckContext;
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
 use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Controller, Window};
-use transom_tcp::{profile::Profile, time::Instant};
+use transom_tcp::time::Instant;
+use transom_tcp::{AckContext, Profile};
 
 #[derive(Clone, Copy, Debug)]
 struct Gentle;

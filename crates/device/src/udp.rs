@@ -46,7 +46,7 @@ use peers::{Peers, Verdict};
 use pool::Networks;
 use socket::{Arrived, Socket, outer_headers, path_mtu};
 
-pub use error::UdpError;
+pub(crate) use error::UdpError;
 
 /// The longest UDP datagram over IPv4, in bytes of contents.
 const LONGEST_DATAGRAM: usize = 65_507;

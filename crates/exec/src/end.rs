@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use transom_net::{Bytes, Chunk, TcpStream};
-use transom_tcp::connection::{Connection, ReadError, WriteError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ReadError, WriteError};
 
 /// Data that lies in pieces of this size or more is passed on in its own memory. Smaller data is copied: a copy costs less than keeping a buffer of the
 /// device's.

@@ -4,18 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
-use transom_device::port_socket::{cookie_of, namespace_of};
 use transom_device::private::maker::MakerError;
-use transom_device::private::sockets::{
-    Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports,
+use transom_device::private::{
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketError, SocketMaker,
+    may_bind_low_ports,
 };
-use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
+use transom_device::{
+    DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket, cookie_of, namespace_of,
+};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
+use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
 
 use crate::destinations::Destinations;
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use transom_device::private::sockets::Caller;
+use transom_device::private::Caller;
 
 /// So many sockets of others are remembered. More of them are refused, since they would be the supervisor's own outside.
 const MAX_SOCKETS: usize = 1 << 18;

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::inject::{FAR, FAR_SIX, NEAR, NEAR_SIX, START, Side, sides};
 use crate::support::{BOTTLENECK, Net, Offloads, installed, network, started, wire};
-use transom_forwarder::Deployment;
-use transom_forwarder::nfqueue::Nfqueue;
-use transom_forwarder::policy::PolicyFile;
+use transom_forwarder::User;
 #[cfg(feature = "bpf")]
 use transom_forwarder::tc::{Options as TcOptions, Tc};
-use transom_forwarder::user::User;
+use transom_forwarder::{Deployment, Nfqueue, PolicyFile};
 use transom_testkit::packets;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
 use transom_wire::{IpPacket, Protocol, Seq};

@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 use std::io;
-use transom_stack::stack::{ConnectError, ListenError, SocketError};
-use transom_tcp::connection::{ConnectionError, IcmpError, ReadError, WriteError};
+use transom_stack::{ConnectError, ListenError, SocketError};
+use transom_tcp::{ConnectionError, IcmpError, ReadError, WriteError};
 
 /// The error number Linux gives for a connection that ended so.
 pub(crate) fn errno(error: ConnectionError) -> Errno {

@@ -17,11 +17,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
-use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::{ConnectionId, ListenError};
-use transom_stack::totals::ListenTotals;
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenError, ListenTotals, ListenerId, SocketOption,
+};
 
 /// A socket server on a [`Stack`].
 #[derive(Debug)]

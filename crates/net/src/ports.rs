@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::flow::BoundPortChange;
+use transom_stack::BoundPortChange;
 use transom_stack::mapped::Bound;
 
 /// The source of free ports.

@@ -11,9 +11,8 @@ use crate::stack::{Stack, wait_until};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::listener::ListenerId;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::{ConnectionId, Stack as Host};
+use transom_stack::{ConnectionId, ListenerId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
 /// The event that a thread waits for, or that has happened.

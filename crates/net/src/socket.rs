@@ -11,13 +11,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::Bound;
-use transom_stack::socket_options::{SocketOption, SocketOptions};
+use transom_stack::{ListenConfig, SocketOption, SocketOptions};
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Setting;
-use transom_tcp::path_mtu::PathMtuDiscovery;
-use transom_tcp::profile::{KeepAlive, Profile};
+use transom_tcp::{KeepAlive, PathMtuDiscovery, Profile, Setting};
 
 /// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
 ///

@@ -42,14 +42,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
-use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{
-    Connection, ConnectionState, IcmpError, ReadError, Received, State, WriteError,
-};
+use transom_stack::{ConnectionId, SocketError};
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
+use transom_tcp::{
+    Connection, ConnectionState, IcmpError, Profile, ReadError, Received, State, WriteError,
+};
 
 /// A TCP connection on a [`Stack`].
 ///

@@ -21,10 +21,9 @@ mod transfers;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Instant;
+use transom_tcp::{Profile, Signal};
 
 pub use bonds::{Bond, Bonds};
 pub use bulk::{Amount, Bulk};

@@ -4,8 +4,8 @@
 //! system the library runs on: a script's expectation then means the same everywhere. At the C boundary they are returned
 //! negated.
 
-use transom_stack::stack::{ConnectError, ListenError};
-use transom_tcp::connection::ConnectionError;
+use transom_stack::{ConnectError, ListenError};
+use transom_tcp::ConnectionError;
 
 /// An error number, positive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

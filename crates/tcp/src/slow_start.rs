@@ -5,12 +5,15 @@
 
 #[cfg(test)]
 mod bottleneck;
-pub mod hystart;
-pub mod hystart_pp;
-pub mod limited;
-pub mod search;
-pub mod standard;
+mod hystart;
+mod hystart_pp;
+pub(crate) mod limited;
+mod search;
+pub(crate) mod standard;
 mod unit;
+
+pub use limited::Limited;
+pub use standard::Standard;
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;

@@ -202,7 +202,7 @@ pub use transom_tcp::congestion::CongestionChoice;
 
 /// Congestion controllers: those that are built in, and what one of your own needs.
 pub mod congestion {
-    pub use transom_tcp::ack_context::AckContext;
+    pub use transom_tcp::AckContext;
     pub use transom_tcp::congestion::*;
 }
 

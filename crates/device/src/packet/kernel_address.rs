@@ -141,6 +141,6 @@ fn chosen(name: &str, wanted: &[IpPrefix]) -> Result<Option<Vec<IpPrefix>>, Pack
 mod tests {
     #[test]
     fn the_object_was_compiled_from_the_source() {
-        transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+        transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
     }
 }

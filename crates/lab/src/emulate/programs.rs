@@ -13,10 +13,8 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
-use transom_device::diag::Diag;
-use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
-use transom_device::own_file;
+use transom_device::{Diag, KernelTcpState, own_file};
 use transom_tcp::time::Instant;
 
 use super::EmulateError;
@@ -357,7 +355,7 @@ impl Job {
                     what: "look for listening sockets",
                     source,
                 })?;
-            let listens = |one: &transom_device::diag::TcpSocket| {
+            let listens = |one: &transom_device::TcpSocket| {
                 one.state == KernelTcpState::LISTEN && one.local.port() == port
             };
             if sockets.iter().any(listens) {

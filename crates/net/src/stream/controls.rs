@@ -3,9 +3,7 @@
 use super::TcpStream;
 use std::io::{self, IoSlice};
 use std::time::Duration;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::WriteOptions;
-use transom_tcp::path_mtu::PathMtuDiscovery;
+use transom_tcp::{PathMtuDiscovery, Setting, WriteOptions};
 
 impl TcpStream {
     /// Writes with a word on how the bytes are cut into segments: whether more follows (`MSG_MORE`), and whether a record ends

@@ -6,12 +6,11 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use transom_stack::socket_options::SocketOption;
+use transom_stack::SocketOption;
 use transom_tcp::compose::Composer;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::exchange::Choice;
-use transom_tcp::profile::{AckChoice, KeepAlive, PacingChoice};
+use transom_tcp::exchange::Choice;
+use transom_tcp::{AckChoice, KeepAlive, PacingChoice, Setting};
 
 impl TcpStream {
     /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
@@ -96,7 +95,7 @@ impl TcpStream {
         self.inspect(|connection, _| connection.settings().nodelay)
     }
 
-    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::connection::exchange`] lists which can be exchanged.
+    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::exchange`] lists which can be exchanged.
     /// The other units stay.
     ///
     /// # Errors
@@ -107,7 +106,7 @@ impl TcpStream {
             .map_err(invalid)
     }
 
-    /// Exchanges a unit; [`transom_tcp::connection::exchange`] says what stays.
+    /// Exchanges a unit; [`transom_tcp::exchange`] says what stays.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -165,7 +164,7 @@ impl TcpStream {
     }
 
     /// Whether calls report [soft errors](TcpStream::take_soft_error) as they come, like `IP_RECVERR` on Linux. Then a read or write fails once with
-    /// an [`IcmpError`](transom_tcp::connection::IcmpError) inside, and the connection continues. Off by default.
+    /// an [`IcmpError`](transom_tcp::IcmpError) inside, and the connection continues. Off by default.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.

@@ -6,8 +6,8 @@ use crate::error::socket_error;
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
-use transom_stack::stack::SocketError;
-use transom_tcp::connection::{Connection, Report, State};
+use transom_stack::SocketError;
+use transom_tcp::{Connection, Report, State};
 
 impl TcpStream {
     /// The next report about the connection: urgent data, an error from the network, or a segment that was sent repeatedly. Each is returned once,

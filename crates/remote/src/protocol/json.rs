@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use transom_net::observer::{Notice, Snapshot};
+use transom_net::{Notice, Snapshot};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{
     Ack, AckKind, Capabilities, Decider, Interval, Message, Ruling, Variable, Wake,
