@@ -20,7 +20,7 @@ use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
 
 use crate::destinations::Destinations;
 
-mod ways;
+mod routes;
 
 /// So many sockets of each family are kept ready for programs.
 const SPARE_SOCKETS: usize = 16;
@@ -78,11 +78,11 @@ impl Inner {
     ) -> Result<Inner, InnerError> {
         let builder = PrivateNetwork::builder().maker(maker.0, [maker.1]);
         let builder = own.iter().fold(builder, |b, at| b.address(*at));
-        let host = ways::Host::look().map_err(|source| PrivateError::Paths {
+        let host = routes::Host::look().map_err(|source| PrivateError::Paths {
             action: "copy the host's addresses",
             source,
         })?;
-        let builder = ways::add(builder, own, destinations, host);
+        let builder = routes::add(builder, own, destinations, host);
         let (network, device) = match builder.clone().open() {
             Err(PrivateError::Maker(users @ MakerError::NoUserNamespace { .. })) => {
                 let socket = lender().map_err(|lender| InnerError::Neither { users, lender })?;

@@ -337,7 +337,7 @@ fn odd(six: bool) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-fn what_is_thrown_in(mode: Mode) {
+fn forward_random_packets(mode: Mode) {
     let Some(net) = mode.net() else { return };
     let Some(mut deployment) = mode.start(&net) else { return };
     let [mut near, mut far] = sides(&net, mode != Mode::User);
@@ -414,15 +414,15 @@ fn what_is_thrown_in(mode: Mode) {
 #[cfg(feature = "bpf")]
 #[test]
 fn tc_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::Tc);
+    forward_random_packets(Mode::Tc);
 }
 
 #[test]
 fn nfqueue_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::Nfqueue);
+    forward_random_packets(Mode::Nfqueue);
 }
 
 #[test]
 fn user_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::User);
+    forward_random_packets(Mode::User);
 }

@@ -101,7 +101,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Lets go of the place in a shard whose lock is held: for whoever takes it at once.
+    /// Frees the socket's address in a shard, so that the caller can bind it again at once. The caller holds the shard's lock.
     pub(crate) fn release(&self, shard: &Arc<Shared>, inner: &mut Inner) {
         self.own().retain(|(shared, bound)| {
             let ours = Arc::ptr_eq(shared, shard);

@@ -172,7 +172,7 @@ mod tests {
     use transom_tcp::SlowStartChoice;
 
     #[test]
-    fn what_the_host_sets_is_refused() {
+    fn settings_of_the_host_are_refused() {
         let here = core::net::IpAddr::from([127, 0, 0, 1]);
         for setting in [Setting::MaxSuperSegment(Some(100_000)), Setting::Remote(here)] {
             assert!(matches!(SocketOption::from(setting).check(), Err(SocketError::BadOption(_))));
