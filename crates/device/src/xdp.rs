@@ -140,9 +140,6 @@ impl fmt::Debug for XdpDevice {
 
 impl XdpDevice {
     /// Opens the device on an interface in the calling thread's network namespace, for a stack with these addresses.
-    ///
-    /// # Errors
-    /// [`XdpError`].
     pub(crate) fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
         let Station { place, mtu, link } = station(interface, addresses)?;
         if mtu + ETHERNET_LEN > LONGEST_FRAME {

@@ -22,9 +22,6 @@ pub(crate) struct Owners {
 
 impl Owners {
     /// Notes who a new socket belongs to.
-    ///
-    /// # Errors
-    /// There are too many.
     pub(crate) fn note(&mut self, cookie: u64, caller: Caller) -> io::Result<()> {
         if self.by_cookie.len() >= MAX_SOCKETS {
             return Err(io::Error::from_raw_os_error(libc::ENFILE));

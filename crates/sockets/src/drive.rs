@@ -72,9 +72,6 @@ pub enum Waited<T> {
 
 impl<T> Waited<T> {
     /// The result, or the error of a call that waited in vain.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `EINTR`, or why waiting failed.
     pub(crate) fn into_result(self) -> Result<T> {
         match self {
             Waited::Done(value) => Ok(value),

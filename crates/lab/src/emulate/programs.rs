@@ -81,9 +81,6 @@ impl ProgramReport {
 }
 
 /// Finds the file of each program before anything is run.
-///
-/// # Errors
-/// [`EmulateError::NoProgram`].
 pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError> {
     for plan in plans {
         let commands = [plan.commands.server.as_ref(), Some(&plan.commands.client)];

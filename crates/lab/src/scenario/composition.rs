@@ -21,9 +21,6 @@ pub struct Composition(String);
 
 impl Composition {
     /// The profile.
-    ///
-    /// # Errors
-    /// [`ComposeError`] if it was laid over another that it does not work with.
     pub(crate) fn profile(&self) -> Result<Profile, ComposeError> {
         compose(&self.0)
     }

@@ -99,9 +99,6 @@ impl ProfileOptions {
 
     /// The profile, with connections that share macroflows with those of other profiles of the same `manager`
     /// ([`Extensions::choices_sharing`]).
-    ///
-    /// # Errors
-    /// [`ComposeError`] if the choices do not work together.
     pub(crate) fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
         let ProfileOptions {
             tcp,

@@ -87,9 +87,6 @@ fn among<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> Result<T, Prot
 }
 
 /// The first message of a peer.
-///
-/// # Errors
-/// If it is not that.
 pub(crate) fn first(line: &[u8]) -> Result<First, ProtocolError> {
     match parse(line) {
         Ok(WatchLine { watch: true }) => Ok(First::Watch),

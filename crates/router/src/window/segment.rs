@@ -76,9 +76,6 @@ impl Segment {
     }
 
     /// The same, with the reason why not.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub(crate) fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,

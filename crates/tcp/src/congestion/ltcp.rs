@@ -41,9 +41,6 @@ pub(crate) struct Ltcp {
 
 impl Ltcp {
     /// LTCP with these layers and this β.
-    ///
-    /// # Errors
-    /// [`RuleError`] if flows would not converge, or a loss could cost more than one layer.
     fn new(rule: Rule, beta: Fraction) -> Result<Self, RuleError> {
         Ok(Ltcp { layers: Layers::new(rule, beta)? })
     }
