@@ -427,6 +427,7 @@ impl Run {
             Err(ReadError::WouldBlock | ReadError::Failed(_)) => {}
             Err(ReadError::Soft(_)) => unreachable!("it does not report them"),
             Err(ReadError::Delivery(_)) => unreachable!("it delivers a stream"),
+            Err(error) => unreachable!("{error}"),
         }
     }
 

@@ -29,6 +29,7 @@ pub use prefix::{IpPrefix, ParsePrefixError};
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {interface}")]
+#[non_exhaustive]
 pub struct InterfaceError {
     action: &'static str,
     interface: String,

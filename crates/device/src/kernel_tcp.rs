@@ -13,6 +13,7 @@ const LEAST: usize = 104;
 
 /// The kernel's report on one of its connections, as it gave it: a `struct tcp_info`. `transom_tcp::ConnectionState::of_tcp_info` reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelTcpInfo {
     bytes: [u8; LONGEST],
     len: usize,

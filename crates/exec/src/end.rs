@@ -265,7 +265,7 @@ fn look(connection: &mut Connection, now: Instant, into: &mut [u8]) -> Look {
         Ok(1) if urgent == Some(1) => Look::Urgent(into.first().copied().unwrap_or(0)),
         Ok(len) => Look::Bytes { len, is_all: !connection.has_enough(usize::MAX) },
         Err(ReadError::WouldBlock | ReadError::Soft(_)) => Look::Nothing,
-        Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)) => Look::Failed,
+        Err(_) => Look::Failed,
     }
 }
 

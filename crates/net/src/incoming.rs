@@ -279,6 +279,7 @@ fn admit_error(error: AdmitError) -> io::Error {
     let errno = match error {
         AdmitError::Gone => Errno::CONNABORTED,
         AdmitError::Full => Errno::AGAIN,
+        _ => Errno::IO,
     };
     io::Error::new(io::Error::from(errno).kind(), error)
 }

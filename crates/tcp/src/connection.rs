@@ -156,6 +156,7 @@ impl State {
 
 /// Why a connection ended other than in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// The peer answered our SYN with a reset.
     #[error("connection refused")]

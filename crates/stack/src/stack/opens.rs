@@ -18,6 +18,7 @@ use transom_tcp::{Connection, Endpoint, PathInfo, Profile, ProfileError, Setting
 
 /// Why a connection was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The remote address is not one host's [MUST-46], or the port is zero.
     #[error("{0} is not an address one can connect to")]
@@ -44,6 +45,7 @@ pub enum ConnectError {
 
 /// Why a listener was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// A listener uses it already.
     #[error("{0} is in use")]

@@ -9,6 +9,7 @@ use transom_tcp::{Adu, Connection, Piece, ReadError, Received, State, WriteError
 
 /// A call on a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// There is no such connection (any more).
     #[error("no such connection")]
