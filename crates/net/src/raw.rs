@@ -175,11 +175,6 @@ impl RawHost {
         wait_until(std::iter::once(self.runtime()), timeout, |host| !host.has_undelivered())
     }
 
-    /// Why the device does not work, if it does not.
-    pub fn failure(&self) -> Option<io::Error> {
-        self.runtime().lock().failure()
-    }
-
     /// Has the kernel keep the port at `bound`, or any if it is 0. `None`: the host says itself which ports are free.
     ///
     /// # Errors

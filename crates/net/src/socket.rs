@@ -172,7 +172,7 @@ options! {
 
 impl TcpSocket {
     /// Sets an option. An impossible value is told when the socket connects.
-    pub fn option(mut self, option: impl Into<SocketOption>) -> Self {
+    pub(crate) fn option(mut self, option: impl Into<SocketOption>) -> Self {
         self.kept.options.set(option);
         self
     }

@@ -33,7 +33,7 @@ pub struct Address {
 
 impl Address {
     /// Reads `"192.0.2.1/24"` or `"2001:db8::1/64"`; without a prefix the address stands alone.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix.parse().ok()?)),
             None => (text, None),
@@ -166,7 +166,7 @@ impl Config {
     ///
     /// # Errors
     /// The fault of a field, in words. The stack checks whether the fields fit together.
-    pub fn to_stack(
+    pub(crate) fn to_stack(
         &self,
         addresses: &[Address],
         tcp: &str,

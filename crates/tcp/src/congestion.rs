@@ -324,7 +324,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
-pub fn react<C: CongestionControl + ?Sized>(
+pub(crate) fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
     event: CongestionEvent,

@@ -172,7 +172,7 @@ impl<E: End, P: Path<E>> World<E, P> {
     }
 
     /// The same for all ends.
-    pub fn collect_all(&mut self) {
+    pub(crate) fn collect_all(&mut self) {
         (0..self.ends.len()).for_each(|end| self.collect(end));
     }
 
