@@ -309,7 +309,7 @@ pub(crate) fn contains(network: &IpPrefix, address: IpAddr) -> bool {
 
 impl Caller {
     /// A user with the groups that the system's databases have, and the process' own one.
-    pub(crate) fn new(user: u32, group: u32) -> Self {
+    pub fn new(user: u32, group: u32) -> Self {
         let (mut groups, mut known) = (vec![group], false);
         if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
             && let Ok(name) = std::ffi::CString::new(found.name)
@@ -368,7 +368,7 @@ impl Policy {
     }
 
     /// The place of the rule that lets a caller hold a port of an address.
-    pub(crate) fn allows(
+    pub fn allows(
         &self,
         caller: &Caller,
         address: IpAddr,

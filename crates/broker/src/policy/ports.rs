@@ -12,7 +12,7 @@ pub struct Ports(Vec<RangeInclusive<u16>>);
 
 impl Ports {
     /// Whether a port is among them.
-    pub(crate) fn contain(&self, port: u16) -> bool {
+    pub fn contain(&self, port: u16) -> bool {
         self.0.iter().any(|range| range.contains(&port))
     }
 }

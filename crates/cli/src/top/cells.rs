@@ -1,8 +1,8 @@
 //! The texts of a table of connections.
 
 use transom_live::{Column, Row};
-use transom_tcp::Untold;
 #[cfg(feature = "tui")]
+use transom_tcp::Untold;
 use transom_tcp::time::Duration;
 
 use crate::units::Bytes;
