@@ -4,10 +4,8 @@
 //! result each time.
 
 use std::error::Error;
-use transom_sim::link::LinkConfig;
-use transom_sim::{Pair, Side};
-use transom_stack::{ListenConfig, Stack, StackConfig};
-use transom_tcp::time::Instant;
+use transom::sim::{LinkConfig, ListenConfig, Pair, Side, Stack, StackConfig};
+use transom::time::Instant;
 
 const LEN: usize = 1_000_000;
 
