@@ -115,6 +115,6 @@ pub fn render(data: &ReportData) -> String {
 }
 
 #[cfg(test)]
-mod sample;
+mod test_sample;
 #[cfg(test)]
 mod tests;

@@ -67,8 +67,6 @@ mod arithmetic;
 mod bbr;
 mod bbr3;
 mod bic;
-#[cfg(test)]
-mod bottleneck;
 mod controller;
 pub(crate) mod cubic;
 mod dctcp;
@@ -90,7 +88,9 @@ mod reno;
 mod scalable;
 mod takeover;
 #[cfg(test)]
-mod trace;
+mod test_bottleneck;
+#[cfg(test)]
+mod test_trace;
 mod vegas;
 pub mod westwood;
 

@@ -3,13 +3,13 @@
 //! The unit is called while cwnd is below ssthresh; it may lower ssthresh to end slow start before a loss does. The part of an
 //! acknowledgement beyond the end counts for congestion avoidance.
 
-#[cfg(test)]
-mod bottleneck;
 mod hystart;
 mod hystart_pp;
 pub(crate) mod limited;
 mod search;
 pub(crate) mod standard;
+#[cfg(test)]
+mod test_bottleneck;
 mod unit;
 
 pub use limited::Limited;
