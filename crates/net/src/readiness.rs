@@ -25,7 +25,7 @@ impl Readiness {
     ///
     /// # Errors
     /// When the system gives no descriptors.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (theirs, ours) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // As small as the kernel allows: it has to be filled to signal "not writable".
