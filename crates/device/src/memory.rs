@@ -294,7 +294,7 @@ pub fn pair(config: &MemoryConfig) -> io::Result<(MemoryDevice, MemoryDevice)> {
 
 impl MemoryDevice {
     /// Whether the other end exists still.
-    pub(crate) fn is_connected(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         Arc::strong_count(&self.outgoing) > 1
     }
 

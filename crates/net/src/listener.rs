@@ -272,7 +272,7 @@ impl TcpListener {
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if there is such a listener, [`io::ErrorKind::InvalidInput`] if the host's ports are not its own, or for a profile that
     /// does not work.
-    pub(crate) fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
+    pub fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
         let config = shared_config(stack, config);
         let shards = stack.shards().iter();
         let parts = shards.map(|shared| Part::listen(shared, None, &config, None));

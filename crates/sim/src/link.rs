@@ -141,7 +141,7 @@ impl<P> Delivered<P> {
     }
 
     /// The ECN codepoint that the receiver finds in a packet that was sent with `ecn`: the queue has marked it, then the wire has cleared it.
-    pub(crate) fn ecn_on_arrival(&self, ecn: Ecn) -> Ecn {
+    pub fn ecn_on_arrival(&self, ecn: Ecn) -> Ecn {
         self.bleach.apply(if self.marked { Ecn::Ce } else { ecn })
     }
 
