@@ -90,6 +90,7 @@ else
 fi
 if command -v python3 >/dev/null; then
     step "shape" .ci/shape --check
+    step "public interface" .ci/interface --check
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
     step "the matrix of paths" scenarios/paths.py check
 else

@@ -8,12 +8,10 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
-use transom_tcp::compose::compose;
-use transom_tcp::connection::Adu;
-use transom_tcp::time::{Duration, Instant};
+use transom::Adu;
+use transom::sim::{LinkConfig, ListenConfig, Pair, Side, Stack, StackConfig};
+use transom::time::{Duration, Instant};
+use transom::units::compose;
 
 const PICTURES: usize = 2000;
 const SIZE: usize = 1200;

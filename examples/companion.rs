@@ -9,9 +9,9 @@ use transom_extensions::companion::{Allowance, Companion};
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Topology};
 use transom_sim::traffic::{Amount, Application, Bulk, DatagramSink, FlowId, Io, Sink};
+use transom_tcp::Profile;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::ExtensionChoice;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 const TCP: FlowId = FlowId(0);

@@ -4,12 +4,8 @@
 //! result each time.
 
 use std::error::Error;
-use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::Stack;
-use transom_tcp::time::Instant;
+use transom::sim::{LinkConfig, ListenConfig, Pair, Side, Stack, StackConfig};
+use transom::time::Instant;
 
 const LEN: usize = 1_000_000;
 

@@ -1,17 +1,17 @@
 //! A congestion control algorithm of one's own: half a segment more each round trip, a quarter of the window less after a loss.
 //!
 //! It moves a megabyte over 10 Mbit/s and 40 ms in virtual time, and once more with Reno, to compare. The module documentation of
-//! `transom_tcp::congestion` walks through it.
+//! `transom::congestion` walks through it.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::{fmt, iter};
-use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
-use transom_tcp::ack_context::AckContext;
-use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Controller, Window};
-use transom_tcp::{profile::Profile, time::Instant};
+use transom::Profile;
+use transom::congestion::{
+    AckContext, Algorithm, CongestionChoice, CongestionControl, Controller, Window,
+};
+use transom::sim::{LinkConfig, ListenConfig, Pair, Side, Stack, StackConfig};
+use transom::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
 struct Gentle;

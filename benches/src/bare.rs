@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use transom_device::tun::{Tun, TunOffload};
 use transom_device::{Device, TxPacket};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
-use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, checksum, tcp};
+use transom_wire::{
+    Flags, IpPacket, Ipv4Header, Options, Protocol, Seq, TcpHeader, TcpPacket, checksum, tcp,
+};
 
 const MSS: u16 = 1460;
 /// As many whole segments as an IPv4 packet can have.

@@ -14,11 +14,10 @@ use std::collections::VecDeque;
 use std::time::Duration as Span;
 use transom_device::memory::MemoryLink;
 use transom_device::{Device, RxPacket, TxPacket};
-use transom_stack::stack::{ConnectionId, Stack, StackSignal};
-use transom_tcp::connection::Signal;
+use transom_stack::{ConnectionId, Stack, StackSignal};
 use transom_tcp::extension::ExtensionChoice;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, Signal};
 
 /// No transfer takes so many events without a byte that arrives.
 const STALL: u32 = 1_000_000;

@@ -5,11 +5,9 @@ use anyhow::{Context, ensure};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use transom_device::memory::MemoryLink;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Stack, StackConfig};
 
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 use transom_tcp::time::Instant;
 
 /// The client's address.

@@ -9,12 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use transom_device::memory::{MemoryConfig, MemoryLink};
 use transom_device::{Device, RxPacket, TxPacket};
-use transom_stack::config::{Offload, StackConfig};
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{FlowChoice, Profile};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Offload, Stack, StackConfig};
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Instant;
+use transom_tcp::{FlowChoice, Profile};
 
 /// The MTU between the two: Ethernet's.
 pub const MTU: usize = 1500;

@@ -10,9 +10,7 @@ use anyhow::{Context, ensure};
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::config::{Offload, StackConfig};
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Offload, Stack, StackConfig};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::offload::{RxChecksum, RxOffload};
@@ -127,7 +125,7 @@ impl Host {
         &mut self,
         now: Instant,
         step: Step,
-        mut send: impl FnMut(&transom_stack::stack::Transmit<'_>),
+        mut send: impl FnMut(&transom_stack::Transmit<'_>),
     ) -> anyhow::Result<()> {
         match step {
             Step::Connect => {

@@ -4,7 +4,7 @@ use crate::clock::{Clock, thread_time};
 use crate::pair::Pair;
 use anyhow::ensure;
 use std::time::{Duration, Instant};
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 
 /// No transfer in memory waits this long for anything.
 pub const STALL: u32 = 1_000_000;

@@ -5,8 +5,8 @@
 
 use transom_benches::counting::{CountingAllocator, Counts, count, is_installed};
 use transom_benches::pair::{Pair, fixed_buffers};
-use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::profile::Profile;
+use transom_stack::{ConnectionId, Stack};
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 #[global_allocator]

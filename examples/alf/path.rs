@@ -8,10 +8,10 @@ use std::error::Error;
 use std::sync::Arc;
 use transom_report::{Chart, HorizontalAxis, Hue, Section, Style, plot};
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
 use transom_tcp::compose::compose;
-use transom_tcp::connection::{Adu, Setting};
+use transom_tcp::{Adu, Setting};
 
 use transom_tcp::time::{Duration, Instant};
 

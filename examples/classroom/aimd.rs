@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use transom_tcp::ack_context::AckContext;
+use transom_tcp::AckContext;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Controller, Window};
 use transom_tcp::time::Instant;
 

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use crate::watched_transfer::{Course, Judge, transfer};
+use transom_tcp::Profile;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::profile::Profile;
 
 /// Runs a minute over 10 Mbit/s and 40 ms with a queue of 34 packets, as much as the path itself holds.
 pub(crate) fn check(congestion: CongestionChoice) -> Result<ExitCode, Box<dyn Error>> {

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use crate::watched_transfer::{Judge, transfer};
+use transom_tcp::Profile;
 use transom_tcp::extension::ExtensionChoice;
-use transom_tcp::profile::Profile;
 
 /// Two paths of 10 Mbit/s and 40 ms: a smooth one, and one on which each packet may be delayed by up to 10 ms more, as in a wireless network.
 pub(crate) fn check(vegas: &ExtensionChoice) -> Result<ExitCode, Box<dyn Error>> {

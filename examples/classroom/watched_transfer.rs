@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::{config::StackConfig, listener::ListenConfig, stack::Stack};
-use transom_tcp::profile::Profile;
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of the sender at one moment.

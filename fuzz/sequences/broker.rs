@@ -5,10 +5,10 @@
 //! again as the same.
 
 use crate::bytes::Script;
-use transom_broker::policy::{Policy, Rule};
 use transom_broker::protocol::{
     ErrorKind, Refused, Request, Token, read_reply, read_request, write_reply, write_request,
 };
+use transom_broker::{Policy, Rule};
 
 /// Pieces of which rules and messages consist, and a few that they do not know.
 const PIECES: [&str; 24] = [

@@ -11,25 +11,18 @@ use std::cell::Cell;
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, FIELD};
 use transom_tcp::adu::AduConfig;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, Piece, ReadError, State};
 use transom_tcp::ecn::EcnConfig;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::holes::{HoleChoice, Patience};
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::ordering::Delivery;
 use transom_tcp::packet::{PacketBuf, Payload};
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
-use transom_tcp::persistence::Persistence;
-use transom_tcp::pos::Pos;
-use transom_tcp::profile::{
-    EcnChoice, FlowChoice, KeepAlive, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
-    ReductionChoice, ValidationChoice,
-};
-use transom_tcp::ranges::RangeSet;
-use transom_tcp::reordering::Robustness;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{
+    Connection, EcnChoice, Endpoint, FlowChoice, HalfOpen, HalfOpenAction, HoleChoice, IcmpError,
+    KeepAlive, OrderingChoice, PacingChoice, PathInfo, Patience, Persistence, Piece, Pos, Profile,
+    RangeSet, ReadError, RecoveryChoice, ReductionChoice, Robustness, Segment, Setting, State,
+    ValidationChoice,
+};
 use transom_wire::{
     AccEcn, AccEcnCounters, AccEcnOrder, Ecn, FastOpen, Flags, Options, PartialReliability,
     SackBlock, Seq, TcpHeader, Timestamps,
@@ -434,6 +427,7 @@ impl Run {
             Err(ReadError::WouldBlock | ReadError::Failed(_)) => {}
             Err(ReadError::Soft(_)) => unreachable!("it does not report them"),
             Err(ReadError::Delivery(_)) => unreachable!("it delivers a stream"),
+            Err(error) => unreachable!("{error}"),
         }
     }
 

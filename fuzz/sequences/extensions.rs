@@ -11,16 +11,17 @@ use crate::bytes::Script;
 use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::connection::{Connection, ConnectionState, Endpoint, PathInfo};
 use transom_tcp::extension::{
     Capabilities, Extension, Interval, LayerId, Limits, MAX_LAYERS, Occasion, Ruling, Variable,
     View, Wake, variable,
 };
 use transom_tcp::packet::Payload;
-use transom_tcp::profile::{PacingChoice, Profile, RecoveryChoice, ReductionChoice};
-use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{
+    Connection, ConnectionState, Endpoint, PacingChoice, PathInfo, Profile, RecoveryChoice,
+    ReductionChoice, Segment,
+};
 use transom_wire::{Seq, TcpHeader};
 
 /// Byte number `offset` of either stream.

@@ -17,13 +17,11 @@ use held::HeldNames;
 use packets::{MTU, address, check_packet, cookie_in, ours, remote, tcp};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::{ConnectionId, Packet, Stack};
-use transom_tcp::connection::Setting;
-use transom_tcp::profile::{Profile, RecoveryChoice};
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenerId, Packet, SocketOption, Stack, StackConfig,
+};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, RecoveryChoice, Setting};
 use transom_wire::{FastOpen, Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
 
 /// What one arrival may cause beyond sending data: a reply, and what waited for room or a timer.

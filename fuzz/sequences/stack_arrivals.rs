@@ -7,12 +7,11 @@ use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
 use transom_tcp::packet::PacketBuf;
 use transom_wire::icmp::UnreachableCode;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{RxChecksum, RxOffload, recompute_checksum};
 use transom_wire::{
-    Flags, IcmpMessage, Icmpv6Message, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
-    TcpPacket, Timestamps, icmp, icmpv6,
+    Flags, IcmpMessage, Icmpv6Message, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq,
+    TcpHeader, TcpPacket, Timestamps, icmp, icmpv6,
 };
 
 impl Run {

@@ -5,8 +5,7 @@ use super::Run;
 use super::packets::{address, ours, remote};
 use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::incoming::{Incoming, IncomingId, Refusal, Unreachable};
-use transom_stack::listener::ListenConfig;
+use transom_stack::{Incoming, IncomingId, ListenConfig, Refusal, Unreachable};
 use transom_tcp::time::Duration;
 
 /// The names of held SYNs that are remembered, also of those that are gone.

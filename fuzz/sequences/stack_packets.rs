@@ -2,13 +2,12 @@
 
 use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::config::is_unicast;
-use transom_wire::ipv4::Ipv4Header;
+use transom_stack::is_unicast;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::recompute_checksum;
 use transom_wire::{
-    FastOpen, Flags, IcmpMessage, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
-    TcpPacket, Timestamps,
+    FastOpen, Flags, IcmpMessage, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq,
+    TcpHeader, TcpPacket, Timestamps,
 };
 
 /// The longest packet of the host's interface.

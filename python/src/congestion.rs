@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use transom_tcp::ack_context::AckContext;
+use transom_tcp::AckContext;
 use transom_tcp::congestion::{
     self, Algorithm, CongestionChoice, CongestionControl, Controller, half,
 };

@@ -24,11 +24,11 @@ use transom_lab::emulate::{EmulateOptions, emulate_with};
 use transom_lab::run::{Observations, SimulateOptions, simulate_with};
 use transom_lab::scenario::{Name, Resolved, Scenario};
 use transom_sim::measure::FlowSample;
+use transom_tcp::Profile;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, Controller};
 use transom_tcp::extension::{
     Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake,
 };
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
 /// How long a run in real time waits for an answer.

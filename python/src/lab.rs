@@ -290,7 +290,7 @@ fn simulate(
 ) -> PyResult<Observations> {
     let mut told = Told::new(resolved, progress, (!chosen.keep).then(|| chosen.errors.clone()));
     let options = SimulateOptions { directory: &scenario.directory, captures };
-    let change = |name: &scenario::Name, profile: &mut transom_tcp::profile::Profile| {
+    let change = |name: &scenario::Name, profile: &mut transom_tcp::Profile| {
         if let Some(units) = chosen.units.get(name.as_str()) {
             units.put(profile);
         }

@@ -5,8 +5,8 @@ use crate::error::{Inside, value};
 use crate::extension::{Errors, PyExtension};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use transom_tcp::Profile;
 use transom_tcp::extension::{Extension, ExtensionChoice};
-use transom_tcp::profile::Profile;
 
 /// What Python chooses of the units of connections.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Units {
             let one = one?;
             match one.extract::<String>() {
                 Ok(text) => {
-                    let named = transom_extensions::catalogue::stack(&text).map_err(value)?;
+                    let named = transom_extensions::stack(&text).map_err(value)?;
                     units.extensions.extend(named);
                 }
                 Err(_) => units.extensions.push(extension(&one, errors.clone())?),

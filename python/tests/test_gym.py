@@ -89,7 +89,7 @@ def test_a_seed_is_an_episode_and_a_replay_is_bit_equal():
 
 @pytest.mark.parametrize("period", ["round", "ack"])
 @pytest.mark.parametrize("trusted", [False, True])
-def test_what_is_learned_is_what_runs(period, trusted):
+def test_an_asked_policy_gives_the_same_run(period, trusted):
     """A policy that is asked step by step gives the run of the policy by itself."""
     one = random_policy(period=period)
     env = gym.FlowEnv(SCENARIO, ["own"], period=period, kind="controller" if trusted else "extension")

@@ -23,8 +23,8 @@ use transom_benches::groups::extensions::{PATH, plain_profile, woken_profile};
 use transom_benches::placement::Placement;
 use transom_benches::replay::{Checksums, Replay, Role};
 use transom_benches::stored_results::{self, KeptCase, KeptGroup};
+use transom_tcp::Profile;
 use transom_tcp::extension::Wake;
-use transom_tcp::profile::Profile;
 
 const ROLES: [(&str, Role); 3] = [
     ("bulk-send", Role::BulkSender),

@@ -20,11 +20,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use transom_extensions::stack;
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::{ConnectionId, Stack};
+use transom_tcp::Profile;
 use transom_tcp::extension::{
     Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// Bytes of each socket buffer.
@@ -224,7 +224,7 @@ fn outside() -> Feed {
 }
 
 impl Outside {
-    fn decide(&mut self, info: &transom_tcp::state::ConnectionState, mss: u64, now: Instant) {
+    fn decide(&mut self, info: &transom_tcp::ConnectionState, mss: u64, now: Instant) {
         let Some(rtt) = info.last_rtt else { return };
         let least = self.least.map_or(rtt, |least| least.min(rtt));
         self.least = Some(least);

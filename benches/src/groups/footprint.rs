@@ -11,7 +11,7 @@ use crate::counting;
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::many_connections::Hosts;
 use anyhow::{Context, ensure};
-use transom_stack::stack::{ConnectionId, Packet, Stack};
+use transom_stack::{ConnectionId, Packet, Stack};
 use transom_tcp::time::{Duration, Instant};
 
 /// Connections.

@@ -23,10 +23,8 @@ use transom_device::hints::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict, WindowControl};
 use transom_tcp::time::Instant as Time;
-use transom_wire::Protocol;
-use transom_wire::ipv4::Ipv4Header;
-use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
+use transom_wire::{Ipv4Header, Protocol, Seq};
 
 const TEN: &str = "10 flows";
 const TEN_TOGETHER: &str = "10 flows, 32 at once";

@@ -19,6 +19,7 @@ pub use size::parse_size;
 
 /// Why a text is not the quantity it was meant to be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnitError {
     /// The text does not have the quantity's form.
     #[error("`{text}` is not a {quantity}: write it like {example}")]

@@ -23,11 +23,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SocketAddrUnix, SocketFlags};
-use transom_device::diag::Diag;
-use transom_device::host::{Changes, Hosts};
 use transom_device::interface::Interfaces;
-use transom_device::own_file;
-use transom_device::port_socket::namespace_of;
+use transom_device::{Changes, Diag, Hosts, namespace_of, own_file};
 
 use crate::policy::Policy;
 use crate::protocol::DEFAULT_PATH;

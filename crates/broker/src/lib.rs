@@ -6,7 +6,7 @@
 //!
 //! - [`client`]: what a process needs. It depends on nothing but the standard library, and builds everywhere.
 //! - [`metrics`]: for Prometheus.
-//! - [`policy`]: who may hold which ports.
+//! - [`Policy`]: who may hold which ports.
 //! - `daemon` (feature `daemon`): the broker itself.
 //! - [`protocol`]: the messages, their version, and how they are carried.
 #![forbid(unsafe_code)]
@@ -15,6 +15,8 @@ pub mod client;
 #[cfg(feature = "daemon")]
 pub mod daemon;
 pub mod metrics;
-pub mod policy;
+mod policy;
 pub mod protocol;
 pub mod wire;
+
+pub use policy::{Caller, Policy, PolicyError, Ports, Rule, Subject};

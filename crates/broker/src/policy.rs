@@ -27,9 +27,9 @@ mod ports;
 pub use ports::Ports;
 
 /// So many devices a user has unless something else is said.
-pub const DEVICES: u16 = 4;
+pub(crate) const DEVICES: u16 = 4;
 /// So many ports a user holds unless something else is said.
-pub const PORTS: u32 = 4096;
+pub(crate) const PORTS: u32 = 4096;
 
 /// So many devices there are on the host unless something else is said.
 pub(crate) const MOST_DEVICES: u32 = 1024;
@@ -292,7 +292,7 @@ impl Rule {
 }
 
 /// Whether a network has an address.
-pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
+pub(crate) fn contains(network: &IpPrefix, address: IpAddr) -> bool {
     let length = u32::from(network.prefix_len());
     match (network.address(), address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {

@@ -45,9 +45,6 @@ pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>>
 }
 
 /// The same, but the descriptors are the caller's to close also after an error.
-///
-/// # Errors
-/// As [`receive`].
 pub(crate) fn receive_into(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,

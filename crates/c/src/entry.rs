@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use transom_net::raw::ShownReadiness;
+use transom_net::ShownReadiness;
 use transom_sockets::SocketCalls;
 use transom_sockets::errno::Result;
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};

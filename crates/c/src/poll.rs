@@ -13,7 +13,7 @@ use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transom_device::event_fd::EventFd;
+use transom_device::EventFd;
 use transom_sockets::errno::{EINTR, Errno, Result};
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL, PollFd};
 

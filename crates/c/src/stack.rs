@@ -8,14 +8,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_device::interface::IpPrefix;
 use transom_live::{StatusSocket, place};
-use transom_net::Stack;
-use transom_net::raw::{HeldPort, HostEvent, HostWait, RawHost};
+use transom_net::{HeldPort, HostEvent, HostWait, RawHost, Stack};
 use transom_sockets::errno::{EINVAL, Errno, Result};
 use transom_sockets::readiness::POLLOUT;
-use transom_sockets::table::Table;
-use transom_sockets::{Awaited, Drive, Port, Sockets, Waited};
+use transom_sockets::{Awaited, Drive, Port, Sockets, Table, Waited};
+use transom_stack::Stack as Host;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::Stack as Host;
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 

@@ -10,11 +10,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use transom_device::event_fd::EventFd;
-use transom_net::raw::HostWatcher;
+use transom_device::EventFd;
+use transom_net::HostWatcher;
 use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL};
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host};
+use transom_stack::{ConnectionId, ListenerId, Stack as Host};
 use transom_tcp::time::Instant;
 
 /// A call of `poll` that waits for some sockets.

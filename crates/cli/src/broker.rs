@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use transom_broker::client::{self, BrokerError};
-use transom_broker::policy::{Policy, Rule};
 use transom_broker::protocol::DEFAULT_PATH;
+use transom_broker::{Policy, Rule};
 
 use crate::output;
 

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use transom_remote::cm::protocol::Macroflow;
-use transom_remote::cm::{Client, CmServer};
+use transom_remote::cm::{Client, CmServer, protocol::Macroflow};
 
 use crate::interrupt::StoppedBy;
 use crate::output;

@@ -22,8 +22,7 @@ use std::process::ExitCode;
 use std::sync::PoisonError;
 use transom_device::own_file::{self, NoRoom, Room};
 use transom_lab::scenario::Composition;
-use transom_report::ReportData;
-use transom_report::transfer::{Outcome, Transfers};
+use transom_report::{Outcome, ReportData, Transfers};
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 
@@ -265,7 +264,7 @@ fn page(
 
 /// Writes `len` bytes of data that does not compress.
 fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
-    let mut rng = transom_sim::random::Streams::new(seed).rng(0, 99);
+    let mut rng = transom_sim::Streams::new(seed).rng(0, 99);
     let file =
         own_file::output(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut out = std::io::BufWriter::new(file);

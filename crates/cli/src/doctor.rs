@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::json;
-use transom_device::doctor::{Finding, examine};
+use transom_device::{Finding, examine};
 
 use crate::output;
 

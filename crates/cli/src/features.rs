@@ -83,9 +83,6 @@ impl Feature {
     }
 
     /// Does nothing in a build that has it.
-    ///
-    /// # Errors
-    /// In a build that lacks it: what is missing, and what to do.
     pub(crate) fn need(self) -> anyhow::Result<()> {
         if self.is_there() { Ok(()) } else { Err(self.missing()) }
     }

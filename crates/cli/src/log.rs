@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use transom_report::capture::Captured;
+use transom_report::Captured;
 use transom_stack::log::Line;
 use transom_stack::log::file::{self, Entry};
 use transom_trace::Capture;
@@ -113,7 +113,7 @@ fn open(path: &Path) -> anyhow::Result<Opened> {
     }
     match Capture::read(file) {
         Ok(capture) => Ok(Opened::Capture(capture)),
-        Err(transom_trace::file::FileError::Magic) => {
+        Err(transom_trace::FileError::Magic) => {
             anyhow::bail!("{name} is no event log of Transom, and no capture (pcap or pcapng)")
         }
         Err(error) => Err(error).with_context(failed),

@@ -17,7 +17,7 @@ mod demo;
 mod demux;
 mod doctor;
 #[cfg(test)]
-mod documents;
+mod documents_tests;
 mod exec;
 mod ext;
 mod features;

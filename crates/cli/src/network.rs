@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use transom_device::capture::Tapped;
+use transom_device::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::open::{OpenError, Opened, kernel_ends, open};

@@ -23,9 +23,6 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Says what it is on standard error if it is not over soon.
-    ///
-    /// # Errors
-    /// If there can be no thread.
     pub(crate) fn begin(what: String) -> anyhow::Result<Waiting> {
         let (over, told) = mpsc::channel();
         let wait = move || {

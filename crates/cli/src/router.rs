@@ -9,14 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use transom_forwarder::nfqueue::{self, Nfqueue};
-use transom_forwarder::policy::PolicyFile;
-use transom_forwarder::server::{Shared, StatusSocket, ask, default_path, serve_metrics};
-use transom_forwarder::status::FlowStatus;
 #[cfg(feature = "bpf")]
 use transom_forwarder::tc::{self, Options, Tc};
-use transom_forwarder::user::{self, User};
-use transom_forwarder::{Deployment, Status};
+use transom_forwarder::{
+    Deployment, FlowStatus, Nfqueue, PolicyFile, Shared, Status, StatusSocket, User, ask,
+    check_nfqueue_privileges, check_user_privileges, default_path, serve_metrics,
+};
 
 use crate::{interrupt, output};
 
@@ -141,8 +139,8 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Mode::Tc => tc::check_privileges()?,
         #[cfg(not(feature = "bpf"))]
         Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
-        Mode::Nfqueue => nfqueue::check_privileges()?,
-        Mode::User => user::check_privileges()?,
+        Mode::Nfqueue => check_nfqueue_privileges()?,
+        Mode::User => check_user_privileges()?,
     }
     let path = args.socket.clone().unwrap_or_else(|| default_path(&args.device));
     // The name comes first: whoever has it is the only one at the interface.
@@ -288,7 +286,7 @@ fn shown(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
-    use transom_forwarder::status::Counters;
+    use transom_forwarder::Counters;
 
     use super::*;
 

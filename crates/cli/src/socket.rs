@@ -112,9 +112,6 @@ pub(crate) fn connect(
 
 /// The next connection. `None` if there is none now, but may be soon: it was aborted, or the system has run out of descriptors or memory. In
 /// that case this has waited a while.
-///
-/// # Errors
-/// When the listener is of no more use.
 pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, SocketAddr)>> {
     let error = match listener.accept() {
         Ok(accepted) => return Ok(Some(accepted)),

@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 use crate::support::{Ended, finish, installed, run, transom, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use transom_device::namespace::Namespace;
-use transom_forwarder::Refusal;
-use transom_forwarder::server::{Shared, StatusSocket};
-use transom_forwarder::status::{Counters, Deployment, Status};
 #[cfg(feature = "bpf")]
 use transom_forwarder::tc::attached;
+use transom_forwarder::{Counters, Deployment, Refusal, Shared, Status, StatusSocket};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLICY: &str =

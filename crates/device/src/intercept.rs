@@ -20,7 +20,7 @@ use rustix::net::{
 };
 
 mod assembler;
-pub mod filter;
+mod filter;
 mod install;
 mod memory;
 mod notifier;

@@ -29,6 +29,7 @@ pub use prefix::{IpPrefix, ParsePrefixError};
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {interface}")]
+#[non_exhaustive]
 pub struct InterfaceError {
     action: &'static str,
     interface: String,
@@ -230,9 +231,6 @@ impl Interfaces {
     }
 
     /// Takes an address away from an interface, and with it the route to its network.
-    ///
-    /// # Errors
-    /// The kernel's refusal: it is not there, for one.
     pub(crate) fn remove_address(
         &mut self,
         name: &str,
@@ -262,17 +260,11 @@ impl Interfaces {
     }
 
     /// Whether packets to `address` are taken in as the machine's own.
-    ///
-    /// # Errors
-    /// As [`Interfaces::wait_until_local`].
     pub(crate) fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
         self.wait_until_local(address, Duration::ZERO)
     }
 
     /// The gateway by which packets to `destination` leave the interface with this number, if there is one.
-    ///
-    /// # Errors
-    /// When the kernel does not answer.
     pub(crate) fn gateway(
         &mut self,
         index: u32,
@@ -402,9 +394,6 @@ impl Interfaces {
 
     /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace
     /// `peer` refers to. Both are down and without addresses, and have so many queues for each direction.
-    ///
-    /// # Errors
-    /// The kernel's refusal: a name is taken, or it knows no veth.
     pub(crate) fn add_veth(
         &mut self,
         name: &str,

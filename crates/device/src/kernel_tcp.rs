@@ -1,7 +1,7 @@
 //! Looking into the kernel's own TCP connections: `TCP_INFO`.
 //!
 //! The structure has grown with the kernel, always at its end. It is kept as bytes, here and where netlink brings it of other programs' connections
-//! ([`crate::diag`]). `transom_tcp::state` reads them, because it knows what they say.
+//! ([`crate::diag`]). `transom_tcp` reads them, because it knows what they say.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -11,8 +11,9 @@ const LONGEST: usize = 320;
 /// Bytes of the first version that was complete (Linux 2.6).
 const LEAST: usize = 104;
 
-/// The kernel's report on one of its connections, as it gave it: a `struct tcp_info`. `transom_tcp::state::ConnectionState::of_tcp_info` reads it.
+/// The kernel's report on one of its connections, as it gave it: a `struct tcp_info`. `transom_tcp::ConnectionState::of_tcp_info` reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelTcpInfo {
     bytes: [u8; LONGEST],
     len: usize,

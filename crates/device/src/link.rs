@@ -99,9 +99,6 @@ impl Link {
     }
 
     /// Finds the station that gets a packet to `destination`.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::HostUnreachable`] if the packet can go nowhere.
     pub(crate) fn next_station(
         &mut self,
         now: Duration,

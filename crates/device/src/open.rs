@@ -94,7 +94,7 @@ pub struct Opened {
     /// The place of the device, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
     /// A companion of the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or the state of
-    /// [the kernel's address](crate::packet).
+    /// [the kernel's address](crate::PacketDevice).
     pub lease: Option<Box<dyn Any + Send>>,
 }
 

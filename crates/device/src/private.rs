@@ -1,7 +1,7 @@
 //! A private network for the kernel TCP sockets of programs: everything that they send comes to the supervisor, and nothing goes anywhere else.
 //!
 //! It is a network namespace without a name, with one interface whose other side the supervisor holds ([`PrivateDevice`]): a TUN interface, or a veth pair with
-//! a packet socket where `/dev/net/tun` may not be opened. A socket made in it ([`sockets`]) is a TCP socket of the kernel's in every respect. The supervisor answers its
+//! a packet socket where `/dev/net/tun` may not be opened. A socket made in it ([`SocketMaker`]) is a TCP socket of the kernel's in every respect. The supervisor answers its
 //! packets with a stack that has every address.
 //!
 //! | what | how | where |
@@ -24,7 +24,7 @@
 //! - A way that the host does not have fails with the supervisor's answer, not in the call of `connect` itself, unless the host's routes are
 //!   [copied](PrivateBuilder::route).
 //! - `SO_MARK`: a socket that its program (with `CAP_NET_ADMIN`) marks with the value of `paths::MARK` reaches only sockets of the private network.
-//! - The host's firewall sees none of these sockets. Programs at control groups (`cgroup/connect4` and others) do: see [`sockets`].
+//! - The host's firewall sees none of these sockets. Programs at control groups (`cgroup/connect4` and others) do: see [`SocketMaker`].
 
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ mod here;
 pub mod maker;
 mod parameters;
 mod paths;
-pub mod sockets;
+mod sockets;
 mod wire;
 
 pub use builder::{InterfaceKind, PrivateBuilder};
@@ -51,6 +51,7 @@ pub use device::PrivateDevice;
 pub use error::PrivateError;
 use here::{Change, Here};
 use maker::Maker;
+pub use sockets::{Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports};
 
 /// A private network. Its namespace lives as long as this value, the device, or a socket in it.
 pub struct PrivateNetwork {

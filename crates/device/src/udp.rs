@@ -46,7 +46,7 @@ use peers::{Peers, Verdict};
 use pool::Networks;
 use socket::{Arrived, Socket, outer_headers, path_mtu};
 
-pub use error::UdpError;
+pub(crate) use error::UdpError;
 
 /// The longest UDP datagram over IPv4, in bytes of contents.
 const LONGEST_DATAGRAM: usize = 65_507;
@@ -132,9 +132,6 @@ impl UdpTunnel {
     ///
     /// `wanted` are the addresses inside the tunnel to ask for, one of each IP version at most; without any, the other end
     /// assigns them. `mtu` is the longest IP packet inside; by default the longest that the path takes.
-    ///
-    /// # Errors
-    /// [`UdpError`]: no answer, or a refusal.
     pub(crate) fn connect(
         remote: SocketAddr,
         wanted: &[IpAddr],
@@ -158,9 +155,6 @@ impl UdpTunnel {
     /// Waits for others at `local`. `addresses` are the listener's own inside the tunnel, one of each IP version at most; the rest of their networks
     /// is for the others. `mtu` is the longest IP packet inside; by default what fits the packets of an Ethernet, or on a loopback address
     /// those of the loopback interface.
-    ///
-    /// # Errors
-    /// [`UdpError`]: the port is not to be had, or the addresses make no sense.
     pub(crate) fn listen(
         local: SocketAddr,
         addresses: &[IpPrefix],
@@ -199,9 +193,6 @@ impl UdpTunnel {
     }
 
     /// The local address of the socket.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_address()
     }

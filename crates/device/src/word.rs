@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `shared`, `shared:SOCKET` | the machine's own address, by way of the broker that listens at the Unix socket |
 //! | `tun:NAME` | a [TUN interface](crate::tun), which is made unless it exists |
-//! | `packet:INTERFACE` | the [frames](crate::packet) of an Ethernet interface, beside the kernel's network |
+//! | `packet:INTERFACE` | the [frames](crate::PacketDevice) of an Ethernet interface, beside the kernel's network |
 //! | `xdp:INTERFACE` | the same by AF_XDP |
-//! | `udp:ADDRESS:PORT` | [UDP datagrams](crate::udp) to another Transom, which has `udp:listen:ADDRESS:PORT` |
-//! | `demux:SOCKET` | the device of [another process](crate::demux), which hands packets over by their ports |
+//! | `udp:ADDRESS:PORT` | UDP datagrams to another Transom, which has `udp:listen:ADDRESS:PORT` |
+//! | `demux:SOCKET` | the device of [another process](crate::Demultiplexer), which hands packets over by their ports |
 //! | `fd:NUMBER` | a TUN interface whose descriptor this process was started with |
 //! | `mem:NAME` | memory: two stacks of one process that use the same name |
 //!

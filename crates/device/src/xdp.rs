@@ -1,6 +1,6 @@
 //! An Ethernet interface by AF_XDP: frames pass between the driver and memory of ours, and never become the kernel's packets.
 //!
-//! As with [`packet`](crate::packet), the stack is a station of its own on the link. A program at the driver gives us the frames for that station, and
+//! As with [`packet`](crate::PacketDevice), the stack is a station of its own on the link. A program at the driver gives us the frames for that station, and
 //! leaves the rest to the kernel. A packet socket receives broadcast questions (ARP, neighbour discovery), so that the kernel receives them too.
 //!
 //! Some drivers copy nothing; others, such as veth, copy each frame. There are no super-segments and no open checksums: the stack's are cut and
@@ -140,9 +140,6 @@ impl fmt::Debug for XdpDevice {
 
 impl XdpDevice {
     /// Opens the device on an interface in the calling thread's network namespace, for a stack with these addresses.
-    ///
-    /// # Errors
-    /// [`XdpError`].
     pub(crate) fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
         let Station { place, mtu, link } = station(interface, addresses)?;
         if mtu + ETHERNET_LEN > LONGEST_FRAME {

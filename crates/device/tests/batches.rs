@@ -6,9 +6,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use crate::support::by_hand::{ByHand, addresses, pattern};
 use crate::support::*;
 use transom_device::namespace::Namespace;
-use transom_device::packet::PacketDevice;
 use transom_device::tun::{Tun, TunBuilder, TunOffload};
-use transom_device::{Device, TxPacket};
+use transom_device::{Device, PacketDevice, TxPacket};
 
 fn plain() -> TunBuilder {
     Tun::builder()

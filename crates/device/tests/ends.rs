@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome};
-use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
-use transom_device::port_socket::{cookie_of, namespace_of};
+use transom_device::{
+    DestroyEvents, Diag, EndedSocket, KernelTcpState, Outcome, cookie_of, namespace_of,
+};
 
 use crate::support::{PATIENCE, namespace};
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use transom_device::intercept::{Answer, Call, Kind, Notifier, spawn};
-use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
-use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
+use transom_device::private::{
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketMaker,
+};
 use transom_device::{Device, TxPacket};
 use transom_wire::offload::{RxChecksum, TxChecksum, TxOffload, recompute_checksum};
 

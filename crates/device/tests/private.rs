@@ -11,14 +11,13 @@ use crate::support::by_hand::{ByHand, addresses, pattern};
 use crate::support::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use transom_device::diag::{Destroyer, Diag};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::NamespaceError;
-use transom_device::private::sockets::{Caller, Family, Home, SocketMaker, may_bind_low_ports};
 use transom_device::private::{
-    InterfaceKind, PrivateBuilder, PrivateDevice, PrivateError, PrivateNetwork,
+    Caller, Family, Home, InterfaceKind, PrivateBuilder, PrivateDevice, PrivateError,
+    PrivateNetwork, SocketMaker, may_bind_low_ports,
 };
-use transom_device::{Device, RxPacket, TxPacket};
+use transom_device::{Destroyer, Device, Diag, RxPacket, TxPacket};
 use transom_wire::offload::{RxChecksum, TxChecksum, TxOffload, recompute_checksum};
 
 const BOTH_KINDS: [InterfaceKind; 2] = [InterfaceKind::Tun, InterfaceKind::Veth];

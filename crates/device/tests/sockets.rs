@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, namespace, quiet_namespace, tun};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use transom_device::diag::{ClosedSockets, Diag};
 use transom_device::interface::IpPrefix;
 use transom_device::tun::Tun;
+use transom_device::{ClosedSockets, Diag};
 
 fn prefix(text: &str) -> IpPrefix {
     text.parse().unwrap()
@@ -33,7 +33,7 @@ fn the_end_of_a_connection_tells_its_counts() {
     let deadline = Instant::now() + PATIENCE;
     let mut ended = Vec::new();
     // Both ends of the connection, and the listener perhaps.
-    while !(ended.iter().any(|one: &transom_device::diag::TcpSocket| one.local == here)
+    while !(ended.iter().any(|one: &transom_device::TcpSocket| one.local == here)
         && ended.iter().any(|one| one.local == there && one.remote == here))
     {
         ended.extend(closed_sockets.take().unwrap());

@@ -12,16 +12,15 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transom_device::diag::{Destroyer, Outcome};
 use transom_device::namespace::{
     Namespace, UserNamespace, UserNamespaceError, enter_user_namespace,
 };
-use transom_device::port_socket::cookie_of;
 use transom_device::private::maker::{self, MakerError};
-use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
-use transom_device::private::{InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork};
+use transom_device::private::{
+    Caller, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork, SocketMaker,
+};
 use transom_device::tun::{Tun, TunError};
-use transom_device::{Device, TxPacket};
+use transom_device::{Destroyer, Device, Outcome, TxPacket, cookie_of};
 use transom_wire::offload::recompute_checksum;
 
 const PATIENCE: Duration = Duration::from_secs(30);

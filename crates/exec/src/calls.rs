@@ -9,9 +9,9 @@ use std::sync::Arc;
 use libc::c_int;
 use rustix::event::epoll;
 use rustix::net::{Shutdown, sockopt};
+use transom_device::cookie_of;
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
-use transom_device::port_socket::cookie_of;
-use transom_device::private::sockets::Family;
+use transom_device::private::Family;
 use transom_net::Profile;
 use transom_stack::mapped::canonical;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use transom_net::{Bytes, Chunk, TcpStream};
-use transom_tcp::connection::{Connection, ReadError, WriteError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ReadError, WriteError};
 
 /// Data that lies in pieces of this size or more is passed on in its own memory. Smaller data is copied: a copy costs less than keeping a buffer of the
 /// device's.
@@ -265,7 +265,7 @@ fn look(connection: &mut Connection, now: Instant, into: &mut [u8]) -> Look {
         Ok(1) if urgent == Some(1) => Look::Urgent(into.first().copied().unwrap_or(0)),
         Ok(len) => Look::Bytes { len, is_all: !connection.has_enough(usize::MAX) },
         Err(ReadError::WouldBlock | ReadError::Soft(_)) => Look::Nothing,
-        Err(ReadError::Failed(_) | ReadError::Hole | ReadError::Delivery(_)) => Look::Failed,
+        Err(_) => Look::Failed,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use transom_device::intercept::set_option;
-use transom_device::private::sockets::Caller;
+use transom_device::private::Caller;
 use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
 use transom_stack::mapped::canonical;
 

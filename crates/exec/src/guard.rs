@@ -12,10 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use transom_device::diag::{Destroyer, Diag};
 use transom_device::intercept::{Answer, Call, Notifier};
-use transom_device::kernel_tcp::KernelTcpState;
-use transom_device::passing;
+use transom_device::{Destroyer, Diag, KernelTcpState, passing};
 
 use crate::inner::Inner;
 use crate::ledger::Ledger;

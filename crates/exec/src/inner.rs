@@ -4,22 +4,23 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use transom_device::diag::{DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket};
 use transom_device::interface::IpPrefix;
-use transom_device::port_socket::{cookie_of, namespace_of};
 use transom_device::private::maker::MakerError;
-use transom_device::private::sockets::{
-    Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports,
+use transom_device::private::{
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketError, SocketMaker,
+    may_bind_low_ports,
 };
-use transom_device::private::{PrivateDevice, PrivateError, PrivateNetwork};
+use transom_device::{
+    DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket, cookie_of, namespace_of,
+};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
+use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
 
 use crate::destinations::Destinations;
 
-mod ways;
+mod routes;
 
 /// So many sockets of each family are kept ready for programs.
 const SPARE_SOCKETS: usize = 16;
@@ -77,11 +78,11 @@ impl Inner {
     ) -> Result<Inner, InnerError> {
         let builder = PrivateNetwork::builder().maker(maker.0, [maker.1]);
         let builder = own.iter().fold(builder, |b, at| b.address(*at));
-        let host = ways::Host::look().map_err(|source| PrivateError::Paths {
+        let host = routes::Host::look().map_err(|source| PrivateError::Paths {
             action: "copy the host's addresses",
             source,
         })?;
-        let builder = ways::add(builder, own, destinations, host);
+        let builder = routes::add(builder, own, destinations, host);
         let (network, device) = match builder.clone().open() {
             Err(PrivateError::Maker(users @ MakerError::NoUserNamespace { .. })) => {
                 let socket = lender().map_err(|lender| InnerError::Neither { users, lender })?;

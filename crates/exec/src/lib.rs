@@ -1,6 +1,6 @@
 //! Unmodified programs over Transom.
 //!
-//! A program is started under a filter ([`transom_device::intercept::filter`]). When it asks for a TCP socket, it is given one of the kernel's, in a [private
+//! A program is started under a filter ([`transom_device::intercept`]). When it asks for a TCP socket, it is given one of the kernel's, in a [private
 //! network](transom_device::private). So everything that a program can ask of a socket is answered by the kernel. The packets of these sockets come to an *inner*
 //! stack, which has every address. For each connection there, [`supervise`] has an *outer* one: by Transom's host, by the host's kernel where the destination asks for
 //! it ([`Destinations`]), or to another program under the same supervisor.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use transom_device::private::sockets::Caller;
+use transom_device::private::Caller;
 
 /// So many sockets of others are remembered. More of them are refused, since they would be the supervisor's own outside.
 const MAX_SOCKETS: usize = 1 << 18;
@@ -22,9 +22,6 @@ pub(crate) struct Owners {
 
 impl Owners {
     /// Notes who a new socket belongs to.
-    ///
-    /// # Errors
-    /// There are too many.
     pub(crate) fn note(&mut self, cookie: u64, caller: Caller) -> io::Result<()> {
         if self.by_cookie.len() >= MAX_SOCKETS {
             return Err(io::Error::from_raw_os_error(libc::ENFILE));

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use transom_device::private::sockets::{Caller, Family};
+use transom_device::private::{Caller, Family};
 use transom_net::{ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use transom_device::diag::Outcome;
 use transom_device::intercept::Notifier;
-use transom_device::kernel_tcp::KernelTcpState;
+use transom_device::{KernelTcpState, Outcome};
 use transom_net::{ConnectionState, Driver, Profile, SocketReadiness, Stack, TcpStream};
 
 use crate::calls::Calls;

@@ -18,7 +18,7 @@ use crate::catalogue::Entry;
 use crate::shadow::ShadowController;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::ExtensionChoice;
-use transom_tcp::slow_start::standard::Standard;
+use transom_tcp::slow_start::Standard;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {

@@ -26,20 +26,20 @@
 //!   copy. Without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more, and never more than the largest flight of this round.
 
-pub mod spurious;
+mod spurious;
 
 use crate::catalogue::{Entry, choice};
 use spurious::Watch;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
-use transom_tcp::rto::eifel::{Eifel as ScalingTimer, EifelConfig};
-use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};
-use transom_tcp::rto::{Estimate, RetransmissionTimer};
+use transom_tcp::rto::{
+    Eifel as ScalingTimer, EifelConfig, Estimate, RetransmissionTimer, Rfc6298, Rfc6298Config,
+};
 use transom_tcp::time::{Duration, Instant};
 
 /// Which version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// RFC 6298.
     Karn,
     /// Without the spike.

@@ -47,8 +47,9 @@
 //! }
 //!
 //! # use std::sync::Arc;
-//! # use transom_tcp::connection::{Connection, Endpoint, PathInfo};
-//! # use transom_tcp::{packet::Payload, passive::HalfOpen, profile::Profile, segment::Segment, time::Instant};
+//! # use transom_tcp::{Connection, Endpoint, HalfOpen, PathInfo, Profile, Segment};
+//! # use transom_tcp::packet::Payload;
+//! # use transom_tcp::time::Instant;
 //! # use transom_wire::{Ecn, Seq};
 //! # let now = Instant::ZERO;
 //! # let profile = Arc::new(Profile::default());
@@ -68,32 +69,32 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod abc;
-pub mod budget;
-pub mod catalogue;
+mod abc;
+mod budget;
+mod catalogue;
 pub mod cm;
 pub mod companion;
-pub mod deadline;
-pub mod efr;
-pub mod eifel;
-pub mod fast;
-pub mod greedy;
-pub mod guard;
-pub mod highspeed;
-pub mod ledbat_plus_plus;
-pub mod limited_slow_start;
-pub mod nice;
+mod deadline;
+mod efr;
+mod eifel;
+mod fast;
+mod greedy;
+mod guard;
+mod highspeed;
+mod ledbat_plus_plus;
+mod limited_slow_start;
+mod nice;
 pub mod policy;
-pub mod rate_cap;
-pub mod rledbat;
+mod rate_cap;
+mod rledbat;
 mod round;
-pub mod rr;
-pub mod scramble;
-pub mod shadow;
-pub mod tfrc;
-pub mod vegas;
-pub mod westwood;
+mod rr;
+mod scramble;
+mod shadow;
+mod tfrc;
+mod vegas;
+mod westwood;
 
-pub use budget::Budget;
+pub use budget::{Budget, PER_SECOND};
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
-pub use guard::Guarded;
+pub use guard::{ALLOWED, Guarded};

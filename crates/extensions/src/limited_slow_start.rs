@@ -1,18 +1,17 @@
 //! Limited Slow-Start (RFC 3742): beyond max_ssthresh a slow start no longer doubles the window each round trip, but adds max_ssthresh/2.
 //!
 //! For each acknowledged segment the window grows by 1/K segment, K = int(cwnd / (max_ssthresh/2)) (section 2), and by a whole one up to
-//! max_ssthresh, like the [native unit](transom_tcp::slow_start::limited).
+//! max_ssthresh, like the native unit `limited-slow-start`.
 //!
 //! A difference: it counts acknowledged bytes, not acknowledgements (RFC 3465). The requested window is the extension's own and grows
 //! independently of TCP's; the smaller one is effective. So after a loss the limit is set to TCP's window, and slow start begins again
 //! from there.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::ack_context::AckContext;
+use transom_tcp::AckContext;
 use transom_tcp::congestion::Window;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
-use transom_tcp::slow_start::SlowStart;
-use transom_tcp::slow_start::limited::Limited;
+use transom_tcp::slow_start::{Limited, SlowStart};
 
 /// Limited Slow-Start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

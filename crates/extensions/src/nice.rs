@@ -17,7 +17,7 @@ use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use crate::vegas::{Core, Poll, Verdict};
 use transom_tcp::arguments::Fraction;
-use transom_tcp::congestion::nice::Nice as Parameters;
+use transom_tcp::congestion::Nice as Parameters;
 use transom_tcp::extension::{
     Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
 };

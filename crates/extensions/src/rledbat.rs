@@ -19,15 +19,14 @@
 //! - A sender that pauses makes round trips look long. The least of four samples counts, as in LEDBAT.
 
 use crate::catalogue::Entry;
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::ledbat_plus_plus::LedbatPlusPlus;
 use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Controller, Window};
 use transom_tcp::extension::{
     Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::pos::Pos;
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{AckContext, Pos};
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {

@@ -1,8 +1,8 @@
 //! Rounds and samples for extensions that measure: the same whether they are woken for every transmission, every acknowledgement or once
 //! each round, because what has arrived since the last time is read from the ack list.
 
+use transom_tcp::Pos;
 use transom_tcp::extension::{Ack, View};
-use transom_tcp::pos::Pos;
 use transom_tcp::time::Duration;
 
 /// Follows the rounds of a connection.

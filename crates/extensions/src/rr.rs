@@ -12,11 +12,11 @@
 
 use crate::catalogue::{Entry, choice};
 use std::collections::VecDeque;
+use transom_tcp::Pos;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
     AckKind, Capabilities, Extension, Limits, Occasion, Variable, View, Wake, variable,
 };
-use transom_tcp::pos::Pos;
 
 /// Positions of the history.
 const REMEMBERED: usize = 1024;

@@ -15,17 +15,15 @@
 //!
 //! It does not receive rate samples, one-way delays and given-up data, which a native controller may use.
 
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::{
     CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
 };
 use transom_tcp::extension::{
     Ack, AckKind, Extension, Limits, Occasion, Variable, View, Wake, variable,
 };
-use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
-use transom_tcp::slow_start::SlowStart as _;
-use transom_tcp::slow_start::standard::Standard;
+use transom_tcp::slow_start::{SlowStart as _, Standard};
+use transom_tcp::{AckContext, Pos};
 
 /// The state of the connection at the last call.
 #[derive(Clone, Copy, Debug, Default)]

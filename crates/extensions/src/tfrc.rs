@@ -25,8 +25,8 @@
 //! - The window is at least a segment; the rate at least one in 64 seconds.
 
 use crate::catalogue::{Entry, choice};
+use transom_tcp::Pos;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
-use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
 /// Which variable it limits.

@@ -19,15 +19,13 @@
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use transom_tcp::arguments::{ArgumentError, Arguments};
-use transom_tcp::congestion::Window;
-use transom_tcp::congestion::vegas::Vegas as Parameters;
-use transom_tcp::connection::LimitedBy;
+use transom_tcp::congestion::{Vegas as Parameters, Window};
 use transom_tcp::extension::{
     Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
+use transom_tcp::{LimitedBy, Pos};
 
 /// When it is woken. It decides once each round in any case; the paper compares what the three cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

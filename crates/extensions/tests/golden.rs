@@ -8,8 +8,8 @@ use crate::rounds::round;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use transom_extensions::{Guarded, stack};
+use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::State;
 use transom_tcp::extension::{
     DepartureReason, Extension, Fault, Limits, Occasion, Variable, View, Wake, variable,
 };

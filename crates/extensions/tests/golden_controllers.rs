@@ -9,10 +9,10 @@ use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
-use transom_tcp::profile::{
+use transom_tcp::recovery::Phase;
+use transom_tcp::{
     Counting, EcnChoice, Profile, RecoveryChoice, ReductionChoice, ValidationChoice,
 };
-use transom_tcp::recovery::Phase;
 use transom_wire::Flags;
 
 fn attach(peer: &mut Peer, text: &str) {

@@ -5,9 +5,9 @@
 
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
+use transom_tcp::TimerChoice;
 use transom_tcp::extension::Variable;
-use transom_tcp::profile::TimerChoice;
-use transom_tcp::rto::fixed::FixedConfig;
+use transom_tcp::rto::FixedConfig;
 use transom_tcp::time::Duration;
 
 fn attach(peer: &mut Peer, text: &str) {

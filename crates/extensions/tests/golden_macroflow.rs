@@ -8,13 +8,11 @@ use std::sync::Arc;
 use transom_extensions::cm::{Manager, Shared};
 use transom_extensions::{stack, stack_sharing};
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::Stack;
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
+use transom_tcp::Profile;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::Variable;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
 fn member(macroflow: &Shared) -> Peer {

@@ -6,8 +6,8 @@
 use crate::common::world::{Path, lossy, transfer};
 use crate::common::{Peer, Setup};
 use transom_extensions::stack;
+use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::State;
 use transom_tcp::extension::Variable;
 
 /// Window and threshold in segments, phase and timeouts. Nobody is woken any more for what closes a connection.
@@ -50,8 +50,7 @@ fn run(seed: u64, extension: bool, native: bool) -> Run {
     let threshold =
         |line: &String| line.split("dupthresh ").nth(1)?.split(' ').next()?.parse().ok();
     let highest = world.path.trace.iter().filter_map(threshold).max().unwrap();
-    let sum =
-        |count: fn(&transom_tcp::connection::Counters) -> u64| counters.iter().map(count).sum();
+    let sum = |count: fn(&transom_tcp::Counters) -> u64| counters.iter().map(count).sum();
     Run {
         highest,
         recoveries: sum(|counters| counters.fast_recoveries),

@@ -2,7 +2,7 @@
 
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
-use transom_tcp::connection::PathInfo;
+use transom_tcp::PathInfo;
 use transom_tcp::extension::Variable;
 
 /// A connection with the extensions from the handshake on, with their safe ranges or without. It has less to send than would fill TCP's own window: whether more

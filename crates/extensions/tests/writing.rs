@@ -9,7 +9,7 @@ mod shy;
 
 /// What the page takes from the crate it adds to.
 mod catalogue {
-    pub use transom_extensions::catalogue::Entry;
+    pub use transom_extensions::Entry;
     use transom_tcp::arguments::Arguments;
     use transom_tcp::extension::{Extension, ExtensionChoice};
 

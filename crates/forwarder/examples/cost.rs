@@ -22,9 +22,8 @@ use transom_device::namespace::Namespace;
 use transom_forwarder::tc::{Cost, Options, Tc, count_cost};
 use transom_forwarder::{Deployment, Refusal};
 use transom_testkit::packets;
-use transom_wire::TcpHeader;
-use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options as TcpOptions};
+use transom_wire::{Seq, TcpHeader};
 
 const FLOWS: usize = 4;
 const BYTES: usize = 1 << 30;

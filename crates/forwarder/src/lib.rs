@@ -5,10 +5,10 @@
 //!
 //! - `tc`: two programs in the kernel, at the interface whose queue is the bottleneck. Packets never leave the kernel. The algorithm is
 //!   written a second time there, in C. It takes the feature `bpf`, which is on by default.
-//! - [`nfqueue`]: the kernel forwards, and queues each TCP packet to this process, which may return its payload changed.
-//! - [`user`]: frames from one interface to another through a queue of our own. The kernel does nothing but carry them.
+//! - [`Nfqueue`]: the kernel forwards, and queues each TCP packet to this process, which may return its payload changed.
+//! - [`User`]: frames from one interface to another through a queue of our own. The kernel does nothing but carry them.
 //!
-//! Each is a [`Deployment`] that works for as long as it lives. [`server`] reports its status on a Unix socket and, for Prometheus, over HTTP.
+//! Each is a [`Deployment`] that works for as long as it lives. [`StatusSocket`] reports its status on a Unix socket and, for Prometheus, over HTTP.
 //! If the system lacks something, the deployment fails before it changes anything, and names what is missing ([`Refusal`]).
 //!
 //! **What remains.** A deployment that ends, even by a panic of its thread, removes what it has installed, with one exception. Before Linux 6.6,
@@ -24,15 +24,19 @@
 mod control;
 mod latest;
 pub mod metrics;
-pub mod nfqueue;
-pub mod policy;
-pub mod refusal;
-pub mod server;
-pub mod status;
+mod nfqueue;
+mod policy;
+mod refusal;
+mod server;
+mod status;
 #[cfg(feature = "bpf")]
 pub mod tc;
-pub mod user;
+mod user;
 mod worker;
 
+pub use nfqueue::{Nfqueue, check_nfqueue_privileges};
+pub use policy::PolicyFile;
 pub use refusal::Refusal;
-pub use status::{Deployment, Status};
+pub use server::{Serving, Shared, StatusSocket, ask, default_path, serve_metrics};
+pub use status::{Counters, Deployment, FlowStatus, PartStatus, QueueStatus, Status};
+pub use user::{User, check_user_privileges};

@@ -18,8 +18,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transom_device::interface::Interfaces;
-use transom_device::nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
-use transom_device::qdisc::RootQueues;
+use transom_device::{Decision, PacketQueue, QueueOptions, QueuedPacket, RootQueues};
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
@@ -75,7 +74,7 @@ fn lock(control: &Mutex<Control>) -> MutexGuard<'_, Control> {
 ///
 /// # Errors
 /// [`Refusal::Capability`] if not.
-pub fn check_privileges() -> Result<(), Refusal> {
+pub fn check_nfqueue_privileges() -> Result<(), Refusal> {
     need_capabilities(&CAPABILITIES)
 }
 
@@ -92,7 +91,7 @@ impl Nfqueue {
             source: error.into(),
         })?;
         let control = Arc::new(Mutex::new(Control::new(config)?));
-        check_privileges()?;
+        check_nfqueue_privileges()?;
         let mut asked = RootQueues::open().map_err(no_netlink())?;
         let queues = RootQueues::open().map_err(no_netlink())?;
         let kind = asked.state(state.index).map_or("noqueue".into(), |queue| queue.kind);

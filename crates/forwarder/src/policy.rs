@@ -81,9 +81,6 @@ impl PolicyFile {
     }
 
     /// Whether the policy can do anything in front of the queue that the file names, or the one of mode `user` if it names none.
-    ///
-    /// # Errors
-    /// The policy's threshold, and what the queue holds.
     pub(crate) fn fits(&self) -> Result<(), Refusal> {
         self.too_long().map_err(Refusal::Parameter)
     }

@@ -111,9 +111,6 @@ const NET_ADMIN: u32 = 12;
 const SYS_ADMIN: u32 = 21;
 
 /// Whether the process has these capabilities, as far as it can know: a user namespace grants them only for its own resources.
-///
-/// # Errors
-/// [`Refusal::Capability`] with the missing ones.
 pub(crate) fn need_capabilities(bits: &[u32]) -> Result<(), Refusal> {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     match missing(&status, bits) {

@@ -47,9 +47,6 @@ impl Shared {
     }
 
     /// See [`Deployment::status`].
-    ///
-    /// # Errors
-    /// As there, and when it has ended.
     fn status(&self, flows: usize) -> Result<Status, Refusal> {
         match self.lock().as_mut() {
             Some(deployment) => deployment.status(flows),

@@ -22,8 +22,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
 use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
+use transom_device::RootQueues;
 use transom_device::interface::{Interfaces, hardware};
-use transom_device::qdisc::RootQueues;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::latest::smallest;

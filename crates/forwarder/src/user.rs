@@ -16,7 +16,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transom_device::frames::FrameSocket;
+use transom_device::FrameSocket;
 use transom_device::interface::{Interfaces, hardware};
 use transom_router::queue::{Discipline, Event, Flow, FlowHasher, Item};
 use transom_router::window::{ChecksumState, Returning, Verdict};
@@ -70,7 +70,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 ///
 /// # Errors
 /// [`Refusal::Capability`] if not.
-pub fn check_privileges() -> Result<(), Refusal> {
+pub fn check_user_privileges() -> Result<(), Refusal> {
     need_capabilities(&CAPABILITIES)
 }
 
@@ -104,7 +104,7 @@ impl User {
                 "{from} and {device} do not carry the same kind of frames"
             )));
         }
-        check_privileges()?;
+        check_user_privileges()?;
         let open = |name: &str, index| {
             FrameSocket::open(index).map_err(Refusal::io(format!("cannot take frames of {name}")))
         };

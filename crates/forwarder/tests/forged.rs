@@ -7,11 +7,8 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
 use crate::inject::{NEAR, Side, mac, segment, sides};
 use crate::support::{BOTTLENECK, Net, Offloads, Way, network, run, started, wait_until, wire};
-use transom_forwarder::Deployment;
-use transom_forwarder::nfqueue::Nfqueue;
-use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
-use transom_forwarder::user::User;
+use transom_forwarder::{Deployment, Nfqueue, PolicyFile, User};
 use transom_wire::tcp::{Flags, Options};
 
 /// Handshakes that are made up. Fewer than a listener remembers, or it would answer with SYN cookies and forget them.

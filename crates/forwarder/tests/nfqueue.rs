@@ -4,9 +4,7 @@ use crate::support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, every_policy, intact,
     network, policy, policy_for_syns, run,
 };
-use transom_forwarder::nfqueue::Nfqueue;
-use transom_forwarder::status::FlowStatus;
-use transom_forwarder::{Deployment, Refusal};
+use transom_forwarder::{Deployment, FlowStatus, Nfqueue, Refusal};
 use transom_router::window::ControlConfig;
 
 /// Started in the router, or `None` and a word about it.

@@ -4,10 +4,9 @@ use crate::support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, intact, network, policy,
     policy_for_syns, run,
 };
-use transom_device::frames::FrameSocket;
-use transom_forwarder::status::FlowStatus;
+use transom_device::FrameSocket;
 use transom_forwarder::tc::{Attachment, Options, Tc, attached};
-use transom_forwarder::{Deployment, Refusal};
+use transom_forwarder::{Deployment, FlowStatus, Refusal};
 use transom_router::window::ControlConfig;
 
 /// Attached in the router, or `None` and a word about it.

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::inject::{FAR, FAR_SIX, NEAR, NEAR_SIX, START, Side, sides};
 use crate::support::{BOTTLENECK, Net, Offloads, installed, network, started, wire};
-use transom_forwarder::Deployment;
-use transom_forwarder::nfqueue::Nfqueue;
-use transom_forwarder::policy::PolicyFile;
+use transom_forwarder::User;
 #[cfg(feature = "bpf")]
 use transom_forwarder::tc::{Options as TcOptions, Tc};
-use transom_forwarder::user::User;
+use transom_forwarder::{Deployment, Nfqueue, PolicyFile};
 use transom_testkit::packets;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
 use transom_wire::{IpPacket, Protocol, Seq};
@@ -339,7 +337,7 @@ fn odd(six: bool) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-fn what_is_thrown_in(mode: Mode) {
+fn forward_random_packets(mode: Mode) {
     let Some(net) = mode.net() else { return };
     let Some(mut deployment) = mode.start(&net) else { return };
     let [mut near, mut far] = sides(&net, mode != Mode::User);
@@ -416,15 +414,15 @@ fn what_is_thrown_in(mode: Mode) {
 #[cfg(feature = "bpf")]
 #[test]
 fn tc_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::Tc);
+    forward_random_packets(Mode::Tc);
 }
 
 #[test]
 fn nfqueue_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::Nfqueue);
+    forward_random_packets(Mode::Nfqueue);
 }
 
 #[test]
 fn user_leaves_odd_packets_alone() {
-    what_is_thrown_in(Mode::User);
+    forward_random_packets(Mode::User);
 }

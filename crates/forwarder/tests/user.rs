@@ -8,10 +8,7 @@ use crate::support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, every_policy, intact, policy, run,
     senders, wire,
 };
-use transom_forwarder::policy::PolicyFile;
-use transom_forwarder::status::PartStatus;
-use transom_forwarder::user::User;
-use transom_forwarder::{Deployment, Refusal};
+use transom_forwarder::{Deployment, PartStatus, PolicyFile, Refusal, User};
 use transom_wire::tcp::{Flags, Options};
 
 const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, rule=section-3.2)'\nrate = '10Mbit/s'\nqueue = '75kB'";

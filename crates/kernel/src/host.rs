@@ -12,7 +12,7 @@ use transom_bpf::BpfError;
 use transom_bpf::libbpf_rs::{RingBuffer, RingBufferBuilder};
 use transom_extensions::policy;
 use transom_tcp::arguments::Arguments;
-use transom_tcp::congestion::nice::Nice;
+use transom_tcp::congestion::Nice;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 

@@ -4,8 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use transom_extensions::policy::{Network, Period};
 use transom_tcp::arguments::Fraction;
-use transom_tcp::congestion::nice::Nice;
-use transom_tcp::congestion::vegas::Vegas;
+use transom_tcp::congestion::{Nice, Vegas};
 
 /// Bytes of a record, of whatever kind.
 pub(crate) const RECORD: usize = 128;
@@ -494,7 +493,7 @@ mod tests {
 
     #[test]
     fn the_object_was_compiled_from_the_sources() {
-        transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+        transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
     }
 
     #[test]

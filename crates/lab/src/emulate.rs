@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use transom_device::interface::InterfaceError;
 use transom_device::namespace::NamespaceError;
 use transom_device::tun::TunError;
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 
 use crate::run::{Observations, Progress, RunError};
 use crate::scenario::{Name, Resolved};

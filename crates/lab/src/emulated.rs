@@ -22,8 +22,8 @@ use rustix::time::{
     timerfd_settime,
 };
 use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
+use transom_sim::Streams;
 use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver};
-use transom_sim::random::Streams;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::Instant;
 use transom_wire::ip::peek_ecn;
@@ -128,7 +128,7 @@ fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
 /// The source of time.
 type Clock = Box<dyn FnMut() -> Instant + Send>;
 
-/// A device behind an emulated path; see the [module](self).
+/// A device behind an emulated path.
 pub struct Emulated<D> {
     inner: D,
     capabilities: Capabilities,

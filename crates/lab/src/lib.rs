@@ -35,7 +35,7 @@
 
 pub mod accuracy;
 pub mod emulate;
-pub mod emulated;
+mod emulated;
 pub mod play;
 pub mod results;
 pub mod run;

@@ -19,8 +19,8 @@ use event_log::EventLogs;
 use std::path::{Path, PathBuf};
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
-use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, ProfileError};
 
 pub use judge::{Judgement, compare, course, judge};
 pub use numbers::Number;

@@ -10,8 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use transom_device::diag::Diag;
-use transom_tcp::state::Untold;
+use transom_device::Diag;
+use transom_tcp::Untold;
 
 /// So many processes are asked at the same time.
 const AT_A_TIME: usize = 16;
@@ -170,7 +170,7 @@ impl Collector {
         }
     }
 
-    fn kernel_sockets(&mut self) -> io::Result<Vec<transom_device::diag::TcpSocket>> {
+    fn kernel_sockets(&mut self) -> io::Result<Vec<transom_device::TcpSocket>> {
         let diag = match &mut self.diag {
             Some(diag) => diag,
             none => none.insert(Diag::open()?),

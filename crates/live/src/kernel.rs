@@ -1,10 +1,9 @@
 //! The kernel's connections, by `sock_diag`, and what extensions do to them.
 
 use crate::row::{Process, Row, Source};
-use transom_device::diag::TcpSocket;
-use transom_tcp::connection::State;
-use transom_tcp::state::{ConnectionState, LimitedBy, Name, Untold};
+use transom_device::TcpSocket;
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionState, LimitedBy, Name, State, Untold};
 
 /// A socket of the kernel's, which these processes have, as a row.
 pub(crate) fn row(socket: &TcpSocket, processes: &[Process]) -> Row {

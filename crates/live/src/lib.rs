@@ -23,7 +23,7 @@ mod protocol;
 mod row;
 mod server;
 mod time_series;
-pub mod value;
+mod value;
 
 pub use changes::{Change, Changes};
 pub use client::{AskError, ask};

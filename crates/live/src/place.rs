@@ -37,9 +37,6 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
 }
 
 /// Whether the directory is this user's own, and nobody else can reach anything in it.
-///
-/// # Errors
-/// As [`prepare`].
 fn check(directory: &Path) -> io::Result<()> {
     // Not what a link leads to: the link could be anybody's.
     let found = fs::symlink_metadata(directory)?;
@@ -60,9 +57,6 @@ fn check(directory: &Path) -> io::Result<()> {
 const MOST: usize = 1024;
 
 /// The sockets in the directory, by name. There are none if there is no directory.
-///
-/// # Errors
-/// As [`check`].
 pub(crate) fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match check(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

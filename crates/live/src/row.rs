@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use transom_net::ConnectionStatus;
-use transom_tcp::state::{ConnectionState, Name, Untold};
+use transom_tcp::{ConnectionState, Name, Untold};
 
 /// The longest text of another process that is kept, in characters.
 const LONGEST: usize = 64;

@@ -29,7 +29,7 @@ use transom_broker::protocol::MAX_QUEUES;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{BROKER_SOCKET, OpenOptions, Opened};
 use transom_device::tun::Tun;
-use transom_stack::config::Interface;
+use transom_stack::Interface;
 
 impl StackBuilder {
     /// Starts the host on a device that a broker has lent: [`StackBuilder::leased`] with the device as it is.

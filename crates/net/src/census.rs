@@ -2,9 +2,9 @@
 
 use crate::stack::Stack;
 use std::net::SocketAddr;
-use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Decider, Ruling, Variable};
+use transom_tcp::{Connection, ConnectionState};
 
 /// So many places are looked at while the host's lock is held once: a fraction of a millisecond.
 const PLACES: u32 = 128;

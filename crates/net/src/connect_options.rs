@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 
 /// How [`TcpStream::connect_with`](crate::TcpStream::connect_with) opens a connection. The default is what `connect` does.
 ///

@@ -15,10 +15,8 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
-use transom_stack::incoming::IncomingId;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
+use transom_stack::{ConnectionId, IncomingId, ListenerId};
+use transom_tcp::Signal;
 
 /// The new readiness of a watched socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -110,9 +110,6 @@ pub(crate) struct Driving {
 
 impl Driving {
     /// Takes the lead of the background thread, or of nobody.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::ResourceBusy`] if another thread leads.
     pub(crate) fn take<'a>(runtimes: impl Iterator<Item = &'a Arc<Runtime>>) -> io::Result<Self> {
         // What it has taken is given back when it fails.
         let mut driving = Driving { led: Vec::new(), sources: Vec::new(), bulk: false };

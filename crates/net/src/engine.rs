@@ -15,11 +15,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
-use transom_stack::incoming::IncomingId;
-use transom_stack::listener::ListenerId;
-pub(crate) use transom_stack::stack::{ConnectionId, ForwardedPacket};
-use transom_stack::stack::{Stack as Host, StackSignal};
-use transom_tcp::connection::Signal;
+pub(crate) use transom_stack::{ConnectionId, ForwardedPacket};
+use transom_stack::{IncomingId, ListenerId};
+use transom_stack::{Stack as Host, StackSignal};
+use transom_tcp::Signal;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 

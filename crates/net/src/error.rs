@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 use std::io;
-use transom_stack::stack::{ConnectError, ListenError, SocketError};
-use transom_tcp::connection::{ConnectionError, IcmpError, ReadError, WriteError};
+use transom_stack::{ConnectError, ListenError, SocketError};
+use transom_tcp::{ConnectionError, IcmpError, ReadError, WriteError};
 
 /// The error number Linux gives for a connection that ended so.
 pub(crate) fn errno(error: ConnectionError) -> Errno {
@@ -13,6 +13,7 @@ pub(crate) fn errno(error: ConnectionError) -> Errno {
         ConnectionError::TimedOut => Errno::TIMEDOUT,
         ConnectionError::Unreachable(error) => Errno::from_raw_os_error(error.errno()),
         ConnectionError::Aborted => Errno::CONNABORTED,
+        _ => Errno::IO,
     }
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn socket_error(error: SocketError) -> io::Error {
         SocketError::Read(ReadError::Delivery(_)) | SocketError::Write(WriteError::Delivery(_)) => {
             io::Error::new(io::ErrorKind::Unsupported, error)
         }
+        _ => io::Error::other(error),
     }
 }
 
@@ -64,6 +66,7 @@ pub(crate) fn connect_error(error: ConnectError) -> io::Error {
         ConnectError::NoPort => Errno::ADDRNOTAVAIL,
         ConnectError::TooMany => Errno::NFILE,
         ConnectError::Profile(_) => Errno::INVAL,
+        _ => Errno::IO,
     };
     io::Error::new(io::Error::from(errno).kind(), error)
 }
@@ -74,6 +77,7 @@ pub(crate) fn listen_error(error: ListenError) -> io::Error {
         ListenError::NotLocal(_) => Errno::ADDRNOTAVAIL,
         ListenError::EverythingInUse => Errno::ADDRINUSE,
         ListenError::NotOurPorts | ListenError::Profile(_) => Errno::INVAL,
+        _ => Errno::IO,
     };
     io::Error::new(io::Error::from(errno).kind(), error)
 }

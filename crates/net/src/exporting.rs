@@ -5,8 +5,7 @@ use crate::runtime::Runtime;
 use rustix::fd::OwnedFd;
 use std::collections::hash_map::Entry;
 use std::io;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::ConnectionId;
+use transom_stack::{ConnectionId, ListenerId};
 
 impl Runtime {
     /// A descriptor that shows a connection's readiness.

@@ -4,10 +4,9 @@
 //! of each call, and of all calls of the host together ([`Budget`]).
 
 use std::sync::Arc;
-use transom_extensions::guard::ALLOWED;
-use transom_extensions::{Budget, Guarded};
+use transom_extensions::{ALLOWED, Budget, Guarded};
+use transom_tcp::Profile;
 use transom_tcp::extension::{Extension, ExtensionChoice};
-use transom_tcp::profile::Profile;
 
 /// An extension that is guarded, and charged to its host's budget.
 pub(crate) fn guard(

@@ -13,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_stack::incoming::{AdmitError, Incoming, IncomingId, Refusal};
+use transom_stack::{AdmitError, Incoming, IncomingId, Refusal};
 
 /// A connection that a peer asks for, and that is not answered yet: by [`TcpListener::wait_incoming`].
 ///
@@ -52,7 +52,7 @@ enum HeldState {
 }
 
 impl TcpListener {
-    /// Waits for a connection that a peer asks for, of a listener that [holds SYNs](transom_stack::listener::ListenConfig::hold_syns).
+    /// Waits for a connection that a peer asks for, of a listener that [holds SYNs](transom_stack::ListenConfig::hold_syns).
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the listener is non-blocking and there is none. [`io::ErrorKind::InvalidInput`] if it does not hold SYNs. The
@@ -164,7 +164,7 @@ impl IncomingConnection {
     }
 
     /// Whether the peer still waits: it has not taken its SYN back, and the listener's
-    /// [limit](transom_stack::listener::ListenConfig::hold_syns) has not passed.
+    /// [limit](transom_stack::ListenConfig::hold_syns) has not passed.
     pub fn is_waiting(&self) -> bool {
         let Ok(part) = self.held.part() else { return false };
         part.shared.runtime.lock().host.incoming(self.held.id).is_some()
@@ -257,7 +257,7 @@ impl AdmittedConnection {
         }
     }
 
-    fn attempt(&self, inner: &mut Inner) -> Option<io::Result<transom_stack::stack::ConnectionId>> {
+    fn attempt(&self, inner: &mut Inner) -> Option<io::Result<transom_stack::ConnectionId>> {
         let accepted = inner.host.accept_admitted(self.held.id, &self.held.incoming);
         match (accepted.map_err(admit_error).transpose(), inner.failure()) {
             (None, Some(error)) => Some(Err(error)),
@@ -267,7 +267,7 @@ impl AdmittedConnection {
 
     fn conclude(
         &mut self,
-        outcome: Option<io::Result<transom_stack::stack::ConnectionId>>,
+        outcome: Option<io::Result<transom_stack::ConnectionId>>,
     ) -> io::Result<TcpStream> {
         let connection = outcome.unwrap_or_else(|| Err(would_block()))?;
         self.held.state = HeldState::Over;
@@ -279,6 +279,7 @@ fn admit_error(error: AdmitError) -> io::Error {
     let errno = match error {
         AdmitError::Gone => Errno::CONNABORTED,
         AdmitError::Full => Errno::AGAIN,
+        _ => Errno::IO,
     };
     io::Error::new(io::Error::from(errno).kind(), error)
 }

@@ -10,8 +10,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use transom_device::interface::IpPrefix;
-use transom_device::packet::{KernelAddress, SilentPorts};
-use transom_stack::config::Interface;
+use transom_device::{KernelAddress, SilentPorts};
+use transom_stack::Interface;
 
 impl StackBuilder {
     /// Prepares for the kernel's address: its ports come from the kernel, and packets for them do not reach it.

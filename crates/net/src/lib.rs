@@ -39,7 +39,7 @@ mod background;
 #[cfg(feature = "broker")]
 mod broker;
 mod census;
-pub mod clock;
+mod clock;
 mod connect_options;
 mod driver;
 mod driving;
@@ -55,10 +55,10 @@ mod listener;
 mod lock;
 mod log;
 mod notifier;
-pub mod observer;
+mod observer;
 mod opening;
 mod ports;
-pub mod raw;
+mod raw;
 mod readiness;
 mod roles;
 mod runtime;
@@ -75,30 +75,32 @@ mod wake_event;
 
 pub use bytes::Bytes;
 pub use census::{ConnectionStatus, Request};
+pub use clock::Clock;
 pub use connect_options::ConnectOptions;
 pub use driver::{Driver, SocketReadiness};
 pub use incoming::{AdmittedConnection, IncomingConnection};
 pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogPosition, LogReading, LogWriter, Written};
-pub use observer::Observer;
+pub use observer::{
+    Counts, Notice, Observable, ObservationEnded, Observer, ObserverOptions, Snapshot, Totals,
+    WaitError,
+};
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
+pub use raw::{HeldPort, HostEvent, HostWait, HostWatcher, RawHost, ShownReadiness};
 pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
 pub use stream::{Chunk, ChunkReader, Direction, HeldStream, Readiness, TcpStream};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub use telemetry::Telemetry;
-pub use transom_stack::config::Interface;
-pub use transom_stack::incoming::{Refusal, Unreachable};
-pub use transom_stack::listener::ListenConfig;
-pub use transom_stack::socket_options::{SocketOption, SocketOptions};
-pub use transom_tcp::connection::{
-    Adu, ConnectionState, IcmpError, Piece, Received, Report, Setting, WriteOptions,
+pub use transom_stack::{
+    Interface, ListenConfig, Refusal, SocketOption, SocketOptions, Unreachable,
 };
-pub use transom_tcp::holes::Hole;
 pub use transom_tcp::manipulation::{self, Manipulation};
-pub use transom_tcp::path_mtu::PathMtuDiscovery;
-pub use transom_tcp::profile::{KeepAlive, Profile};
+pub use transom_tcp::{
+    Adu, ConnectionState, Hole, IcmpError, KeepAlive, PathMtuDiscovery, Piece, Profile, Received,
+    Report, Setting, WriteOptions,
+};
 
 /// The most queues of a device, and so shards of a host, if nobody asks for more: each has a thread.
 const MOST_USUAL_QUEUES: usize = 16;

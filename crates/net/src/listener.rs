@@ -17,13 +17,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
-use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::{ConnectionId, ListenError};
-use transom_stack::totals::ListenTotals;
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenError, ListenTotals, ListenerId, SocketOption,
+};
 
 /// A socket server on a [`Stack`].
+///
+/// A call that says nothing of errors does not fail at present.
 #[derive(Debug)]
 pub struct TcpListener {
     socket: Arc<Socket>,
@@ -321,17 +322,11 @@ impl TcpListener {
     }
 
     /// The address where it listens.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.socket.local)
     }
 
     /// Another handle to the same listener.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn try_clone(&self) -> io::Result<TcpListener> {
         Ok(TcpListener { socket: Arc::clone(&self.socket) })
     }
@@ -459,9 +454,6 @@ impl TcpListener {
     }
 
     /// The time to live that connections inherit.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn ttl(&self) -> io::Result<u32> {
         let inherited = self.inherited();
         let ttl = inherited.options.iter().find_map(|option| match option {
@@ -474,25 +466,16 @@ impl TcpListener {
 
     /// Whether an IPv6 listener is for IPv6 alone (`IPV6_V6ONLY`). It is chosen before: [`TcpSocket::only_v6`](crate::TcpSocket::only_v6),
     /// [`ListenConfig::v6_only`].
-    ///
-    /// # Errors
-    /// None at present.
     pub fn only_v6(&self) -> io::Result<bool> {
         Ok(self.socket.v6_only)
     }
 
     /// A pending error of the listener itself; there is never one.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
     }
 
     /// Whether [`TcpListener::accept`] returns at once when there is nothing to accept.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn set_nonblocking(&self, non_blocking: bool) -> io::Result<()> {
         self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
         Ok(())

@@ -39,8 +39,8 @@ pub(crate) use mailbox::Mailbox;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Connection;
+use transom_stack::ConnectionId;
+use transom_tcp::Connection;
 use transom_tcp::extension::{AttachError, Capabilities, Fault, LayerId, Limits, Wake};
 use transom_tcp::time::Instant;
 
@@ -202,7 +202,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Has the layer detached for a fault, which the connection reports ([`poll_departure`](transom_tcp::connection::Connection::poll_departure)).
+    /// Has the layer detached for a fault, which the connection reports ([`poll_departure`](transom_tcp::Connection::poll_departure)).
     pub fn fail(&self, fault: Fault) {
         self.mailbox.fail(fault);
         self.wake();

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::flow::BoundPortChange;
+use transom_stack::BoundPortChange;
 use transom_stack::mapped::Bound;
 
 /// The source of free ports.
@@ -128,9 +128,6 @@ impl Ports {
     }
 
     /// Reserves the port at `bound`, or any if it is 0. A port that this host keeps already, for connections that are left of a listener, is shared.
-    ///
-    /// # Errors
-    /// The kernel's, and the registrar's.
     pub(crate) fn reserve(self: &Arc<Self>, bound: &Bound) -> io::Result<Reservation> {
         if bound.address().port() != 0
             && let Some(reservation) = self.again(|held| held.address == bound.address())

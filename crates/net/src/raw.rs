@@ -11,9 +11,8 @@ use crate::stack::{Stack, wait_until};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::listener::ListenerId;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::{ConnectionId, Stack as Host};
+use transom_stack::{ConnectionId, ListenerId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
 /// The event that a thread waits for, or that has happened.
@@ -174,11 +173,6 @@ impl RawHost {
     /// Waits until everything that was written is acknowledged, or until `timeout`. Returns whether it is.
     pub fn deliver(&self, timeout: std::time::Duration) -> bool {
         wait_until(std::iter::once(self.runtime()), timeout, |host| !host.has_undelivered())
-    }
-
-    /// Why the device does not work, if it does not.
-    pub fn failure(&self) -> Option<io::Error> {
-        self.runtime().lock().failure()
     }
 
     /// Has the kernel keep the port at `bound`, or any if it is 0. `None`: the host says itself which ports are free.

@@ -11,9 +11,8 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use transom_device::host::Changes;
-use transom_device::routes::Routes;
-use transom_stack::config::{Interface, is_unicast};
+use transom_device::{Changes, Routes};
+use transom_stack::{Interface, is_unicast};
 
 /// The machine with which a stack shares addresses, as far as the stack may use it.
 pub trait HostView: Send {

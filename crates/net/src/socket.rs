@@ -11,13 +11,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::Bound;
-use transom_stack::socket_options::{SocketOption, SocketOptions};
+use transom_stack::{ListenConfig, SocketOption, SocketOptions};
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Setting;
-use transom_tcp::path_mtu::PathMtuDiscovery;
-use transom_tcp::profile::{KeepAlive, Profile};
+use transom_tcp::{KeepAlive, PathMtuDiscovery, Profile, Setting};
 
 /// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
 ///
@@ -104,7 +101,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Lets go of the place in a shard whose lock is held: for whoever takes it at once.
+    /// Frees the socket's address in a shard, so that the caller can bind it again at once. The caller holds the shard's lock.
     pub(crate) fn release(&self, shard: &Arc<Shared>, inner: &mut Inner) {
         self.own().retain(|(shared, bound)| {
             let ours = Arc::ptr_eq(shared, shard);
@@ -175,7 +172,7 @@ options! {
 
 impl TcpSocket {
     /// Sets an option. An impossible value is told when the socket connects.
-    pub fn option(mut self, option: impl Into<SocketOption>) -> Self {
+    pub(crate) fn option(mut self, option: impl Into<SocketOption>) -> Self {
         self.kept.options.set(option);
         self
     }

@@ -18,14 +18,12 @@ use transom_device::interface::IpPrefix;
 use transom_device::open::{Opened, open};
 use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
-use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
-use transom_stack::fast_open::FastOpenConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::memory::{MemoryInfo, MemoryLimits};
-use transom_stack::stack::{Shard, Stack as Host};
-use transom_stack::totals::HostTotals;
+use transom_stack::{
+    FastOpenConfig, HostTotals, Interface, ListenConfig, MemoryInfo, MemoryLimits, Offload, Shard,
+    Stack as Host, StackConfig, StackCounters,
+};
+use transom_tcp::Profile;
 use transom_tcp::compose::compose;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
 /// How long dropping the last handle waits for written data to be acknowledged.
@@ -180,7 +178,7 @@ impl Stack {
             limits: Limits::default(),
             log_records: None,
             comments: false,
-            extension_time: transom_extensions::budget::PER_SECOND,
+            extension_time: transom_extensions::PER_SECOND,
             icmp_errors_per_second: None,
             fast_open: FastOpenConfig::default(),
             shards: None,
@@ -310,7 +308,7 @@ impl StackBuilder {
     }
 
     /// The profile of connections that do not name their own. Its extensions are guarded. An extension that panics, or that exceeds
-    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached; its connection continues.
+    /// [`ALLOWED`](transom_extensions::ALLOWED) three times in a row, is detached; its connection continues.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
@@ -366,7 +364,7 @@ impl StackBuilder {
         self
     }
 
-    /// Gives the device a comment on the sender's state with each segment ([`Device::annotate`]). A [`Tapped`](transom_device::capture::Tapped)
+    /// Gives the device a comment on the sender's state with each segment ([`Device::annotate`]). A [`Tapped`](transom_device::Tapped)
     /// device writes it into its capture. Off by default.
     pub fn comments(mut self, comments: bool) -> Self {
         self.comments = comments;
@@ -584,8 +582,8 @@ impl StackBuilder {
             .with_shard(shard)
             .with_every_address(self.every_address)
             .with_ports(match self.ports {
-                PortSource::Own => transom_stack::config::PortSource::Own,
-                PortSource::Kernel(_) => transom_stack::config::PortSource::Caller,
+                PortSource::Own => transom_stack::PortSource::Own,
+                PortSource::Kernel(_) => transom_stack::PortSource::Caller,
             })
             .with_mtu(mtu_of(device))
             .with_offload(

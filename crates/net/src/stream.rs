@@ -42,19 +42,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
-use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{
-    Connection, ConnectionState, IcmpError, ReadError, Received, State, WriteError,
-};
+use transom_stack::{ConnectionId, SocketError};
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
+use transom_tcp::{
+    Connection, ConnectionState, IcmpError, Profile, ReadError, Received, State, WriteError,
+};
 
 /// A TCP connection on a [`Stack`].
 ///
 /// Handles made by [`TcpStream::try_clone`] share the connection. Dropping the last one closes the connection in order, and written data is still
 /// delivered; [`TcpStream::set_linger`] changes that.
+///
+/// A call that says nothing of errors fails with [`io::ErrorKind::NotConnected`] if the connection is gone, or never.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket>,
@@ -395,9 +396,6 @@ impl TcpStream {
 
     /// The peer's address. As on Linux it is an IPv4-mapped address, `::ffff:192.0.2.1`, where an IPv6 listener accepted an
     /// IPv4 connection, or the stream was connected to such an address.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let inner = self.socket.shared.runtime.lock();
         let remote = inner.host.remote_address(self.socket.id).ok_or(Errno::NOTCONN)?;
@@ -405,9 +403,6 @@ impl TcpStream {
     }
 
     /// Our own address, in the same form as [`TcpStream::peer_addr`].
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let inner = self.socket.shared.runtime.lock();
         let local = inner.host.local_address(self.socket.id).ok_or(Errno::NOTCONN)?;
@@ -439,9 +434,6 @@ impl TcpStream {
     }
 
     /// Another handle to the same connection.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn try_clone(&self) -> io::Result<TcpStream> {
         Ok(TcpStream { socket: Arc::clone(&self.socket) })
     }
@@ -475,9 +467,6 @@ impl TcpStream {
     }
 
     /// The error that ended the connection, once.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.inspect(|connection, _| connection.error()).ok().flatten();
         Ok(error
@@ -487,17 +476,11 @@ impl TcpStream {
 
     /// The last error that the network reported about the connection's packets, such as an unreachable host. Each is returned once. It does not end
     /// the connection (RFC 9293 section 3.9.2.2). If the connection times out later, it ends with this error.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn take_soft_error(&self) -> io::Result<Option<IcmpError>> {
         self.change(|connection, _| connection.take_soft_error())
     }
 
     /// A snapshot of the connection's state: windows, round-trip times, counters.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn info(&self) -> io::Result<ConnectionState> {
         self.inspect(|connection, now| connection.info(now))
     }
@@ -537,18 +520,12 @@ impl TcpStream {
     }
 
     /// Detaches a layer and cancels its requests. Returns whether there was such a layer.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn detach(&self, layer: LayerId) -> io::Result<bool> {
         self.change(|connection, now| connection.detach(now, layer).is_some())
     }
 
     /// Calls `call` with the connection itself, for settings that have no method here. `call` runs under the host's lock: it must
     /// not use streams or listeners of the same [`Stack`].
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn with_connection<T>(
         &self,
         call: impl FnOnce(&mut Connection, Instant) -> T,

@@ -18,8 +18,8 @@ use std::io;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use transom_stack::ConnectionId;
 use transom_stack::log::Record;
-use transom_stack::stack::ConnectionId;
 
 /// Between two readings of the log.
 const LOOK: Duration = Duration::from_millis(10);

@@ -4,7 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
-use transom_device::event_fd::EventFd;
+use transom_device::EventFd;
 use transom_tcp::time::Duration;
 
 /// The descriptor that shows when the device has packets.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{PATIENCE, receive, send};
-use transom_device::demux::Demultiplexer;
+use transom_device::Demultiplexer;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::open::Opened;
 use transom_net::{Stack, TcpStream};

@@ -6,8 +6,8 @@ use std::thread::spawn;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{ConnectOptions, Profile, Stack, TcpListener, TcpStream};
-use transom_stack::listener::ListenConfig;
-use transom_tcp::connection::Connection;
+use transom_stack::ListenConfig;
+use transom_tcp::Connection;
 use transom_tcp::extension::{
     AttachError, Capabilities, DepartureReason, Extension, ExtensionChoice, Fault, Limits,
     MAX_LAYERS, Occasion, View, Wake, variable,

@@ -6,9 +6,8 @@ use std::thread;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Stack, TcpListener, TcpStream};
-use transom_stack::fast_open::FastOpenConfig;
-use transom_stack::listener::ListenConfig;
-use transom_tcp::connection::FastOpenFailure;
+use transom_stack::{FastOpenConfig, ListenConfig};
+use transom_tcp::FastOpenFailure;
 
 /// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

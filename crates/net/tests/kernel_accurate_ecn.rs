@@ -9,13 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{Lab, ROLES, Role, VERSIONS, Version, both_ways, receive, send, start, tun};
-use transom_device::kernel_tcp::{KernelAccurateEcn, tcp_info};
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
+use transom_device::{KernelAccurateEcn, tcp_info};
 use transom_lab::{Emulated, PathConfig};
 use transom_net::ConnectionState;
+use transom_tcp::AccurateInfo;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::AccurateInfo;
 
 /// The kernel's setting `net.ipv4.tcp_ecn` in a namespace, and from 3 on, where that means accurate ECN, `net.ipv4.tcp_ecn_option`; `None`, and a word
 /// about it, if it has no accurate ECN. (Linux 6.18 has the counts and the options, but not these settings yet.)

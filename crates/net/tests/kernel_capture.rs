@@ -8,9 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::{Lab, ROLES, VERSIONS, both_ways, start, tun};
-use transom_device::Device;
-use transom_device::capture::{Capture, Tapped};
 use transom_device::tun::TunOffload;
+use transom_device::{Capture, Device, Tapped};
 use transom_lab::{Emulated, PathConfig};
 use transom_net::Profile;
 

@@ -10,8 +10,8 @@ use std::thread;
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
 use transom_net::{Profile, TcpListener, TcpStream};
-use transom_stack::listener::ListenConfig;
-use transom_tcp::connection::FastOpenFailure;
+use transom_stack::ListenConfig;
+use transom_tcp::FastOpenFailure;
 
 const MSG_FASTOPEN: SendFlags = SendFlags::from_bits_retain(0x2000_0000);
 

@@ -12,7 +12,7 @@ use transom_device::namespace::Namespace;
 use transom_net::{
     ConnectOptions, KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream,
 };
-use transom_stack::listener::ListenConfig;
+use transom_stack::ListenConfig;
 
 /// A stack at the loopback addresses of wherever its threads are. It talks to itself.
 fn stack(ports: KernelPorts) -> Stack {

@@ -11,8 +11,8 @@ use std::thread;
 use crate::support::{
     Lab, ROLES, Role, VERSIONS, Version, both_ways, set_kernel_ecn, start, transom_address, tun,
 };
-use transom_device::capture::{Capture, Tapped};
 use transom_device::tun::TunOffload;
+use transom_device::{Capture, Tapped};
 use transom_lab::{Emulated, PathConfig};
 use transom_tcp::compose::{PRESETS, compose};
 use transom_wire::ip::Ecn;

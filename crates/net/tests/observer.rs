@@ -6,8 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::observer::{ObservationEnded, Observer, ObserverOptions, WaitError};
-use transom_net::{Stack, TcpStream};
+use transom_net::{ObservationEnded, Observer, ObserverOptions, Stack, TcpStream, WaitError};
 use transom_tcp::extension::{
     AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Variable, Wake,
     variable,
@@ -142,7 +141,7 @@ fn observers_change_each_other() {
         scope.spawn(|| work(0));
         scope.spawn(|| work(1));
     });
-    let asked = |connection: &transom_tcp::connection::Connection| -> Vec<Vec<Interval>> {
+    let asked = |connection: &transom_tcp::Connection| -> Vec<Vec<Interval>> {
         let variables = [Variable::Cwnd, Variable::Dupthresh, Variable::Ssthresh];
         let asked =
             connection.layers().map(|layer| variables.map(|one| layer.limits.asked(one)).to_vec());

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{PathMtuDiscovery, Stack, TcpListener, TcpStream, WriteOptions};
-use transom_stack::listener::ListenConfig;
-use transom_tcp::profile::AckChoice;
+use transom_stack::ListenConfig;
+use transom_tcp::AckChoice;
 
 /// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

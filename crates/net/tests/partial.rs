@@ -10,8 +10,8 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_lab::{Emulated, PathConfig};
 use transom_net::{Hole, Profile, Received, Stack, TcpStream};
+use transom_tcp::PartialInfo;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::PartialInfo;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -16,7 +16,7 @@ use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Capabilities, Device, RxPacket, TxPacket};
 use transom_net::{Stack, TcpListener, TcpStream};
 use transom_tcp::packet::PacketBuf;
-use transom_tcp::profile::{AckChoice, CongestionChoice, PacingChoice};
+use transom_tcp::{AckChoice, CongestionChoice, PacingChoice};
 
 const SOON: Duration = Duration::from_secs(3);
 

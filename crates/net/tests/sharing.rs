@@ -18,7 +18,7 @@ use transom_net::{
     HostView, KernelHost, KernelPorts, PortRegistrar, PortSource, Stack, TcpListener, TcpStream,
 };
 
-use transom_stack::config::Interface;
+use transom_stack::Interface;
 
 use crate::support::{PATIENCE, receive, send};
 

@@ -3,7 +3,7 @@
 pub mod binary;
 pub mod json;
 
-use transom_net::observer::Snapshot;
+use transom_net::Snapshot;
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
 use transom_tcp::time::{Duration, Instant};

@@ -12,8 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_device::serving::{AfterAccept, UnixName, after_accept};
-use transom_net::TcpStream;
-use transom_net::observer::{Observable, Observer, ObserverOptions};
+use transom_net::{Observable, Observer, ObserverOptions, TcpStream};
 
 /// The most peers at a time; each has two threads.
 const MOST_PEERS: usize = 256;

@@ -16,8 +16,8 @@ use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::stack_sharing;
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 use transom_remote::ExtensionSocket;
-use transom_remote::cm::protocol::{self, Macroflow};
-use transom_remote::cm::{Client, CmServer, Registration, Stopper};
+use transom_remote::cm::protocol;
+use transom_remote::cm::{Client, CmServer, Registration, Stopper, protocol::Macroflow};
 use transom_tcp::extension::{Interval, Variable};
 
 const ONE: &str = "10.0.0.2";
@@ -73,8 +73,7 @@ impl Process {
     }
 
     fn layers(&self, number: usize) -> usize {
-        let count =
-            |connection: &mut transom_tcp::connection::Connection, _| connection.layers().count();
+        let count = |connection: &mut transom_tcp::Connection, _| connection.layers().count();
         self.streams[number].0.with_connection(count).unwrap()
     }
 

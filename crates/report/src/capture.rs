@@ -4,8 +4,7 @@
 //! the line of acknowledgements below and the edge of the receive window above.
 //!
 //! ```
-//! use transom_report::capture::Captured;
-//! use transom_report::render;
+//! use transom_report::{Captured, render};
 //! use transom_trace::Capture;
 //!
 //! let captured = Captured::new(Capture::default());

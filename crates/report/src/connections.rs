@@ -1,15 +1,14 @@
 //! The page of the connections of a program, from what was sampled while they lasted.
 //!
 //! ```
-//! use transom_report::connections::{Connections, Seen};
-//! use transom_report::render;
+//! use transom_report::{Connections, Seen, render};
 //!
 //! let seen = Seen::new("10.9.0.2:40000", "10.9.0.1:80", 0.0);
 //! let page = Connections { lead: "curl".into(), seen: vec![seen], ..Connections::default() };
 //! assert!(render(&page.data()).contains("10.9.0.1:80"));
 //! ```
 
-use transom_tcp::state::{ConnectionState, Counters};
+use transom_tcp::{ConnectionState, Counters};
 
 use crate::transfer::Trace;
 use crate::{Block, Chart, Hue, Points, ReportData, Row, Section, Style, Table};

@@ -1,8 +1,7 @@
 //! The page and the picture of an event log: sequence, windows and round-trip time of its connections.
 //!
 //! ```
-//! use transom_report::event_log::EventLog;
-//! use transom_report::render;
+//! use transom_report::{EventLog, render};
 //!
 //! # let bytes = transom_stack::log::file::Header { origin: 0, places: 0 }.encode();
 //! let (_, entries) = transom_stack::log::file::read(&bytes).unwrap();

@@ -38,15 +38,15 @@
 #![forbid(unsafe_code)]
 
 mod block;
-pub mod capture;
-pub mod connections;
+mod capture;
+mod connections;
 mod dash;
 mod data;
 mod decimate;
 mod drawing;
 mod emulation;
 mod encode;
-pub mod event_log;
+mod event_log;
 pub mod flent;
 mod html;
 pub mod labels;
@@ -65,18 +65,21 @@ mod statistics;
 mod svg;
 mod table;
 mod ticks;
-pub mod transfer;
+mod transfer;
 
 use std::io;
 use std::path::Path;
 
 pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use capture::Captured;
+pub use connections::{Connections, Seen};
 pub use dash::dash_page;
 pub use data::{
     Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
     Style,
 };
 pub use decimate::{MOST_POINTS, decimate};
+pub use event_log::EventLog;
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;
@@ -91,6 +94,7 @@ pub use svg::Svg;
 pub(crate) use svg::{Anchor, text_width};
 pub(crate) use ticks::logarithmic_ticks;
 pub use ticks::ticks;
+pub use transfer::{ByteTraces, Outcome, QueueTrace, Trace, Transfers};
 
 /// The page of a run, in the run's directory.
 pub const REPORT: &str = "report.html";
@@ -111,6 +115,6 @@ pub fn render(data: &ReportData) -> String {
 }
 
 #[cfg(test)]
-mod sample;
+mod test_sample;
 #[cfg(test)]
 mod tests;

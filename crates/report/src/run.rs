@@ -7,7 +7,7 @@
 //! use std::path::Path;
 //! use transom_lab::run::{SimulateOptions, judge, simulate};
 //! use transom_lab::scenario::Scenario;
-//! use transom_report::run::{RunInfo, Page};
+//! use transom_report::run::{Page, RunInfo};
 //!
 //! let text = r#"
 //!     scenario = { name = "one", duration = "2s" }

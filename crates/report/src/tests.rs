@@ -98,7 +98,7 @@ fn an_empty_report_is_a_page() {
 
 #[test]
 fn the_page_loads_nothing() {
-    let page = page(&sample::sample());
+    let page = page(&test_sample::sample());
     for forbidden in ["http://", "https://", "src=", "href=", "@import", "url("] {
         let found = page.find(forbidden).map(|at| page[at..].chars().take(80).collect::<String>());
         assert_eq!(found, None, "{forbidden}");
@@ -314,7 +314,7 @@ fn sample_page() {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     std::fs::create_dir_all(&target).unwrap();
     let path = target.join("transom-report-sample.html");
-    write(&path, &sample::sample()).unwrap();
+    write(&path, &test_sample::sample()).unwrap();
     eprintln!("wrote {}", path.display());
 }
 

@@ -1,10 +1,9 @@
 //! The page of two transfers over the same path, one each way, from what was sampled while they went on.
 //!
 //! ```
-//! use transom_report::render;
-//! use transom_report::transfer::{Outcome, QueueTrace, Trace, Transfers};
+//! use transom_report::{Outcome, QueueTrace, Trace, Transfers, render};
 //! use transom_sim::link::Counters;
-//! use transom_tcp::state::ConnectionState;
+//! use transom_tcp::ConnectionState;
 //!
 //! let mut trace = Trace::default();
 //! let mut state = ConnectionState::unknown();
@@ -29,8 +28,8 @@
 //! ```
 
 use transom_sim::link::Counters;
-use transom_tcp::state::{ConnectionState, Untold};
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionState, Untold};
 
 use crate::{Chart, Hue, MOST_POINTS, Points, ReportData, Row, Section, Shape, Style};
 

@@ -1,8 +1,7 @@
 //! The page of a program's connections, and samples of a simulated sender, against what they were when they were stored.
 
 use std::fmt::Write as _;
-use transom_report::connections::{Connections, Seen};
-use transom_report::render;
+use transom_report::{Connections, Seen, render};
 use transom_sim::measure::SenderSample;
 use transom_testkit::story::{assert_stored, tell};
 

@@ -38,10 +38,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod probability;
+mod probability;
 pub mod queue;
 mod text;
 pub mod window;
 
+pub use probability::Probability;
 pub use text::rate as parse_rate;
 pub use transom_base::quantity;

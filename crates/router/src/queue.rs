@@ -231,6 +231,6 @@ fn mark<P>(now: Instant, cause: Cause, item: &mut Item<P>, sink: &mut Sink<'_, P
 }
 
 #[cfg(test)]
-mod bench;
+mod properties_tests;
 #[cfg(test)]
-mod properties;
+mod test_bench;

@@ -56,6 +56,6 @@ pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{Rule, TargetWindow, TargetWindowConfig, Threshold};
 
 #[cfg(test)]
-mod properties;
+mod properties_tests;
 #[cfg(test)]
 mod tests;

@@ -10,14 +10,14 @@ use crate::address::{AF_INET, AF_INET6};
 use std::ffi::c_char;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
+use transom_stack::StackConfig;
+use transom_tcp::Profile;
 use transom_tcp::compose::compose;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::Profile;
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::{Duration, Instant};
 
 /// `ts_config.retries`: never give up.
-pub const RETRY_FOREVER: u32 = u32::MAX;
+pub(crate) const RETRY_FOREVER: u32 = u32::MAX;
 
 /// An address of a host with the length of its network's prefix.
 #[repr(C)]
@@ -33,7 +33,7 @@ pub struct Address {
 
 impl Address {
     /// Reads `"192.0.2.1/24"` or `"2001:db8::1/64"`; without a prefix the address stands alone.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix.parse().ok()?)),
             None => (text, None),

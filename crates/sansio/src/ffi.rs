@@ -120,7 +120,7 @@ fn count(result: Result<usize>) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transom_stack::config::StackConfig;
+    use transom_stack::StackConfig;
     use transom_tcp::time::Instant;
 
     fn host() -> HostNumber {

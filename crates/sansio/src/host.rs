@@ -15,10 +15,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use transom_sockets::errno::{EINTR, EINVAL, EMSGSIZE, Errno, Result};
 use transom_sockets::readiness::PollFd;
-use transom_sockets::table::Table;
-use transom_sockets::{Awaited, Drive, Sockets, Waited};
-use transom_stack::config::{StackConfig, StackConfigError};
-use transom_stack::stack::{Packet, Stack};
+use transom_sockets::{Awaited, Drive, Sockets, Table, Waited};
+use transom_stack::{Packet, Stack, StackConfig, StackConfigError};
 use transom_tcp::time::{Duration, Instant};
 
 /// The longest patience. Longer than any timer of TCP, and short enough for a call to end.

@@ -11,12 +11,11 @@
 //! Two hosts, and in between a link of 10 ms that loses one packet: a handshake, a transfer with its repair, and a close.
 //!
 //! ```
+//! use transom_sansio::{Drive, Host, SocketCalls};
 //! use transom_sansio::address::AF_INET;
 //! use transom_sansio::errno::{EINTR, Errno, Result};
-//! use transom_sansio::host::Host;
 //! use transom_sansio::socket::SOCK_STREAM;
-//! use transom_sansio::{Drive, SocketCalls};
-//! use transom_stack::config::StackConfig;
+//! use transom_stack::StackConfig;
 //! use transom_tcp::time::{Duration, Instant};
 //!
 //! /// Two hosts; the fourth long packet is lost.
@@ -87,11 +86,13 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod config;
+mod config;
 #[allow(unsafe_code, reason = "C's pointers; every use says why it is sound")]
 pub mod ffi;
-pub mod host;
+mod host;
 
+pub use config::{Address, Config};
+pub use host::{Host, MAX_PATIENCE};
 pub use transom_sockets::{
     Drive, SocketCalls, address, closing, errno, info, options, readiness, socket, stream, urgent,
 };

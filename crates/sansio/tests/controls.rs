@@ -4,15 +4,14 @@
 use crate::support;
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::*;
-use transom_sansio::host::Host;
 use transom_sansio::options::*;
 use transom_sansio::readiness::{POLLIN, POLLOUT, PollFd};
 use transom_sansio::socket::{IPPROTO_TCP, O_NONBLOCK, SOCK_STREAM};
 use transom_sansio::stream::{MSG_DONTWAIT, MSG_EOR, MSG_MORE};
 use transom_sansio::urgent::SIOCOUTQNSD;
+use transom_sansio::{Host, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;

@@ -4,12 +4,11 @@ use crate::support;
 
 use crate::support::{Dialogue, Pair, at, drain, failed, host_with, ms, only};
 use std::net::SocketAddr;
-use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::*;
-use transom_sansio::host::Host;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
+use transom_sansio::{Host, SocketCalls};
 use transom_wire::Flags;
 
 /// A host with an address of each version.

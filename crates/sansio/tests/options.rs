@@ -3,20 +3,18 @@
 use crate::support;
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
-use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_tcp::accurate_ecn;
+use transom_sansio::{Host, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{FlowChoice, Profile};
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{FlowChoice, Profile, accurate_ecn};
 use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, Options, TcpHeader, Timestamps};
 

@@ -3,11 +3,10 @@
 use crate::support;
 
 use crate::support::{Dialogue, accepted, drain, failed, host};
-use transom_sansio::SocketCalls;
 use transom_sansio::errno::*;
-use transom_sansio::host::Host;
 use transom_sansio::options::{IP_RECVERR, IPPROTO_IP, SO_ERROR, SOL_SOCKET};
 use transom_sansio::readiness::{POLLERR, POLLOUT, PollFd};
+use transom_sansio::{Host, SocketCalls};
 use transom_tcp::time::Duration;
 use transom_testkit::packets::icmp4;
 use transom_wire::Flags;

@@ -3,14 +3,13 @@
 use crate::support;
 
 use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::SocketCalls;
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::*;
 use transom_sansio::errno::*;
-use transom_sansio::host::{Host, MAX_PATIENCE};
 use transom_sansio::options::{SO_LINGER, SO_RCVTIMEO, SO_SNDBUF, SO_SNDTIMEO, SOL_SOCKET};
 use transom_sansio::socket::{F_GETFL, F_SETFL, O_NONBLOCK, O_RDWR, SOCK_STREAM};
 use transom_sansio::stream::*;
+use transom_sansio::{Host, MAX_PATIENCE, SocketCalls};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 

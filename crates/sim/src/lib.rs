@@ -6,10 +6,10 @@
 //! gives the same schedule in both.
 //!
 //! - [`link`]: the model, each effect in a file of its own.
-//! - [`pair`]: two hosts joined by two links, in virtual time.
+//! - [`Pair`]: two hosts joined by two links, in virtual time.
 //! - [`network`]: hosts, routers and links in any arrangement; [`traffic`]: what the hosts do; [`measure`]: what can be seen
 //!   of it.
-//! - [`random`]: one ChaCha stream per entity and purpose; normal and Pareto variates in integers.
+//! - [`Streams`]: one ChaCha stream per entity and purpose; normal and Pareto variates in integers.
 //! - [`units`]: rates, durations, queue limits and probabilities as people write them.
 //!
 //! Nothing here uses floating point, a hash map's order or the platform's mathematics library to decide
@@ -21,8 +21,8 @@
 //! room for one packet beside the one being transmitted, so the third is dropped:
 //!
 //! ```
+//! use transom_sim::Streams;
 //! use transom_sim::link::{Admission, DropCause, LinkConfig, LinkModel};
-//! use transom_sim::random::Streams;
 //! use transom_tcp::time::Instant;
 //!
 //! let config: LinkConfig = "rate=10Mbit/s, delay=20ms, queue=1 packet".parse()?;
@@ -44,7 +44,10 @@
 pub mod link;
 pub mod measure;
 pub mod network;
-pub mod pair;
-pub mod random;
+mod pair;
+mod random;
 pub mod traffic;
 pub mod units;
+
+pub use pair::{Middlebox, Pair, Side};
+pub use random::{Draw, Rng, Shape, Streams};

@@ -641,6 +641,6 @@ struct InFlight {
 }
 
 #[cfg(test)]
-mod properties;
+mod properties_tests;
 #[cfg(test)]
 mod tests;

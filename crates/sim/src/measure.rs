@@ -10,7 +10,7 @@ use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError, WindowReport};
 use crate::traffic::{Flow, SendCounters, Sent};
 use transom_router::window;
-use transom_tcp::state::ConnectionState;
+use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 pub use delay::{Lane, QueueDelay};

@@ -60,7 +60,7 @@ use part::Part;
 use several::Several;
 use std::net::IpAddr;
 use topology::{MAX_HOSTS, Routes, host_at};
-use transom_stack::config::StackConfigError;
+use transom_stack::StackConfigError;
 use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;

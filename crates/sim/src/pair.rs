@@ -6,7 +6,7 @@
 
 use crate::link::{LinkConfig, LinkModel};
 use crate::random::Streams;
-use transom_stack::stack::{Packet, Stack};
+use transom_stack::{Packet, Stack};
 use transom_tcp::time::Instant;
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
@@ -31,7 +31,7 @@ impl Side {
 }
 
 /// Called for each packet that leaves a host: when, from whom, and its bytes.
-pub type Tap = Box<dyn FnMut(Instant, Side, &[u8])>;
+pub(crate) type Tap = Box<dyn FnMut(Instant, Side, &[u8])>;
 
 /// Called for each packet after the tap: it may change the packet, and says whether it passes.
 pub type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;

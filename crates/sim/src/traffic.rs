@@ -21,10 +21,9 @@ mod transfers;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Instant;
+use transom_tcp::{Profile, Signal};
 
 pub use bonds::{Bond, Bonds};
 pub use bulk::{Amount, Bulk};
@@ -135,7 +134,7 @@ impl Io<'_> {
     }
 
     /// The other end's address and port.
-    pub fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    pub(crate) fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.remote_address(id)
     }
 
@@ -160,7 +159,7 @@ impl Io<'_> {
     }
 
     /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`] has all of it.
-    pub fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
+    pub(crate) fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
         let now = self.now;
         if let Some(local) = self.sockets.local_address(id) {
             self.ledger.begin(flow, local, now);
@@ -173,7 +172,7 @@ impl Io<'_> {
     }
 
     /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
-    pub fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
+    pub(crate) fn register_sender(&mut self, flow: FlowId, id: ConnectionId) {
         self.sockets.follow(self.ledger, id, flow);
         self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
         self.ledger.follows(self.sockets.node());
@@ -185,7 +184,7 @@ impl Io<'_> {
     }
 
     /// Notes that packets of this host from `port` are the flow's.
-    pub fn sends_from(&mut self, flow: FlowId, port: u16) {
+    pub(crate) fn sends_from(&mut self, flow: FlowId, port: u16) {
         self.sockets.sends_from(port, flow);
     }
 

@@ -4,14 +4,14 @@
 //! to the same value. An error for wrong text says what to write instead. Decimal digits are scaled
 //! with integer arithmetic, so "0.1%" is the same number on every machine.
 
-pub mod duration_text;
-pub mod probability_text;
+pub(crate) mod duration_text;
+pub(crate) mod probability_text;
 mod queue_limit;
 mod rate;
 
 pub use queue_limit::QueueLimit;
 pub use rate::Rate;
-pub use transom_router::probability::Probability;
+pub use transom_router::Probability;
 pub use transom_router::quantity::{DurationText, UnitError, parse_duration};
 
 pub(crate) use transom_router::quantity::Decimal;

@@ -5,15 +5,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Middlebox, Pair, Side};
-use transom_sim::random::{Rng, Streams};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_sim::{Middlebox, Pair, Rng, Side, Streams};
+use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
 use transom_tcp::accurate_ecn::{self, FIELD};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::{AccurateInfo, ConnectionState};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{AccurateInfo, ConnectionState};
 use transom_testkit::packets;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, IpPacket, TcpHeader, TcpPacket};
@@ -28,7 +25,7 @@ fn host(address: &str, words: &str) -> Stack {
 struct Talk {
     pair: Pair,
     ends: [Option<ConnectionId>; 2],
-    listener: transom_stack::listener::ListenerId,
+    listener: transom_stack::ListenerId,
     left: [usize; 2],
     received: [usize; 2],
 }

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
+use transom_sim::Draw;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
-use transom_sim::random::Draw;
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Io, OnOff, Pattern, Schedule, Sink,
     Transfers, requests,

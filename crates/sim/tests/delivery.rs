@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_sim::{Pair, Side};
+use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::{Adu, ConnectionState, Piece};
 use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Adu, ConnectionState, Piece};
 
 const LEN: usize = 400_000;
 /// What the reader takes at a time, and how often: 400 kB/s, where the path carries twelve times that.

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use transom_sim::Draw;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::random::Draw;
 use transom_sim::traffic::{
     Amount, Application, Bulk, Exchange, Flow, FlowId, Pattern, Sink, requests,
 };
+use transom_tcp::Profile;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
 const FLOW: FlowId = FlowId(0);

@@ -1,9 +1,9 @@
 //! Links and queues of whole networks against closed forms. Packets are of 1250 bytes, which take a millisecond at 10 Mbit/s.
 
+use transom_sim::Draw;
 use transom_sim::link::{Counters, LinkConfig};
 use transom_sim::measure::{QueueDelay, Recorder};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::random::Draw;
 use transom_sim::traffic::{DatagramSink, FlowId, OnOff};
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex};
+use transom_sim::Draw;
 use transom_sim::link::{LinkConfig, Traffic};
 use transom_sim::network::{HostConfig, LinkId, Network, Topology};
-use transom_sim::random::Draw;
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Exchange, FlowId, OnOff, Pattern, Schedule, Sink,
     Transfers, requests,
 };
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, IpPacket, Protocol, Seq, TcpPacket};
 

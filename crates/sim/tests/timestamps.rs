@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::Stack;
+use transom_sim::{Pair, Side};
+use transom_stack::{ListenConfig, Stack, StackConfig};
+use transom_tcp::Profile;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 fn host(address: &str, profile: Profile) -> Stack {

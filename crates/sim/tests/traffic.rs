@@ -3,12 +3,12 @@
 use std::net::SocketAddrV4;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Network, NodeId, Topology};
-use transom_sim::random::{Draw, Shape};
 use transom_sim::traffic::{
     Application, DatagramSink, Exchange, Flow, FlowId, Limited, OnOff, Pattern, Schedule, Sink,
     Transfers, requests,
 };
 use transom_sim::units::Rate;
+use transom_sim::{Draw, Shape};
 use transom_tcp::time::{Duration, Instant};
 
 const FLOW: FlowId = FlowId(0);

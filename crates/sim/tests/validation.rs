@@ -4,7 +4,7 @@ use transom_sim::link::LinkConfig;
 use transom_sim::measure::{jain_index, per_second};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// A host whose TCP is worked out by hand below, whatever the default is.

@@ -5,7 +5,7 @@
 use crate::drive::{Awaited, Drive, Sockets};
 use crate::errno::{EINVAL, ENOTCONN, Errno, Result};
 use crate::socket::{Role, Stream};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 
 /// `shutdown`: no more reading.

@@ -4,9 +4,8 @@ use crate::errno::{EAGAIN, EINTR, Errno, Result};
 use crate::table::Table;
 use std::any::Any;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::listener::ListenerId;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::{ConnectionId, ListenerId, Stack};
 use transom_tcp::time::{Duration, Instant};
 
 /// A host's sockets at one moment: what every call works on.
@@ -73,9 +72,6 @@ pub enum Waited<T> {
 
 impl<T> Waited<T> {
     /// The result, or the error of a call that waited in vain.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `EINTR`, or why waiting failed.
     pub(crate) fn into_result(self) -> Result<T> {
         match self {
             Waited::Done(value) => Ok(value),

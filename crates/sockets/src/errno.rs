@@ -4,8 +4,8 @@
 //! system the library runs on: a script's expectation then means the same everywhere. At the C boundary they are returned
 //! negated.
 
-use transom_stack::stack::{ConnectError, ListenError};
-use transom_tcp::connection::ConnectionError;
+use transom_stack::{ConnectError, ListenError};
+use transom_tcp::ConnectionError;
 
 /// An error number, positive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,6 +150,7 @@ pub(crate) fn of_connection(error: ConnectionError, half_closed: bool) -> Errno 
         ConnectionError::TimedOut => ETIMEDOUT,
         ConnectionError::Unreachable(error) => error.errno(),
         ConnectionError::Aborted => ECONNABORTED,
+        _ => EIO,
     })
 }
 
@@ -161,6 +162,7 @@ impl From<ConnectError> for Errno {
             ConnectError::NotLocal(_) | ConnectError::NoPort | ConnectError::InUse => EADDRNOTAVAIL,
             ConnectError::TooMany => ENFILE,
             ConnectError::Profile(_) => EINVAL,
+            _ => EIO,
         })
     }
 }
@@ -173,6 +175,7 @@ impl From<ListenError> for Errno {
             }
             ListenError::NotLocal(_) => EADDRNOTAVAIL,
             ListenError::NotOurPorts | ListenError::Profile(_) => EINVAL,
+            _ => EIO,
         })
     }
 }

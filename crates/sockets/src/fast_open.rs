@@ -6,7 +6,7 @@ use crate::opening::{self, Opening};
 use crate::socket::{Role, Stream};
 use crate::stream::{self, How, MSG_DONTWAIT, Pieces};
 use std::net::SocketAddr;
-use transom_tcp::connection::State;
+use transom_tcp::State;
 
 impl Sockets<'_> {
     /// Whether nothing passes before the handshake is complete. A connection that began with a SYN and a cookie is used at once.

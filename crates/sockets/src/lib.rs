@@ -4,20 +4,20 @@
 //! `libtransom` drives one that runs on a device. A driver of a stack implements [`Drive`]: how a call gets the stack, and how it
 //! waits. In return it has all calls of [`SocketCalls`].
 //!
-//! | module | what it has |
+//! | module or type | what it has |
 //! |---|---|
-//! | [`calls`] | the calls, for the driver of a stack |
-//! | [`drive`] | what a driver does, and a host's sockets at one moment |
-//! | [`table`] | descriptors, and the sockets behind them |
+//! | [`SocketCalls`] | the calls, for the driver of a stack |
+//! | [`Drive`] | what a driver does, and a host's sockets at one moment |
+//! | [`Table`] | descriptors, and the sockets behind them |
 //! | [`socket`], [`address`], [`options`], [`info`] | sockets, addresses, options and `TCP_INFO` as C programs hold them |
 //! | [`stream`], [`closing`], [`readiness`], [`urgent`] | reading and writing, `shutdown` and `close`, `poll`, the urgent byte |
 //! | [`errno`] | errors by Linux' numbers |
 #![forbid(unsafe_code)]
 
 pub mod address;
-pub mod calls;
+mod calls;
 pub mod closing;
-pub mod drive;
+mod drive;
 pub mod errno;
 mod fast_open;
 pub mod info;
@@ -26,9 +26,10 @@ pub mod options;
 pub mod readiness;
 pub mod socket;
 pub mod stream;
-pub mod table;
+mod table;
 pub mod urgent;
 
 pub use calls::SocketCalls;
 pub use drive::{Awaited, Drive, Port, Sockets, Waited};
 pub use errno::{Errno, Result};
+pub use table::Table;

@@ -9,12 +9,10 @@ use crate::errno::{
 use crate::socket::{Role, SOCK_CLOEXEC, SOCK_NONBLOCK, Socket, Stream};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
-use transom_tcp::profile::Profile;
+use transom_stack::{ConnectionId, ListenConfig};
 use transom_tcp::time::Duration;
+use transom_tcp::{Profile, State};
 
 /// The longest accept queue (Linux' `somaxconn`).
 const MAX_BACKLOG: i32 = 4096;

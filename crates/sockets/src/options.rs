@@ -27,14 +27,11 @@ use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
 use controls::Controls;
 use network::Network;
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::ConnectionId;
+use transom_stack::{ConnectionId, SocketOption};
 use transom_tcp::arguments::Arguments;
 use transom_tcp::compose::Composer;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::{Connection, State};
-use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, Profile};
 use transom_tcp::time::Duration;
+use transom_tcp::{CongestionChoice, Connection, KeepAlive, MAX_WINDOW, Profile, Setting, State};
 use values::{
     bool_of, int_in, int_of, linger_of, name_of, show_linger, show_name, show_time, time_of,
 };

@@ -2,7 +2,7 @@
 
 use crate::drive::Sockets;
 use crate::socket::{Role, Stream};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 
 /// There is something to read, or the end, or a connection to accept.
 pub const POLLIN: i16 = 0x001;

@@ -8,9 +8,8 @@ use crate::errno::{self, EINVAL, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno, Result
 use crate::options::Options;
 use std::any::Any;
 use std::net::SocketAddr;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{Connection, State};
+use transom_stack::{ConnectionId, ListenerId};
+use transom_tcp::{Connection, State};
 
 /// A byte stream: the one type of socket there is.
 pub const SOCK_STREAM: i32 = 1;

@@ -6,9 +6,9 @@
 use crate::drive::{Awaited, Drive, Sockets};
 use crate::errno::{ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
 use crate::socket::{Role, Stream};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{State, WriteOptions};
+use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
+use transom_tcp::{State, WriteOptions};
 
 /// `send`: the last byte is urgent. `recv`: the urgent byte.
 pub const MSG_OOB: i32 = 0x1;

@@ -5,8 +5,7 @@
 use crate::errno::{EBADF, EMFILE, Errno, Result};
 use crate::socket::{Role, Socket};
 use std::collections::{BTreeSet, HashMap};
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::ConnectionId;
+use transom_stack::{ConnectionId, ListenerId};
 
 const FIRST_DESCRIPTOR: usize = 3;
 const MAX_DESCRIPTORS: usize = 1 << 20;

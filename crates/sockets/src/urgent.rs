@@ -8,7 +8,7 @@
 use crate::drive::Sockets;
 use crate::errno::{EAGAIN, EINVAL, ENOTCONN, ENOTTY, Errno, Result};
 use crate::socket::{Role, Stream};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 
 /// `ioctl`: bytes that can be read, up to the urgent byte (`SIOCINQ`).
 pub const FIONREAD: u64 = 0x541B;

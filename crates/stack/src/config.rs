@@ -8,7 +8,7 @@ use crate::totals::HostTotals;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
-use transom_tcp::profile::{Profile, ProfileError};
+use transom_tcp::{Profile, ProfileError};
 
 /// The most connections of one shard: so many have names. A power of two.
 pub(crate) const MOST_CONNECTIONS: usize = 1 << 26;

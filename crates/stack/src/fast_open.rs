@@ -9,7 +9,7 @@ use crate::secrets::{Purpose, Secrets};
 use core::hash::Hash;
 use core::net::{IpAddr, SocketAddr};
 use hashbrown::HashMap;
-use transom_tcp::connection::FastOpenOutcome;
+use transom_tcp::FastOpenOutcome;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::FastOpen;
 

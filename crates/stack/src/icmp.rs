@@ -3,15 +3,14 @@
 use crate::flow::FlowKey;
 use crate::stack::Stack;
 use alloc::vec;
-use transom_tcp::connection::IcmpError;
+use transom_tcp::IcmpError;
 use transom_tcp::time::Instant;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::icmpv6::{self, Icmpv6Message};
 use transom_wire::ip::QuotedPacket;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::tcp::QuotedTcp;
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{IpPacket, Ipv4Header, Protocol};
 
 /// The meaning of an ICMP message for the connection that it names. `None`: none (source quench is dropped silently
 /// [MUST-55]).

@@ -9,9 +9,8 @@ use alloc::vec;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::icmpv6::{self, Icmpv6Message};
-use transom_wire::ipv4::{Ipv4Header, Ipv4Packet};
 use transom_wire::ipv6::{ExtensionProblem, Ipv6Header, Ipv6Packet};
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{IpPacket, Ipv4Header, Ipv4Packet, Protocol};
 
 /// The window in which ICMP errors are counted.
 pub(crate) const ICMP_WINDOW: Duration = Duration::from_secs(1);

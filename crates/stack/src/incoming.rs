@@ -44,6 +44,7 @@ pub struct Incoming {
 
 /// How a held SYN is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// By a reset, as of a host where nobody listens: Linux reports `ECONNREFUSED`.
     Reset,
@@ -69,6 +70,7 @@ pub enum Unreachable {
 
 /// A SYN was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AdmitError {
     /// The peer has given up, or the time limit has passed.
     #[error("the connection request is gone")]

@@ -1,11 +1,11 @@
 //! A host, sans-IO: many TCP connections over one interface.
 //!
-//! [`stack::Stack`] owns the connections of `transom-tcp` and the other state of a host. It has
-//! the table that finds a packet's connection ([`flow`]), listeners with their queues and SYN
-//! cookies ([`listener`], [`cookie`]), SYNs that wait for a decision ([`incoming`]), the timing
-//! wheel ([`wheel`]), and TIME-WAIT. It also has
-//! cookies of TCP Fast Open ([`fast_open`]), unpredictable ports and sequence numbers
-//! ([`secrets`]), ICMP ([`icmp`]) and reassembly ([`fragments`]). It has no clock, no thread and no
+//! [`Stack`] owns the connections of `transom-tcp` and the other state of a host. It has
+//! the table that finds a packet's connection, listeners with their queues and SYN
+//! cookies ([`ListenConfig`]), SYNs that wait for a decision ([`Incoming`]), the timing
+//! wheel, and TIME-WAIT. It also has
+//! cookies of TCP Fast Open ([`FastOpenConfig`]), unpredictable ports and sequence numbers,
+//! ICMP and reassembly ([`Fragments`]). It has no clock, no thread and no
 //! device: packets and time come in by calls.
 //!
 //! # Example
@@ -13,9 +13,7 @@
 //! Two hosts joined by hand; a loop carries packets both ways:
 //!
 //! ```
-//! use transom_stack::config::StackConfig;
-//! use transom_stack::listener::ListenConfig;
-//! use transom_stack::stack::{Packet, Stack};
+//! use transom_stack::{ListenConfig, Packet, Stack, StackConfig};
 //! use transom_tcp::time::Instant;
 //!
 //! fn carry(from: &mut Stack, to: &mut Stack, now: Instant) -> bool {
@@ -50,23 +48,39 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod config;
-pub mod cookie;
+mod config;
+mod cookie;
 mod destinations;
-pub mod fast_open;
-pub mod flow;
-pub mod fragments;
-pub mod icmp;
+mod fast_open;
+mod flow;
+mod fragments;
+mod icmp;
 mod icmp_errors;
-pub mod incoming;
-pub mod listener;
+mod incoming;
+mod listener;
 pub mod log;
 pub mod mapped;
-pub mod memory;
+mod memory;
 mod path_mtus;
-pub mod secrets;
+mod secrets;
 mod slab;
-pub mod socket_options;
-pub mod stack;
-pub mod totals;
-pub mod wheel;
+mod socket_options;
+mod stack;
+mod totals;
+mod wheel;
+
+pub use config::{
+    Interface, Offload, PortSource, StackConfig, StackConfigError, StackCounters, is_unicast,
+};
+pub use fast_open::FastOpenConfig;
+pub use flow::BoundPortChange;
+pub use fragments::{FragmentLimits, Fragments, Reassembly};
+pub use incoming::{AdmitError, Incoming, IncomingId, Refusal, Unreachable};
+pub use listener::{ListenConfig, ListenerId};
+pub use memory::{MemoryInfo, MemoryLimits, RESERVE};
+pub use socket_options::{SocketOption, SocketOptions};
+pub use stack::{
+    ConnectError, ConnectionId, ForwardedPacket, ListenError, Packet, PortDraw, Shard, SocketError,
+    Stack, StackSignal, Transmit,
+};
+pub use totals::{HostTotals, ListenTotals};

@@ -10,9 +10,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hashbrown::HashMap;
-use transom_tcp::passive::HalfOpen;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{HalfOpen, Profile};
 
 /// A reset of a connection that opened fast counts for so long, as on Linux (RFC 7413 section 5.1).
 pub(crate) const RESET_COUNTS_FOR: Duration = Duration::from_secs(60);
@@ -44,7 +43,7 @@ pub struct ListenConfig {
     /// At the unspecified IPv6 address, listen for IPv6 alone and not for IPv4 too (`IPV6_V6ONLY`). It cannot be changed
     /// later.
     pub v6_only: bool,
-    /// SYNs are [held](crate::incoming) for as long as this at most, instead of being answered; `None`: they are answered at once. A listener that holds
+    /// SYNs are [held](crate::Incoming) for as long as this at most, instead of being answered; `None`: they are answered at once. A listener that holds
     /// them sends no SYN cookies, and does no Fast Open.
     pub hold_syns: Option<Duration>,
     /// The counts that all parts of a listener share, if it is in several shards. Its limits are those of all parts together.

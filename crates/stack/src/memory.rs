@@ -12,8 +12,8 @@
 //! The sum has the buffered bytes, at least 512 for each early piece, and the blocks of send buffers. Connections, tables and half-open connections
 //! have separate bounds.
 
-pub use transom_tcp::connection::RESERVE;
-use transom_tcp::connection::{Connection, MemoryState};
+pub use transom_tcp::RESERVE;
+use transom_tcp::{Connection, MemoryState};
 
 /// Thresholds, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,10 @@ use crate::stack::{ConnectionId, SocketError, Stack};
 use alloc::vec::Vec;
 use core::mem::discriminant;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::exchange::Choice;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{MAX_WINDOW, Profile};
+use transom_tcp::exchange::Choice;
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Instant;
+use transom_tcp::{MAX_WINDOW, Profile, Setting};
 
 /// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,10 +169,10 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transom_tcp::profile::SlowStartChoice;
+    use transom_tcp::SlowStartChoice;
 
     #[test]
-    fn what_the_host_sets_is_refused() {
+    fn settings_of_the_host_are_refused() {
         let here = core::net::IpAddr::from([127, 0, 0, 1]);
         for setting in [Setting::MaxSuperSegment(Some(100_000)), Setting::Remote(here)] {
             assert!(matches!(SocketOption::from(setting).check(), Err(SocketError::BadOption(_))));
@@ -194,6 +193,6 @@ mod tests {
             transom_tcp::compose::compose("reno").unwrap().slow_start
         );
         assert_ne!(shaped("reno").slow_start, SlowStartChoice::HyStart);
-        assert_eq!(shaped("bbr").pacing, transom_tcp::profile::PacingChoice::Rate);
+        assert_eq!(shaped("bbr").pacing, transom_tcp::PacingChoice::Rate);
     }
 }

@@ -60,10 +60,9 @@ use replies::Reply;
 use template::Template;
 use time_waits::WaitEntry;
 use transmit::IpFields;
-use transom_tcp::connection::{Connection, MemoryState, Prepared, Signal};
 use transom_tcp::packet::PacketBuf;
-use transom_tcp::send_buffer::SpareBlocks;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, MemoryState, Prepared, Signal, SpareBlocks};
 
 /// A connection's name, unique among all shards of its host. It stays unique: a name whose connection is gone names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -53,6 +53,7 @@ fn millis(at: Instant) -> usize {
 
 /// The counts of a host, which its shards share ([`StackConfig::totals`](crate::config::StackConfig::totals)).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HostTotals {
     lines: Lines<4>,
     /// The beginning of the present window of ICMP errors, in milliseconds, and the errors in it.
@@ -111,6 +112,7 @@ impl HostTotals {
 
 /// The queues of a listener that is in all shards of a host ([`ListenConfig::totals`](crate::listener::ListenConfig::totals)).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ListenTotals(Lines<5>);
 
 /// What one shard's part of a listener has, or that of all others together.

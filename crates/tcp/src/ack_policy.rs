@@ -1,8 +1,8 @@
 //! Acknowledgement policy: when the receiver speaks.
 
-pub mod delayed;
-pub mod immediate;
-pub mod quick;
+mod delayed;
+mod immediate;
+mod quick;
 mod unit;
 
 use crate::rto::TimerUnit;

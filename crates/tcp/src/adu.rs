@@ -7,11 +7,13 @@
 //! precedes and follows each unit. Data between two zeros is one whole unit, whatever part of the stream the receiver holds. Any program
 //! can read and write the encoding over any TCP.
 //!
-//! [`encoding`] is the codec, `Assembler` makes units of parts of the stream as they arrive.
+//! [`encode`] writes a unit for the stream, `Assembler` makes units of parts of the stream as they arrive.
 
 mod assembler;
-pub mod encoding;
+pub(crate) mod encoding;
 mod ready;
+
+pub use encoding::encode;
 
 pub(crate) use assembler::Assembler;
 

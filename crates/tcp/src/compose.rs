@@ -13,8 +13,8 @@
 //! unit ([`Unit::key`]), as scenarios have it, says the same.
 //!
 //! ```
+//! use transom_tcp::{RecoveryChoice, ReductionChoice};
 //! use transom_tcp::compose::compose;
-//! use transom_tcp::profile::{RecoveryChoice, ReductionChoice};
 //!
 //! let profile = compose("sack + reno + prr")?;
 //! assert_eq!(profile.recovery, RecoveryChoice::Sack);

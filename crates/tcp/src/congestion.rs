@@ -64,34 +64,34 @@
 //! how to keep the remainders of divisions. `tests/congestion_properties.rs` tests every algorithm in the list with arbitrary input.
 
 mod arithmetic;
-pub mod bbr;
-pub mod bbr3;
-pub mod bic;
-#[cfg(test)]
-mod bottleneck;
+mod bbr;
+mod bbr3;
+mod bic;
 mod controller;
-pub mod cubic;
-pub mod dctcp;
-pub mod delay;
+pub(crate) mod cubic;
+mod dctcp;
+mod delay;
 pub mod fast;
 mod filter;
-pub mod growth;
+mod growth;
 pub mod highspeed;
-pub mod htcp;
-pub mod ledbat;
+mod htcp;
+mod ledbat;
 pub mod ledbat_plus_plus;
-pub mod lp;
+mod lp;
 pub mod ltcp;
-pub mod multcp;
-pub mod nice;
-pub mod none;
-pub mod prague;
-pub mod reno;
-pub mod scalable;
+mod multcp;
+mod nice;
+mod none;
+mod prague;
+mod reno;
+mod scalable;
 mod takeover;
 #[cfg(test)]
-mod trace;
-pub mod vegas;
+mod test_bottleneck;
+#[cfg(test)]
+mod test_trace;
+mod vegas;
 pub mod westwood;
 
 use crate::ack_context::AckContext;
@@ -106,7 +106,9 @@ use core::ops::Deref;
 
 pub use controller::Controller;
 pub use growth::{Counting, InitialWindow};
+pub use nice::Nice;
 pub use takeover::Takeover;
+pub use vegas::Vegas;
 
 /// The congestion variables of RFC 5681, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,7 +324,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
-pub fn react<C: CongestionControl + ?Sized>(
+pub(crate) fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
     event: CongestionEvent,

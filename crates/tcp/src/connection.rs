@@ -21,7 +21,7 @@ mod delivery;
 mod duplicates;
 mod ecn;
 pub mod exchange;
-pub mod extensions;
+pub(crate) mod extensions;
 mod fast_open;
 pub(crate) mod glance;
 mod halves;
@@ -58,7 +58,8 @@ pub use path_mtu::PathState;
 pub use reports::Report;
 pub use settings::{Setting, Settings};
 
-pub use crate::state::{ConnectionState, Counters, EcnInfo, LimitedBy};
+pub(crate) use crate::state::Counters;
+pub use crate::state::EcnInfo;
 
 use crate::control::Control;
 use crate::options::Agreed;
@@ -155,6 +156,7 @@ impl State {
 
 /// Why a connection ended other than in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// The peer answered our SYN with a reset.
     #[error("connection refused")]

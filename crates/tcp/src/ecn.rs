@@ -21,8 +21,8 @@
 //! | RST | yes | There is nobody left to react. |
 //! | pure acknowledgement | no | Its mark could not be told: acknowledgements are not acknowledged. |
 
-pub mod classic;
-pub mod per_packet;
+mod classic;
+mod per_packet;
 mod unit;
 
 use core::fmt;

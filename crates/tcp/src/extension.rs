@@ -8,7 +8,7 @@
 //!   with the connection.
 //! - TCP's own value never changes. An effective value is a [`safe::Effective`], which can be compared and consumed. It cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
-//! - Each extension is a *layer*. Layers only narrow: the request of a [stack] is the intersection of all requests. So their order does not
+//! - Each extension is a *layer*. Layers only narrow: the request of a stack is the intersection of all requests. So their order does not
 //!   matter, and two equal layers act like one. If the intersection is empty, TCP's own value is effective, and the conflict is recorded.
 //! - All layers that an event wakes see the connection as it was before any of them was woken.
 //! - A layer that fails is detached with its limits, and the connection continues ([`Fault`], [`Departure`]).
@@ -64,7 +64,7 @@ mod interval;
 mod limits;
 mod occasion;
 pub mod safe;
-pub mod stack;
+pub(crate) mod stack;
 pub mod variable;
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 //! Flow control decides two things: the right edge of the advertised window, and the memory for arriving data. Usually the one follows
 //! from the other.
 
-pub mod fixed;
-pub mod none;
-pub mod receive_window;
+mod fixed;
+mod none;
+pub(crate) mod receive_window;
 mod unit;
+
+pub use receive_window::ReceiveWindowConfig;
 
 use crate::pos::Pos;
 use crate::time::{Duration, Instant};

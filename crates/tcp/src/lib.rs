@@ -1,10 +1,10 @@
 //! One TCP connection, sans-IO, composed of replaceable units.
 //!
-//! The crate owns no clock, no thread and no socket. Its centre is [`connection::Connection`]. Around it are the units of which a connection is
+//! The crate owns no clock, no thread and no socket. Its centre is [`Connection`]. Around it are the units of which a connection is
 //! composed, each a small trait with several choices. The sender has [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at
 //! the beginning), [`recovery`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`ordering`] (in which order
-//! data is delivered), [`flow`] (the advertised window), [`ack_policy`] (when to acknowledge) and [`pacing`] (when transmissions leave). A
-//! [`profile::Profile`] names one choice for each.
+//! data is delivered), [`flow`] (the advertised window), [`AckChoice`] (when to acknowledge) and [`PacingChoice`] (when transmissions leave). A
+//! [`Profile`] names one choice for each.
 //!
 //! # Example
 //!
@@ -12,11 +12,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use transom_tcp::connection::{Connection, Endpoint, PathInfo, State};
+//! use transom_tcp::{Connection, Endpoint, HalfOpen, PathInfo, Profile, Segment, State};
 //! use transom_tcp::packet::Payload;
-//! use transom_tcp::passive::HalfOpen;
-//! use transom_tcp::profile::Profile;
-//! use transom_tcp::segment::Segment;
 //! use transom_tcp::time::Instant;
 //! use transom_wire::{Ecn, Seq};
 //!
@@ -54,41 +51,69 @@ extern crate alloc;
 extern crate std;
 
 pub mod accurate_ecn;
-pub mod ack_context;
-pub mod ack_policy;
+mod ack_context;
+mod ack_policy;
 pub mod adu;
 pub mod compose;
 pub mod congestion;
-pub mod connection;
+mod connection;
 mod control;
 pub mod ecn;
-pub mod event;
+mod event;
 pub mod extension;
 pub mod flow;
-pub mod holes;
+mod holes;
 pub mod manipulation;
 mod one_of;
-pub mod options;
+mod options;
 pub mod ordering;
-pub mod pacing;
-pub mod passive;
-pub mod path_mtu;
-pub mod persistence;
-pub mod pos;
-pub mod profile;
-pub mod ranges;
-pub mod rate;
+mod pacing;
+mod passive;
+mod path_mtu;
+mod persistence;
+mod pos;
+mod profile;
+mod ranges;
+mod rate;
 pub mod recovery;
-pub mod reduction;
-pub mod reordering;
+mod reduction;
+mod reordering;
 pub mod rto;
-pub mod segment;
-pub mod send_buffer;
-pub mod sent;
+mod segment;
+mod send_buffer;
+mod sent;
 pub mod slow_start;
-pub mod state;
-pub mod time_wait;
+mod state;
+mod time_wait;
 pub mod undo;
-pub mod validation;
+mod validation;
 
+pub use ack_context::{AckContext, Newest};
+pub use connection::extensions::LayerInfo;
+pub use connection::{
+    AccurateInfo, Adu, Connection, ConnectionError, EcnInfo, Endpoint, FastOpenFailure,
+    FastOpenInfo, FastOpenOutcome, IcmpError, MemoryState, OpeningState, PartialInfo, PathInfo,
+    PathState, Piece, Prepared, RESERVE, ReadError, Received, Report, Setting, Settings, Signal,
+    State, WriteError, WriteOptions, exchange,
+};
+pub use event::{Event, Probe, Publisher, Sent};
+pub use holes::{Hole, HoleChoice, Patience};
+pub use options::Agreed;
+pub use passive::{HalfOpen, HalfOpenAction};
+pub use path_mtu::{PathMtuChoice, PathMtuDiscovery};
+pub use persistence::Persistence;
+pub use pos::{Pos, SeqSpace};
+pub use profile::{
+    AckChoice, AckRule, AckRuleChoice, CongestionChoice, Counting, EcnChoice, FlowChoice,
+    InitialWindow, KeepAlive, MAX_WINDOW, OfferedOptions, OrderingChoice, PacingChoice, Profile,
+    ProfileError, RecoveryChoice, ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
+};
+pub use ranges::RangeSet;
+pub use rate::{LostTransmission, RateSample};
+pub use reordering::Robustness;
+pub use segment::{Segment, Transmit, reset_for};
+pub use send_buffer::{BLOCK, SpareBlocks, ZEROS};
+pub use sent::{SegmentStatus, SentList};
+pub use state::{ConnectionState, Counters, Glance, LimitReason, LimitedBy, Name, Untold};
+pub use time_wait::{TimeWait, TimeWaitAction};
 pub use transom_base::{arguments, packet, quantity, setters, time};

@@ -1,13 +1,13 @@
 //! Ordering: in what order arriving data reaches the application.
 
-pub mod adu;
-pub mod holed;
-pub mod in_order;
+mod adu;
+mod holed;
+mod in_order;
 mod piece;
 mod received;
 mod store;
 mod unit;
-pub mod unordered;
+mod unordered;
 
 pub use piece::Taken;
 

@@ -16,7 +16,7 @@ pub(crate) fn window_rate(window: &Window, srtt: Option<Duration>) -> Option<u64
 
 /// Transmissions spaced to a rate.
 #[derive(Clone, Copy, Debug)]
-pub struct RatePacing {
+pub(crate) struct RatePacing {
     next: Instant,
     /// How much lateness may be caught up with in a burst.
     slack: Duration,

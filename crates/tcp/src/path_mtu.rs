@@ -76,7 +76,7 @@ impl PathMtuDiscovery {
 
 /// The state of a search. Sizes are those of IP packets, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Search {
+pub(crate) struct Search {
     low: u32,
     high: u32,
     /// `high` itself is tried first.

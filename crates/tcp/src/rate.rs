@@ -55,7 +55,7 @@ pub struct LostTransmission {
 
 impl RateSample {
     /// The rate in bytes per second; `None` for an interval of zero.
-    pub fn bytes_per_second(&self) -> Option<u64> {
+    pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         let nanos = u128::from(self.interval.as_nanos());
         let rate = (u128::from(self.delivered) * 1_000_000_000).checked_div(nanos)?;
         Some(u64::try_from(rate).unwrap_or(u64::MAX))

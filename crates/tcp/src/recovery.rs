@@ -4,15 +4,15 @@
 //! phase of the connection (open, disorder, recovery, loss) and the recovery point, and never touches the
 //! congestion window. It reports that recovery began or ended, and the controller answers.
 
-pub mod giving_up;
-pub mod go_back_n;
-pub mod newreno;
+mod giving_up;
+mod go_back_n;
+mod newreno;
 mod progress;
-pub mod rack_tlp;
-pub mod reno;
-pub mod sack;
+mod rack_tlp;
+mod reno;
+mod sack;
 mod unit;
-pub mod whole_window;
+mod whole_window;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;

@@ -3,6 +3,6 @@
 //! The controller decides how much: it lowers ssthresh, and cwnd to it. Without a unit, the sender then pauses until enough data
 //! has left the network (RFC 5681, RFC 6675). A unit spreads the reduction over the round trip of recovery.
 
-pub mod prr;
+mod prr;
 
-pub use prr::Prr;
+pub(crate) use prr::Prr;

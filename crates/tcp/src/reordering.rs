@@ -40,7 +40,7 @@ impl Robustness {
 
 /// The reordering that a connection has learned of; it begins with the first duplicate.
 #[derive(Clone, Debug, Default)]
-pub struct Reordering {
+pub(crate) struct Reordering {
     /// The number of duplicates for each next expected position; in their order.
     history: VecDeque<(Pos, u32)>,
     threshold: Option<u32>,

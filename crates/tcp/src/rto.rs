@@ -1,10 +1,14 @@
 //! The retransmission timer: how long to wait before silence means loss.
 
 mod choice;
-pub mod eifel;
-pub mod fixed;
-pub mod rfc6298;
+pub(crate) mod eifel;
+pub(crate) mod fixed;
+pub(crate) mod rfc6298;
 mod unit;
+
+pub use eifel::{Eifel, EifelConfig};
+pub use fixed::FixedConfig;
+pub use rfc6298::{Rfc6298, Rfc6298Config};
 
 use crate::time::{Duration, Instant};
 use core::fmt;

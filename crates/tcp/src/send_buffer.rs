@@ -22,7 +22,7 @@ pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.
 #[derive(Debug)]
-pub struct SendBuffer {
+pub(crate) struct SendBuffer {
     /// Empty while there are `zeros`.
     bytes: Blocks<BLOCK>,
     /// This many zeros follow, and nothing else.

@@ -3,14 +3,17 @@
 //! The unit is called while cwnd is below ssthresh; it may lower ssthresh to end slow start before a loss does. The part of an
 //! acknowledgement beyond the end counts for congestion avoidance.
 
+mod hystart;
+mod hystart_pp;
+pub(crate) mod limited;
+mod search;
+pub(crate) mod standard;
 #[cfg(test)]
-mod bottleneck;
-pub mod hystart;
-pub mod hystart_pp;
-pub mod limited;
-pub mod search;
-pub mod standard;
+mod test_bottleneck;
 mod unit;
+
+pub use limited::Limited;
+pub use standard::Standard;
 
 use crate::ack_context::AckContext;
 use crate::congestion::Window;

@@ -270,7 +270,7 @@ pub struct ConnectionState {
     pub flow: Name,
     /// Bytes that arrived within the window and were dropped for lack of memory, which no window announces.
     pub rcv_dropped: u64,
-    /// Data units that were none.
+    /// Data units that could not be delivered, by cause.
     pub unit_faults: UnitFaults,
     /// The send buffer's present size, bytes.
     pub snd_buffer: usize,

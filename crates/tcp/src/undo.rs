@@ -4,9 +4,9 @@
 //! information that only the answer to the *original* transmission can have. When one is certain, the window returns to its earlier
 //! value, and data that was marked lost is in flight again.
 
-pub mod dsack;
-pub mod eifel;
-pub mod f_rto;
+mod dsack;
+mod eifel;
+mod f_rto;
 mod unit;
 
 use crate::ack_context::AckContext;

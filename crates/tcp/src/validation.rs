@@ -5,9 +5,9 @@
 //! enforces that with any unit. A unit decides the *reduction*: when data leaves after an idle period, while too little is sent, and as the base
 //! of a reduction when only a part of the window was used.
 
-pub mod cwv;
-pub mod keep;
-pub mod restart;
+mod cwv;
+mod keep;
+mod restart;
 mod unit;
 
 use crate::ack_context::AckContext;
@@ -19,7 +19,7 @@ pub(crate) use unit::ValidationUnit;
 
 /// New bounds for a window that was not fully used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowBounds {
+pub(crate) struct WindowBounds {
     /// The upper bound of cwnd.
     pub(crate) most_cwnd: u64,
     /// The lower bound of ssthresh: up to there the path is known.
@@ -33,7 +33,7 @@ impl WindowBounds {
 
 /// Data is about to leave after a silence that was longer than the retransmission timeout, with nothing outstanding.
 #[derive(Clone, Copy, Debug)]
-pub struct IdlePeriod {
+pub(crate) struct IdlePeriod {
     /// The present.
     pub(crate) now: Instant,
     /// When data last left.
@@ -43,10 +43,7 @@ pub struct IdlePeriod {
 }
 
 /// A validation unit.
-pub trait Validation: fmt::Debug + Send {
-    /// The name by which profiles and reports call it.
-    fn name(&self) -> &'static str;
-
+pub(crate) trait Validation: fmt::Debug + Send {
     /// Data is about to leave after an idle period. Returns the bounds of the window. Called again while the data is held back, so applying it
     /// twice must be the same as once.
     fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds;

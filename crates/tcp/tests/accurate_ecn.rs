@@ -4,16 +4,14 @@
 mod marks;
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, Counts};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::{AccurateInfo, Connection, EcnInfo};
 use transom_tcp::ecn::EcnConfig;
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
-use transom_tcp::profile::EcnChoice;
+use transom_tcp::{AccurateInfo, Connection, EcnChoice, EcnInfo, HalfOpen, HalfOpenAction};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Ecn, Flags, TcpHeader};
 
 const OFFER: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
@@ -508,7 +506,7 @@ fn a_fast_open_agrees_too() {
         let options = setup.syn_options(&peer);
         let syn = |flags| seg().seq(0).no_ack().syn().flags(flags).options(options);
         let (header, _) = peer.build(&syn(OFFER));
-        let segment = transom_tcp::segment::Segment {
+        let segment = transom_tcp::Segment {
             header: &header,
             payload: transom_tcp::packet::Payload::borrowed(b"hello"),
             segment_size: None,

@@ -1,11 +1,11 @@
 //! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::exchange::Choice;
-use transom_tcp::profile::{AckChoice, Profile, ProfileError};
+use transom_tcp::exchange::Choice;
+use transom_tcp::{AckChoice, Profile, ProfileError};
 
 fn settled() -> Peer {
     let mut peer = Setup::default().active();

@@ -5,14 +5,13 @@
 //! answers, memory and timers stay bounded, and an aborted connection is gone. A failing seed is named by the panic.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Seg, Setup, ms, seg};
-use transom_tcp::connection::{IcmpError, State};
-use transom_tcp::holes::{HoleChoice, Patience};
-use transom_tcp::persistence::Persistence;
-use transom_tcp::profile::{KeepAlive, Profile, RecoveryChoice};
 use transom_tcp::time::Duration;
+use transom_tcp::{
+    HoleChoice, IcmpError, KeepAlive, Patience, Persistence, Profile, RecoveryChoice, State,
+};
 use transom_wire::{Flags, Seq};
 
 struct Random(u64);
@@ -83,7 +82,7 @@ fn setup(random: &mut Random) -> Setup {
 /// A segment that stands near something that matters.
 fn segment(peer: &Peer, random: &mut Random) -> Seg {
     let info = peer.info();
-    let at = |pos: transom_tcp::pos::Pos| pos.get() as i64 - (1 << 32);
+    let at = |pos: transom_tcp::Pos| pos.get() as i64 - (1 << 32);
     let seq = match random.below(4) {
         0 => at(info.rcv_nxt) + info.rcv_wnd as i64,
         1 => at(info.rcv_nxt) - 1,

@@ -3,9 +3,8 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, ReadError, Signal, State, WriteError};
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
+use transom_tcp::{ConnectionError, ReadError, Segment, Signal, State, WriteError};
 use transom_wire::Flags;
 
 /// An established connection taken into `state`.

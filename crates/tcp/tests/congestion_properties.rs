@@ -4,17 +4,14 @@
 //! least and never absurd, ssthresh is two segments at least. And each algorithm's text, read again, is the same text.
 
 use proptest::prelude::*;
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::{
     ALGORITHMS, CongestionChoice, CongestionControl, CongestionEvent, Window,
 };
-use transom_tcp::pos::Pos;
-use transom_tcp::rate::{LostTransmission, RateSample};
-use transom_tcp::slow_start::SlowStart;
-use transom_tcp::slow_start::standard::Standard;
+use transom_tcp::slow_start::{SlowStart, Standard};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{AckContext, LostTransmission, Pos, RateSample};
 use transom_wire::Timestamps;
 
 fn read(text: &str) -> Result<CongestionChoice, ArgumentError> {

@@ -7,11 +7,10 @@ use common::{IRS, ISS, Out, Peer, Setup};
 use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
-use transom_tcp::connection::{Connection, Endpoint};
 use transom_tcp::ecn::EcnConfig;
-use transom_tcp::profile::{EcnChoice, PacingChoice};
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::world::{self, Arrivals};
+use transom_tcp::{Connection, EcnChoice, Endpoint, PacingChoice};
+use transom_testkit::Arrivals;
 use transom_wire::{Ecn, Seq};
 
 fn choice(text: &str) -> CongestionChoice {
@@ -67,7 +66,7 @@ impl Bottleneck {
 }
 
 /// Ends with even numbers send; the next end receives.
-impl world::Path<Peer> for Bottleneck {
+impl transom_testkit::Path<Peer> for Bottleneck {
     fn carry(&mut self, _now: Instant, from: usize, out: Out, arrivals: &mut Arrivals<Peer>) {
         let passed = if from.is_multiple_of(2) { self.pass(&out) } else { Some((out.at, out.ecn)) };
         if let Some((left, ecn)) = passed {
@@ -84,14 +83,14 @@ struct Flow {
 }
 
 struct World {
-    net: world::World<Peer, Bottleneck>,
+    net: transom_testkit::World<Peer, Bottleneck>,
     flows: Vec<Flow>,
 }
 
 impl World {
     fn new(path: Path) -> Self {
         let path = Bottleneck { path, free: Instant::ZERO, drops: 0, met: (0, 0) };
-        World { net: world::World::new(vec![], path, Instant::ZERO), flows: vec![] }
+        World { net: transom_testkit::World::new(vec![], path, Instant::ZERO), flows: vec![] }
     }
 
     /// A flow of `bytes` with this algorithm, from now on.

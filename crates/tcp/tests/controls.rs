@@ -1,11 +1,10 @@
 //! What an application may ask for: output that waits for more, records that are not joined, and low-water marks.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::connection::{Signal, WriteError, WriteOptions};
-use transom_tcp::profile::RecoveryChoice;
+use transom_tcp::{RecoveryChoice, Signal, WriteError, WriteOptions};
 
 const MORE: WriteOptions = WriteOptions::NONE.with_more(true);
 const RECORD: WriteOptions = WriteOptions::NONE.with_end_of_record(true);
@@ -339,20 +338,20 @@ fn an_orphan_waits_a_bounded_time_for_the_peers_fin() {
         peer.recv(seg().ack(2));
         let start = peer.millis();
         peer.run_to(start + lasts - 1);
-        assert_eq!(peer.state(), transom_tcp::connection::State::FinWait2);
+        assert_eq!(peer.state(), transom_tcp::State::FinWait2);
         peer.run_to(start + lasts);
-        assert_eq!(peer.state(), transom_tcp::connection::State::Closed);
+        assert_eq!(peer.state(), transom_tcp::State::Closed);
     }
     // Not at all.
     let mut peer = active();
     peer.connection.set(Setting::FinWait2(common::ms(0)));
     peer.close().drain();
     peer.recv(seg().ack(2));
-    assert_eq!(peer.state(), transom_tcp::connection::State::Closed);
+    assert_eq!(peer.state(), transom_tcp::State::Closed);
     // A program that keeps its socket waits as long as it likes.
     let mut peer = active();
     peer.connection.set(Setting::FinWait2(common::ms(5)));
     peer.shutdown().drain();
     peer.recv(seg().ack(2)).wait(100_000);
-    assert_eq!(peer.state(), transom_tcp::connection::State::FinWait2);
+    assert_eq!(peer.state(), transom_tcp::State::FinWait2);
 }

@@ -1,13 +1,12 @@
 //! The receiving side's units other than the ordinary ones, segment by segment: unordered delivery, data units, no flow control.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, pattern, seg};
 use transom_tcp::adu::AduConfig;
-use transom_tcp::connection::{Adu, Piece, ReadError, Signal, State, WriteError};
 use transom_tcp::ordering::{Delivery, UnitFaults};
-use transom_tcp::profile::{FlowChoice, OrderingChoice};
+use transom_tcp::{Adu, FlowChoice, OrderingChoice, Piece, ReadError, Signal, State, WriteError};
 use transom_wire::Flags;
 
 fn unordered() -> Setup {
@@ -99,7 +98,7 @@ fn the_length_is_known_as_soon_as_the_fin_is() {
 fn a_reset_takes_what_was_not_read() {
     let mut peer = unordered().active();
     peer.recv(seg().seq(1001).data(500)).recv(seg().seq(1).rst());
-    let reset = transom_tcp::connection::ConnectionError::Reset;
+    let reset = transom_tcp::ConnectionError::Reset;
     assert_eq!(piece(&mut peer), Err(ReadError::Failed(reset)));
     // And pieces that nobody will read reset the connection [SHLD-3].
     let mut peer = unordered().active();
@@ -236,7 +235,7 @@ fn a_unit_of_the_largest_size_always_fits() {
     let mut peer = setup.active();
     let mut stream = vec![];
     for _ in 0..20 {
-        transom_tcp::adu::encoding::encode(&[9; 1000], |bytes| stream.extend_from_slice(bytes));
+        transom_tcp::adu::encode(&[9; 1000], |bytes| stream.extend_from_slice(bytes));
     }
     let mut at = 0;
     let mut unit = vec![];

@@ -12,9 +12,9 @@ use common::world::{Path, Random, World, lossy};
 use common::{IRS, ISS, Peer, Setup, ms, secs};
 use std::fmt::Write;
 use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
-use transom_tcp::connection::{IcmpError, MemoryState, State};
 use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::time::Instant;
+use transom_tcp::{IcmpError, MemoryState, State};
 use transom_wire::Seq;
 
 const SEEDS: u64 = 6;

@@ -4,14 +4,13 @@
 //! Segments are 1000 bytes, the initial window is ten of them, the retransmission timeout 300 ms.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::compose::Composer;
 use transom_tcp::extension::Variable;
-use transom_tcp::profile::{Profile, RecoveryChoice};
-use transom_tcp::reordering::Robustness;
+use transom_tcp::{Profile, RecoveryChoice, Robustness};
 
 /// A sender that has written so much.
 fn written(setup: Setup, bytes: usize, early: bool) -> Peer {

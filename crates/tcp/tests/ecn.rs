@@ -6,11 +6,10 @@ use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Connection;
-use transom_tcp::connection::exchange::Choice;
 use transom_tcp::ecn::EcnConfig;
-use transom_tcp::profile::EcnChoice;
+use transom_tcp::exchange::Choice;
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{Connection, EcnChoice};
 use transom_wire::{Ecn, Flags};
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -72,7 +71,7 @@ fn a_listener_agrees_to_an_offer() {
         let syn = seg().seq(0).no_ack().syn().flags(flags).options(setup.syn_options(&peer));
         let (header, _) = peer.build(&syn);
         let iss = transom_wire::Seq::new(common::ISS);
-        let mut half = transom_tcp::passive::HalfOpen::new(
+        let mut half = transom_tcp::HalfOpen::new(
             &setup.profile,
             common::PORTS,
             setup.path,
@@ -225,11 +224,11 @@ fn syn(setup: &Setup, peer: &Peer, flags: Flags) -> transom_wire::TcpHeader {
 }
 
 /// A listener's entry for a SYN.
-fn answered(setup: &Setup, flags: Flags) -> (transom_tcp::passive::HalfOpen, Peer) {
+fn answered(setup: &Setup, flags: Flags) -> (transom_tcp::HalfOpen, Peer) {
     let (_, peer) = setup.half_open();
     let header = syn(setup, &peer, flags);
     let iss = transom_wire::Seq::new(common::ISS);
-    let half = transom_tcp::passive::HalfOpen::new(
+    let half = transom_tcp::HalfOpen::new(
         &setup.profile,
         common::PORTS,
         setup.path,

@@ -1,21 +1,20 @@
-//! Units exchanged on a live connection, worked by hand from what `transom_tcp::connection::exchange` promises.
+//! Units exchanged on a live connection, worked by hand from what `transom_tcp::exchange` promises.
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover, Window};
-use transom_tcp::connection::exchange::Choice;
-use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};
+use transom_tcp::exchange::Choice;
 use transom_tcp::recovery::Phase;
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{AckChoice, AckContext, PacingChoice, Profile, ProfileError, ReductionChoice};
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
 fn ten_out(setup: Setup) -> Peer {
@@ -175,8 +174,7 @@ fn in_recovery_the_reduction_goes_on() {
 /// BBR looks after recovery itself: it is told, dismisses the reduction unit, and has no more than there was.
 #[test]
 fn in_recovery_a_controller_with_its_own_is_told() {
-    let prr =
-        |profile: &mut transom_tcp::profile::Profile| profile.reduction = ReductionChoice::Prr;
+    let prr = |profile: &mut transom_tcp::Profile| profile.reduction = ReductionChoice::Prr;
     let mut peer = ten_out(Setup::default().profile(prr));
     lose_the_first(&mut peer);
     let before = peer.info();

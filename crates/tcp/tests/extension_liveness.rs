@@ -8,13 +8,13 @@ use common::puppet::{Puppet, acting, asking, puppet};
 use common::{Peer, Setup, ms, secs, seg};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transom_tcp::connection::{ConnectionError, State};
 use transom_tcp::extension::variable::{CWND, RETRANSMITS, RTO, SND_UNA};
 use transom_tcp::extension::{
     AttachError, DepartureReason, Extension, Fault, LEAST_WAIT, Limits, MAX_LATE_WAKES, Occasion,
     View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{ConnectionError, State};
 
 /// Calls on_timeout at each deadline until `until`. Returns how many there were.
 fn run(peer: &mut Peer, until: Instant) -> usize {

@@ -7,7 +7,6 @@ use crate::common;
 use common::puppet::{Puppet, acting, asking, puppet};
 use common::{Setup, ms, seg};
 use std::sync::{Arc, Mutex};
-use transom_tcp::connection::{ConnectionError, LimitedBy};
 use transom_tcp::extension::variable::{
     CWND, CWND_CNT, DUPTHRESH, PACING_RATE, RCV_NXT, RCV_WND, RETRANSMITS, RTO, SND_NXT, SND_UNA,
     SSTHRESH,
@@ -16,8 +15,8 @@ use transom_tcp::extension::{
     AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault, Interval,
     Limits, MAX_LAYERS, Variable, Wake,
 };
-use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{ConnectionError, LimitedBy, Pos};
 
 fn pos(n: u64) -> Pos {
     Pos::INITIAL + n

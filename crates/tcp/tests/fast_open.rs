@@ -4,12 +4,12 @@ use crate::common;
 
 use common::{ISS, PORTS, Peer, Setup, ms, pattern, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{
-    Connection, ConnectionError, FastOpenFailure, FastOpenInfo, FastOpenOutcome, IcmpError, State,
-};
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
+use transom_tcp::{
+    Connection, ConnectionError, FastOpenFailure, FastOpenInfo, FastOpenOutcome, IcmpError,
+    Segment, State,
+};
 use transom_wire::{Ecn, FastOpen, Flags, Options, Seq};
 
 fn cookie(byte: u8) -> FastOpen {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::profile::RecoveryChoice;
+use transom_tcp::RecoveryChoice;
 use transom_tcp::recovery::Phase;
 
 #[test]

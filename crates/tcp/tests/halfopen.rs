@@ -5,9 +5,8 @@ use crate::common;
 
 use common::{ISS, PORTS, Setup, half_open, line, ms, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, Signal, State};
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, HalfOpen, HalfOpenAction, Signal, State};
 use transom_wire::{Seq, Timestamps};
 
 fn reply(action: HalfOpenAction) -> String {

@@ -3,9 +3,8 @@
 use crate::common;
 
 use common::{Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, IcmpError, Signal, State};
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionError, IcmpError, Profile, Signal, State};
 use transom_wire::{Flags, Options, Seq, Timestamps};
 
 /// A connection as applications get it: all options on.

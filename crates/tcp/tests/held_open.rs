@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, secs, seg};
-use transom_tcp::connection::{ConnectionError, Setting, Signal, State};
+use transom_tcp::{ConnectionError, Setting, Signal, State};
 
 /// Its SYN has left, and the answer will be held for 30 seconds.
 fn holding(setup: &Setup) -> Peer {
@@ -32,7 +32,7 @@ fn release(peer: &mut Peer) {
 
 #[test]
 fn nothing_leaves_until_the_owner_releases_the_answer() {
-    let setup = Setup { profile: transom_tcp::profile::Profile::classic(), ..Setup::default() };
+    let setup = Setup { profile: transom_tcp::Profile::classic(), ..Setup::default() };
     let setup = setup.timestamps().scale(7);
     let mut peer = answered(&setup);
     // No retransmission of the SYN either: the peer has it.

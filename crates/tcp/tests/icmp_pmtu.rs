@@ -1,12 +1,13 @@
 //! What ICMP reports (RFC 9293 section 3.9.2.2, RFC 5927) and path MTU discovery (RFC 1191, RFC 8201).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{ISS, Peer, Setup, seg};
-use transom_tcp::connection::{ConnectionError, IcmpError, ReadError, Signal, State, WriteError};
-use transom_tcp::path_mtu::PathMtuDiscovery;
-use transom_tcp::profile::CongestionChoice;
+use transom_tcp::{
+    CongestionChoice, ConnectionError, IcmpError, PathMtuDiscovery, ReadError, Signal, State,
+    WriteError,
+};
 use transom_wire::Seq;
 
 fn quoted(relative: i64) -> Seq {

@@ -1,12 +1,11 @@
 //! Keep-alives (RFC 9293 section 3.8.4).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, secs, seg};
-use transom_tcp::connection::{ConnectionError, State};
-use transom_tcp::profile::KeepAlive;
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionError, KeepAlive, State};
 
 fn with(keep_alive: KeepAlive) -> Peer {
     Setup::default().profile(|profile| profile.keep_alive = Some(keep_alive)).active()

@@ -7,7 +7,7 @@ use crate::common;
 
 use common::world::{Path, Random, lossy, transfer};
 use common::{Setup, secs};
-use transom_tcp::profile::{Profile, RecoveryChoice};
+use transom_tcp::{Profile, RecoveryChoice};
 
 fn setups(seed: u64) -> [Setup; 2] {
     let mut random = Random::new(seed ^ 0xabcd);

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 
 /// Buffers are lazy and are given back: an idle connection is little more than its state.
 #[test]

@@ -2,7 +2,7 @@
 //! windows (section 3.8.6.2), and PSH (section 3.9.1.2).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Setup, seg};
 

@@ -5,9 +5,7 @@ use crate::common;
 use common::world::{Path, lossy, transfer};
 use common::{Setup, ms, secs};
 use std::ops::Range;
-use transom_tcp::holes::{HoleChoice, Patience};
-use transom_tcp::persistence::Persistence;
-use transom_tcp::profile::{Profile, RecoveryChoice};
+use transom_tcp::{HoleChoice, Patience, Persistence, Profile, RecoveryChoice};
 
 fn setup(recovery: RecoveryChoice, persistence: Option<Persistence>, holes: HoleChoice) -> Setup {
     let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };

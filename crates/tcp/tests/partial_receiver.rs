@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ReadError, Signal, State};
-use transom_tcp::holes::{HoleChoice, Patience};
+use transom_tcp::{HoleChoice, Patience, ReadError, Signal, State};
 
 fn accepts() -> Setup {
     Setup::default().partial(|profile| profile.holes = HoleChoice::Accept)

@@ -3,10 +3,8 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, ms, seg};
-use transom_tcp::connection::{Connection, IcmpError, State};
-use transom_tcp::persistence::Persistence;
-use transom_tcp::profile::RecoveryChoice;
 use transom_tcp::recovery::Phase;
+use transom_tcp::{Connection, IcmpError, Persistence, RecoveryChoice, State};
 use transom_wire::Seq;
 
 fn gives_up(setup: Setup) -> Setup {

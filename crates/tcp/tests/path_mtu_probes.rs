@@ -5,9 +5,8 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
-use transom_tcp::connection::{IcmpError, State};
-use transom_tcp::path_mtu::PathMtuChoice;
 use transom_tcp::recovery::Phase;
+use transom_tcp::{IcmpError, PathMtuChoice, State};
 use transom_wire::Seq;
 
 fn probing() -> Setup {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 use transom_wire::Timestamps;
 
 /// TS.Recent is 1 (the script's SYN had 0 shifted by its clock); RCV.NXT is 1; every second segment is acknowledged.

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Signal, State};
+use transom_tcp::{ConnectionError, Signal, State};
 
 /// A peer that has taken 1000 bytes and closed its window, at 200 ms; more is queued. RTO is 250 ms.
 fn closed_window(queued: usize) -> Peer {

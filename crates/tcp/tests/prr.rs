@@ -3,8 +3,8 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::profile::{InitialWindow, Profile, ReductionChoice};
 use transom_tcp::recovery::Phase;
+use transom_tcp::{InitialWindow, Profile, ReductionChoice};
 
 fn prr(setup: Setup) -> Peer {
     let mut peer = setup.profile(|profile| profile.reduction = ReductionChoice::Prr).active();

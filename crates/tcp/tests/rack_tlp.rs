@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::profile::RecoveryChoice;
+use transom_tcp::RecoveryChoice;
 use transom_tcp::recovery::Phase;
 
 fn rack() -> Peer {
@@ -110,7 +110,7 @@ fn the_timer_starts_again_with_each_retransmission_in_recovery() {
         peer.run_to(start + 170)
             .recv(seg().sack(&[(5001, 9001), (1001, 4001)]))
             .expect(&["A 4001:5001 ack 1"]);
-        let timeout = u64::try_from(peer.info().rto.as_millis()).unwrap() + 1;
+        let timeout = peer.info().rto.as_millis() + 1;
         let expires = if restarts { 170 + timeout } else { 300 };
         peer.run_to(start + expires - 1).silent();
         assert_eq!(peer.info().counters.timeouts, 0, "{choice:?}");

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::profile::RecoveryChoice;
+use transom_tcp::RecoveryChoice;
 use transom_tcp::recovery::Phase;
 
 /// Ten segments are out, and twenty more are queued.

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::connection::{ConnectionError, State};
+use transom_tcp::{ConnectionError, State};
 
 /// Section 3.2: exactly RCV.NXT resets, elsewhere in the window is challenged, outside is dropped in silence.
 #[test]

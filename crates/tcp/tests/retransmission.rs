@@ -6,10 +6,9 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Report, Signal, State};
-use transom_tcp::profile::TimerChoice;
 use transom_tcp::recovery::Phase;
-use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::rto::Rfc6298Config;
+use transom_tcp::{ConnectionError, Report, Signal, State, TimerChoice};
 
 /// A NewReno sender with ten segments out and twenty more queued.
 fn ten_out() -> Peer {

@@ -5,7 +5,7 @@
 //! the same.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Peer, Setup, seg};
 use std::collections::BTreeSet;

@@ -5,8 +5,8 @@ use crate::common;
 
 use common::{ISS, Peer, Setup};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, Endpoint, State};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, Endpoint, State};
 use transom_wire::Seq;
 
 /// Gives the connection everything it sent; returns how many segments that were.

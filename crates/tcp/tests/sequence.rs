@@ -5,9 +5,8 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::connection::State;
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
+use transom_tcp::{Segment, State};
 
 /// 1000 bytes received and read, so that something lies on both sides of RCV.NXT = 1001; the window is 10 000 wide.
 fn receiver() -> Peer {

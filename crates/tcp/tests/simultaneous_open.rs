@@ -4,10 +4,9 @@ use crate::common;
 
 use common::{IRS, ISS, Setup, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, ConnectionError, Endpoint, ReadError, Signal, State};
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ConnectionError, Endpoint, ReadError, Segment, Signal, State};
 use transom_wire::{Seq, Timestamps};
 
 /// [MUST-10] [MUST-11] The SYNs cross; each is answered with a SYN-ACK. The SYN-ACK completes the handshake, and is acknowledged for peers that wait for that.

@@ -1,12 +1,12 @@
 //! Writing and reading through a manipulation: whatever is lost, cut and joined on the way, the data is changed once, in order.
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::world::{Path, World, lossy};
 use common::{Peer, Setup, pattern, seg};
-use transom_tcp::connection::{ReadError, State, WriteError};
 use transom_tcp::manipulation::{Manipulation, SwapWords, Xor};
+use transom_tcp::{ReadError, State, WriteError};
 
 /// Adds its place in the data to each byte, in units of so many bytes.
 struct Placed {

@@ -3,11 +3,9 @@
 use crate::common;
 
 use common::{Setup, ms, seg};
+use transom_tcp::TimerChoice;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::profile::TimerChoice;
-use transom_tcp::rto::eifel::EifelConfig;
-use transom_tcp::rto::fixed::FixedConfig;
-use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::rto::{EifelConfig, FixedConfig, Rfc6298Config};
 
 fn with(timer: TimerChoice) -> Setup {
     Setup::newreno().profile(|profile| profile.timer = timer)

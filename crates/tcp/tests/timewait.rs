@@ -4,8 +4,7 @@ use crate::common;
 
 use common::{Peer, Setup, line, ms, secs, seg, theirs};
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
-use transom_tcp::time_wait::{TimeWait, TimeWaitAction};
+use transom_tcp::{Segment, TimeWait, TimeWaitAction};
 
 /// 100 bytes went each way; SND.NXT is 102, RCV.NXT 102, both FINs included. It is 100 ms and TS.Recent is 5100.
 fn waiting(setup: &Setup) -> (TimeWait, Peer) {

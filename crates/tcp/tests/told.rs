@@ -7,9 +7,8 @@ use common::world::{Path, lossy};
 use common::{Setup, secs};
 use std::sync::{Arc, Mutex};
 use transom_tcp::compose::compose;
-use transom_tcp::connection::{Connection, State};
-use transom_tcp::event::{Event, Publisher};
 use transom_tcp::extension::{AckKind, Wake};
+use transom_tcp::{Connection, Event, Publisher, State};
 
 /// The occasions on which a layer was woken, added up.
 #[derive(Clone, Copy, Default)]

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::connection::{Report, Signal, State};
+use transom_tcp::{Report, Signal, State};
 
 /// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13]
 /// Nothing is urgent unless the application insists.

@@ -1,14 +1,12 @@
 //! The user timeout (RFC 9293 sections 3.8.3 and 3.10.8) and its option (RFC 5482).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Setup, line, ms, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, ConnectionError, State};
 use transom_tcp::packet::Payload;
-use transom_tcp::profile::{Profile, ProfileError};
-use transom_tcp::segment::Segment;
+use transom_tcp::{Connection, ConnectionError, Profile, ProfileError, Segment, State};
 
 /// [MUST-21] Data unacknowledged for so long ends the connection, at that very time.
 #[test]

@@ -3,8 +3,8 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
+use transom_tcp::ValidationChoice::{self, Cwv, Keep, RestartWindow};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::profile::ValidationChoice::{self, Cwv, Keep, RestartWindow};
 
 /// Segments of 1000 bytes, 100 ms there and back, an RTO of 500 ms; the window has grown to `segments`, 10 or 20 or 40.
 fn grown(validation: ValidationChoice, segments: usize) -> Peer {

@@ -1,10 +1,10 @@
 //! Windows: scaled, large, shrinking, growing (RFC 9293 section 3.8.6, RFC 7323 section 2).
 
 use crate::common;
-use transom_tcp::connection::Setting;
+use transom_tcp::Setting;
 
 use common::{Setup, seg};
-use transom_tcp::connection::{LimitedBy, State};
+use transom_tcp::{LimitedBy, State};
 
 /// [MUST-1] [REC-1] The peer's window is scaled, except in its SYN.
 #[test]

@@ -6,11 +6,12 @@
 
 use crate::sent::{Sent, one};
 use std::net::SocketAddr;
-use transom_stack::config::{StackConfig, StackCounters};
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, SocketError, Stack, StackSignal};
-use transom_tcp::connection::{Connection, ConnectionState, ReadError, Signal, State};
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenerId, SocketError, Stack, StackConfig, StackCounters,
+    StackSignal,
+};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Connection, ConnectionState, ReadError, Signal, State};
 
 /// Sees every call on a host's stack.
 pub trait Watch {

@@ -3,7 +3,7 @@
 //! Theory of operation: a test of a host speaks to it as its network does, in packets. [`packets`] makes them by hand, also
 //! those that no honest host would send. A [`Peer`] keeps the sequence numbers of a hand-made other end, and says what the
 //! test tells it to. A [`Host`] is a real stack in virtual time, and each packet that leaves it is a [`Sent`], whose
-//! checksums have been verified. A [`World`](world::World) joins any number of ends by a path. Each set of tests keeps its own addresses, ways of arrival and bounds of cost.
+//! checksums have been verified. A [`World`] joins any number of ends by a path. Each set of tests keeps its own addresses, ways of arrival and bounds of cost.
 //!
 //! Everything here panics where a test should fail.
 //!
@@ -12,10 +12,8 @@
 //! A client connects, sends, and is answered:
 //!
 //! ```
-//! use transom_stack::config::StackConfig;
-//! use transom_stack::stack::Packet;
-//! use transom_testkit::host::Unwatched;
-//! use transom_testkit::{Host, Peer, usual_options};
+//! use transom_stack::{Packet, StackConfig};
+//! use transom_testkit::{Host, Peer, Unwatched, usual_options};
 //!
 //! let (client, service) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
 //! let config = StackConfig::new(vec![("10.0.0.2".parse().unwrap(), 24)]);
@@ -38,14 +36,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod digests;
-pub mod host;
+mod digests;
+mod host;
 pub mod packets;
-pub mod peer;
-pub mod sent;
+mod peer;
+mod sent;
 pub mod story;
-pub mod world;
+mod world;
 
-pub use host::Host;
+pub use digests::assert_unchanged;
+pub use host::{Host, Unwatched, Watch};
 pub use peer::{Peer, bare_options, stream, stream_from, usual_options};
 pub use sent::{Sent, one};
+pub use world::{Arrivals, Delay, End, Path, World};

@@ -6,9 +6,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use transom_wire::icmp::{self, UnreachableCode};
 use transom_wire::ip::Fragment;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Header};
-use transom_wire::{IcmpMessage, Icmpv6Message, Protocol, TcpHeader, checksum, icmpv6, tcp};
+use transom_wire::{
+    IcmpMessage, Icmpv6Message, Ipv4Header, Protocol, TcpHeader, checksum, icmpv6, tcp,
+};
 
 /// An IP packet from `src` to `dst` around a transport packet.
 pub fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, transport: &[u8]) -> Vec<u8> {

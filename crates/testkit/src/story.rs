@@ -6,12 +6,10 @@
 use crate::sent::Sent;
 use crate::world::{Arrivals, Path, World};
 use std::fmt::Write as _;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
 use transom_stack::log::Encoded;
-use transom_stack::stack::Stack;
+use transom_stack::{ListenConfig, Stack, StackConfig};
+use transom_tcp::ConnectionState;
 use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
-use transom_tcp::state::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 /// One way.
@@ -120,8 +118,7 @@ pub fn tell() -> Story {
         }
         while let Ok(1..) = client.read(id, now, &mut buffer) {}
         if step == 30 {
-            let attach =
-                |tcp: &mut transom_tcp::connection::Connection| tcp.attach(now, Box::new(Halves));
+            let attach = |tcp: &mut transom_tcp::Connection| tcp.attach(now, Box::new(Halves));
             layer = client.with_connection(id, now, attach).unwrap().ok();
             assert!(layer.is_some(), "the layer is attached");
         }

@@ -12,11 +12,10 @@
 //! Two hosts, ten milliseconds apart:
 //!
 //! ```
-//! use transom_stack::config::StackConfig;
-//! use transom_stack::stack::Stack;
-//! use transom_tcp::connection::State;
+//! use transom_stack::{Stack, StackConfig};
+//! use transom_tcp::State;
 //! use transom_tcp::time::{Duration, Instant};
-//! use transom_testkit::world::{Delay, World};
+//! use transom_testkit::{Delay, World};
 //!
 //! let host = |address: &str| {
 //!     let config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
@@ -37,7 +36,7 @@ use crate::sent::Sent;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
-use transom_stack::stack::{Packet, Stack};
+use transom_stack::{Packet, Stack};
 use transom_tcp::time::{Duration, Instant};
 
 /// An end of a path.
@@ -173,7 +172,7 @@ impl<E: End, P: Path<E>> World<E, P> {
     }
 
     /// The same for all ends.
-    pub fn collect_all(&mut self) {
+    pub(crate) fn collect_all(&mut self) {
         (0..self.ends.len()).for_each(|end| self.collect(end));
     }
 

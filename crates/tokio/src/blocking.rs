@@ -16,9 +16,6 @@ struct Answer<T> {
 pub(crate) struct Blocking<T>(Arc<Mutex<Answer<T>>>);
 
 /// Starts a thread that calls `work`.
-///
-/// # Errors
-/// The operating system's, if there can be no more threads.
 pub(crate) fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Blocking<T>> {

@@ -9,6 +9,8 @@ use std::task::{self, Context, Poll};
 use transom_net::{ListenConfig, Stack};
 
 /// A socket server on a [`Stack`].
+///
+/// A call that says nothing of errors does not fail at present.
 #[derive(Debug)]
 pub struct TcpListener {
     listener: transom_net::TcpListener,
@@ -72,9 +74,6 @@ impl TcpListener {
     }
 
     /// Where it listens.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

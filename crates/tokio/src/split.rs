@@ -113,9 +113,6 @@ macro_rules! reading {
     ($half:ty) => {
         impl $half {
             /// Waits until there is something to read. Cancel safe.
-            ///
-            /// # Errors
-            /// None at present.
             pub async fn readable(&self) -> io::Result<()> {
                 if !self.input.has_rest() {
                     self.stream.readable().await;
@@ -175,9 +172,6 @@ macro_rules! writing {
     ($half:ty) => {
         impl $half {
             /// Waits until there is room to write. Cancel safe.
-            ///
-            /// # Errors
-            /// None at present.
             pub async fn writable(&self) -> io::Result<()> {
                 self.stream.writable().await;
                 Ok(())
@@ -201,17 +195,11 @@ macro_rules! addresses {
     ($($half:ty)*) => {$(
         impl $half {
             /// The peer's address.
-            ///
-            /// # Errors
-            /// [`io::ErrorKind::NotConnected`] if the connection is gone.
             pub fn peer_addr(&self) -> io::Result<SocketAddr> {
                 self.stream.peer_addr()
             }
 
             /// Our own address.
-            ///
-            /// # Errors
-            /// [`io::ErrorKind::NotConnected`] if the connection is gone.
             pub fn local_addr(&self) -> io::Result<SocketAddr> {
                 self.stream.local_addr()
             }

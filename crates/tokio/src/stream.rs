@@ -16,6 +16,8 @@ use transom_net::{Bytes, ConnectOptions, ConnectionState, Stack};
 /// A TCP connection on a [`Stack`].
 ///
 /// Dropping it closes the connection in order; written data is still delivered.
+///
+/// A call that says nothing of errors fails with [`io::ErrorKind::NotConnected`] if the connection is gone, or never.
 #[derive(Debug)]
 pub struct TcpStream {
     pub(crate) stream: transom_net::TcpStream,
@@ -50,9 +52,6 @@ impl TcpStream {
     }
 
     /// Takes a stream of [`transom_net`], which becomes non-blocking.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn from_net(stream: transom_net::TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(TcpStream { stream, input: Input::default() })
@@ -70,25 +69,16 @@ impl TcpStream {
     }
 
     /// The peer's address.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 
     /// Our own address.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }
 
     /// Waits until there is something to read, the end of the stream or an error. Any number of tasks may wait. Cancel safe.
-    ///
-    /// # Errors
-    /// None at present.
     pub async fn readable(&self) -> io::Result<()> {
         if !self.input.has_rest() {
             self.stream.readable().await;
@@ -97,9 +87,6 @@ impl TcpStream {
     }
 
     /// Waits until there is room to write, or an error. Any number of tasks may wait. Cancel safe.
-    ///
-    /// # Errors
-    /// None at present.
     pub async fn writable(&self) -> io::Result<()> {
         self.stream.writable().await;
         Ok(())
@@ -170,17 +157,11 @@ impl TcpStream {
     }
 
     /// Switches Nagle's algorithm off (`true`) or on.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.stream.set_nodelay(nodelay)
     }
 
     /// Whether Nagle's algorithm is off.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.stream.nodelay()
     }
@@ -194,34 +175,22 @@ impl TcpStream {
     }
 
     /// The time to live.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn ttl(&self) -> io::Result<u32> {
         self.stream.ttl()
     }
 
     /// Resets the connection when the stream is dropped, instead of closing it in order. (A drop that waits would block the executor, so there is none
     /// here.)
-    ///
-    /// # Errors
-    /// None at present.
     pub fn set_zero_linger(&self) -> io::Result<()> {
         self.stream.set_linger(Some(Duration::ZERO))
     }
 
     /// The error that ended the connection, once.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         self.stream.take_error()
     }
 
     /// A snapshot of the connection's state.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn info(&self) -> io::Result<ConnectionState> {
         self.stream.info()
     }

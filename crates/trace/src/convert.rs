@@ -4,12 +4,12 @@
 //! layouts. None carries records that this version cannot read, nor the number of places of a ring.
 //!
 //! ```
-//! use transom_trace::convert::{Format, Log};
+//! use transom_trace::{Format, Log};
 //!
 //! let log = Log { origin: 1_700_000_000_000_000_000, ..Log::default() };
 //! let bytes = log.write(Format::Qlog)?;
 //! assert_eq!(Log::read(Format::Qlog, &bytes)?, log);
-//! # Ok::<(), transom_trace::convert::ConvertError>(())
+//! # Ok::<(), transom_trace::ConvertError>(())
 //! ```
 
 mod annotate;

@@ -113,9 +113,6 @@ pub(crate) struct Blocks<R> {
 
 impl<R: Read> Blocks<R> {
     /// Begins to read. A buffer around the reader saves time.
-    ///
-    /// # Errors
-    /// If the file is no capture, or cannot be read.
     pub(crate) fn new(mut reader: R) -> Result<Self, FileError> {
         let mut block = Vec::new();
         fill(&mut reader, &mut block, 4)?;
@@ -150,9 +147,6 @@ impl<R: Read> Blocks<R> {
     }
 
     /// The next block; none at the end of the file.
-    ///
-    /// # Errors
-    /// Those of the reader.
     pub(crate) fn next_item(&mut self) -> io::Result<Option<Item<'_>>> {
         if !self.next_bytes()? {
             return Ok(None);

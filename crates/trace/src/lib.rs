@@ -19,23 +19,26 @@
 //! let capture = Capture::read(&file[..])?;
 //! assert!(capture.connections.is_empty());
 //! assert!(Capture::read(&b"hello"[..]).is_err());
-//! # Ok::<(), transom_trace::file::FileError>(())
+//! # Ok::<(), transom_trace::FileError>(())
 //! ```
 #![forbid(unsafe_code)]
 
 mod capture;
 mod connection;
-pub mod convert;
+mod convert;
 mod direction;
-pub mod file;
+mod file;
 mod link;
 mod numbers;
 mod ranges;
-pub mod segment;
+mod segment;
 
 pub use capture::Capture;
 pub use connection::Connection;
+pub use convert::{Annotated, ConvertError, Format, Log, annotate};
 pub use direction::{Acked, Counts, Kind, Sacked, Sent, Way};
+pub use file::FileError;
+pub use segment::Skipped;
 
 #[cfg(test)]
 mod tests;

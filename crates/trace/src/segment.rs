@@ -62,9 +62,6 @@ impl std::fmt::Display for Skipped {
 
 impl Segment {
     /// Finds the segment. `scratch` is memory for packets that the capture did not keep whole.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub(crate) fn of(frame: &Frame<'_>, scratch: &mut Vec<u8>) -> Result<Segment, Skipped> {
         let start = link::ip(frame.link, frame.bytes).map_err(|none| match none {
             NoIp::Other => Skipped::NotTcp,

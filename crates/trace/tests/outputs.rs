@@ -2,7 +2,7 @@
 
 use transom_stack::log::Record;
 use transom_testkit::story::{assert_stored, hex, tell};
-use transom_trace::convert::{Format, Log};
+use transom_trace::{Format, Log};
 
 /// A file that is stored.
 fn stored(name: &str) -> String {

@@ -194,7 +194,8 @@
 //!
 //! - [`TcpSocket`] sets options before it connects or listens. [`TcpStream`] has the rest of the options, zero-copy reads and writes, and data units.
 //! - [`Observer`] watches and narrows a connection from another thread.
-//! - The crate `transom-stack` is the same host without threads, sockets or clock, and `transom-sim` simulates networks of them.
+//! - With the feature `sim`, the module `sim` has the same host without threads, sockets or clock, and simulated paths in virtual time. The crate
+//!   `transom-sim` simulates whole networks.
 #![forbid(unsafe_code)]
 
 pub use transom_net::*;
@@ -202,7 +203,7 @@ pub use transom_tcp::congestion::CongestionChoice;
 
 /// Congestion controllers: those that are built in, and what one of your own needs.
 pub mod congestion {
-    pub use transom_tcp::ack_context::AckContext;
+    pub use transom_tcp::AckContext;
     pub use transom_tcp::congestion::*;
 }
 
@@ -235,6 +236,14 @@ pub mod time {
 /// The words that [`StackBuilder::tcp`] takes, read to a [`Profile`].
 pub mod units {
     pub use transom_tcp::compose::{ComposeError, Composer, compose, compose_classic};
+}
+
+/// Hosts without threads, sockets or clock, and simulated paths between them, in virtual time.
+#[cfg(feature = "sim")]
+pub mod sim {
+    pub use transom_sim::link::LinkConfig;
+    pub use transom_sim::{Pair, Side};
+    pub use transom_stack::{ListenConfig, Stack, StackConfig};
 }
 
 /// Streams and listeners with the names and traits of Tokio.

@@ -27,9 +27,6 @@ impl Parts<'_> {
     }
 
     /// Writes the message with a checksum of zero and returns exactly the bytes that it takes.
-    ///
-    /// # Errors
-    /// [`Error::BufferTooSmall`].
     pub(crate) fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], Error> {
         let message = out.get_mut(..self.len()).ok_or(Error::BufferTooSmall)?;
         let (head, mut tail) = message.split_first_chunk_mut().ok_or(Error::BufferTooSmall)?;

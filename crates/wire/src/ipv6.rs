@@ -168,10 +168,6 @@ impl<'a> Ipv6Packet<'a> {
 
     /// The upper-layer protocol that the chain of headers leads to, and the bytes there are of it.
     /// The chain of a first fragment goes on behind its fragment header (RFC 7112 3).
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] if the chain does not end within the packet, as in any fragment other
-    /// than the first; [`Error::TooManyExtensionHeaders`].
     pub(crate) fn upper_layer(&self) -> Result<(Protocol, &'a [u8]), Error> {
         let Some(header) = self.fragment() else { return Ok((self.protocol(), self.payload)) };
         if header.fragment.offset != 0 {

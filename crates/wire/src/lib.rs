@@ -61,10 +61,10 @@ pub mod icmp;
 mod icmp_parts;
 pub mod icmpv6;
 pub mod ip;
-pub mod ipv4;
+mod ipv4;
 pub mod ipv6;
 pub mod offload;
-pub mod seq;
+mod seq;
 pub mod tcp;
 pub mod udp;
 
@@ -74,7 +74,7 @@ pub use icmp::IcmpMessage;
 pub use icmpv6::Icmpv6Message;
 pub use ip::{Ecn, Fragment, IpPacket, Protocol, QuotedPacket};
 
-pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
+pub use ipv4::{Ipv4Header, Ipv4Option, Ipv4OptionIter, Ipv4Options, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use seq::Seq;
 pub use tcp::{

@@ -5,8 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use transom_device::host::{HostAddress, HostLink, Hosts};
-use transom_device::own_file;
+use transom_device::{HostAddress, HostLink, Hosts, own_file};
 
 use crate::protocol::Address;
 

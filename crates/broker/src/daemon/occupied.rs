@@ -5,8 +5,7 @@
 
 use std::net::SocketAddr;
 
-use transom_device::diag::TcpSocket;
-use transom_device::kernel_tcp::KernelTcpState;
+use transom_device::{KernelTcpState, TcpSocket};
 
 use super::{Daemon, DaemonError};
 

@@ -23,9 +23,6 @@ impl Process {
     }
 
     /// The process that this descriptor stands for, which has or had this number.
-    ///
-    /// # Errors
-    /// When it has ended, or is not in sight.
     pub(super) fn from_pidfd(pidfd: OwnedFd, number: u32) -> io::Result<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
         let process = Process { pidfd, started: start_time(&stat).ok_or_else(no_such_process)? };

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::rand::{GetRandomFlags, getrandom};
-use transom_device::port_socket::PortSocket;
+use transom_device::PortSocket;
 use transom_device::private::maker::Client;
 use transom_device::tun::NewTun;
 

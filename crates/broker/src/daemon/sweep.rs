@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use transom_bpf::PinDirectory;
-use transom_device::host::Hosts;
+use transom_device::Hosts;
 
 use super::ending::{NOBODY, STOP_PATIENCE, nonce};
 use super::kernel::Leftovers;

@@ -35,7 +35,7 @@ impl Transfer {
     /// Asserts that the other end acknowledges more bytes.
     fn assert_progress(&self) {
         let acknowledged =
-            || transom_device::kernel_tcp::tcp_info(&self.stream).unwrap().bytes_acked().unwrap();
+            || transom_device::tcp_info(&self.stream).unwrap().bytes_acked().unwrap();
         let before = acknowledged();
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }
@@ -357,7 +357,7 @@ fn the_state_of_another_version_is_refused_and_can_be_removed() {
         let other = net.pins().join(format!("{name}_999"));
         std::fs::rename(net.pins().join(format!("{name}_2")), other).unwrap();
     }
-    let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
+    let policy = transom_broker::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
     let mut options = transom_broker::daemon::Options::new(policy.unwrap());
     options.socket = net.socket();
     options.pins = net.pins();
@@ -380,7 +380,7 @@ fn a_second_broker_is_refused_and_a_stop_ends_everything() {
     let (_holder, _) = serve(&net, 8000);
     let transfer = Transfer::start(&net, 8000);
     transfer.assert_progress();
-    let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
+    let policy = transom_broker::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
     let mut options = transom_broker::daemon::Options::new(policy.unwrap());
     options.socket = net.socket();
     options.pins = net.pins();

@@ -7,9 +7,9 @@ mod attacks;
 #[cfg(feature = "daemon")]
 mod crashes;
 #[cfg(feature = "daemon")]
-mod crowds;
-#[cfg(feature = "daemon")]
 mod delivery;
+#[cfg(feature = "daemon")]
+mod many_connections;
 #[cfg(feature = "daemon")]
 mod networks;
 #[cfg(feature = "daemon")]

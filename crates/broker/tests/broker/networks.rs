@@ -9,8 +9,9 @@ use rustix::net::{getsockname, sockopt};
 use transom_broker::client::{self, BrokerError};
 use transom_broker::protocol::ErrorKind;
 use transom_device::Device;
-use transom_device::private::sockets::{Caller, Family, Home, SocketMaker};
-use transom_device::private::{PrivateBuilder, PrivateDevice, PrivateNetwork};
+use transom_device::private::{
+    Caller, Family, Home, PrivateBuilder, PrivateDevice, PrivateNetwork, SocketMaker,
+};
 
 use super::support::{BrokerProcess, Holder, NOBODY, Net, SOMEBODY, until};
 

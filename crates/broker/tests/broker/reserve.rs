@@ -3,8 +3,8 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 
+use transom_broker::Policy;
 use transom_broker::daemon::{Daemon, Options};
-use transom_broker::policy::Policy;
 
 use crate::support::many_users::connections;
 use crate::support::{BrokerProcess, Crowd, HOST4, Holder, NOBODY, Net, at, until};

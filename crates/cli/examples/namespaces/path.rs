@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunOffload};
 use transom_device::{Device, RxPacket, TxPacket};
-use transom_lab::emulated::{Emulated, PathConfig};
+use transom_lab::{Emulated, PathConfig};
 use transom_sim::link::LinkConfig;
 use transom_sim::units::QueueLimit;
 use transom_tcp::time::Duration;

@@ -63,9 +63,6 @@ impl Hello {
     }
 
     /// Reads one.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if the other end speaks something else.
     pub(super) fn read(reader: &mut impl Read) -> io::Result<Self> {
         let mut bytes = [0; Self::LEN];
         reader.read_exact(&mut bytes)?;

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use transom_broker::daemon::{Daemon, Ended, Options};
-use transom_broker::policy::Policy;
-use transom_broker::{client, metrics};
+use transom_broker::{Policy, client, metrics};
 use transom_device::serving::serve_metrics;
 
 use super::RunArgs;

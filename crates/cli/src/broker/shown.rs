@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use transom_broker::policy::{Policy, Rule, Subject};
 use transom_broker::protocol::{Count, LeaseStatus, Status};
+use transom_broker::{Policy, Rule, Subject};
 
 /// One line for each lease.
 pub(super) fn list(status: &Status) -> String {

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::{Capabilities, Device, Head, Received, RxPacket, TxPacket};
-use transom_report::transfer::ByteTraces;
+use transom_report::ByteTraces;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, IpPacket, Seq, TcpPacket};

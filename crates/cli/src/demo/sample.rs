@@ -2,7 +2,7 @@
 
 use super::network::PeerStream;
 use transom_net::TcpStream;
-use transom_tcp::state::ConnectionState;
+use transom_tcp::ConnectionState;
 
 /// The sender of a transfer.
 pub(crate) enum Sender {

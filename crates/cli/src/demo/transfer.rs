@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
-use transom_report::transfer::{ByteTraces, Outcome, Trace};
+use transom_report::{ByteTraces, Outcome, Trace};
 
 const BLOCK: usize = 256 * 1024;
 /// How often the sender is sampled.

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use transom_exec::{Counts, Watcher};
 use transom_net::ConnectionState;
-use transom_report::ReportData;
-use transom_report::connections::{Connections, Seen};
+use transom_report::{Connections, ReportData, Seen};
 
 /// So many connections are sampled at most. The others are counted.
 const MOST: usize = 256;

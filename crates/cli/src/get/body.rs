@@ -57,10 +57,6 @@ impl<R: Read> Body<R> {
     }
 
     /// The next bytes; none at the end of the body.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] if the connection ends before the body does, and
-    /// [`io::ErrorKind::InvalidData`] if the chunks are malformed.
     pub(super) fn next(&mut self) -> io::Result<&[u8]> {
         loop {
             match self.state {

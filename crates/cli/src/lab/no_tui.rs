@@ -9,9 +9,6 @@ use crate::features::Feature;
 pub(super) enum Tui {}
 
 /// Refuses.
-///
-/// # Errors
-/// Always: this build has no view in the terminal.
 pub(super) fn check() -> anyhow::Result<()> {
     Feature::Tui.need()
 }

@@ -33,9 +33,6 @@ pub(super) struct Tui {
 }
 
 /// Whether there is a terminal to draw on.
-///
-/// # Errors
-/// If standard output is something else.
 pub(super) fn check() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         bail!(
@@ -47,9 +44,6 @@ pub(super) fn check() -> anyhow::Result<()> {
 
 impl Tui {
     /// Begins to draw. `closed` is called when the terminal is as it was again.
-    ///
-    /// # Errors
-    /// If the terminal cannot be used.
     pub(super) fn start(
         live: Arc<Live>,
         closed: impl FnOnce() + Send + 'static,
@@ -76,9 +70,6 @@ impl Tui {
     }
 
     /// After the runs: waits until it is closed, or `hurry` says that it has to be.
-    ///
-    /// # Errors
-    /// If the terminal could not be drawn on.
     pub(super) fn finish(mut self, hurry: impl Fn() -> bool) -> anyhow::Result<()> {
         while !self.is_closed() && !hurry() {
             std::thread::sleep(INTERVAL / 2);

@@ -35,9 +35,6 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins to serve at this address; port 0 is any that is free.
-    ///
-    /// # Errors
-    /// If it cannot be listened there.
     pub(super) fn start(address: SocketAddr, live: Arc<Live>) -> anyhow::Result<Watch> {
         let (front, runtime) = crate::web::listen(address)?;
         let address = front.address();
@@ -66,9 +63,6 @@ impl Watch {
     }
 
     /// Ends the view a moment after the runs, or at once if `hurry` returns true.
-    ///
-    /// # Errors
-    /// If the server has failed in a way that it should not.
     pub(super) fn finish(mut self, hurry: impl Fn() -> bool) -> anyhow::Result<()> {
         self.live.end();
         let until = Instant::now() + LINGERS;

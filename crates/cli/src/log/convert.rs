@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use transom_device::own_file;
-use transom_trace::convert::{Annotated, ConvertError, Format, Log, annotate};
+use transom_trace::{Annotated, ConvertError, Format, Log, annotate};
 
 use crate::features::Feature;
 use crate::output::note;

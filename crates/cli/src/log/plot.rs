@@ -5,9 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use transom_device::own_file;
-use transom_report::capture::Captured;
-use transom_report::event_log::EventLog;
-use transom_report::{ReportData, Svg};
+use transom_report::{Captured, EventLog, ReportData, Svg};
 
 use super::{Opened, open};
 use crate::features::Feature;

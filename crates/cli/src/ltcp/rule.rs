@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use transom_lab::scenario::Number;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::congestion::ltcp::layers::{BETA, COUNT, Layers, Rule, WT};
+use transom_tcp::congestion::ltcp::{BETA, COUNT, Layers, Rule, WT};
 
 /// How the thresholds follow from each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use transom_tcp::congestion::ltcp::Layers;
 use transom_tcp::congestion::ltcp::analysis::{Row, table};
-use transom_tcp::congestion::ltcp::layers::Layers;
 
 use super::rule::{self, decimal, described};
 use crate::lab::columns::{Side, lay_out};

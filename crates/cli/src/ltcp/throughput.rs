@@ -6,10 +6,10 @@ use anyhow::bail;
 use serde_json::json;
 use transom_lab::scenario::Number;
 use transom_sim::units::Rate;
+use transom_tcp::congestion::ltcp::Layers;
 use transom_tcp::congestion::ltcp::analysis::{
     RENO_BETA, SteadyState, packets_per_loss, recovery_time, steady_state, window_at_loss,
 };
-use transom_tcp::congestion::ltcp::layers::Layers;
 use transom_tcp::time::Duration;
 
 use super::rule::{self, decimal, described};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
-use transom_device::capture::{Capture, TapStatus};
+use transom_device::{Capture, TapStatus};
 
 /// Large enough that a fast transfer does not write to the disk for every packet.
 const BUFFER: usize = 1 << 20;

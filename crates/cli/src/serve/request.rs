@@ -94,9 +94,6 @@ pub(super) struct Request {
 }
 
 /// Reads a request from the front of `bytes` and tells how long its head is; `None` if it is not complete.
-///
-/// # Errors
-/// The status to answer with. The rest of the stream cannot be understood any more then.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Status> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Request::new(&mut headers);

@@ -70,9 +70,6 @@ pub(super) enum Progress {
 
 impl Sending {
     /// Begins with a response.
-    ///
-    /// # Errors
-    /// Those of the file.
     pub(super) fn begin(response: Response, now: Instant) -> io::Result<Sending> {
         let mut bytes = response.head();
         let head = bytes.len();
@@ -98,9 +95,6 @@ impl Sending {
     }
 
     /// Sends what there is room for, or a piece of a file. `count` is told of each part of the body that has been written.
-    ///
-    /// # Errors
-    /// Those of the client and of the file.
     pub(super) fn go_on(
         &mut self,
         sink: &impl Sink,

@@ -2,7 +2,7 @@
 
 use transom_live::{Column, Row};
 #[cfg(feature = "tui")]
-use transom_tcp::state::Untold;
+use transom_tcp::Untold;
 use transom_tcp::time::Duration;
 
 use crate::units::Bytes;

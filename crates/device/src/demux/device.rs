@@ -29,9 +29,6 @@ pub(crate) struct DemuxDevice {
 
 impl DemuxDevice {
     /// Connects to the process that listens at `path`. `ports` are those that the stack will listen at; it can connect from any other.
-    ///
-    /// # Errors
-    /// The system's; [`io::ErrorKind::AddrInUse`] if another process has one of the ports.
     pub(crate) fn connect(path: &Path, ports: &[RangeInclusive<u16>]) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -128,4 +128,4 @@ fn foreign() -> Vec<sock_filter> {
 }
 
 #[cfg(test)]
-pub(super) mod interpreter;
+pub(super) mod test_interpreter;

@@ -6,9 +6,8 @@ use super::*;
 use crate::SendError;
 use std::net::Ipv4Addr;
 use transom_wire::checksum::pseudo_header;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxOffload};
-use transom_wire::{Flags, IpPacket, Protocol, TcpHeader, TcpPacket};
+use transom_wire::{Flags, IpPacket, Ipv4Header, Protocol, TcpHeader, TcpPacket};
 
 fn is_readable(device: &MemoryDevice) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(device.poll_fd().unwrap(), PollFlags::IN)];

@@ -14,6 +14,7 @@ use crate::word::DeviceWord;
 /// [`source`](std::error::Error::source): also a caller that shows one error alone, as a C program does, shows the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the device {word}: {}{}", with_causes(.reason), in_brackets(.advice))]
+#[non_exhaustive]
 pub struct OpenError {
     word: DeviceWord,
     advice: Option<String>,
@@ -58,7 +59,7 @@ impl OpenError {
     }
 
     /// Advice: a remedy, or a device that works instead.
-    pub fn advice(&self) -> Option<&str> {
+    pub(crate) fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
 }

@@ -97,9 +97,6 @@ fn key(at: SocketAddr) -> [u8; 20] {
 impl PacketBuilder {
     /// Opens the device on the kernel's own addresses at the interface, in the calling thread's network namespace: on those that were named, or on
     /// all. `None`: those that were named are not the kernel's.
-    ///
-    /// # Errors
-    /// [`PacketError`].
     pub(crate) fn open_on_kernel_address(
         &self,
     ) -> Result<Option<(PacketDevice, KernelAddress)>, PacketError> {
@@ -141,6 +138,6 @@ fn chosen(name: &str, wanted: &[IpPrefix]) -> Result<Option<Vec<IpPrefix>>, Pack
 mod tests {
     #[test]
     fn the_object_was_compiled_from_the_source() {
-        transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+        transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
     }
 }

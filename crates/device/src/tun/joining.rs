@@ -35,9 +35,6 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Those of the calling thread's namespace, if they can be changed there.
-    ///
-    /// # Errors
-    /// The kernel's: it takes Linux 5.2, and the right to mount.
     pub(super) fn open() -> io::Result<Self> {
         // What is mounted at /sys is often that of another namespace. This one is mounted nowhere.
         let context = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;

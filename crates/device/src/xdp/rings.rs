@@ -142,9 +142,6 @@ impl Rings {
     }
 
     /// Puts a frame, in parts, into the ring.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when it is full.
     pub(super) fn send<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
         if self.leaving.available() == 0 {
             self.flush();

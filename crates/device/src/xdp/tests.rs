@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_object_was_compiled_from_the_source() {
-    transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+    transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct FlowState {
 
 impl FlowState {
     /// That of a connection in this process.
-    pub fn of(view: &View<'_>) -> Self {
+    pub(crate) fn of(view: &View<'_>) -> Self {
         FlowState {
             window: view.cwnd(),
             outstanding: view.outstanding(),
@@ -45,7 +45,7 @@ impl FlowState {
     }
 
     /// Nothing is outstanding, and there is nothing to send that the peer accepts.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.usable() == 0
     }
 

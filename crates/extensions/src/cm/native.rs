@@ -28,14 +28,13 @@ use super::macroflow::{Claim, part};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::{
     Algorithm, CongestionControl, CongestionEvent, Controller, Takeover, Window, half,
     initial_window,
 };
-use transom_tcp::pos::Pos;
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{AckContext, Pos};
 
 /// A member without events for this many smoothed round-trip times, and at least this long, has no share.
 const SILENT_ROUNDS: u64 = 4;
@@ -45,8 +44,8 @@ const SILENT: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use transom_extensions::cm::Shared;
+/// use transom_tcp::Profile;
 /// use transom_tcp::congestion::CongestionChoice;
-/// use transom_tcp::profile::Profile;
 ///
 /// let macroflow = Shared::new("192.0.2.7");
 /// let profile = |weight| Profile::default().with_congestion(CongestionChoice::new(macroflow.weighing(weight)));

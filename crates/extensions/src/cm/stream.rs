@@ -10,8 +10,7 @@ use super::{Manager, Membership};
 use std::collections::VecDeque;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::Window;
-use transom_tcp::rto::RetransmissionTimer;
-use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};
+use transom_tcp::rto::{RetransmissionTimer, Rfc6298, Rfc6298Config};
 use transom_tcp::time::{Duration, Instant};
 
 /// A grant holds for a round-trip time, and this long at least (RFC 3124 section 3.3).

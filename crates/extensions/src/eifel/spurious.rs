@@ -9,8 +9,8 @@
 //! The first errs only where the path has become shorter than it ever was: then an acknowledgement of the second transmission may come
 //! that soon, too.
 
+use transom_tcp::Pos;
 use transom_tcp::extension::{Occasion, View, Wake};
-use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
 /// The segment for which the timer last expired, and its state.

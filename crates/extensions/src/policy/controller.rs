@@ -2,7 +2,7 @@
 
 use super::observation::{Observer, Seen};
 use super::{Decider, Period};
-use transom_tcp::ack_context::AckContext;
+use transom_tcp::AckContext;
 use transom_tcp::congestion::{CongestionControl, Window, half};
 use transom_tcp::time::Instant;
 

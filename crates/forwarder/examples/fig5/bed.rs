@@ -7,14 +7,10 @@
 
 use std::net::SocketAddr;
 
-use transom_device::qdisc::RootQueues;
+use transom_device::RootQueues;
 use transom_device::tun::{Tun, TunOffload};
-use transom_forwarder::nfqueue::Nfqueue;
-use transom_forwarder::policy::PolicyFile;
-use transom_forwarder::status::QueueStatus;
 use transom_forwarder::tc::{Options, Tc};
-use transom_forwarder::user::User;
-use transom_forwarder::{Deployment, Refusal};
+use transom_forwarder::{Deployment, Nfqueue, PolicyFile, QueueStatus, Refusal, User};
 use transom_net::Stack;
 
 use crate::senders::Senders;

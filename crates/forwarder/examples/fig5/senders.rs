@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use transom_device::kernel_tcp::tcp_info;
-use transom_tcp::state::ConnectionState;
+use transom_device::tcp_info;
+use transom_tcp::ConnectionState;
 
 use crate::bed::Bed;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::bed::Bed;
 use crate::figures::{BLIND, UNTIL};
 use crate::senders::{PATIENCE, Senders};
-use transom_forwarder::status::QueueStatus;
+use transom_forwarder::QueueStatus;
 
 pub(crate) const FLOWS: usize = 10;
 /// Of each of them.

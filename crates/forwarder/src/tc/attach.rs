@@ -4,7 +4,7 @@ use std::error::Error;
 
 use transom_bpf::libbpf_rs::Link;
 use transom_bpf::{Loaded, Side, attach_filter, attach_tcx, attached_tcx};
-use transom_device::filters::Filters;
+use transom_device::Filters;
 use transom_device::interface::Interfaces;
 
 use crate::refusal::Refusal;

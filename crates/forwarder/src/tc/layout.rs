@@ -52,9 +52,6 @@ fn concat<const N: usize>(words: &[u32]) -> [u8; N] {
 }
 
 /// The parameters of a policy.
-///
-/// # Errors
-/// When a number does not fit.
 pub(super) fn parameters(
     config: &TargetWindowConfig,
     link_header: u32,

@@ -12,5 +12,5 @@ fn flows_are_counted_from_the_last_walk_on() {
 
 #[test]
 fn the_object_was_compiled_from_the_source() {
-    transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+    transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
 }

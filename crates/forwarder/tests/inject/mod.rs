@@ -7,12 +7,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
-use transom_device::frames::FrameSocket;
+use transom_device::FrameSocket;
 use transom_device::namespace::Namespace;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::VirtioNetHdr;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
-use transom_wire::{Protocol, Seq, checksum};
+use transom_wire::{Ipv4Header, Protocol, Seq, checksum};
 
 use crate::support::{BOTTLENECK, Net, run};
 

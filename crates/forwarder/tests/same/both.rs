@@ -7,9 +7,8 @@ use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, Segment, WindowControl};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets;
-use transom_wire::IpPacket;
-use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
+use transom_wire::{IpPacket, Seq};
 
 /// Random numbers: splitmix64.
 pub(crate) struct Dice(pub(crate) u64);

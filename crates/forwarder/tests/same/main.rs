@@ -11,8 +11,8 @@ use std::process::Command;
 
 use crate::support::{self, run};
 use both::{Both, Dice, Flow};
+use transom_device::RootQueues;
 use transom_device::namespace::Namespace;
-use transom_device::qdisc::RootQueues;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
 use transom_forwarder::{Deployment, Refusal};
 use transom_router::queue::Length;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use transom_device::frames::FrameSocket;
+use transom_device::FrameSocket;
 use transom_device::namespace::Namespace;
 use transom_router::window::Segment;
 use transom_wire::ip::IpPacket;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
-use transom_device::qdisc::{RootQueue, RootQueues};
+use transom_device::{RootQueue, RootQueues};
 use transom_forwarder::{Deployment, Refusal, Status};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
 

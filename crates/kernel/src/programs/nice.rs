@@ -5,7 +5,7 @@ use std::path::Path;
 use transom_tcp::extension::{ExtensionChoice, ObservedLayers, Variable};
 
 use super::*;
-use transom_tcp::congestion::nice::Nice;
+use transom_tcp::congestion::Nice;
 
 use crate::layout::{NICE_PARAMETERS, NO_SLOT, Opening, RECORD, RawEvent, nice_bytes};
 use crate::state::Known;

@@ -17,9 +17,6 @@ const INTERVAL: std::time::Duration = std::time::Duration::from_micros(1_137);
 const PORT: u16 = 7;
 
 /// Sends datagrams from one kernel to another over a link with this delay, and returns how long each took. Both ends read the same clock.
-///
-/// # Errors
-/// [`EmulateError`] if the system does not let it.
 pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, EmulateError> {
     let scenario = scenario(delay);
     let options = EmulateOptions { directory: Path::new(""), output: Path::new("") };

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rustix::event::epoll::EventFlags;
-use transom_device::scheduling::prefer;
+use transom_device::prefer;
 use transom_sim::link::Traffic;
 use transom_sim::measure::Recorder;
 use transom_sim::network::{Network, NodeId};
 use transom_sim::traffic::FlowId;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::state::ConnectionState;
+use transom_stack::ConnectionId;
+use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::clock::Clock;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Weak;
 
-use transom_device::kernel_tcp::tcp_info;
+use transom_device::tcp_info;
 use transom_sim::traffic::FlowId;
-use transom_tcp::state::{ConnectionState, Untold};
+use transom_tcp::{ConnectionState, Untold};
 
 /// The state of one of the kernel's sockets.
 pub(super) fn state_of(socket: &impl AsFd) -> Option<ConnectionState> {

@@ -110,9 +110,6 @@ fn available() -> String {
 }
 
 /// Whether this process may make such hosts, and if not, what to do.
-///
-/// # Errors
-/// The kernel's refusal.
 pub(super) fn permitted() -> Result<(), NamespaceError> {
     Namespace::new().map(drop)
 }

@@ -11,12 +11,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use transom_device::diag::{ClosedSockets, Diag, TcpSocket};
-use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
+use transom_device::{ClosedSockets, Diag, KernelTcpState, TcpSocket};
 use transom_sim::network::NodeId;
 use transom_sim::traffic::FlowId;
-use transom_tcp::state::ConnectionState;
+use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::EmulateError;

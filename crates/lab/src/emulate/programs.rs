@@ -13,10 +13,8 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
-use transom_device::diag::Diag;
-use transom_device::kernel_tcp::KernelTcpState;
 use transom_device::namespace::Namespace;
-use transom_device::own_file;
+use transom_device::{Diag, KernelTcpState, own_file};
 use transom_tcp::time::Instant;
 
 use super::EmulateError;
@@ -83,9 +81,6 @@ impl ProgramReport {
 }
 
 /// Finds the file of each program before anything is run.
-///
-/// # Errors
-/// [`EmulateError::NoProgram`].
 pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError> {
     for plan in plans {
         let commands = [plan.commands.server.as_ref(), Some(&plan.commands.client)];
@@ -357,7 +352,7 @@ impl Job {
                     what: "look for listening sockets",
                     source,
                 })?;
-            let listens = |one: &transom_device::diag::TcpSocket| {
+            let listens = |one: &transom_device::TcpSocket| {
                 one.state == KernelTcpState::LISTEN && one.local.port() == port
             };
             if sockets.iter().any(listens) {

@@ -3,7 +3,7 @@
 
 use transom_sim::link::Traffic;
 use transom_sim::measure::{OutsideSample, SentSample};
-use transom_tcp::state::ConnectionState;
+use transom_tcp::ConnectionState;
 
 use super::followed::Totals;
 

@@ -20,14 +20,13 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt,
 };
-use transom_device::kernel_tcp::{KernelTcpState, tcp_info};
+use transom_device::{KernelTcpState, tcp_info};
 use transom_sim::network::NodeId;
-use transom_sim::random::{Rng, Streams};
 use transom_sim::traffic::{FlowId, Ledger, ReadResult, Sockets};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_sim::{Rng, Streams};
+use transom_stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, Signal};
 
 use super::followed::{Followed, state_of};
 use super::timers::Timers;

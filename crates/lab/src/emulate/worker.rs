@@ -15,10 +15,10 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 use transom_device::namespace::Namespace;
-use transom_device::scheduling::prefer;
-use transom_sim::random::Streams;
+use transom_device::prefer;
+use transom_sim::Streams;
 use transom_sim::traffic::{Application, FlowId, Io, Ledger};
-use transom_tcp::state::ConnectionState;
+use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
 use super::EmulateError;

@@ -51,9 +51,6 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stor
 
 /// Replaces a file's contents atomically: a reader finds the old or the new ones. The incomplete file has a name by which it is
 /// found and removed if it stays behind.
-///
-/// # Errors
-/// [`StoreError::Io`].
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let unfinished = beside(path);
     let written =

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use transom_extensions::cm::Manager;
 use transom_extensions::companion::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::random::{Draw, Streams};
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Echo, Exchange, FlowId, Limited, OnOff, Pattern,
     Pings, Requests, Responder, Schedule, Sink, Transfers, requests,
 };
-use transom_tcp::profile::Profile;
+use transom_sim::{Draw, Streams};
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.

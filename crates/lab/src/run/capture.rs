@@ -15,7 +15,7 @@ use crate::scenario::{Name, Resolved};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use transom_device::capture::{Capture, Direction, InterfaceId};
+use transom_device::{Capture, Direction, InterfaceId};
 use transom_sim::network::Tap;
 
 /// The captures of a run.

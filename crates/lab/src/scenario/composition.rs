@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
+use transom_tcp::Profile;
 use transom_tcp::compose::{ComposeError, Composer, PRESETS, Unit, compose};
-use transom_tcp::profile::Profile;
 
 /// Units by name, known to make a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,6 @@ pub struct Composition(String);
 
 impl Composition {
     /// The profile.
-    ///
-    /// # Errors
-    /// [`ComposeError`] if it was laid over another that it does not work with.
     pub(crate) fn profile(&self) -> Result<Profile, ComposeError> {
         compose(&self.0)
     }

@@ -3,7 +3,7 @@
 use super::quantity::{Size, Time, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
-use transom_sim::random::Shape;
+use transom_sim::Shape;
 use transom_sim::units::UnitError;
 use transom_tcp::quantity;
 

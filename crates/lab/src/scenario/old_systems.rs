@@ -1,7 +1,6 @@
 //! Faults of old systems, on purpose: what a paper measured with them does not happen without.
 
-use transom_tcp::pos::Pos;
-use transom_tcp::profile::AckRule;
+use transom_tcp::{AckRule, Pos};
 
 /// Linux 2.0 ignored acknowledgements of data beyond the peer's present window, although it was within when it was sent. RFC 9293 section 3.8.6.2 asks
 /// senders to be robust against a window that shrinks. Such a connection stalls for ever.

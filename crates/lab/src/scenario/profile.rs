@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_extensions::cm::Manager;
 use transom_tcp::compose::ComposeError;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{AckRuleChoice, KeepAlive, Profile};
+use transom_tcp::flow::ReceiveWindowConfig;
+use transom_tcp::{AckRuleChoice, KeepAlive, Profile};
 
 /// The settings of TCP: a missing key keeps its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -99,9 +99,6 @@ impl ProfileOptions {
 
     /// The profile, with connections that share macroflows with those of other profiles of the same `manager`
     /// ([`Extensions::choices_sharing`]).
-    ///
-    /// # Errors
-    /// [`ComposeError`] if the choices do not work together.
     pub(crate) fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
         let ProfileOptions {
             tcp,
@@ -165,9 +162,7 @@ fn lift_ranges(profile: &mut Profile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transom_tcp::profile::{
-        AckChoice, FlowChoice, OrderingChoice, ProfileError, RecoveryChoice,
-    };
+    use transom_tcp::{AckChoice, FlowChoice, OrderingChoice, ProfileError, RecoveryChoice};
 
     fn tcp(text: &str) -> ProfileOptions {
         ProfileOptions { tcp: Some(text.parse().unwrap()), ..Default::default() }

@@ -56,6 +56,7 @@ impl FromStr for Size {
                 text: text.into(),
                 range: "a whole number of bytes below 2^64",
             }),
+            Err(other) => Err(other),
         }
     }
 }

@@ -9,9 +9,6 @@ use std::path::{Path, PathBuf};
 use transom_sim::link::{LinkConfig, Opportunities, RateTraceError};
 
 /// Reads a rate trace: its opportunities, and the SHA-256 of its contents in hexadecimal.
-///
-/// # Errors
-/// [`TraceError`] if there is no such file or a line is wrong.
 pub(crate) fn read_rate_trace(path: &Path) -> Result<(Opportunities, String), TraceError> {
     let text = read_text(path)?;
     let opportunities = Opportunities::parse(&text).map_err(|error| match error {
@@ -36,9 +33,6 @@ impl RateTraces {
     }
 
     /// The same link with its rate trace, if it has one in a file, read.
-    ///
-    /// # Errors
-    /// [`TraceError`] if there is no such file, a line is wrong, or the file is another one than the configuration says.
     pub(crate) fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
         let mut config = config.clone();
         let Some(trace) = config.rate_trace.take_if(|trace| trace.needs_file()) else {

@@ -1,11 +1,11 @@
 //! Scenarios that are right, and the errors of those that are wrong.
 
 mod errors;
-mod forms;
 mod meaning;
 mod properties;
 mod rate_traces;
 mod schema;
+mod shorter_forms;
 mod sweeps;
 
 use super::*;

@@ -88,9 +88,6 @@ pub(super) fn sha256(text: &str) -> String {
 pub(crate) type TraceEntry = (Duration, u64);
 
 /// Reads a trace file: its entries, and the SHA-256 of its contents in hexadecimal.
-///
-/// # Errors
-/// [`TraceError`] if there is no such file or a line is wrong.
 pub(crate) fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
     let text = read_text(path)?;
     let mut entries: Vec<TraceEntry> = Vec::new();

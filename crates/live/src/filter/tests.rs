@@ -1,7 +1,7 @@
 use super::*;
 use crate::row::Process;
 use crate::row::tests::row;
-use transom_tcp::state::{LimitedBy, Untold};
+use transom_tcp::{LimitedBy, Untold};
 
 fn chooses(filter: &str, row: &Row) -> bool {
     filter.parse::<Filter>().unwrap_or_else(|error| panic!("{filter}: {error}")).chooses(row)

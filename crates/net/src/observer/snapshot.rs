@@ -1,8 +1,8 @@
 //! A copy of a view.
 
+use transom_tcp::ConnectionState;
 use transom_tcp::extension::variable::{ALL, COUNT};
 use transom_tcp::extension::{Ack, Capabilities, Message, RequestCounters, Ruling, Variable, View};
-use transom_tcp::state::ConnectionState;
 use transom_tcp::time::Instant;
 
 /// At most this many messages are copied; any number may be in flight.

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use transom_tcp::connection::Connection;
+use transom_tcp::Connection;
 use transom_tcp::ordering::Taken;
 use transom_tcp::time::Instant;
 

@@ -3,9 +3,7 @@
 use super::TcpStream;
 use std::io::{self, IoSlice};
 use std::time::Duration;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::WriteOptions;
-use transom_tcp::path_mtu::PathMtuDiscovery;
+use transom_tcp::{PathMtuDiscovery, Setting, WriteOptions};
 
 impl TcpStream {
     /// Writes with a word on how the bytes are cut into segments: whether more follows (`MSG_MORE`), and whether a record ends
@@ -19,34 +17,22 @@ impl TcpStream {
     }
 
     /// Sends only full segments; a partial one waits for more data, for 200 ms at most (`TCP_CORK`). Uncorking sends it.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
         self.set_option(Setting::Cork(cork))
     }
 
     /// Whether the stream is corked.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn cork(&self) -> io::Result<bool> {
         self.inspect(|connection, _| connection.settings().cork)
     }
 
     /// Accepts no more data from a writer while this many bytes are unsent. Below half of that the stream is writable again
     /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_notsent_lowat(&self, bytes: u32) -> io::Result<()> {
         self.set_option(Setting::NotsentLowWater(bytes))
     }
 
     /// The mark that [`TcpStream::set_notsent_lowat`] sets.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn notsent_lowat(&self) -> io::Result<u32> {
         self.inspect(|connection, _| connection.settings().notsent_low_water)
     }
@@ -54,51 +40,33 @@ impl TcpStream {
     /// A blocking read waits for this many bytes, or for as many as its buffer can hold, and the stream's descriptor is not readable
     /// before (`SO_RCVLOWAT`). The end of the stream and errors do not wait; half of the receive buffer is always enough. A read whose
     /// timeout passes returns the available data. 0 means 1.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_rcvlowat(&self, bytes: usize) -> io::Result<()> {
         self.set_option(Setting::ReceiveLowWater(bytes))
     }
 
     /// The mark that [`TcpStream::set_rcvlowat`] sets.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn rcvlowat(&self) -> io::Result<usize> {
         self.inspect(|connection, _| connection.settings().receive_low_water)
     }
 
     /// Acknowledges the next arrivals, and pending data, at once; or delays acknowledgements to piggyback them on data (`TCP_QUICKACK`).
     /// The effect is temporary: the acknowledgement policy continues from there.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
         self.set_option(Setting::QuickAck(quickack))
     }
 
     /// Whether the next arrivals are acknowledged at once, as far as is known.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn quickack(&self) -> io::Result<bool> {
         self.inspect(|connection, _| connection.settings().quick_ack)
     }
 
     /// How long the connection waits for the peer's FIN after the last handle is dropped (`TCP_LINGER2`; 60 s at first). With
     /// a span of zero it is gone as soon as our FIN is acknowledged.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_fin_wait_2(&self, span: Duration) -> io::Result<()> {
         self.set_option(Setting::FinWait2(span.into()))
     }
 
     /// How long that is.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn fin_wait_2(&self) -> io::Result<Duration> {
         let span = self.inspect(|connection, _| connection.profile().fin_wait_2)?;
         Ok(Duration::from_nanos(span.as_nanos()))
@@ -106,17 +74,11 @@ impl TcpStream {
 
     /// Whether packets may be fragmented, and whether what routers say of their size counts (`IP_MTU_DISCOVER`,
     /// `IPV6_MTU_DISCOVER`). For the SYN too where a profile has it ([`Profile::path_mtu_discovery`](crate::Profile::path_mtu_discovery)).
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_mtu_discovery(&self, choice: PathMtuDiscovery) -> io::Result<()> {
         self.set_option(Setting::PathMtuDiscovery(choice))
     }
 
     /// The path MTU in bytes, as far as is known (`IP_MTU`, `IPV6_MTU`).
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn path_mtu(&self) -> io::Result<u32> {
         self.inspect(|connection, _| connection.path_state().mtu)
     }

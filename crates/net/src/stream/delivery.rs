@@ -1,17 +1,17 @@
 //! Delivery other than as a stream: pieces with their places, and data units.
 //!
-//! Which of them a connection has is its profile's business ([`OrderingChoice`](transom_tcp::profile::OrderingChoice)); calls for another
+//! Which of them a connection has is its profile's business ([`OrderingChoice`](transom_tcp::OrderingChoice)); calls for another
 //! one fail with [`io::ErrorKind::Unsupported`]. Timeouts, non-blocking streams and descriptors for poll work as for plain reading and
 //! writing.
 
 use super::TcpStream;
 use crate::engine::Channel;
 use std::io;
-use transom_tcp::connection::{Adu, Piece};
+use transom_tcp::{Adu, Piece};
 
 impl TcpStream {
     /// Reads data as it arrives, with its place in the stream: see
-    /// [`Connection::read_unordered`](transom_tcp::connection::Connection::read_unordered). Waits until there is something.
+    /// [`Connection::read_unordered`](transom_tcp::Connection::read_unordered). Waits until there is something.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] on a connection of data units, [`io::ErrorKind::WouldBlock`] when the timeout is over or the
@@ -24,7 +24,7 @@ impl TcpStream {
     }
 
     /// Receives a data unit, into `unit` instead of what is there: see
-    /// [`Connection::recv_adu`](transom_tcp::connection::Connection::recv_adu). Waits until one is complete.
+    /// [`Connection::recv_adu`](transom_tcp::Connection::recv_adu). Waits until one is complete.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] on a connection without data units, [`io::ErrorKind::WouldBlock`] when the timeout is over or the
@@ -36,7 +36,7 @@ impl TcpStream {
         })
     }
 
-    /// Sends a data unit, whole or not at all: see [`Connection::send_adu`](transom_tcp::connection::Connection::send_adu). Waits
+    /// Sends a data unit, whole or not at all: see [`Connection::send_adu`](transom_tcp::Connection::send_adu). Waits
     /// until there is room for it.
     ///
     /// # Errors

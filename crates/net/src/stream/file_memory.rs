@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::io;
 
 /// A file is read in pieces of this size, each a block of the send buffer. A block that is kept counts as a block of memory, so it must not keep more.
-pub(crate) const PIECE: usize = transom_tcp::send_buffer::BLOCK;
+pub(crate) const PIECE: usize = transom_tcp::BLOCK;
 /// So many pieces that nobody needs are kept at most.
 const KEPT: usize = 64;
 

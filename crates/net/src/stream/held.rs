@@ -9,8 +9,7 @@ use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_tcp::connection::State;
-use transom_tcp::profile::Profile;
+use transom_tcp::{Profile, State};
 
 /// A connection whose last acknowledgement is held until [`HeldStream::release`]. By [`TcpStream::connect_held`].
 ///

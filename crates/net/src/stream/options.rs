@@ -6,12 +6,11 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use transom_stack::socket_options::SocketOption;
+use transom_stack::SocketOption;
 use transom_tcp::compose::Composer;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::exchange::Choice;
-use transom_tcp::profile::{AckChoice, KeepAlive, PacingChoice};
+use transom_tcp::exchange::Choice;
+use transom_tcp::{AckChoice, KeepAlive, PacingChoice, Setting};
 
 impl TcpStream {
     /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
@@ -31,35 +30,23 @@ impl TcpStream {
     }
 
     /// The read timeout.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(load_timeout(&self.socket.read_timeout))
     }
 
     /// The write timeout.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(load_timeout(&self.socket.write_timeout))
     }
 
     /// The handling of unsent data when the last handle is dropped. `None` leaves it to the stack, a zero duration resets the connection, and any
     /// other waits this long for its acknowledgement.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         *self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = linger;
         Ok(())
     }
 
     /// The linger setting.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
@@ -81,22 +68,16 @@ impl TcpStream {
     }
 
     /// Switches Nagle's algorithm off (`true`) or on.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.set_option(Setting::NoDelay(nodelay))
     }
 
     /// Whether Nagle's algorithm is off.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.inspect(|connection, _| connection.settings().nodelay)
     }
 
-    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::connection::exchange`] lists which can be exchanged.
+    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::exchange`] lists which can be exchanged.
     /// The other units stay.
     ///
     /// # Errors
@@ -107,7 +88,7 @@ impl TcpStream {
             .map_err(invalid)
     }
 
-    /// Exchanges a unit; [`transom_tcp::connection::exchange`] says what stays.
+    /// Exchanges a unit; [`transom_tcp::exchange`] says what stays.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -116,17 +97,11 @@ impl TcpStream {
     }
 
     /// Exchanges the congestion controller.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_congestion(&self, choice: CongestionChoice) -> io::Result<()> {
         self.exchange(Choice::Congestion(choice))
     }
 
     /// The congestion control algorithm, with its parameters.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn congestion(&self) -> io::Result<CongestionChoice> {
         self.inspect(|connection, _| connection.profile().congestion.clone())
     }
@@ -149,26 +124,17 @@ impl TcpStream {
     }
 
     /// Switches keep-alives on with these settings, or off.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         self.set_option(Setting::KeepAlive(keep_alive))
     }
 
     /// The keep-alive settings.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn keepalive(&self) -> io::Result<Option<KeepAlive>> {
         self.inspect(|connection, _| connection.settings().keep_alive)
     }
 
     /// Whether calls report [soft errors](TcpStream::take_soft_error) as they come, like `IP_RECVERR` on Linux. Then a read or write fails once with
-    /// an [`IcmpError`](transom_tcp::connection::IcmpError) inside, and the connection continues. Off by default.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    /// an [`IcmpError`](transom_tcp::IcmpError) inside, and the connection continues. Off by default.
     pub fn set_report_soft_errors(&self, report: bool) -> io::Result<()> {
         self.set_option(Setting::SoftErrors(report))
     }
@@ -182,9 +148,6 @@ impl TcpStream {
     }
 
     /// The time to live.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn ttl(&self) -> io::Result<u32> {
         let inner = self.socket.shared.runtime.lock();
         Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
@@ -200,9 +163,6 @@ impl TcpStream {
     }
 
     /// The type of service, without the lower two bits.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn tos(&self) -> io::Result<u32> {
         let inner = self.socket.shared.runtime.lock();
         Ok(inner
@@ -222,18 +182,12 @@ impl TcpStream {
     }
 
     /// The user timeout.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
         let timeout = self.inspect(|connection, _| connection.settings().user_timeout)?;
         Ok(timeout.map(|timeout| Duration::from_nanos(timeout.as_nanos())))
     }
 
     /// Whether calls return [`io::ErrorKind::WouldBlock`] instead of waiting.
-    ///
-    /// # Errors
-    /// None at present.
     pub fn set_nonblocking(&self, non_blocking: bool) -> io::Result<()> {
         self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
         Ok(())

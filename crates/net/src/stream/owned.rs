@@ -13,8 +13,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use transom_stack::stack::SocketError;
-use transom_tcp::connection::Connection;
+use transom_stack::SocketError;
+use transom_tcp::Connection;
 use transom_tcp::time::Instant;
 
 impl TcpStream {

@@ -17,9 +17,9 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use transom_stack::stack::SocketError;
-use transom_tcp::connection::{Connection, ReadError, WriteOptions};
+use transom_stack::SocketError;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ReadError, WriteOptions};
 
 /// A direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

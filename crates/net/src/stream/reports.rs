@@ -6,15 +6,12 @@ use crate::error::socket_error;
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
-use transom_stack::stack::SocketError;
-use transom_tcp::connection::{Connection, Report, State};
+use transom_stack::SocketError;
+use transom_tcp::{Connection, Report, State};
 
 impl TcpStream {
     /// The next report about the connection: urgent data, an error from the network, or a segment that was sent repeatedly. Each is returned once,
     /// here or by [`TcpStream::take_soft_error`]. Reports are only made on request [SHLD-20].
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn take_report(&self) -> io::Result<Option<Report>> {
         self.change(|connection, _| connection.take_report())
     }
@@ -57,9 +54,6 @@ impl TcpStream {
 
     /// How many bytes are left to read up to the end of urgent data, if any was announced [MUST-33]. They are part of the stream, as with
     /// `SO_OOBINLINE`, and a read may go beyond their end.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn urgent_bytes(&self) -> io::Result<Option<u64>> {
         self.inspect(|connection, _| connection.urgent_bytes())
     }

@@ -15,7 +15,7 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Write::write`].
     ///
-    /// [`Connection::write_through`]: transom_tcp::connection::Connection::write_through
+    /// [`Connection::write_through`]: transom_tcp::Connection::write_through
     pub fn write_through(
         &self,
         manipulation: &mut (impl Manipulation + ?Sized),
@@ -57,7 +57,7 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Read::read`], and [`io::ErrorKind::InvalidInput`] if `out` holds less than the manipulation's unit.
     ///
-    /// [`Connection::read_through`]: transom_tcp::connection::Connection::read_through
+    /// [`Connection::read_through`]: transom_tcp::Connection::read_through
     pub fn read_through(
         &self,
         manipulation: &mut (impl Manipulation + ?Sized),

@@ -4,8 +4,8 @@ use super::TcpStream;
 use crate::engine::{Channel, Inner};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::atomic::Ordering;
-use transom_stack::stack::SocketError;
-use transom_tcp::connection::WriteOptions;
+use transom_stack::SocketError;
+use transom_tcp::WriteOptions;
 use transom_tcp::time::Instant;
 
 impl Read for &TcpStream {

@@ -5,9 +5,9 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::collections::HashMap;
-use transom_stack::config::StackCounters;
+use transom_stack::StackCounters;
 use transom_stack::log::{FlowEvent, Record, What};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 
 /// Counters of the records, and what the host had counted at the last look.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use tracing::{Level, Span, event, span};
 use transom_stack::log::{FlowEvent, LayerFate, Record, What};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 
 /// The spans of the connections that are there, by shard and number.
 #[derive(Debug, Default)]

@@ -8,13 +8,12 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Device, TxPacket};
 use transom_net::{Profile, Stack, TcpStream};
-use transom_tcp::profile::TimerChoice;
-use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::TimerChoice;
+use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::Duration as Span;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::TxOffload;
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{IpPacket, Ipv4Header, Protocol};
 
 /// Long enough for everything that is expected to happen.
 pub const SOON: Duration = Duration::from_secs(20);

@@ -107,9 +107,6 @@ impl Attachment {
     }
 
     /// Reads what has arrived, and answers with the share.
-    ///
-    /// # Errors
-    /// Why the connection leaves its macroflow.
     pub(super) fn listen(&mut self, manager: &Manager, now: Instant) -> io::Result<()> {
         self.wire.fill()?;
         while !matches!(self.phase, Phase::Attached(_)) {

@@ -68,9 +68,6 @@ impl Companion {
     }
 
     /// Reads and obeys messages.
-    ///
-    /// # Errors
-    /// Why it is dropped.
     pub(super) fn listen(&mut self, manager: &Manager, now: Instant) -> io::Result<Wanted> {
         if !self.more && !self.is_full() {
             self.wire.fill()?;
@@ -126,9 +123,6 @@ impl Companion {
     }
 
     /// Gives it the grants that it has room for.
-    ///
-    /// # Errors
-    /// If it is gone.
     pub(super) fn grant(&mut self, now: Instant) -> io::Result<()> {
         while !self.is_full() {
             let Some(grant) = self.stream.as_mut().and_then(|stream| stream.poll_grant(now)) else {

@@ -189,9 +189,6 @@ pub struct Flow {
 }
 
 /// Reads what a program says.
-///
-/// # Errors
-/// The reason, for its author.
 pub(crate) fn read(line: &[u8]) -> Result<Request, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if let Request::Register(Register { packet, weight, .. }) = request {

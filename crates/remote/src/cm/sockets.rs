@@ -122,9 +122,6 @@ impl Watcher {
     }
 
     /// The connections that are on offer, or have come.
-    ///
-    /// # Errors
-    /// Why there will be none.
     pub(super) fn listen(&mut self) -> io::Result<Vec<Offered>> {
         self.wire.fill()?;
         let mut offered = Vec::new();

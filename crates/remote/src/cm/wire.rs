@@ -71,9 +71,6 @@ impl Wire {
     }
 
     /// Reads what is there, up to a piece.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] if the peer is gone.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         let room = (self.longest + PIECE).saturating_sub(self.input.len()).min(PIECE);
         let before = self.input.len();
@@ -89,9 +86,6 @@ impl Wire {
     }
 
     /// The next line without its end, if it has arrived.
-    ///
-    /// # Errors
-    /// If it is too long.
     pub(super) fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let end = self.input.iter().position(|byte| *byte == b'\n');
         if end.unwrap_or(self.input.len()) > self.longest {
@@ -104,9 +98,6 @@ impl Wire {
     }
 
     /// The next frame without its length, if it has arrived.
-    ///
-    /// # Errors
-    /// If it is too long.
     pub(super) fn frame(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some((length, rest)) = self.input.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
@@ -122,9 +113,6 @@ impl Wire {
     }
 
     /// Sends bytes, or keeps them until there is room.
-    ///
-    /// # Errors
-    /// If the peer is gone.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.output.extend(bytes);
         self.flush()
@@ -137,9 +125,6 @@ impl Wire {
     }
 
     /// Sends what is kept.
-    ///
-    /// # Errors
-    /// If the peer is gone, or has taken nothing for [`PATIENCE`].
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             match (&self.stream).write(&self.output) {

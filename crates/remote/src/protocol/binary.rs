@@ -3,10 +3,10 @@
 //! A frame is the length of the rest (32 bits), its kind (32 bits), and a body, whose numbers all have 64 bits. A missing value is 2⁶⁴ − 1.
 
 use super::{Command, LONGEST, ProtocolError, VIEW, effective};
-use transom_net::observer::{Notice, Snapshot};
+use transom_net::{Notice, Snapshot};
+use transom_tcp::Pos;
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Ack, Capabilities, Interval, Message};
-use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
 /// Something has happened, or the peer has asked how things are.

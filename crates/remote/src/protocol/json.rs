@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use transom_net::observer::{Notice, Snapshot};
+use transom_net::{Notice, Snapshot};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{
     Ack, AckKind, Capabilities, Decider, Interval, Message, Ruling, Variable, Wake,
@@ -87,9 +87,6 @@ fn among<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> Result<T, Prot
 }
 
 /// The first message of a peer.
-///
-/// # Errors
-/// If it is not that.
 pub(crate) fn first(line: &[u8]) -> Result<First, ProtocolError> {
     match parse(line) {
         Ok(WatchLine { watch: true }) => Ok(First::Watch),

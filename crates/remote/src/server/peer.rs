@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as Clock};
 use transom_device::serving::Deadline;
-use transom_net::observer::{Notice, Observer, ObserverOptions, Snapshot};
+use transom_net::{Notice, Observer, ObserverOptions, Snapshot};
 use transom_tcp::extension::{Capabilities, Fault, Interval, Variable, Wake};
 use transom_tcp::time::Instant;
 

@@ -76,7 +76,7 @@ impl Scene {
     }
 
     pub fn layers(&self) -> Vec<String> {
-        let layers = |connection: &mut transom_tcp::connection::Connection, _| {
+        let layers = |connection: &mut transom_tcp::Connection, _| {
             connection.layers().map(|layer| layer.name.to_string()).collect()
         };
         self.ours.with_connection(layers).unwrap()

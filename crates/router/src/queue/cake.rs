@@ -149,9 +149,6 @@ pub struct Cake<P> {
 
 impl<P> Cake<P> {
     /// Empty queues.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: CakeConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         let shaper = config.bandwidth.map(|rate| Shaper::new(rate, config.overhead, config.mpu));

@@ -84,9 +84,6 @@ pub(super) struct State {
 
 impl<P> CoDel<P> {
     /// An empty queue.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(CoDel { config, fifo: Fifo::new(), state: State::new() })

@@ -217,10 +217,6 @@ impl Config {
     }
 
     /// Sets one parameter by its name. [`validate`](Self::validate) checks whether the parameters are consistent.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if there is no such parameter or the value is not one of its values; the configuration is then
-    /// unchanged.
     fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
         let discipline = self.name();
         let done = match self {

@@ -173,9 +173,6 @@ impl<P> Side<P> {
 
 impl<P> DualPi2<P> {
     /// Empty queues.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(DualPi2 {

@@ -95,9 +95,6 @@ pub struct Fq<P> {
 
 impl<P> Fq<P> {
     /// Without flows.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: FqConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Fq {

@@ -123,9 +123,6 @@ pub struct FqCoDel<P> {
 
 impl<P> FqCoDel<P> {
     /// Empty queues.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(FqCoDel {

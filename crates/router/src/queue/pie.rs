@@ -115,9 +115,6 @@ pub struct Pie<P> {
 
 impl<P> Pie<P> {
     /// An empty queue.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: PieConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Pie {

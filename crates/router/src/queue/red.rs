@@ -149,9 +149,6 @@ pub struct Red<P> {
 
 impl<P> Red<P> {
     /// An empty queue.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if the parameters make no sense.
     pub(crate) fn new(config: RedConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Red { config, fifo: Fifo::new(), average: 0, count: None, idle_since: Instant::ZERO })

@@ -280,9 +280,6 @@ impl PolicyConfig {
     }
 
     /// Checks that the parameters are consistent.
-    ///
-    /// # Errors
-    /// [`ControlConfigError`] that says which does not.
     fn validate(&self) -> Result<(), ControlConfigError> {
         let policy = self.name();
         let above_zero = |parameter, zero: bool| match zero {

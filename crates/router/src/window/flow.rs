@@ -4,7 +4,7 @@ use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use transom_base::time::{Duration, Instant};
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 
 use super::segment::Segment;
 

@@ -25,7 +25,7 @@
 //! send data beyond the edge here, and get it acknowledged. The router treats such acknowledgements as foreign: they pass unchanged, and
 //! after a few the whole flow does. That is correct, because a flow with two paths cannot be controlled on one.
 
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 use transom_wire::tcp::{Flags, Options};
 
 use super::flow::{Open, Opening, Phase, Step, SynFlags};

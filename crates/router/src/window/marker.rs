@@ -18,7 +18,7 @@
 
 use core::num::NonZeroU32;
 
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 
 use super::flow::Open;
 use super::handshake::PROBE;

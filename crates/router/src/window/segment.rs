@@ -4,10 +4,9 @@
 //! its headers (from a capture or the simulator). A super-segment counts as one packet with its whole length. A packet
 //! without a whole, unfragmented TCP header over IPv4 or IPv6 gives `None`, and passes unchanged.
 
-use transom_wire::Protocol;
 use transom_wire::checksum::update_u16;
-use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
+use transom_wire::{Protocol, Seq};
 
 use super::cover::Cover;
 
@@ -77,9 +76,6 @@ impl Segment {
     }
 
     /// The same, with the reason why not.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub(crate) fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,

@@ -6,11 +6,9 @@ use std::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use transom_base::time::{Duration, Instant};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
-use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader, TcpPacket};
-use transom_wire::{IpPacket, Protocol, checksum};
+use transom_wire::{IpPacket, Ipv4Header, Protocol, Seq, checksum};
 
 use super::*;
 use crate::queue::Length;

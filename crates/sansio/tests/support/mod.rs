@@ -3,17 +3,15 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use std::net::SocketAddr;
-use transom_sansio::SocketCalls;
 use transom_sansio::address::AF_INET;
 use transom_sansio::errno::{EINTR, Errno, Result};
-use transom_sansio::host::Host;
 use transom_sansio::options::{SO_REUSEADDR, SOL_SOCKET};
 use transom_sansio::socket::SOCK_STREAM;
-use transom_stack::config::StackConfig;
-use transom_tcp::profile::Profile;
+use transom_sansio::{Host, SocketCalls};
+use transom_stack::StackConfig;
+use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::Peer;
-use transom_testkit::world::{Arrivals, End, Path, World};
+use transom_testkit::{Arrivals, End, Path, Peer, World};
 use transom_wire::{Flags, IpPacket, Seq, TcpHeader, TcpPacket};
 
 pub(crate) const LOCAL: &str = "192.0.2.1";

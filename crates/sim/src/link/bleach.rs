@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_as_the_same() {
+    fn text_reads_back_as_the_same_bleach() {
         for cleared in (0..16u8).filter(|set| set & of(Ecn::NotEct) == 0) {
             let bleach = Bleach { cleared };
             assert_eq!(bleach.to_string().parse(), Ok(bleach), "{bleach}");

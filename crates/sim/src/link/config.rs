@@ -147,9 +147,6 @@ impl LinkConfig {
     }
 
     /// Whether it can be made a link of.
-    ///
-    /// # Errors
-    /// [`LinkConfigError::TwoRates`], [`LinkConfigError::UnreadTrace`] and [`LinkConfigError::Window`].
     pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
         self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
         match &self.rate_trace {

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_steps_is_refused() {
+    fn malformed_steps_are_refused() {
         for text in [
             "steps()",
             "steps(12Mbit/s for 1s",

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use transom_tcp::time::Duration;
 use transom_wire::checksum::Sum;
-use transom_wire::ipv4::Ipv4Header;
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{IpPacket, Ipv4Header, Protocol};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Ta
 use crate::link::{Counters, Traffic};
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
-use transom_stack::stack::Stack;
+use transom_stack::Stack;
 use transom_tcp::time::Instant;
 
 impl Network {

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::log::Encoded;
-use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackSignal};
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenerId, Packet as Arrived, Stack, StackSignal,
+};
+use transom_tcp::Profile;
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 use transom_wire::offload::{RxChecksum, RxOffload};
 
@@ -169,7 +170,7 @@ impl Sockets for HostSockets<'_> {
 enum Call {
     Timer,
     Accepted(ConnectionId),
-    Signal(ConnectionId, transom_tcp::connection::Signal),
+    Signal(ConnectionId, transom_tcp::Signal),
     Datagram(usize),
 }
 

@@ -7,14 +7,13 @@
 use super::NetworkError;
 use std::net::SocketAddrV4;
 use transom_router::window::ChecksumState;
-use transom_stack::stack::Transmit;
-use transom_tcp::send_buffer::ZEROS;
+use transom_stack::Transmit;
+use transom_tcp::ZEROS;
 use transom_wire::checksum::pseudo_header;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
-use transom_wire::udp::{self, UdpHeader, UdpPacket};
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::udp;
+use transom_wire::{IpPacket, Ipv4Header, Protocol, UdpHeader, UdpPacket};
 
 /// The longest headers kept in place: IPv4 or IPv6, and TCP with all its options.
 const MAX_HEADERS: usize = 40 + 60;

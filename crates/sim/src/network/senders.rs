@@ -8,7 +8,7 @@ use super::host::Map;
 use super::packets::Packet;
 use crate::traffic::{FlowId, Ledger, SendCounters};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::{ConnectionId, Stack};
 
 /// The packets that the host sends, by flow.
 #[derive(Debug, Default)]

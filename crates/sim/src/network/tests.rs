@@ -4,7 +4,7 @@ use super::*;
 use crate::link::LinkConfig;
 use crate::traffic::{Amount, Bulk, FlowId, Sink};
 use std::sync::{Arc, Mutex};
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 use transom_tcp::time::Duration;
 use transom_wire::ip::{Ecn, peek_ecn};
 

@@ -17,10 +17,8 @@ use crate::traffic::{Application, Bonds};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use transom_stack::config::{Offload, StackConfig};
-use transom_stack::memory::MemoryLimits;
-use transom_stack::stack::Stack;
-use transom_tcp::profile::Profile;
+use transom_stack::{MemoryLimits, Offload, Stack, StackConfig};
+use transom_tcp::Profile;
 use transom_tcp::time::Instant;
 
 /// The address before the first host's.

@@ -5,7 +5,7 @@
 
 use super::FlowId;
 use std::sync::Arc;
-use transom_tcp::profile::Profile;
+use transom_tcp::Profile;
 
 /// Something that applications have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

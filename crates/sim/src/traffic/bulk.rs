@@ -3,10 +3,9 @@
 use super::{Application, Bond, Bonds, FlowId, Io};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Instant;
+use transom_tcp::{Profile, Signal};
 
 /// How much to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

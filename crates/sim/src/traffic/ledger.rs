@@ -5,7 +5,7 @@ use crate::measure::OutsideSample;
 use crate::network::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use transom_stack::stack::ConnectionId;
+use transom_stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 /// A flow's number, chosen by the builder of the network.

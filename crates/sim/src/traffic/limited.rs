@@ -4,10 +4,9 @@ use super::{Application, Bond, Bonds, FlowId, Io};
 use crate::units::Rate;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, Signal};
 
 /// Writes a chunk at regular intervals, as a codec does. Data for which there is no room waits.
 #[derive(Debug)]

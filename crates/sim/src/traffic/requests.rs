@@ -9,10 +9,9 @@ use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, Signal};
 
 /// A request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

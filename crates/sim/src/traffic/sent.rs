@@ -1,7 +1,7 @@
 //! The counters of a flow's senders.
 
 use crate::link::Traffic;
-use transom_tcp::connection::Counters;
+use transom_tcp::Counters;
 
 /// The counters of a flow's senders, over all its connections, past ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use super::{Application, Bond, Bonds, FlowId, Io};
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
+use transom_tcp::{Profile, Signal};
 
 /// Listens at a port, reads everything, and closes when the other end has.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use crate::random::Rng;
 use crate::traffic::{FlowId, Ledger};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
+use transom_tcp::Profile;
 use transom_tcp::time::Instant;
 
 /// The result of reading.
@@ -33,11 +33,11 @@ impl ReadResult {
 /// A host's connections, ports and timers, as its applications use them through [`Io`](super::Io).
 ///
 /// Nothing blocks. The driver of the applications reports events.
-/// [`Connected`](transom_tcp::connection::Signal::Connected) means that an attempt has succeeded,
-/// [`Closed`](transom_tcp::connection::Signal::Closed) that a connection has ended or an attempt has
+/// [`Connected`](transom_tcp::Signal::Connected) means that an attempt has succeeded,
+/// [`Closed`](transom_tcp::Signal::Closed) that a connection has ended or an attempt has
 /// failed. Until the application closes a connection,
-/// [`Readable`](transom_tcp::connection::Signal::Readable) and
-/// [`Writable`](transom_tcp::connection::Signal::Writable) come whenever there is more than at the
+/// [`Readable`](transom_tcp::Signal::Readable) and
+/// [`Writable`](transom_tcp::Signal::Writable) come whenever there is more than at the
 /// last call, the end of the stream included.
 pub trait Sockets {
     /// The host's name in the network.

@@ -5,10 +5,9 @@ use super::{Application, Bond, Bonds, FlowId, Io, Schedule};
 use crate::network::host::Map;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Signal;
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Instant;
+use transom_tcp::{Profile, Signal};
 
 /// Sends what a [`Schedule`] says to one receiver.
 #[derive(Debug)]

@@ -8,17 +8,11 @@ use transom_tcp::time::Duration;
 use super::{DurationText, parse_duration};
 
 /// Writes the duration as text.
-///
-/// # Errors
-/// Those of the serialiser.
 pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&DurationText(*value))
 }
 
 /// Reads the duration from text.
-///
-/// # Errors
-/// Those of [`parse_duration`] and of the deserialiser.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {

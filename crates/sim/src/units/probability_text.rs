@@ -8,9 +8,6 @@ use serde::{Deserializer, Serializer, de};
 use super::Probability;
 
 /// Writes the probability as text.
-///
-/// # Errors
-/// Those of the serialiser.
 pub(crate) fn serialize<S: Serializer>(
     value: &Probability,
     serializer: S,
@@ -19,9 +16,6 @@ pub(crate) fn serialize<S: Serializer>(
 }
 
 /// Reads the probability from text, or from a number.
-///
-/// # Errors
-/// [`UnitError`](super::UnitError), and those of the deserialiser.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Probability, D::Error> {

@@ -6,10 +6,8 @@
 use super::exchange::{End, run_with};
 use super::{every_seed, seeds};
 use transom_sim::link::LinkModel;
-use transom_sim::pair::{Pair, Side};
-use transom_sim::random::{Rng, Streams};
-use transom_tcp::path_mtu::PathMtuChoice;
-use transom_tcp::profile::Profile;
+use transom_sim::{Pair, Rng, Side, Streams};
+use transom_tcp::{PathMtuChoice, Profile};
 
 fn profile(seed: u64, rng: &mut Rng) -> Profile {
     let profile = seeds::profile(seed, rng);

@@ -9,9 +9,8 @@ use super::shadow::{Shadow, simple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transom_extensions::catalogue::CATALOGUE;
-use transom_extensions::stack;
-use transom_sim::random::Streams;
+use transom_extensions::{CATALOGUE, stack};
+use transom_sim::Streams;
 
 /// Each extension, with what it has to be told, and some in their other forms. `scramble` is not among them: what it asks may end its own flow, which
 /// these runs take for a defect. [`stacked`](super::stacked) asks anything with more patience.

@@ -3,13 +3,11 @@
 //! A unit says in its first bytes which part of the direction's stream the rest of it is, so that units can be checked in any order.
 
 use super::exchange::{End, byte};
-use transom_sim::random::Rng;
-use transom_stack::stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::connection::{Adu, Piece, ReadError, WriteError};
+use transom_sim::Rng;
+use transom_stack::{ConnectionId, SocketError, Stack};
 use transom_tcp::ordering::Delivery;
-use transom_tcp::pos::Pos;
-use transom_tcp::ranges::RangeSet;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Adu, Piece, Pos, RangeSet, ReadError, WriteError};
 
 /// What a unit says about itself.
 const HEADER: u64 = 8;

@@ -6,16 +6,11 @@ use super::delivery::Had;
 use super::partial::{Outcome, judge};
 use std::sync::Arc;
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_sim::random::{Rng, Streams};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::connection::{Connection, ReadError, Received, State, WriteError};
-use transom_tcp::holes::HoleChoice;
+use transom_sim::{Pair, Rng, Side, Streams};
+use transom_stack::{ConnectionId, ListenConfig, SocketError, Stack, StackConfig};
 use transom_tcp::ordering::Delivery;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Connection, HoleChoice, Profile, ReadError, Received, State, WriteError};
 use transom_wire::IpPacket;
 
 /// The byte at an offset of a direction's stream.
@@ -308,10 +303,7 @@ pub(crate) fn run_with(
     outcome
 }
 
-fn info(
-    pair: &mut Pair,
-    end: &End,
-) -> Option<(State, u64, u64, transom_tcp::state::ConnectionState)> {
+fn info(pair: &mut Pair, end: &End) -> Option<(State, u64, u64, transom_tcp::ConnectionState)> {
     let now = pair.now();
     let connection = pair.host(end.side).connection(end.id?)?;
     Some((connection.state(), end.written, end.read, connection.info(now)))

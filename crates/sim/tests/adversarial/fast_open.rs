@@ -11,14 +11,12 @@ use super::exchange::{byte, host, link};
 use super::seeds::profile;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use transom_sim::pair::{Pair, Side};
-use transom_sim::random::{Rng, Streams};
-use transom_stack::config::{StackConfig, StackCounters};
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::connection::{FastOpenFailure, ReadError, WriteError};
-use transom_tcp::profile::OrderingChoice;
+use transom_sim::{Pair, Rng, Side, Streams};
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenerId, SocketError, Stack, StackConfig, StackCounters,
+};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{FastOpenFailure, OrderingChoice, ReadError, WriteError};
 use transom_wire::{Flags, IpPacket, TcpPacket};
 
 const ROUNDS: u64 = 6;

@@ -8,14 +8,11 @@
 use super::exchange::{host, link};
 use super::{every_seed, seeds};
 use transom_sim::link::{LinkConfig, LinkModel};
-use transom_sim::pair::{Pair, Side};
-use transom_sim::random::{Rng, Streams};
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::ConnectionError;
+use transom_sim::{Pair, Rng, Side, Streams};
+use transom_stack::{ConnectionId, ListenConfig};
 use transom_tcp::extension::{Extension, Interval, Limits, Occasion, View, Wake, variable};
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{ConnectionError, Profile};
 
 /// Asks for what keeps a connection alive or still for as long as possible.
 #[derive(Debug)]
@@ -161,7 +158,7 @@ fn scene(seed: u64, change: impl Fn(&mut Profile, &mut Rng)) -> Option<Scene> {
     let open = pair.run_until(limit, |pair| {
         let (host, id) = (pair.host(Side::B), &mut accepted);
         *id = id.or_else(|| host.accept(listener).map(|(id, _)| id));
-        let open = |c: &transom_tcp::connection::Connection| c.state().is_synchronized();
+        let open = |c: &transom_tcp::Connection| c.state().is_synchronized();
         id.is_some() && pair.host(Side::A).connection(a).is_some_and(open)
     });
     let ends = [a, accepted?];
@@ -218,7 +215,7 @@ fn whatever_extensions_ask_for_a_user_timeout_ends_the_connection() {
         let now = pair.now();
         cut(&mut pair, seed);
         let _ = pair.host(Side::A).write(ends[0], now, &[7; 1000]);
-        let waits = |c: &transom_tcp::connection::Connection| c.unacknowledged() > 0;
+        let waits = |c: &transom_tcp::Connection| c.unacknowledged() > 0;
         if !pair.host(Side::A).connection(ends[0]).is_some_and(waits) {
             return; // The connection had ended before, or carries units that this is none of.
         }

@@ -4,13 +4,9 @@
 use super::every_seed;
 use super::exchange::{End, run};
 use super::seeds::profile;
-use transom_sim::pair::Pair;
-use transom_sim::random::Rng;
-use transom_tcp::connection::PartialInfo;
-use transom_tcp::holes::{HoleChoice, Patience};
-use transom_tcp::persistence::Persistence;
-use transom_tcp::profile::Profile;
+use transom_sim::{Pair, Rng};
 use transom_tcp::time::Duration;
+use transom_tcp::{HoleChoice, PartialInfo, Patience, Persistence, Profile};
 
 /// What a run came to, of both ends together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

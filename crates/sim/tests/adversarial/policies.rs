@@ -9,7 +9,7 @@ use super::shadow::{Shadow, simple};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transom_extensions::policy::{INPUTS, Network, Policy};
-use transom_sim::random::{Rng, Streams};
+use transom_sim::{Rng, Streams};
 
 /// A policy: of two layers with random weights, or one layer that always says the same extremes.
 fn network(rng: &mut Rng) -> Network {

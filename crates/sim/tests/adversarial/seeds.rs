@@ -5,19 +5,17 @@
 
 use super::exchange::run;
 use super::number;
-use transom_sim::random::Rng;
+use transom_sim::Rng;
 use transom_tcp::accurate_ecn::AccurateConfig;
 use transom_tcp::adu::AduConfig;
 use transom_tcp::ecn::EcnConfig;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::path_mtu::PathMtuChoice;
-use transom_tcp::profile::{
-    EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
-    ReductionChoice, ValidationChoice,
-};
-use transom_tcp::reordering::Robustness;
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{
+    EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, PathMtuChoice, Profile,
+    RecoveryChoice, ReductionChoice, Robustness, ValidationChoice,
+};
 
 pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
     let options = OfferedOptions::ALL

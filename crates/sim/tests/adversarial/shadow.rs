@@ -7,14 +7,13 @@
 use super::seeds::profile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transom_sim::random::Rng;
+use transom_sim::Rng;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake};
-use transom_tcp::path_mtu::PathMtuChoice;
-use transom_tcp::profile::{Profile, RecoveryChoice, ReductionChoice};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
+use transom_tcp::{PathMtuChoice, Profile, RecoveryChoice, ReductionChoice};
 
 /// RFC 5681 and RFC 6298, as far as they bound what may be sent.
 #[derive(Debug)]

@@ -11,8 +11,7 @@ use super::{every_seed, number};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use transom_sim::pair::{Pair, Side};
-use transom_sim::random::{Rng, Streams};
+use transom_sim::{Pair, Rng, Side, Streams};
 use transom_tcp::extension::{
     Capabilities, Extension, Interval, Limits, Occasion, Variable, View, Wake, variable,
 };

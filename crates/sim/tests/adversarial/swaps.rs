@@ -6,12 +6,11 @@ use super::every_seed;
 use super::exchange::{End, run_with};
 use super::seeds::profile;
 use std::cell::Cell;
-use transom_sim::pair::Pair;
-use transom_sim::random::{Rng, Streams};
+use transom_sim::{Pair, Rng, Streams};
 use transom_tcp::compose::{Composer, Unit, WORDS};
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::connection::{Connection, ConnectionState};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ConnectionState};
 
 /// The words whose units can be exchanged, by unit.
 fn exchangeable() -> Vec<(Unit, &'static str)> {

@@ -8,7 +8,7 @@ use super::exchange::run;
 use super::number;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use transom_sim::random::{Rng, Streams};
+use transom_sim::{Rng, Streams};
 use transom_tcp::compose::{ComposeError, Unit, compose_classic as compose};
 
 /// The words of each unit.

@@ -3,9 +3,9 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::stack::ConnectionId;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::connection::State;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options, SackBlock};
@@ -274,7 +274,7 @@ fn invalid_duplicate_reports_move_nothing() {
 #[test]
 fn a_compulsive_liar_is_served_within_the_windows() {
     for seed in 0..200u64 {
-        let mut rng = transom_sim::random::Streams::new(seed).rng(7, 0);
+        let mut rng = transom_sim::Streams::new(seed).rng(7, 0);
         let options = if rng.below(2) == 0 { usual_options() } else { bare_options() };
         let (mut victim, mut peer, id) = sending(options);
         victim.call(|stack, now| stack.shutdown_write(id, now)).unwrap();

@@ -6,7 +6,7 @@
 
 use crate::harness::*;
 use crate::states::{Scene, Stage};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Seq, TcpHeader, Timestamps};
 

@@ -2,9 +2,9 @@
 //! byte cost a record, a buffer and a search.
 
 use crate::harness::*;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::FlowChoice;
+use transom_stack::ConnectionId;
+use transom_tcp::FlowChoice;
+use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options};
 
@@ -270,7 +270,7 @@ fn an_early_byte_does_not_pin_a_large_buffer() {
 #[test]
 fn everything_is_given_back_in_the_end() {
     for seed in 0..30 {
-        let mut rng = transom_sim::random::Streams::new(seed).rng(3, 0);
+        let mut rng = transom_sim::Streams::new(seed).rng(3, 0);
         let mut victim = Victim::new();
         let empty = victim.held();
         let (peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());

@@ -3,7 +3,7 @@
 
 use crate::harness::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};
 

@@ -3,8 +3,8 @@
 use crate::allocator::measure;
 use crate::harness::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, IcmpMessage, Options, Seq, TcpHeader};
 

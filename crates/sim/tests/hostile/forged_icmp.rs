@@ -4,8 +4,8 @@
 use crate::harness::*;
 use crate::states::{Scene, Stage};
 use std::net::{IpAddr, Ipv4Addr};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{Flags, IcmpMessage, Seq, TcpHeader};
@@ -102,8 +102,7 @@ fn errors_about_other_flows_or_of_other_shapes_are_ignored() {
         let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: 600 };
         let mut out = vec![0; 20 + 8 + quote.len()];
         let message = IcmpMessage::Unreachable { code, quoted: quote };
-        let header =
-            transom_wire::ipv4::Ipv4Header::new(ROUTER, VICTIM, transom_wire::Protocol::ICMP);
+        let header = transom_wire::Ipv4Header::new(ROUTER, VICTIM, transom_wire::Protocol::ICMP);
         if let Ok(len) = transom_wire::icmp::emit_packet(&header, &message, &mut out) {
             victim.inject(&out[..len]);
         }
@@ -225,7 +224,7 @@ fn the_ipv6_path_mtu_never_falls_below_1280() {
     let ack = peer.answer(&victim.last(), usual_options());
     victim.inject(&ack);
     let id = match victim.signals.iter().rev().find_map(|event| match event {
-        transom_stack::stack::StackSignal::Acceptable(listener) => Some(*listener),
+        transom_stack::StackSignal::Acceptable(listener) => Some(*listener),
         _ => None,
     }) {
         Some(listener) => victim.call(|stack, _| stack.accept(listener)).unwrap().0,

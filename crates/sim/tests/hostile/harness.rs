@@ -13,14 +13,11 @@ use crate::allocator::measure;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Packet, Stack};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Packet, Stack, StackConfig};
+use transom_tcp::Profile;
 use transom_tcp::packet::PacketBuf;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::Host;
-use transom_testkit::host::Watch;
+use transom_testkit::{Host, Watch};
 use transom_wire::offload::RxOffload;
 use transom_wire::{Seq, TcpHeader};
 

@@ -6,8 +6,8 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::states::{Scene, Stage};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use transom_tcp::connection::State;
+use transom_tcp::State;
 use transom_wire::{Flags, Options, TcpHeader};
 
 /// Option lists that end in a lie: the kind's length is 0, 1, or more than there is.

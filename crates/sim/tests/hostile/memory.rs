@@ -3,11 +3,10 @@
 use crate::allocator::measure;
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::memory::{MemoryLimits, RESERVE};
-use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::connection::MemoryState;
+use transom_stack::{
+    ConnectionId, ListenConfig, ListenerId, MemoryLimits, RESERVE, Stack, StackConfig,
+};
+use transom_tcp::MemoryState;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_testkit::{Sent, one};

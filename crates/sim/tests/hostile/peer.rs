@@ -3,8 +3,8 @@
 
 use crate::harness::{SERVICE, Victim};
 use std::net::SocketAddr;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_testkit::Peer;
 use transom_wire::{Flags, Options};
 

@@ -1,8 +1,8 @@
 //! A victim in each state of RFC 9293 section 3.3.2, and nonsense flags in all of them.
 
 use crate::harness::*;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::ConnectionId;
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options, Seq, TcpHeader};
 

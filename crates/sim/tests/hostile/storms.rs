@@ -3,11 +3,9 @@
 use crate::harness::*;
 use crate::states::{Scene, Stage};
 use transom_sim::link::LinkConfig;
-use transom_sim::pair::{Pair, Side};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::connection::State;
+use transom_sim::{Pair, Side};
+use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
+use transom_tcp::State;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, IpPacket, TcpHeader, TcpPacket, Timestamps};
 
@@ -24,7 +22,7 @@ impl Two {
         let host = |address: &str, secret| {
             let mut config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
             config.secret = [secret; 16];
-            let mut profile = transom_tcp::profile::Profile::classic();
+            let mut profile = transom_tcp::Profile::classic();
             profile.options.timestamps = timestamps;
             config.profile = std::sync::Arc::new(profile);
             Stack::new(config, Instant::from_secs(5)).unwrap()

@@ -4,10 +4,8 @@ use super::names::*;
 use super::values::{bool_of, int_of};
 use crate::errno::Result;
 use crate::socket::IPPROTO_TCP;
-use transom_tcp::connection::Connection;
-use transom_tcp::connection::Setting;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
+use transom_tcp::{Connection, Profile, Setting};
 
 /// The longest lifetime of FIN-WAIT-2 (Linux' `TCP_FIN_TIMEOUT_MAX`), in seconds.
 const MAX_LINGER2: i32 = 120;

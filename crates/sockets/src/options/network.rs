@@ -4,10 +4,8 @@ use super::names::*;
 use super::values::{bool_of, int_in, int_of, ip_int_of};
 use crate::address::Family;
 use crate::errno::{EINVAL, Errno, Result};
-use transom_stack::socket_options::SocketOption;
-use transom_tcp::connection::Setting;
-use transom_tcp::path_mtu::PathMtuDiscovery;
-use transom_tcp::profile::Profile;
+use transom_stack::SocketOption;
+use transom_tcp::{PathMtuDiscovery, Profile, Setting};
 
 /// The options of one IP version.
 pub(super) fn options_of(version: Family) -> [(i32, i32); 4] {

@@ -1,10 +1,9 @@
 //! A packet that is longer than what may leave, cut into fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
 
 use alloc::vec::Vec;
-use transom_wire::IpPacket;
 use transom_wire::ip::Fragment;
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Header};
+use transom_wire::{IpPacket, Ipv4Header};
 
 /// Cuts `packet`, which has no options and no extension headers, into fragments of at most `mtu` bytes. They share the identification `id`, of
 /// which IPv4 has 16 bits. `None` if it is no such packet, or `mtu` has no room for eight bytes of it.

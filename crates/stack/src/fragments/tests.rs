@@ -3,8 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
-use transom_wire::Protocol;
-use transom_wire::ipv4::Ipv4Header;
+use transom_wire::{Ipv4Header, Protocol};
 
 const SRC: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -6,10 +6,8 @@
 use super::record::{EndedBy, Values, cut};
 use super::{FlowEvent, Log, Record, What};
 use core::net::SocketAddr;
-use transom_tcp::connection::Connection;
-use transom_tcp::event::{Event, Publisher, Sent};
-use transom_tcp::state::Glance;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Connection, Event, Glance, Publisher, Sent};
 use transom_wire::Flags;
 
 /// Arrivals within this of the first make one record.
@@ -35,11 +33,7 @@ pub(super) struct Run {
 }
 
 /// What every record has of a connection.
-pub(super) type Head = (
-    transom_tcp::connection::State,
-    transom_tcp::recovery::Phase,
-    transom_tcp::connection::LimitedBy,
-);
+pub(super) type Head = (transom_tcp::State, transom_tcp::recovery::Phase, transom_tcp::LimitedBy);
 
 /// Records the events of one connection.
 pub(crate) struct Recorder<'a> {

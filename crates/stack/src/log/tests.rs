@@ -6,11 +6,10 @@ use super::{FlowEvent, Line, Log, RECORD_LEN, Record, RecordError, What};
 use proptest::prelude::*;
 use std::format;
 use std::vec::Vec;
-use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
+use transom_tcp::{LimitReason, LimitedBy, State};
 
 fn record(what: What) -> Record {
     Record {

@@ -5,10 +5,8 @@
 
 use alloc::string::String;
 use core::fmt::Write;
-use transom_tcp::connection::Connection;
-use transom_tcp::event::{Event, Publisher, Sent};
 use transom_tcp::extension::{Decider, variable};
-use transom_tcp::state::Glance;
+use transom_tcp::{Connection, Event, Glance, Publisher, Sent};
 
 /// Describes the segments that leave.
 pub(super) struct Comments<'a> {

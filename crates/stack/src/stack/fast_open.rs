@@ -4,10 +4,8 @@ use super::{Owner, Stack};
 use crate::fast_open::{Verdict, check, make};
 use crate::flow::FlowKey;
 use crate::listener::{ListenerId, RESET_COUNTS_FOR};
-use transom_tcp::connection::{Connection, ConnectionError, MemoryState};
-use transom_tcp::passive::HalfOpen;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, ConnectionError, HalfOpen, MemoryState, Segment};
 use transom_wire::{FastOpen, TcpHeader};
 
 /// The result of a SYN's option.

@@ -6,10 +6,8 @@ use super::{Owner, Reply, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{HalfEntry, Listener, ListenerId};
-use transom_tcp::connection::{Connection, Endpoint};
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
-use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Connection, Endpoint, HalfOpen, HalfOpenAction, Segment};
 use transom_wire::{Ecn, FastOpen, Flags, Options, Seq, Timestamps};
 
 impl Stack {

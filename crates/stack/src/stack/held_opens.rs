@@ -3,12 +3,11 @@
 use super::{ConnectError, ConnectionId, SocketError, Stack};
 use alloc::sync::Arc;
 use core::net::SocketAddr;
-use transom_tcp::connection::Setting;
-use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, Setting};
 
 impl Stack {
-    /// Like [`Stack::connect`], but the handshake stops when the peer has answered ([`Signal::Answered`](transom_tcp::connection::Signal::Answered)). The
+    /// Like [`Stack::connect`], but the handshake stops when the peer has answered ([`Signal::Answered`](transom_tcp::Signal::Answered)). The
     /// last acknowledgement leaves when the owner calls [`Stack::release_answer`]; [`Stack::abort`] and [`Stack::close`] reset the peer. So a connection that
     /// comes to nothing never takes a place in the peer's accept queue.
     ///

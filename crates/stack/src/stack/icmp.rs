@@ -3,8 +3,8 @@
 use super::Stack;
 use crate::flow::FlowKey;
 use crate::path_mtus::PathMtu;
-use transom_tcp::connection::{Connection, IcmpError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, IcmpError};
 use transom_wire::Seq;
 
 impl Stack {

@@ -6,8 +6,8 @@ use crate::flow::{FlowKey, Handler};
 use crate::incoming::{AdmitError, HeldSyn, Incoming, IncomingId, Marks, Refusal};
 use crate::listener::ListenerId;
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::Instant;
+use transom_tcp::{Segment, reset_for};
 use transom_wire::{Ecn, Flags, Seq, TcpHeader};
 
 impl HeldSyn {

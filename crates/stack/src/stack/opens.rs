@@ -13,13 +13,12 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::{Connection, Endpoint, PathInfo};
-use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, Endpoint, PathInfo, Profile, ProfileError, Setting};
 
 /// Why a connection was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The remote address is not one host's [MUST-46], or the port is zero.
     #[error("{0} is not an address one can connect to")]
@@ -46,6 +45,7 @@ pub enum ConnectError {
 
 /// Why a listener was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// A listener uses it already.
     #[error("{0} is in use")]
@@ -289,7 +289,7 @@ impl Stack {
     }
 
     /// Like [`Stack::connect`], with TCP Fast Open (RFC 7413). If the server has given a cookie, the SYN waits for the first write, and carries the
-    /// data that fits ([`OpeningState::holds_syn`](transom_tcp::connection::OpeningState::holds_syn); a read, a shutdown, or [`Connection::release`] sends it without data). If it has not, the SYN
+    /// data that fits ([`OpeningState::holds_syn`](transom_tcp::OpeningState::holds_syn); a read, a shutdown, or [`Connection::release`] sends it without data). If it has not, the SYN
     /// leaves at once and requests one. A server that does not answer such a request is not asked again for a while.
     ///
     /// Data in a SYN may reach the application of the server twice: see [`ListenConfig::fast_open`].

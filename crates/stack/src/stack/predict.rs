@@ -7,8 +7,8 @@
 
 use super::{ConnectionId, Stack, lent};
 use core::cell::Cell;
+use transom_tcp::Segment;
 use transom_tcp::packet::Payload;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};

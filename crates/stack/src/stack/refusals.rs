@@ -6,12 +6,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::time::Instant;
-use transom_wire::checksum;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::icmpv6::{self, Icmpv6Message};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
-use transom_wire::{Protocol, TcpHeader, tcp};
+use transom_wire::{Ipv4Header, Protocol, TcpHeader, checksum, tcp};
 
 /// Headers without options of the IP layer, and the longest of TCP.
 const MAX_QUOTE: usize = 40 + 60;

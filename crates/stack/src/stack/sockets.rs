@@ -4,11 +4,12 @@ use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Stack};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use transom_tcp::connection::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
 
 /// A call on a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// There is no such connection (any more).
     #[error("no such connection")]

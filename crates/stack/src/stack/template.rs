@@ -9,14 +9,13 @@ use super::transmit::IpFields;
 use crate::flow::FlowKey;
 use core::net::IpAddr;
 use core::ops::Range;
-use transom_tcp::segment::Transmit;
+use transom_tcp::Transmit;
 use transom_wire::checksum::{Sum, pseudo_header};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{
     RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload,
 };
-use transom_wire::{Flags, Options, Protocol, Seq, TcpHeader, Timestamps};
+use transom_wire::{Flags, Ipv4Header, Options, Protocol, Seq, TcpHeader, Timestamps};
 
 /// Room for the headers of one packet: IPv6, and TCP with all its options.
 pub(super) const MAX_HEADERS: usize = 40 + 60;

@@ -4,8 +4,8 @@ use super::transmit::IpFields;
 use super::{Stack, Wake};
 use crate::flow::{FlowKey, Handler};
 use crate::wheel::TimerId;
+use transom_tcp::TimeWait;
 use transom_tcp::time::Instant;
-use transom_tcp::time_wait::TimeWait;
 
 #[derive(Debug)]
 pub(super) struct WaitEntry {

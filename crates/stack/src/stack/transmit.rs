@@ -9,16 +9,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
-use transom_tcp::event::Publisher as _;
-use transom_tcp::pos::Pos;
-use transom_tcp::profile::Profile;
-use transom_tcp::segment;
 use transom_tcp::time::Instant;
-use transom_wire::Protocol;
+use transom_tcp::{Pos, Profile, Publisher as _};
 use transom_wire::checksum::{Sum, pseudo_header};
-use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
+use transom_wire::{Ipv4Header, Protocol};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
@@ -83,10 +79,10 @@ pub(super) fn write_headers(
     out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,
     ip_fields: &IpFields,
-    transmit: &segment::Transmit<'_>,
+    transmit: &transom_tcp::Transmit<'_>,
     device_completes: bool,
 ) -> Option<(usize, TxOffload)> {
-    let segment::Transmit { header, payload, segment_size, ecn } = transmit;
+    let transom_tcp::Transmit { header, payload, segment_size, ecn } = transmit;
     let payload_len = transmit.payload_len();
     let tcp_len = header.header_len();
     let traffic_class = ip_fields.dscp << 2 | ecn.bits();
@@ -219,7 +215,7 @@ impl Stack {
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;
                 let transmit =
-                    segment::Transmit { header, payload: [&[]; 2], segment_size: None, ecn };
+                    transom_tcp::Transmit { header, payload: [&[]; 2], segment_size: None, ecn };
                 let (len, offload) = write_headers(out, &key, &ip_fields, &transmit, completes)?;
                 if to_self {
                     self.loopback.push_back(self.scratch.bytes.get(..len)?.to_vec());

@@ -2,10 +2,8 @@
 
 use crate::harness::*;
 use std::sync::Arc;
-use transom_stack::listener::ListenConfig;
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::SocketError;
-use transom_tcp::profile::Profile;
+use transom_stack::{ListenConfig, SocketError, SocketOption};
+use transom_tcp::Profile;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, IpPacket};
 

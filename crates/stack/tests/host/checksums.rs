@@ -1,9 +1,7 @@
 //! Who verifies and who computes checksums: the host, or the device below.
 
 use crate::harness::*;
-use transom_stack::config::Offload;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::ConnectionId;
+use transom_stack::{ConnectionId, ListenerId, Offload};
 use transom_wire::offload::{RxChecksum, RxOffload, TxChecksum};
 use transom_wire::{Flags, IpPacket, Protocol, checksum};
 

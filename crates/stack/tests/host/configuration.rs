@@ -3,10 +3,9 @@
 use crate::harness::*;
 use std::net::IpAddr;
 use std::sync::Arc;
-use transom_stack::config::{StackConfig, StackConfigError};
-use transom_stack::stack::Stack;
-use transom_tcp::profile::{Profile, ProfileError};
+use transom_stack::{Stack, StackConfig, StackConfigError};
 use transom_tcp::time::Instant;
+use transom_tcp::{Profile, ProfileError};
 
 fn refusal(change: impl FnOnce(&mut StackConfig)) -> Option<StackConfigError> {
     let mut config = StackConfig::new(vec![(HOST.into(), 24)]);

@@ -3,8 +3,7 @@
 use crate::harness::*;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::config::StackConfig;
-use transom_stack::stack::ConnectError;
+use transom_stack::{ConnectError, StackConfig};
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
@@ -218,7 +217,7 @@ fn a_refused_connection_says_so() {
     let peer = Peer { ack: syn.tcp().seq + 1, ..Peer::new(syn.ends().1, syn.ends().0) };
     assert!(host.inject(&peer.segment(Flags::RST | Flags::ACK, &[])).is_empty());
     let error = host.connection(id).error();
-    assert_eq!(error, Some(transom_tcp::connection::ConnectionError::Refused));
+    assert_eq!(error, Some(transom_tcp::ConnectionError::Refused));
 }
 
 /// A port in TIME-WAIT is free towards the same destination only once timestamps tell the two connections apart (RFC 6191).

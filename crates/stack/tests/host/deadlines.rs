@@ -1,10 +1,9 @@
 //! Deadlines: when the owner has to come back, and what happens if it comes early or late.
 
 use crate::harness::*;
-use transom_stack::stack::Packet;
-use transom_tcp::connection::State;
-use transom_tcp::profile::{KeepAlive, Profile};
+use transom_stack::Packet;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{KeepAlive, Profile, State};
 use transom_wire::Flags;
 
 #[test]

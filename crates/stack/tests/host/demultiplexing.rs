@@ -2,8 +2,7 @@
 
 use crate::harness::*;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::config::StackConfig;
-use transom_stack::stack::ConnectionId;
+use transom_stack::{ConnectionId, StackConfig};
 use transom_wire::Flags;
 
 /// Connections that differ from each other in one of the four values each, and in the version.

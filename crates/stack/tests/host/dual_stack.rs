@@ -2,9 +2,8 @@
 
 use crate::harness::*;
 use std::net::{Ipv6Addr, SocketAddr};
-use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::{Bound, mapped};
-use transom_stack::stack::{ConnectError, ListenError};
+use transom_stack::{ConnectError, ListenConfig, ListenError};
 use transom_wire::Flags;
 
 const ANY4: [u8; 4] = [0; 4];

@@ -1,7 +1,7 @@
 //! Echo requests (RFC 792, RFC 1122 section 3.2.2.6; RFC 4443 section 4).
 
 use crate::harness::*;
-use transom_stack::fragments::{FragmentLimits, Fragments, Reassembly};
+use transom_stack::{FragmentLimits, Fragments, Reassembly};
 use transom_tcp::time::Instant;
 use transom_testkit::packets::{icmp4, icmp6, ip};
 use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol};

@@ -9,7 +9,7 @@ mod traffic;
 use crate::harness::*;
 use proptest::prelude::*;
 use traffic::{Arrival, Step, Twist, packets, step};
-use transom_stack::stack::{ConnectionId, Packet, StackSignal};
+use transom_stack::{ConnectionId, Packet, StackSignal};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Duration;
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -179,7 +179,7 @@ impl Scene {
 
     /// The notices, without how often there was something to read: a reader that got the data gets no notice.
     fn told(&self) -> Vec<StackSignal> {
-        use transom_tcp::connection::Signal;
+        use transom_tcp::Signal;
         let readable = StackSignal::Connection(self.id, Signal::Readable);
         self.host.signals.iter().copied().filter(|&event| event != readable).collect()
     }

@@ -2,10 +2,10 @@
 
 use crate::harness::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use transom_stack::config::{PortSource, StackConfigError};
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectError, ListenError, Shard, Stack};
-use transom_tcp::connection::State;
+use transom_stack::{
+    ConnectError, ListenConfig, ListenError, PortSource, Shard, Stack, StackConfigError,
+};
+use transom_tcp::State;
 use transom_tcp::time::Instant;
 use transom_testkit::packets::{icmp4, icmp6, udp};
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message};
@@ -164,8 +164,8 @@ fn there_is_one_listener_for_everything_and_its_ports_are_the_hosts_own() {
 
 #[test]
 fn settings_that_cannot_work_together_are_refused() {
-    let with = |change: fn(&mut transom_stack::config::StackConfig)| {
-        let mut config = transom_stack::config::StackConfig::new(Vec::new());
+    let with = |change: fn(&mut transom_stack::StackConfig)| {
+        let mut config = transom_stack::StackConfig::new(Vec::new());
         config.every_address = true;
         change(&mut config);
         Stack::new(config, Instant::ZERO).map(drop)

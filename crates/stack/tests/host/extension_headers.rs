@@ -1,7 +1,7 @@
 //! IPv6 extension headers in front of segments (RFC 8200 section 4): what may be skipped, what ends a packet, and who is told.
 
 use crate::harness::*;
-use transom_stack::stack::Packet;
+use transom_stack::Packet;
 use transom_tcp::packet::PacketBuf;
 use transom_testkit::packets::{icmp6, ip, segment};
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -218,7 +218,7 @@ fn errors_about_extension_headers_are_bounded_with_the_others() {
 fn on_a_shared_address_the_kernel_sends_the_errors() {
     let mut host = Host::with(|config, _| {
         config.shared = true;
-        config.ports = transom_stack::config::PortSource::Caller;
+        config.ports = transom_stack::PortSource::Caller;
     });
     host.listen(at(HOST6, 80));
     for (packet, _) in forbidden() {

@@ -2,8 +2,8 @@
 
 use crate::harness::*;
 use std::collections::BTreeSet;
-use transom_stack::stack::Packet;
-use transom_tcp::profile::CongestionChoice;
+use transom_stack::Packet;
+use transom_tcp::CongestionChoice;
 use transom_testkit::packets::icmp4;
 use transom_wire::{Flags, IcmpMessage, Protocol};
 

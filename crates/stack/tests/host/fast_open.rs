@@ -2,12 +2,10 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Packet};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Packet};
 use transom_tcp::accurate_ecn::AccurateConfig;
-use transom_tcp::connection::{FastOpenFailure, Signal, State};
-use transom_tcp::profile::{EcnChoice, Profile};
 use transom_tcp::time::Duration;
+use transom_tcp::{EcnChoice, FastOpenFailure, Profile, Signal, State};
 use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
 
 const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
@@ -50,10 +48,10 @@ fn peer(n: u16) -> Peer {
 
 /// Another stack, whose packets `carry` brings over.
 fn client() -> Host {
-    let mut config = transom_stack::config::StackConfig::new(vec![(PEER.into(), 24)]);
+    let mut config = transom_stack::StackConfig::new(vec![(PEER.into(), 24)]);
     config.secret = *b"another for test";
     config.profile = std::sync::Arc::new(Profile::classic());
-    Host::start(config, transom_testkit::host::Unwatched)
+    Host::start(config, transom_testkit::Unwatched)
 }
 
 /// Carries packets until there are none.

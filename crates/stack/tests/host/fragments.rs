@@ -1,7 +1,7 @@
 //! Segments that arrive in pieces (RFC 791, RFC 8200 section 4.5), and IP options in front of them.
 
 use crate::harness::*;
-use transom_stack::stack::ConnectionId;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
 use transom_testkit::packets::{fragment4, fragment6, icmp4, icmp6, ip, segment, with_ip_options};
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol};

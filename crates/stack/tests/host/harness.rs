@@ -7,13 +7,10 @@ pub use transom_testkit::{Peer, Sent, bare_options, one, packets, stream, usual_
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Packet};
-use transom_tcp::connection::State;
-use transom_tcp::profile::Profile;
+use transom_stack::{ConnectionId, ListenerId, Packet, StackConfig};
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::host::Unwatched;
+use transom_tcp::{Profile, State};
+use transom_testkit::Unwatched;
 use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, Options, TcpHeader, Timestamps};
 

@@ -1,9 +1,9 @@
 //! Active opens that hold their last acknowledgement, at a host.
 
 use crate::harness::*;
-use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{Signal, State};
+use transom_stack::{ConnectionId, SocketError};
 use transom_tcp::time::Duration;
+use transom_tcp::{Signal, State};
 use transom_wire::Flags;
 
 /// A held open whose SYN is answered.

@@ -1,9 +1,9 @@
 //! ICMP errors about this host's segments: which connection hears of them, and what it does (RFC 9293 section 3.9.2.2, RFC 5927).
 
 use crate::harness::*;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{ConnectionError, IcmpError, Signal, State};
+use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionError, IcmpError, Signal, State};
 use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};

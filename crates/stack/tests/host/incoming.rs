@@ -4,9 +4,9 @@ use crate::bytes::Script;
 use crate::harness::*;
 use crate::seeds::play_all;
 use std::net::SocketAddr;
-use transom_stack::incoming::{AdmitError, IncomingId, Refusal, Unreachable};
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{Packet, StackSignal};
+use transom_stack::{
+    AdmitError, IncomingId, ListenConfig, ListenerId, Packet, Refusal, StackSignal, Unreachable,
+};
 use transom_tcp::time::Duration;
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::ip::QuotedPacket;

@@ -3,13 +3,10 @@
 use crate::harness::*;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use transom_stack::config::StackConfig;
-use transom_stack::listener::ListenConfig;
 use transom_stack::mapped::Bound;
-use transom_stack::stack::{ListenError, StackSignal};
-use transom_tcp::connection::State;
-use transom_tcp::profile::{Profile, ProfileError};
+use transom_stack::{ListenConfig, ListenError, StackConfig, StackSignal};
 use transom_tcp::time::Duration;
+use transom_tcp::{Profile, ProfileError, State};
 use transom_wire::Flags;
 
 const ANY: [u8; 4] = [0; 4];

@@ -1,22 +1,19 @@
 //! The event log of a host: which records each thing that happens leaves, and with which values.
 
 use crate::harness::*;
+use transom_stack::ConnectionId;
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{Connection, State};
-use transom_tcp::event::Publisher;
 use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
-use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::LimitReason;
 use transom_tcp::time::Duration;
+use transom_tcp::{Connection, LimitReason, Pos, Publisher, State};
 use transom_wire::Flags;
 
 /// Counts what is published.
 struct Counted(usize);
 
 impl Publisher for Counted {
-    fn publish(&mut self, _: &Connection, _: transom_tcp::event::Event<'_>) {
+    fn publish(&mut self, _: &Connection, _: transom_tcp::Event<'_>) {
         self.0 += 1;
     }
 }

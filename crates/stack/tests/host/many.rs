@@ -3,10 +3,8 @@
 use crate::harness::{at, stream};
 use crate::transfer::{Pair, pair, read_some, wait, write_some};
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::config::StackConfig;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::State;
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, StackConfig};
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 
 fn listening() -> (Pair, ListenerId, SocketAddr) {

@@ -3,10 +3,9 @@
 use crate::harness::*;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::path_mtu::{PathMtuChoice, PathMtuDiscovery};
-use transom_tcp::profile::Profile;
+use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
+use transom_tcp::{PathMtuChoice, PathMtuDiscovery, Profile};
 use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket};

@@ -2,12 +2,8 @@
 
 use crate::harness::*;
 use std::sync::Arc;
-use transom_stack::config::{Offload, StackConfig};
-use transom_stack::socket_options::SocketOption;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::Setting;
-use transom_tcp::path_mtu::PathMtuDiscovery;
-use transom_tcp::profile::Profile;
+use transom_stack::{ConnectionId, Offload, SocketOption, StackConfig};
+use transom_tcp::{PathMtuDiscovery, Profile, Setting};
 use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket};

@@ -99,7 +99,7 @@ fn answers_are_bounded_before_they_can_leave() {
     let stray = Peer::new(at(PEER, 4000), at(HOST, 81)).segment(Flags::ACK, &[]);
     for _ in 0..2_000 {
         let now = host.now;
-        host.stack.on_packet(now, transom_stack::stack::Packet::borrowed(&stray));
+        host.stack.on_packet(now, transom_stack::Packet::borrowed(&stray));
     }
     let dropped = host.counters().replies_dropped;
     assert!(dropped > 0);

@@ -1,9 +1,8 @@
 //! One host as several stacks: packets that arrive at the wrong one.
 
 use crate::harness::*;
-use transom_stack::config::StackConfigError;
-use transom_stack::stack::{Packet, Shard, Stack};
-use transom_tcp::connection::State;
+use transom_stack::{Packet, Shard, Stack, StackConfigError};
+use transom_tcp::State;
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets::{fragment4, too_big};
 use transom_wire::{Flags, Protocol};

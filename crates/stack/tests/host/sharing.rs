@@ -2,12 +2,12 @@
 
 use crate::harness::*;
 use std::net::IpAddr;
-use transom_stack::config::{Interface, PortSource, StackConfig, StackConfigError};
-use transom_stack::flow::BoundPortChange;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::{ConnectError, ListenError, Stack};
-use transom_tcp::connection::{ConnectionError, State};
+use transom_stack::{
+    BoundPortChange, ConnectError, Interface, ListenConfig, ListenError, PortSource, Stack,
+    StackConfig, StackConfigError,
+};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{ConnectionError, State};
 use transom_testkit::packets::udp;
 use transom_wire::{Flags, IcmpMessage};
 

@@ -2,9 +2,9 @@
 
 use crate::harness::*;
 use std::collections::BTreeSet;
-use transom_stack::stack::{SocketError, StackSignal};
-use transom_tcp::connection::{Signal, State};
+use transom_stack::{SocketError, StackSignal};
 use transom_tcp::time::Duration;
+use transom_tcp::{Signal, State};
 use transom_wire::Flags;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Memory of send buffers, which the connections of a host pass on to each other.
 
 use crate::harness::*;
-use transom_tcp::send_buffer::BLOCK;
+use transom_tcp::BLOCK;
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 

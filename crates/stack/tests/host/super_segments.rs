@@ -2,10 +2,9 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::config::Offload;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::profile::{CongestionChoice, Profile};
+use transom_stack::{ConnectionId, Offload};
 use transom_tcp::time::Duration;
+use transom_tcp::{CongestionChoice, Profile};
 use transom_wire::Flags;
 use transom_wire::offload::{
     RxChecksum, RxOffload, SegmentKind, Segmentation, Segmenter, TxChecksum,

@@ -1,8 +1,8 @@
 //! A listener's answer: how often it is repeated, what else it answers, and when it gives up.
 
 use crate::harness::*;
-use transom_stack::listener::ListenConfig;
-use transom_tcp::profile::Profile;
+use transom_stack::ListenConfig;
+use transom_tcp::Profile;
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 

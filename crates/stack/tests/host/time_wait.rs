@@ -1,9 +1,8 @@
 //! TIME-WAIT: what is answered, what may take its place, and how many there are.
 
 use crate::harness::*;
-use transom_stack::listener::ListenConfig;
-use transom_stack::stack::ConnectError;
-use transom_tcp::connection::State;
+use transom_stack::{ConnectError, ListenConfig};
+use transom_tcp::State;
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Options, Timestamps};
 

@@ -2,10 +2,9 @@
 
 use crate::harness::*;
 use std::net::{IpAddr, SocketAddr};
-use transom_stack::config::Offload;
-use transom_stack::stack::ConnectionId;
-use transom_tcp::connection::{ConnectionError, State};
+use transom_stack::{ConnectionId, Offload};
 use transom_tcp::time::Duration;
+use transom_tcp::{ConnectionError, State};
 use transom_wire::{Flags, IcmpMessage};
 
 /// Writes `bytes` at one end until all of it has been read at the other.

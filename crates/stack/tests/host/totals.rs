@@ -2,12 +2,11 @@
 
 use crate::harness::*;
 use std::sync::Arc;
-use transom_stack::config::{StackConfig, StackConfigError};
-use transom_stack::listener::ListenConfig;
-use transom_stack::memory::MemoryLimits;
-use transom_stack::stack::{ConnectError, Shard, Stack};
-use transom_stack::totals::{HostTotals, ListenTotals};
-use transom_tcp::connection::MemoryState;
+use transom_stack::{
+    ConnectError, HostTotals, ListenConfig, ListenTotals, MemoryLimits, Shard, Stack, StackConfig,
+    StackConfigError,
+};
+use transom_tcp::MemoryState;
 use transom_tcp::time::Instant;
 use transom_testkit::packets::udp;
 use transom_wire::Flags;

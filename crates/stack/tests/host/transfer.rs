@@ -1,10 +1,9 @@
 //! Two hosts joined by a loop: for tests in which bytes have to move in earnest.
 
-use transom_stack::config::StackConfig;
-use transom_stack::stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::connection::{ReadError, WriteError};
+use transom_stack::{ConnectionId, SocketError, Stack, StackConfig};
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::world::{Delay, World};
+use transom_tcp::{ReadError, WriteError};
+use transom_testkit::{Delay, World};
 
 /// Two hosts on a path without a delay, which answer a batch of packets when all of it has arrived.
 pub type Pair = World<Stack, Delay>;

@@ -7,7 +7,7 @@ use super::{AckDecision, AckPolicy, Arrival};
 
 /// The policy that never waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Immediate;
+pub(crate) struct Immediate;
 
 impl AckPolicy for Immediate {
     fn on_arrival(&mut self, _arrival: &Arrival<'_>) -> AckDecision {

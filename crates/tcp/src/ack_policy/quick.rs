@@ -29,7 +29,7 @@ const SLOW_ARRIVALS: Duration = Duration::from_millis(500);
 
 /// The policy of Linux.
 #[derive(Clone, Debug)]
-pub struct QuickAck {
+pub(crate) struct QuickAck {
     max: Duration,
     /// The delay that follows the arrivals; zero before the first.
     delay: Duration,

@@ -50,9 +50,6 @@ pub fn encode(unit: &[u8], mut put: impl FnMut(&[u8])) {
 pub(crate) struct Malformed;
 
 /// The length of the unit that `encoded`, the bytes between two delimiters, represents.
-///
-/// # Errors
-/// [`Malformed`]; also for a zero in it.
 pub(crate) fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
     let mut len = 0;
     decode(encoded, |bytes| len += bytes.len())?;
@@ -60,9 +57,6 @@ pub(crate) fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
 }
 
 /// Decodes the unit in `encoded`, the bytes between two delimiters, and gives it to `put` piece by piece.
-///
-/// # Errors
-/// [`Malformed`]; what has been put by then is worth nothing.
 pub(crate) fn decode(encoded: &[u8], mut put: impl FnMut(&[u8])) -> Result<(), Malformed> {
     let mut rest = encoded;
     loop {

@@ -3,14 +3,14 @@
 //! Above 38 segments the window grows by a(w) segments a round trip instead of one, and a loss takes the share b(w) instead of a half. The
 //! response function becomes w = 0.12/p^0.835: 83000 segments at a loss rate of 10⁻⁷.
 //!
-//! As the RFC's appendix B has it, a(w) and b(w) come from a [`table`] with a line for each whole a(w); between two lines those of the
+//! As the RFC's appendix B has it, a(w) and b(w) come from a table with a line for each whole a(w); between two lines those of the
 //! lower one hold. Slow start and retransmission timeouts are Reno's, but for the share that a timeout leaves ssthresh, which is that of
 //! a loss (section 5: "the congestion response function" governs ssthresh).
 //!
 //! Choices that the RFC leaves open: the share b(w) is taken of the flight, bounded by cwnd. Limited Slow-Start (RFC 3742), which the RFC
 //! recommends with it, is a slow-start unit.
 
-pub mod table;
+mod table;
 
 use super::controller::{self, Kind};
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};

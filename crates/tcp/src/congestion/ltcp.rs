@@ -4,7 +4,7 @@
 //! loss takes it below that of the layer it is in. Microscopically, a flow with K layers is K flows: each round trip adds K segments.
 //! A loss takes the share β of the window. With one layer it is Reno.
 //!
-//! Which thresholds converge is what section III of the paper asks for; [`layers`] checks it, and a rule that breaks it is refused.
+//! Which thresholds converge is what section III of the paper asks for; [`Layers`] checks it, and a rule that breaks it is refused.
 //! [`analysis`] has the paper's formulas.
 //!
 //! Differences from the paper, and choices that it leaves open:
@@ -14,9 +14,8 @@
 //! - Growth counts bytes, as Reno's does here; an acknowledgement that crosses several thresholds adds several layers.
 
 pub mod analysis;
-pub mod layers;
+mod layers;
 
-use self::layers::{Layers, Rule, RuleError};
 use super::controller::{self, Kind};
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
@@ -32,6 +31,8 @@ use core::fmt;
 #[cfg(test)]
 mod tests;
 
+pub use layers::{BETA, COUNT, Layers, Rule, RuleError, WT};
+
 /// LTCP's parameters, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ltcp {
@@ -40,9 +41,6 @@ pub(crate) struct Ltcp {
 
 impl Ltcp {
     /// LTCP with these layers and this β.
-    ///
-    /// # Errors
-    /// [`RuleError`] if flows would not converge, or a loss could cost more than one layer.
     fn new(rule: Rule, beta: Fraction) -> Result<Self, RuleError> {
         Ok(Ltcp { layers: Layers::new(rule, beta)? })
     }

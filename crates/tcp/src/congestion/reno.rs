@@ -10,7 +10,7 @@ use core::fmt;
 
 /// The controller of RFC 5681.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reno;
+pub(super) struct Reno;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {

@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The send buffer is full; [`Signal::Writable`] follows.
     #[error("the send buffer is full")]
@@ -42,6 +43,7 @@ pub enum WriteError {
 
 /// Why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// No data yet; [`Signal::Readable`] follows.
     #[error("no data to read yet")]

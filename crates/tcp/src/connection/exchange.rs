@@ -69,7 +69,7 @@ pub enum Choice {
         /// The first let new data out (RFC 3042).
         limited_transmit: bool,
     },
-    /// Robustness against reordering ([`reordering`](crate::reordering)). Without it, what was learned is dropped.
+    /// Robustness against reordering. Without it, what was learned is dropped.
     Reordering(Option<Robustness>),
     /// How the window comes down in fast recovery.
     Reduction(ReductionChoice),

@@ -4,7 +4,7 @@ use super::EcnFeedback;
 
 /// One mark, echoed until CWR arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Classic {
+pub(crate) struct Classic {
     echo: bool,
 }
 

@@ -7,7 +7,7 @@ use super::EcnFeedback;
 
 /// DCTCP.CE of RFC 8257.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerPacket {
+pub(crate) struct PerPacket {
     marked: bool,
 }
 

@@ -115,7 +115,7 @@ impl<T: PartialOrd + Copy> Effective<T> {
     }
 
     /// Whether it is more than `other`.
-    pub fn is_above(self, other: T) -> bool {
+    pub(crate) fn is_above(self, other: T) -> bool {
         self.0 > other
     }
 }

@@ -35,7 +35,7 @@ impl Default for ReceiveWindowConfig {
 
 /// The tuned receive buffer.
 #[derive(Clone, Debug)]
-pub struct ReceiveWindow {
+pub(crate) struct ReceiveWindow {
     limit: usize,
     max: usize,
     tuned: bool,

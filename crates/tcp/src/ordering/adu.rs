@@ -16,7 +16,7 @@ use transom_wire::{SackBlocks, Seq};
 
 /// A receive buffer that gives units.
 #[derive(Debug)]
-pub struct Units {
+pub(crate) struct Units {
     bytes: OrderingUnit,
     assembler: Assembler,
     /// Data that was given up and that the reader has not noted.

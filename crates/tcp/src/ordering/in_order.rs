@@ -24,7 +24,7 @@ enum Awaiting {
 
 /// The receive buffer of an ordinary TCP.
 #[derive(Debug)]
-pub struct InOrder {
+pub(crate) struct InOrder {
     received: Received,
     ready: VecDeque<Piece>,
     ready_bytes: usize,

@@ -26,7 +26,7 @@ use transom_wire::{SackBlocks, Seq};
 
 /// A receive buffer without an order.
 #[derive(Debug)]
-pub struct Unordered {
+pub(crate) struct Unordered {
     received: Received,
     /// Unread data in the order of arrival, each piece with its position.
     pieces: VecDeque<(Pos, Piece)>,

@@ -12,7 +12,7 @@ use core::ops::Range;
 
 /// The go-back-N recovery unit.
 #[derive(Clone, Debug, Default)]
-pub struct GoBackN {
+pub(crate) struct GoBackN {
     progress: Progress,
 }
 

@@ -17,7 +17,7 @@ const LIMITED_TRANSMIT: u32 = 2;
 
 /// The recovery unit of RFC 6582.
 #[derive(Clone, Debug, Default)]
-pub struct NewReno {
+pub(crate) struct NewReno {
     progress: Progress,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,

@@ -59,7 +59,7 @@ enum Waiting {
 
 /// The recovery unit of RFC 8985.
 #[derive(Clone, Debug)]
-pub struct RackTlp {
+pub(crate) struct RackTlp {
     progress: Progress,
     rack: Option<Rack>,
     /// RACK.fack.

@@ -20,7 +20,7 @@ const LIMITED_TRANSMIT: u32 = 2;
 
 /// The recovery unit of RFC 2581.
 #[derive(Clone, Debug, Default)]
-pub struct Reno {
+pub(crate) struct Reno {
     progress: Progress,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,

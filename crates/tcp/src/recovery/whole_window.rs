@@ -15,7 +15,7 @@ use core::ops::Range;
 
 /// The unit that sends the whole window again.
 #[derive(Clone, Debug, Default)]
-pub struct WholeWindow {
+pub(crate) struct WholeWindow {
     progress: Progress,
     /// RFC 6582's `recover`: duplicates for data before it begin no repair. Those for data from there on do.
     recover: Option<Pos>,

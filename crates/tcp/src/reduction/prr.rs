@@ -15,7 +15,7 @@ use crate::congestion::Window;
 
 /// The variables of RFC 9937 section 6.1, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Prr {
+pub(crate) struct Prr {
     /// RecoverFS.
     flight: u64,
     delivered: u64,

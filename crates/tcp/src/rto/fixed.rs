@@ -50,7 +50,7 @@ impl FixedConfig {
 
 /// The timeout and its back-off.
 #[derive(Clone, Debug)]
-pub struct Fixed {
+pub(crate) struct Fixed {
     config: FixedConfig,
     /// For the round-trip time and the count of expiries.
     measured: Rfc6298,

@@ -34,7 +34,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// The slow start of Linux' CUBIC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HyStart {
+pub(crate) struct HyStart {
     /// Whether transmissions are paced.
     pub(crate) paced: bool,
     /// The round, once it has begun at a window that is large enough. Boxed, as most connections never have such a window.

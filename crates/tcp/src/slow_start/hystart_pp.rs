@@ -22,7 +22,7 @@ const BURST: u64 = 8;
 
 /// The slow start of RFC 9406.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HyStartPp {
+pub(crate) struct HyStartPp {
     /// Whether transmissions are paced: then an acknowledgement may count for as much as it covers.
     pub(crate) paced: bool,
     last_round: Option<Duration>,

@@ -40,7 +40,7 @@ const SENT: usize = ACKED + EXTRA_BINS as usize;
 
 /// The slow start of the draft.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Search {
+pub(crate) struct Search {
     bins: Option<Bins>,
 }
 

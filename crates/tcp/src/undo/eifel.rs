@@ -9,7 +9,7 @@ use crate::pos::Pos;
 
 /// RFC 3522 section 3.2.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Eifel {
+pub(crate) struct Eifel {
     /// A retransmission is to come, or its stamp was noted and the first acceptable acknowledgement is awaited.
     watching: bool,
     /// RetransmitTS.

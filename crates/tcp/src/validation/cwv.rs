@@ -60,7 +60,7 @@ impl Samples {
 
 /// The method of RFC 7661.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cwv {
+pub(crate) struct Cwv {
     /// IW.
     initial: InitialWindow,
     /// The samples of pipeACK; `None` while it is unknown.
@@ -114,10 +114,6 @@ impl Cwv {
 }
 
 impl Validation for Cwv {
-    fn name(&self) -> &'static str {
-        "cwv"
-    }
-
     fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds {
         let IdlePeriod { now, since, estimate } = *silence;
         self.classify(window, now, since, period(estimate.map(|known| known.srtt)));

@@ -9,10 +9,6 @@ use crate::congestion::Window;
 pub(crate) struct KeepWindow;
 
 impl Validation for KeepWindow {
-    fn name(&self) -> &'static str {
-        "no-validation"
-    }
-
     fn on_restart(&mut self, _window: &Window, _silence: &IdlePeriod) -> WindowBounds {
         WindowBounds::UNCHANGED
     }

@@ -7,16 +7,12 @@ use crate::congestion::{InitialWindow, Window};
 
 /// The restart window of RFC 5681.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RestartWindow {
+pub(crate) struct RestartWindow {
     /// IW.
     pub(crate) initial: InitialWindow,
 }
 
 impl Validation for RestartWindow {
-    fn name(&self) -> &'static str {
-        "restart-window"
-    }
-
     fn on_restart(&mut self, window: &Window, _silence: &IdlePeriod) -> WindowBounds {
         WindowBounds { most_cwnd: self.initial.bytes(window.mss), ..WindowBounds::UNCHANGED }
     }

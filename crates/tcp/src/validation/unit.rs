@@ -22,7 +22,6 @@ one_of! {
         Cwv(Box<Cwv>),
     }
 
-    fn name(&self) -> &'static str;
     fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds;
     fn on_ack(&mut self, window: &Window, ack: &AckContext) -> Option<WindowBounds>;
     fn on_mark(&self, flight: u64) -> u64;

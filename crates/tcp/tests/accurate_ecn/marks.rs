@@ -197,15 +197,15 @@ fn time_wait_repeats_the_field() {
     peer.read(100).close();
     peer.expect(&["FAWe 101:102 ack 101"]);
     peer.recv(seg().ack(102).accurate(5, None).fin()).expect(&["AWe 102:102 ack 102"]);
-    let mut time_wait = transom_tcp::time_wait::TimeWait::new(&peer.connection, peer.now).unwrap();
+    let mut time_wait = transom_tcp::TimeWait::new(&peer.connection, peer.now).unwrap();
     let (fin, _): (TcpHeader, _) = peer.build(&seg().seq(101).ack(102).fin());
-    let segment = transom_tcp::segment::Segment {
+    let segment = transom_tcp::Segment {
         header: &fin,
         payload: transom_tcp::packet::Payload::EMPTY,
         segment_size: None,
         ecn: Ecn::NotEct,
     };
     let action = time_wait.on_segment(peer.now, &segment);
-    let transom_tcp::time_wait::TimeWaitAction::Ack(ack) = action else { panic!("{action:?}") };
+    let transom_tcp::TimeWaitAction::Ack(ack) = action else { panic!("{action:?}") };
     assert_eq!(line(&ack), "AWe 102:102 ack 102");
 }

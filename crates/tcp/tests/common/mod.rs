@@ -21,15 +21,13 @@ pub use script::{Seg, seg};
 #[allow(unused_imports)]
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
-use transom_tcp::connection::{
-    Connection, ConnectionState, ReadError, Received, Signal, State, WriteOptions,
-};
 use transom_tcp::extension::Extension;
-use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;
 use transom_tcp::recovery::Phase;
-use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{
+    Connection, ConnectionState, Hole, ReadError, Received, Segment, Signal, State, WriteOptions,
+};
 use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// Our initial sequence number; 4096 bytes later it wraps.
@@ -517,8 +515,8 @@ impl Peer {
     }
 }
 
-/// In a [`transom_testkit::world::World`] a script's connection is an end.
-impl transom_testkit::world::End for Peer {
+/// In a [`transom_testkit::World`] a script's connection is an end.
+impl transom_testkit::End for Peer {
     type Packet = Out;
 
     fn next_timeout(&self) -> Option<Instant> {

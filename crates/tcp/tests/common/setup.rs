@@ -2,15 +2,13 @@
 
 use super::{IRS, ISS, Out, Peer, seg};
 use std::sync::Arc;
-use transom_tcp::connection::Setting;
-use transom_tcp::connection::{Connection, Endpoint, PathInfo, State};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::passive::{HalfOpen, HalfOpenAction};
-use transom_tcp::profile::{
-    AckChoice, FlowChoice, OfferedOptions, Profile, RecoveryChoice, TimerChoice,
-};
-use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::flow::ReceiveWindowConfig;
+use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{
+    AckChoice, Connection, Endpoint, FlowChoice, HalfOpen, HalfOpenAction, OfferedOptions,
+    PathInfo, Profile, RecoveryChoice, Setting, State, TimerChoice,
+};
 use transom_wire::{Ecn, Options, PartialReliability, Seq, Timestamps};
 
 pub const PORTS: Endpoint = Endpoint { local_port: 40_000, remote_port: 80 };
@@ -235,8 +233,7 @@ impl Setup {
 /// What a listener's entry makes of a segment without data.
 pub fn half_open(half: &HalfOpen, peer: &Peer, header: &transom_wire::TcpHeader) -> HalfOpenAction {
     let payload = transom_tcp::packet::Payload::EMPTY;
-    let segment =
-        transom_tcp::segment::Segment { header, payload, segment_size: None, ecn: Ecn::NotEct };
+    let segment = transom_tcp::Segment { header, payload, segment_size: None, ecn: Ecn::NotEct };
     half.on_segment(peer.now, &segment)
 }
 

@@ -6,9 +6,9 @@
 use super::{IRS, ISS, Out, Peer, Setup};
 use std::ops::Range;
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, Endpoint, State};
 use transom_tcp::time::{Duration, Instant};
-use transom_testkit::world::{self, Arrivals};
+use transom_tcp::{Connection, Endpoint, State};
+use transom_testkit::Arrivals;
 use transom_wire::{Ecn, Seq};
 
 /// xorshift64*: small, and the same everywhere.
@@ -60,7 +60,7 @@ pub struct Lossy {
     pub trace: Vec<String>,
 }
 
-impl world::Path<Peer> for Lossy {
+impl transom_testkit::Path<Peer> for Lossy {
     fn departs(&mut self, _now: Instant, from: usize, end: &Peer, out: &Out) {
         if let Some(look) = self.look {
             self.trace.push(format!("{from} {:?} sent {} {}", out.at, out.line(), look(end)));
@@ -98,7 +98,7 @@ impl world::Path<Peer> for Lossy {
 }
 
 /// Two ends and such a path.
-pub type World = world::World<Peer, Lossy>;
+pub type World = transom_testkit::World<Peer, Lossy>;
 
 /// The holes that each end's reader was told of.
 pub type Holes = [Vec<Range<u64>>; 2];

@@ -1,8 +1,8 @@
 //! The number of a layer comes from attaching it: nobody detaches another's by guessing.
 
-use transom_tcp::connection::Connection;
 use transom_tcp::extension::LayerId;
 use transom_tcp::time::Instant;
+use transom_tcp::Connection;
 
 pub fn detach(connection: &mut Connection, layer: LayerId) {
     let layer = LayerId(0); //~ E0423

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use transom_device::capture::{Capture, Direction, InterfaceId};
+use transom_device::{Capture, Direction, InterfaceId};
 use transom_stack::log::{FlowEvent, Line, Record, Values, What};
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, Ipv4Header, Ipv6Header, Protocol, Seq, TcpHeader};

@@ -2,7 +2,7 @@
 
 #[test]
 fn the_object_was_compiled_from_the_sources() {
-    transom_testkit::digests::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
+    transom_testkit::assert_unchanged(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"));
 }
 
 /// A change of the layout takes another number, or a new broker would misunderstand the maps of an old one.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use transom_device::frames::FrameSocket;
+use transom_device::FrameSocket;
 use transom_wire::offload::VirtioNetHdr;
 use transom_wire::{Protocol, TcpHeader, checksum};
 

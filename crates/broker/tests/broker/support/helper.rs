@@ -9,8 +9,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use transom_broker::client::{self, BindOptions, BoundSocket, Lease, Wish};
 use transom_broker::daemon::{Daemon, Options};
-use transom_broker::policy::Policy;
-use transom_broker::wire;
+use transom_broker::{Policy, wire};
 use transom_device::tun::Tun;
 
 use super::{Net, echo, until};

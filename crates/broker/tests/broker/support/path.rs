@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use transom_device::frames::FrameSocket;
+use transom_device::FrameSocket;
 use transom_device::namespace::Namespace;
 
 use super::Net;

@@ -33,9 +33,6 @@ fn number<T: std::str::FromStr>(pairs: &Pairs, key: &str) -> Result<Option<T>, S
 
 impl Question {
     /// Reads a question.
-    ///
-    /// # Errors
-    /// In words for the user: there is no such base, or the changed scenario is none.
     pub(super) fn read(bases: &Bases, pairs: &Pairs) -> Result<Question, String> {
         let id = value(pairs, "base").unwrap_or_default();
         let base = bases.find(id).ok_or_else(|| format!("there is no scenario `{id}` here"))?;

@@ -23,9 +23,6 @@ pub(in super::super) enum Consent {
 }
 
 /// Asks about the programs of a scenario, if it has any that may not run without.
-///
-/// # Errors
-/// They may not run.
 pub(in super::super) fn ask(
     file: &Path,
     scenario: &Scenario,

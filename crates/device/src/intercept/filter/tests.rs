@@ -1,7 +1,7 @@
 //! The program, run by an interpreter.
 
 use super::super::assembler::ALLOW;
-use super::super::assembler::interpreter::{decide_native, other_kinds_get_no_sockets};
+use super::super::assembler::test_interpreter::{decide_native, other_kinds_get_no_sockets};
 use super::*;
 
 fn native(number: c_long, arguments: &[c_int]) -> u32 {

@@ -71,7 +71,7 @@ macro_rules! measures {
             }
 
             /// Its requirement.
-            pub fn needs(self) -> Requirement {
+            pub(crate) fn needs(self) -> Requirement {
                 match self {
                     $(Measure::$name => Requirement::$needs,)+
                 }

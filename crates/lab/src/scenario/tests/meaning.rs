@@ -343,8 +343,8 @@ fn a_flows_units_are_laid_over_its_hosts() {
         resolved.flows[0].profile.or(host).profile().unwrap()
     };
     assert_eq!((at("a").congestion.name(), at("b").congestion.name()), ("ltcp", "ltcp"));
-    assert_eq!(at("a").ack, transom_tcp::profile::Profile::default().ack);
-    assert_eq!(at("b").ack, transom_tcp::profile::AckChoice::Immediate);
+    assert_eq!(at("a").ack, transom_tcp::Profile::default().ack);
+    assert_eq!(at("b").ack, transom_tcp::AckChoice::Immediate);
 }
 
 /// The scenario's TCP settings are the defaults of each host, and are not in the canonical form.

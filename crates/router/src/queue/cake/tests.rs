@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use transom_wire::ip::Ecn;
 
-use super::super::bench::Bench;
+use super::super::test_bench::Bench;
 use super::*;
 use crate::probability::Probability;
 

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::super::bench::Bench;
+use super::super::test_bench::Bench;
 use super::*;
 
 fn parts(numerator: u64, denominator: u64) -> Probability {

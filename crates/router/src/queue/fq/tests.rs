@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::super::bench::Bench;
+use super::super::test_bench::Bench;
 use super::*;
 
 /// What comes in a burst leaves at the flow's rate, evenly; the others do not wait for it.

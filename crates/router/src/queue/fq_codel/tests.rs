@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::super::bench::Bench;
+use super::super::test_bench::Bench;
 use super::*;
 
 /// RFC 8290, section 4.2: each flow sends a quantum in its turn, and a flow that begins to wait goes first.

@@ -1,7 +1,7 @@
 //! The handling of SYNs: they begin a flow's record, and those of receivers may get another window.
 
 use transom_base::time::Instant;
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 use transom_wire::tcp::{Flags, Options};
 
 use super::super::cover::Cover;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::window::flow::{Open, Opening, Step, SynFlags};
 use crate::window::segment::Segment;
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 use transom_wire::tcp::Flags;
 
 const AGES: Ages = Ages { idle: 300_000, closing: 30_000, opening: 10_000 };

@@ -7,9 +7,7 @@ use crate::traffic::{Amount, Bulk, DatagramSink, FlowId, OnOff, Sink};
 use crate::units::Rate;
 use std::net::SocketAddrV4;
 use transom_tcp::time::Duration;
-use transom_wire::ipv4::Ipv4Header;
-use transom_wire::udp::UdpHeader;
-use transom_wire::{Protocol, checksum};
+use transom_wire::{Ipv4Header, Protocol, UdpHeader, checksum};
 
 const FLOW: FlowId = FlowId(0);
 const PORT: u16 = 80;

@@ -6,11 +6,10 @@ use super::{
     RecordError, STATE, Values, What,
 };
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::LimitReason;
 use transom_tcp::time::Instant;
+use transom_tcp::{LimitReason, LimitedBy, State};
 
 // What the bytes of a record stand for; the enumerations are written as the numbers of their places here.
 const STATES: [State; 10] = [

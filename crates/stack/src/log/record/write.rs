@@ -6,11 +6,10 @@ use super::{
     FlowEvent, LAYER, LIMITED, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What,
 };
 use core::net::IpAddr;
-use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
-use transom_tcp::state::{Glance, LimitReason};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Glance, LimitReason, LimitedBy, State};
 
 /// A record in words of eight bytes, without its number.
 pub(in super::super) type Words = [u64; 8];

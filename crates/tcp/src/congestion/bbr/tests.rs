@@ -1,7 +1,7 @@
 //! BBR against its draft: scripted samples for each decision, and a bottleneck in virtual time for the whole.
 
-use super::super::bottleneck;
-use super::super::trace::{Trace, ms};
+use super::super::test_bottleneck;
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::vec::Vec;
 
@@ -67,7 +67,7 @@ fn limited_samples_say_little() {
     assert_eq!(trace.controller.pacing_rate(&trace.window), Some(3_462_000));
 }
 
-type Path = bottleneck::Path<Controller>;
+type Path = test_bottleneck::Path<Controller>;
 
 fn path(rate: u64, propagation: Duration, phase: u32) -> Path {
     Path::new(Controller::new(Bbr { phase, linux: false }), rate, propagation)

@@ -1,13 +1,13 @@
 //! BBR's third version against its draft: scripted samples for each decision, and a bottleneck in virtual time for the whole.
 
-use super::super::bottleneck;
-use super::super::trace::{Trace, ms};
+use super::super::test_bottleneck;
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use crate::pos::Pos;
 use std::println;
 use std::vec::Vec;
 
-type Path = bottleneck::Path<Controller>;
+type Path = test_bottleneck::Path<Controller>;
 
 fn path(rate: u64, propagation: Duration) -> Path {
     Path::new(Controller::new(Instant::ZERO), rate, propagation)

@@ -1,6 +1,6 @@
 //! BIC by hand: S_max = 32, S_min = 0.01, β = 0.125, segments of 1000 bytes.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 use std::vec::Vec;

@@ -1,7 +1,7 @@
 //! CUBIC against the equations of RFC 9438, worked by hand. Segments are 1000 bytes, C = 0.4, β = 0.7.
 
 use super::super::CongestionChoice;
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

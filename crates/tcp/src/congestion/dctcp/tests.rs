@@ -1,6 +1,6 @@
 //! DCTCP by hand: g = 1/16, segments of 1000 bytes.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

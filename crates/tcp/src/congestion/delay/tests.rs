@@ -1,4 +1,4 @@
-use super::super::trace::ms;
+use super::super::test_trace::ms;
 use super::*;
 
 fn ack(now: Instant, rtt: Duration, stamps: Option<(u32, u32)>) -> AckContext {

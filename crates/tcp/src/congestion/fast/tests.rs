@@ -1,6 +1,6 @@
 //! FAST by hand: α = 20, γ = 0.5, segments of 1000 bytes, baseRTT = 100 ms.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

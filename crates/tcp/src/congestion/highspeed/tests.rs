@@ -1,6 +1,6 @@
 //! HighSpeed TCP against the table that RFC 3649 prints in its appendix B.
 
-use super::super::trace::{MSS, Trace, ms};
+use super::super::test_trace::{MSS, Trace, ms};
 use super::table::{DECREASE_BITS, TABLE, line};
 use super::*;
 

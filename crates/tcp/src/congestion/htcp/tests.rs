@@ -1,6 +1,6 @@
 //! H-TCP by hand: segments of 1000 bytes.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! LEDBAT by hand: TARGET = 100 ms, GAIN = 1, segments of 1000 bytes, a base delay of 50 ms.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

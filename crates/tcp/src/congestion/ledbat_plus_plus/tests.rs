@@ -1,6 +1,6 @@
 //! LEDBAT++ by hand: TARGET = 60 ms, segments of 1000 bytes.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

@@ -1,6 +1,6 @@
 //! TCP-LP by hand: δ = 0.15, segments of 1000 bytes, round-trip times from 100 to 200 ms: congestion begins at 115.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

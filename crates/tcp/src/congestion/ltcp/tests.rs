@@ -1,7 +1,7 @@
 //! LTCP against the paper: its thresholds, its conditions, its rounds and the numbers of its analysis.
 
 use super::super::CongestionChoice;
-use super::super::trace::{MSS, Trace, ms};
+use super::super::test_trace::{MSS, Trace, ms};
 use super::analysis::{self, RENO_BETA};
 use super::*;
 use crate::time::Duration;

@@ -1,6 +1,6 @@
 //! MulTCP by hand.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 
 fn multcp(n: u32) -> CongestionChoice {

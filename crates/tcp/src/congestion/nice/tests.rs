@@ -1,6 +1,6 @@
 //! Nice by hand: f = 0.5, t = 0.1, segments of 1000 bytes, round-trip times from 100 to 200 ms: delayed is what takes more than 110.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 use std::vec::Vec;

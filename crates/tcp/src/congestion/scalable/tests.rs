@@ -1,6 +1,6 @@
 //! Scalable TCP by hand.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

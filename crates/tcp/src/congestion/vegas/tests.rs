@@ -1,6 +1,6 @@
 //! Vegas by hand: α = 2, β = 4, γ = 1, BaseRTT = 100 ms, segments of 1000 bytes.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 use std::string::ToString;
 

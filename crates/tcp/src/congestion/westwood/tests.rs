@@ -1,6 +1,6 @@
 //! Westwood+ by hand: segments of 1000 bytes, round trips of 100 ms.
 
-use super::super::trace::{Trace, ms};
+use super::super::test_trace::{Trace, ms};
 use super::*;
 
 fn westwood() -> CongestionChoice {

@@ -1,7 +1,7 @@
 //! Examples of Linux' formulas by hand, and a bottleneck in a loop with a sender.
 
 use super::*;
-use crate::slow_start::bottleneck::{PLAIN, Path};
+use crate::slow_start::test_bottleneck::{PLAIN, Path};
 
 const MSS: u64 = 1000;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pos::Pos;
-use crate::slow_start::bottleneck::{PLAIN, Path};
+use crate::slow_start::test_bottleneck::{PLAIN, Path};
 
 const MSS: u64 = 1000;
 

@@ -42,9 +42,6 @@ pub(super) struct Told {
 }
 
 /// Asks for a thread. Nothing if the kernel does not know these requests.
-///
-/// # Errors
-/// When the thread is gone, or we may not look at it.
 pub(super) fn ask(thread: u32) -> io::Result<Option<Told>> {
     let thread = open_thread(thread)?;
     let mut info = Info { mask: WANTED, ..Info::default() };

@@ -5,7 +5,7 @@
 //! A segment that finds the queue full is lost; the acknowledgement of the next arrival reveals it. It is not retransmitted: a hole in the
 //! stream does not matter here. Recovery lasts until all data is acknowledged that had been sent when it began.
 
-use super::trace::MSS;
+use super::test_trace::MSS;
 use super::{CongestionControl, CongestionEvent, Window};
 use crate::ack_context::AckContext;
 use crate::pos::Pos;

@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 
 use proptest::prelude::*;
 use transom_base::time::Instant;
-use transom_wire::seq::Seq;
+use transom_wire::Seq;
 use transom_wire::tcp::{Flags, Options};
 
 use super::tests::{config, is_sound, packet, window_of};

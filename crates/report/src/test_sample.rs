@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use transom_sim::Streams;
 use transom_sim::link::{LinkConfig, LinkModel, QueueEvent};
-use transom_sim::random::Streams;
 use transom_tcp::time::{Duration, Instant};
 
 use super::{Chart, Hue, ReportData, Row, Section, Shape, Style};

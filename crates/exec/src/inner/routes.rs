@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use transom_device::interface::IpPrefix;
 use transom_device::private::PrivateBuilder;
-use transom_device::routes::{LocalAddress, Routes};
+use transom_device::{LocalAddress, Routes};
 
 use crate::destinations::{Destinations, Network};
 
