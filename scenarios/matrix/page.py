@@ -280,7 +280,7 @@ def sums(points):
 
 def short_title(name):
     _, kind, pairs, loss = name.split("-", 3)
-    kind = {"reno": "Reno", "bbr": "BBRv3", "bbr1": "BBR", "itself": "the kernel's CUBIC beside itself"}.get(kind, kind.upper())
+    kind = {"reno": "Reno", "bbr": "BBRv3", "bbr1": "BBR", "bbrlinux": "BBR with `linux=on`", "itself": "the kernel's CUBIC beside itself"}.get(kind, kind.upper())
     return f"{kind}, {pairs} and {pairs}{'' if loss == 'clean' else ', 0.1 % lost'}"
 
 
@@ -349,8 +349,7 @@ Transom was the weaker flow before (17 of 36 shares from 0.8 to 1.25). Taking on
   in the place of what has left. Here it is 4 ms late now.
 - **The send buffer**, on the longest path: the lab gives the kernel 64 MiB, and Transom had 4 MiB. The scenarios now say as much for both.
 
-CUBIC, one beside one, is below 0.8 on one path of 18 without other losses, and on one with them. Both are fair in the mean with three more seeds.
-Four beside four are fair everywhere.
+CUBIC is fair on all paths.
 
 Reno was the weaker flow where nothing else is lost: its share was 0.73 of half on average, and 0.20 at 100 Mbit/s and 80 ms with four products. Two reasons were found in Transom:
 
@@ -374,9 +373,10 @@ A packet takes 121 µs on this link. Who is half of that later has more than twi
 millisecond, in order, takes the steps apart. Both senders have it in the scenarios above now. With it the four flows of Reno have 0.97, 1.01 and 0.91, and four of CUBIC 1.00, 0.98 and 0.90
 (0.84, 0.81 and 0.82 before).
 
-Some paths have no reason yet; they have the letter for that. At 80 ms runs of 25 s have few losses, and a single one decides much.
+At 5 Mbit/s a packet takes 2.4 ms, so a wait of a millisecond leaves the steps there. With it, Reno, one beside one, stayed at 0.78, 0.79 and 0.80 on three paths of
+20 ms. With a wait of up to 2.4 ms they have 0.95, 0.88 and 0.93. At 80 ms runs of 25 s have few losses, and a single one decides much.
 
-All runs on one bottleneck have the random wait, and so has the kernel beside itself. Up to twelve ran at a time, with the highest priority on the machine; runs that were late do not count.
+All runs on one bottleneck have the random wait, and so has the kernel beside itself: up to a millisecond, or up to the time of a packet if that is longer. Up to twelve ran at a time, with the highest priority on the machine; runs that were late do not count.
 """
 PAIRS_TEXT = """
 In the simulator, a long flow of `modern` beside one with another unit shows what each unit is worth ([pairs.toml](../scenarios/paths/pairs.toml); twelve paths, both orders
@@ -392,9 +392,10 @@ the long flow's queue overflows, a transfer of two seconds meets it or does not.
 
 """
 CLOSING = """
-Transom's BBR of version 1, one beside one, is the stronger one where the queue is short, and the weaker one where it is long. Four beside four, the long queue makes no rule. Known differences from the kernel's: Linux paces 1 % below the bandwidth, looks for a
-policer and then keeps to a long-term rate, and adds what acknowledgements aggregate to its window. The draft of version 1 has none of these.
-The letters in the table say which of them it is, where that is known. BBRv3 beside the kernel's BBR is the weaker one on most paths. The kernel's is version 1, which does not slow down after losses.
+Transom's BBR of version 1, one beside one, is the stronger one where the queue is short, and the weaker one where it is long. Four beside four, the long queue makes no rule. Linux paces 1 % below the bandwidth, looks for a
+policer and then keeps to a long-term rate, and adds what acknowledgements aggregate to its window. The draft of version 1 has none of these; `bbr(linux=on)` has all of them. With it,
+long queues are fair, and short ones more often. What makes Transom's the stronger one at 20 ms with short queues is not known.
+The letters in the table say which reason it is, where that is known. BBRv3 beside the kernel's BBR is the weaker one on most paths. The kernel's is version 1, which does not slow down after losses.
 Segments that its flows sent again, over those of Transom's flows: AGAIN.
 BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: losses bound what may be in flight).
 

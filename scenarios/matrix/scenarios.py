@@ -331,7 +331,7 @@ TOGETHER = {
         ("cubic", "CUBIC and the kernel's CUBIC", "cubic", "modern"),
         ("reno", "Reno and the kernel's Reno", "reno", "modern + reno"),
         ("bbr1", "BBR and the kernel's BBR", "bbr", "modern + bbr"),
-        ("bbr-linux", "BBR with Linux' additions and the kernel's BBR", "bbr", "modern + bbr(linux=on)"),
+        ("bbrlinux", "BBR with Linux' additions and the kernel's BBR", "bbr", "modern + bbr(linux=on)"),
         ("bbr", "BBRv3 and the kernel's BBR", "bbr", "modern + bbr3"),
         ("itself", "the kernel's CUBIC and itself", "cubic", None),
     ]

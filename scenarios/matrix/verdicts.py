@@ -13,8 +13,8 @@ REASONS = {
         "sent more than 2 % again"
     ),
     "windows": (
-        "the reason is not known. Nearly nothing is lost there, so each flow is held back by its window of two products. Linux adds to it what acknowledgements aggregate (`bbr_extra_acked_gain`).\n  "
-        "What that is worth has not been measured"
+        "nearly nothing is lost there, so each flow is held back by its window of two products. Linux adds to it what acknowledgements aggregate (`bbr_extra_acked_gain`), and the\n  "
+        "draft does not. `bbr(linux=on)` does, and its share is from 0.86 to 1.04 on these paths at 5 and 20 Mbit/s with four products"
     ),
     "chance": "chance: with more seeds, which have the random wait, the mean of all is from 0.8 to 1.25",
     "open": "the reason is not known",
@@ -35,13 +35,13 @@ def verdict(name, cell, share, points, more):
     """The name of the reason, or nothing where the share is fair. `more` has the shares of all seeds, where there is more than one."""
     if is_fair(share):
         return None
-    if name.startswith("kernel-bbr"):
+    if name.startswith("kernel-bbr") and not name.startswith("kernel-bbrlinux"):
         ours, theirs = (sent_again(points, cell, flow) for flow in ["transom", "kernel"])
         if share > 1.25 and theirs > 50 / 256:
             return "policer"
         if name.startswith("kernel-bbr-") and share < 0.8 and theirs > 0.02:
             return "losses"
-        if share < 0.8 and max(ours, theirs) < 0.02:
+        if name.startswith("kernel-bbr1") and share < 0.8 and max(ours, theirs) < 0.02:
             return "windows"
     return "chance" if cell in more and is_fair(more[cell][0]) else "open"
 

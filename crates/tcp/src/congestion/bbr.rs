@@ -17,7 +17,7 @@
 //! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.
 //! - After an undo the search for a full pipe starts again, as in Linux.
 //! - It ignores ECN marks, like version 1.
-//! - `linux=on` adds what Linux has beyond the draft: room in the window for what acknowledgements aggregate, the detection of policers, and pacing a hundredth
+//! - `linux=on` adds what Linux has beyond the draft: room in the window for what acknowledgements aggregate, a search for policers, and pacing a hundredth
 //!   below the bandwidth. See `linux.rs`.
 
 use super::arithmetic::{bytes_in, mul_div};

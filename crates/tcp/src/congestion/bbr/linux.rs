@@ -1,4 +1,4 @@
-//! What Linux' BBR has beyond the draft of version 1: room for what acknowledgements aggregate, the long-term rate of a policer, and pacing a hundredth
+//! Linux' additions to the draft of version 1: room for what acknowledgements aggregate, a search for policers and their rate, and pacing a hundredth
 //! below the bandwidth. The names are those of `net/ipv4/tcp_bbr.c`.
 
 use super::super::arithmetic::{bytes_in, mul_div, rate_of};
