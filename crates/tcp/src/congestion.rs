@@ -16,7 +16,7 @@
 //!    bytes: for each window of them it is Reno, for every second one it is half a segment each round trip.
 //!
 //!    ```
-//!    # use transom_tcp::ack_context::AckContext;
+//!    # use transom_tcp::AckContext;
 //!    # use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
 //!    # use transom_tcp::time::Instant;
 //!    #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@
 //!    #         f.write_str("gentle")
 //!    #     }
 //!    # }
-//!    # use transom_tcp::profile::Profile;
+//!    # use transom_tcp::Profile;
 //!    # let profile = Profile::default().with_congestion(CongestionChoice::new(Gentle));
 //!    # assert_eq!(profile.validate(), Ok(()));
 //!    ```
@@ -324,7 +324,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
-pub(crate) fn react<C: CongestionControl + ?Sized>(
+pub fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
     event: CongestionEvent,
