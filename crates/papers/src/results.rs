@@ -35,7 +35,7 @@ with the figure, the set-up beside the paper's, the finding and all values.
 - *better*: the paper's system had a cost or a fault that Transom has not, and claims with controls show it. *refuted*: claims with controls show that the
   paper's statement does not hold in the set-up that it describes.
 - *calibrated*: the set-up was chosen until the number came out, so it predicts nothing. *implemented*: what the paper names works, and a test shows it.
-  *ours*: the paper has no number and no claim there. *not run*: the page says why.
+  *ours*: the paper has no number there, or no claim whose band its text gives. *not run*: the page says why.
 - A claim is about the mean of the seeds, unless the paper says that something always or never happens. Bands that the text does not give are marked ours and do not count.
   A control is rejected if nine seeds of ten are outside of the claim's band.
 - Ours: the mean, its 95 % interval by Student's t, and the range over the runs. Seeds whose values are all the same gave copies of one run, which counts once.

@@ -81,6 +81,7 @@ fn a_program_outside_of_the_workspace_needs_one_dependency() {
     let build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--offline", "--quiet"])
         .current_dir(&here)
+        .env_remove("CARGO_BUILD_TARGET")
         .env("CARGO_TARGET_DIR", &target)
         .spawn()
         .unwrap();

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::ack_context::AckContext;
 use crate::arguments::ChoiceText;
+use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -217,7 +218,7 @@ impl Controller {
         self.linux.as_ref().and_then(|linux| linux.policer.rate())
     }
 
-    /// The bandwidth that windows and rates are made of.
+    /// The bandwidth that the window and the pacing rate are made of.
     fn used_bandwidth(&self) -> u64 {
         self.policed_rate().unwrap_or_else(|| self.bandwidth.get())
     }
@@ -225,7 +226,7 @@ impl Controller {
     /// BBRInflight: `gain` times the bandwidth-delay product, and three quanta to keep both ends busy.
     fn inflight(&self, gain: u64, window: &Window) -> u64 {
         let Some((min_rtt, _)) = self.min_rtt else { return initial_window(window.mss) };
-        let product = bytes_in(min_rtt, self.used_bandwidth());
+        let product = bytes_in(min_rtt, self.bandwidth.get());
         self.with_quanta(mul_div(product, gain, 1000), window)
     }
 
@@ -241,11 +242,11 @@ impl Controller {
     }
 
     /// Looks for a policer.
-    fn update_policer(&mut self, now: Instant, lost: u64, app_limited: bool) {
+    fn update_policer(&mut self, now: Instant, losses: bool, app_limited: bool) {
         let outcome = Outcome {
             now,
             delivered: self.last.delivered,
-            lost,
+            losses,
             app_limited,
             round_start: self.round_start,
             probes: matches!(self.mode, Mode::ProbeBw { .. }),
@@ -263,8 +264,8 @@ impl Controller {
             && newly > 0
             && sampled
         {
-            let (cwnd, segment) = (window.cwnd, window.segment());
-            let delivery = Delivery { now: ack.now, newly, round_start, bandwidth, cwnd, segment };
+            let (most, segment) = (window.cwnd, window.segment());
+            let delivery = Delivery { now: ack.now, newly, round_start, bandwidth, most, segment };
             linux.aggregation.update(&delivery);
         }
     }
@@ -287,7 +288,7 @@ impl Controller {
             self.round += 1;
             self.round_start = true;
         }
-        self.update_policer(ack.now, ack.lost, sample.app_limited);
+        self.update_policer(ack.now, ack.lost > 0, sample.app_limited);
         let Some(rate) = sample.bytes_per_second() else { return };
         if rate >= self.bandwidth.get() || !self.is_limited(ack) {
             self.bandwidth.add(self.round, rate);
@@ -398,10 +399,14 @@ impl Controller {
         self.prior_cwnd = if steady { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
     }
 
+    /// The pacing rate for this bandwidth.
+    fn paced(&self, rate: u64) -> u64 {
+        if self.linux.is_some() { mul_div(rate, PACED, 1000) } else { rate }
+    }
+
     /// BBRSetPacingRate: before the pipe is full it only rises.
     fn set_pacing_rate(&mut self) {
-        let rate = mul_div(self.used_bandwidth(), self.pacing_gain(), 1000);
-        let rate = if self.linux.is_some() { mul_div(rate, PACED, 1000) } else { rate };
+        let rate = self.paced(mul_div(self.used_bandwidth(), self.pacing_gain(), 1000));
         if rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
@@ -470,7 +475,7 @@ impl CongestionControl for Controller {
 
     fn on_start(&mut self, window: &mut Window, _now: Instant) {
         // BBRInitPacingRate: without a round-trip time, a millisecond.
-        self.pacing_rate = mul_div(window.cwnd.min(Window::WIDEST), HIGH_GAIN, 1);
+        self.pacing_rate = self.paced(mul_div(window.cwnd.min(Window::WIDEST), HIGH_GAIN, 1));
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
@@ -492,6 +497,12 @@ impl CongestionControl for Controller {
         }
     }
 
+    fn on_lost(&mut self, _window: &mut Window, lost: &LostTransmission) {
+        if let Some(linux) = &mut self.linux {
+            linux.policer.lose(lost.range.end.since(lost.range.start));
+        }
+    }
+
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
         let newly = ack.delivered.saturating_sub(self.last.delivered);
         self.last = Last { delivered: ack.delivered, newly, in_flight: ack.in_flight };
@@ -500,7 +511,7 @@ impl CongestionControl for Controller {
         {
             // The first round-trip time replaces the millisecond.
             let nominal = mul_div(initial_window(window.mss), 1_000_000_000, rtt.as_nanos());
-            self.pacing_rate = mul_div(nominal, HIGH_GAIN, 1000);
+            self.pacing_rate = self.paced(mul_div(nominal, HIGH_GAIN, 1000));
         }
         self.update_bandwidth(ack);
         self.update_aggregation(window, ack);
@@ -541,14 +552,15 @@ impl CongestionControl for Controller {
                 if self.linux.is_some() {
                     // Linux takes a timeout for the end of a round trip, with a loss.
                     self.round_start = true;
-                    self.update_policer(now, 1, false);
+                    self.full_pipe.bandwidth = 0;
+                    self.update_policer(now, true, false);
                 }
             }
             CongestionEvent::Unvalidated { idle: true, .. } => {
                 // Section 4.3.4.4: what is measured next is not a queue.
                 self.idle_restart = true;
                 if matches!(self.mode, Mode::ProbeBw { .. }) {
-                    self.pacing_rate = self.bandwidth.get().max(1);
+                    self.pacing_rate = self.paced(self.used_bandwidth()).max(1);
                 }
             }
             CongestionEvent::HandshakeLoss => window.resize(window.segment()),
@@ -562,6 +574,9 @@ impl CongestionControl for Controller {
         self.recovery = Recovery::None;
         self.full_pipe.bandwidth = 0;
         self.full_pipe.rounds = 0;
+        if let Some(linux) = &mut self.linux {
+            linux.policer.reset();
+        }
         restore(window, prior);
     }
 

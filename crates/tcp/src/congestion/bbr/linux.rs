@@ -47,9 +47,10 @@ pub(super) struct Delivery {
     pub(super) newly: u64,
     /// Whether a round trip begins.
     pub(super) round_start: bool,
-    /// The bandwidth that is used now, and the window.
+    /// The bandwidth that is used now.
     pub(super) bandwidth: u64,
-    pub(super) cwnd: u64,
+    /// The window: no more can be extra.
+    pub(super) most: u64,
     pub(super) segment: u64,
 }
 
@@ -71,7 +72,7 @@ impl Aggregation {
             (self.began, self.acked, expected) = (Some(of.now), 0, 0);
         }
         self.acked = self.acked.saturating_add(of.newly);
-        let extra = self.acked.saturating_sub(expected).min(of.cwnd);
+        let extra = self.acked.saturating_sub(expected).min(of.most);
         self.extra[self.newer] = self.extra[self.newer].max(extra);
     }
 
@@ -100,9 +101,10 @@ pub(super) struct Policer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     pub(super) now: Instant,
-    /// Bytes delivered on the connection, and newly lost.
+    /// Bytes delivered on the connection.
     pub(super) delivered: u64,
-    pub(super) lost: u64,
+    /// Whether this acknowledgement, or this timeout, found losses.
+    pub(super) losses: bool,
     pub(super) app_limited: bool,
     pub(super) round_start: bool,
     /// Whether the mode is PROBE_BW.
@@ -115,9 +117,13 @@ impl Policer {
         self.used.then_some(self.rate)
     }
 
+    /// So much is believed lost, by an acknowledgement, a deadline or a timeout.
+    pub(super) fn lose(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+    }
+
     /// `bbr_lt_bw_sampling`. Returns whether the long-term rate has been used for long enough: PROBE_BW begins anew.
     pub(super) fn update(&mut self, of: &Outcome) -> bool {
-        self.lost = self.lost.saturating_add(of.lost);
         if self.used {
             self.rounds += u32::from(of.probes && of.round_start);
             let over = self.rounds >= USED;
@@ -127,7 +133,7 @@ impl Policer {
             return over;
         }
         if !self.sampling {
-            if of.lost == 0 {
+            if !of.losses {
                 return false;
             }
             self.begin(of);
@@ -142,7 +148,7 @@ impl Policer {
             self.reset();
             return false;
         }
-        if self.rounds < INTERVAL || of.lost == 0 {
+        if self.rounds < INTERVAL || !of.losses {
             return false;
         }
         let lost = self.lost - self.lost_before;
@@ -181,7 +187,7 @@ impl Policer {
     }
 
     /// `bbr_reset_lt_bw_sampling`.
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         *self = Policer { lost: self.lost, ..Policer::default() };
     }
 }
@@ -206,7 +212,7 @@ mod tests {
             newly,
             round_start,
             bandwidth: 1_000_000,
-            cwnd: 100_000,
+            most: 100_000,
             segment: 1000,
         };
         // The epoch begins with what arrives: all of it is extra.
@@ -236,34 +242,38 @@ mod tests {
     /// used for 48 round trips.
     #[test]
     fn two_intervals_with_the_same_rate_and_many_losses_are_a_policer() {
-        let outcome = |ms, delivered, lost| Outcome {
+        let outcome = |ms, delivered, losses| Outcome {
             now: at(ms),
             delivered,
-            lost,
+            losses,
             app_limited: false,
             round_start: true,
             probes: true,
         };
+        let step = |policer: &mut Policer, ms, delivered, lost| {
+            policer.lose(lost);
+            policer.update(&outcome(ms, delivered, lost > 0))
+        };
         let mut policer = Policer::default();
-        assert!(!policer.update(&outcome(0, 0, 1000)));
+        assert!(!step(&mut policer, 0, 0, 1000));
         for round in 1..=2 * u64::from(INTERVAL) {
             assert_eq!(policer.rate(), None);
             let lost = if round % 4 == 0 { 20_000 } else { 0 };
-            policer.update(&outcome(100 * round, 20_000 * round, lost));
+            step(&mut policer, 100 * round, 20_000 * round, lost);
         }
         // The first loss began a round trip: the first interval has three more.
         assert_eq!(policer.rate(), Some(200_000));
         for round in 1..48 {
-            assert!(!policer.update(&outcome(1000 + 100 * round, 1_000_000, 0)), "{round}");
+            assert!(!step(&mut policer, 1000 + 100 * round, 1_000_000, 0), "{round}");
         }
-        assert!(policer.update(&outcome(10_000, 1_000_000, 0)), "used for long enough");
+        assert!(step(&mut policer, 10_000, 1_000_000, 0), "used for long enough");
         assert_eq!(policer.rate(), None);
         // A tenth lost is no policer.
         let mut policer = Policer::default();
-        policer.update(&outcome(0, 0, 1000));
+        step(&mut policer, 0, 0, 1000);
         for round in 1..=40 {
             let lost = if round % 4 == 0 { 8000 } else { 0 };
-            policer.update(&outcome(100 * round, 20_000 * round, lost));
+            step(&mut policer, 100 * round, 20_000 * round, lost);
             assert_eq!(policer.rate(), None);
         }
     }
