@@ -16,8 +16,6 @@ mod error;
 mod object;
 #[cfg(feature = "libbpf")]
 mod pins;
-#[cfg(feature = "libbpf")]
-mod sleep;
 
 #[cfg(feature = "libbpf")]
 pub use attach::{Side, XdpMode, attach_filter, attach_tcx, attach_xdp, attached_tcx, update};
@@ -35,5 +33,3 @@ pub use object::{
 };
 #[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};
-#[cfg(feature = "libbpf")]
-pub use sleep::Sleep;

@@ -259,7 +259,8 @@ void BPF_PROG(narrow_set_state, struct sock *sk, u8 state)
 		if (decides_here())
 			decide(sk, flow, WAKE_TIMEOUT, state);
 		if (request && (request->reported & WAKE_TIMEOUT))
-			report(sk, flow, WAKE_TIMEOUT, state, request->waking & WAKE_TIMEOUT);
+			report(sk, flow, WAKE_TIMEOUT, state,
+			       request->waking & WAKE_TIMEOUT ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	}
 }
 

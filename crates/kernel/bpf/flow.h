@@ -134,16 +134,7 @@ static __always_inline void fill(struct event *event, struct sock *sk, struct fl
 	event->rate_interval_us = tp->rate_interval_us;
 }
 
-// How a record that is reserved is submitted: it wakes user space if that is to be woken, and sleeps. User space looks at the ring once more after it
-// has said that it sleeps. The exchange is a full barrier after the reservation, so one of the two sees what the other did. It wakes once for each sleep.
-static __always_inline u64 waking(int wakes)
-{
-	u32 zero = 0;
-	u64 *word = wakes ? bpf_map_lookup_elem(&sleeping, &zero) : 0;
-	return word && __sync_lock_test_and_set(word, 0) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
-
-static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca_state, int wakes)
+static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca_state, u64 flags)
 {
 	struct event *event = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
 	if (!event) {
@@ -151,7 +142,7 @@ static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca
 		return;
 	}
 	fill(event, sk, flow, what, ca_state);
-	bpf_ringbuf_submit(event, waking(wakes));
+	bpf_ringbuf_submit(event, flags);
 	count(COUNT_EVENTS);
 }
 
@@ -159,7 +150,7 @@ static __noinline void report(struct sock *sk, struct flow *flow, u8 what, u8 ca
 #define TELLING 200000000ull
 
 // Tells user space of a decision: the window in bytes, and how long nothing may leave, in microseconds.
-static __always_inline void tell(struct flow *flow, struct event *event, u64 asked, u32 pause, int wakes)
+static __always_inline void tell(struct flow *flow, struct event *event, u64 asked, u32 pause, u64 flags)
 {
 	struct event *told = bpf_ringbuf_reserve(&records, sizeof(struct event), 0);
 	if (!told) {
@@ -171,7 +162,7 @@ static __always_inline void tell(struct flow *flow, struct event *event, u64 ask
 	event->acked = asked / (event->mss ? event->mss : 1);
 	event->sacked = pause;
 	__builtin_memcpy(told, event, sizeof(*event));
-	bpf_ringbuf_submit(told, waking(wakes));
+	bpf_ringbuf_submit(told, flags);
 	count(COUNT_EVENTS);
 }
 
@@ -191,7 +182,7 @@ static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca
 	if (constants.policy) {
 		u64 asked = ask_policy(flow, event);
 		if (event->at - flow->told >= TELLING)
-			tell(flow, event, asked, 0, 0);
+			tell(flow, event, asked, 0, BPF_RB_NO_WAKEUP);
 		return;
 	}
 	struct nice_parameters parameters = {
@@ -208,7 +199,7 @@ static __noinline void decide(struct sock *sk, struct flow *flow, u8 what, u8 ca
 	int pauses = until && until != before;
 	if (!pauses && event->at - flow->told < TELLING)
 		return;
-	tell(flow, event, asked, until > event->at ? (until - event->at) / 1000 : 0, pauses);
+	tell(flow, event, asked, until > event->at ? (until - event->at) / 1000 : 0, pauses ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 // Whether a decision is made in the kernel.
@@ -243,7 +234,7 @@ static __always_inline void flush(struct sock *sk, struct flow *flow, struct req
 	if (decides_here())
 		decide(sk, flow, what, ca_state);
 	if (request && (what & request->reported))
-		report(sk, flow, what, ca_state, what & request->waking);
+		report(sk, flow, what, ca_state, what & request->waking ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	flow->ack_kind = 0;
 	flow->rtt_us = -1;
 	flow->acked = 0;
@@ -286,5 +277,5 @@ static __always_inline void announce(struct sock *sk, struct flow *flow, u8 kind
 	opening->snd_nxt = tp->snd_nxt;
 	opening->snd_wnd = tp->snd_wnd;
 	opening->srtt_us = tp->srtt_us >> 3;
-	bpf_ringbuf_submit(opening, waking(1));
+	bpf_ringbuf_submit(opening, BPF_RB_FORCE_WAKEUP);
 }

@@ -168,15 +168,6 @@ struct {
 	__uint(max_entries, 1 << 20);
 } records SEC(".maps");
 
-// User space writes one here before it sleeps. It reads the word in its own memory.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} sleeping SEC(".maps");
-
 // Written before any socket comes under control.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -369,7 +369,17 @@ impl Follower {
         let first = self.timers.first().map_or(u64::MAX, |(at, _)| at.saturating_sub(time));
         // In whole milliseconds: not before the time.
         let wait = first.min(nanos(WAIT)).div_ceil(1_000_000);
-        Ok(self.programs.sleep.wait(ring, Duration::from_millis(wait))?)
+        match ring.poll_raw(Duration::from_millis(wait)) {
+            // Some records wake nobody. EINTR (4): a signal came in between.
+            0 | -4 => {
+                ring.consume_raw();
+                Ok(())
+            }
+            1.. => Ok(()),
+            error => Err(KernelError::io("cannot read the ring")(
+                std::io::Error::from_raw_os_error(-error),
+            )),
+        }
     }
 
     /// Handles what has arrived and what is due, and writes what came of it.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 use transom_bpf::libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use transom_bpf::{
-    Aligned, BpfError, Loaded, Sleep, open, set_callbacks_name, set_capacity, set_constants, walk,
+    Aligned, BpfError, Loaded, open, set_callbacks_name, set_capacity, set_constants, walk,
 };
 
 use crate::layout::{COUNTS, Constants, Control, InKernel, NAME, Request};
@@ -32,7 +32,6 @@ pub(crate) struct Programs {
     controls: MapHandle,
     counts: MapHandle,
     pub(crate) records: MapHandle,
-    pub(crate) sleep: Sleep,
     /// New sockets come under control as long as these are there.
     entries: Vec<Link>,
     walk: Link,
@@ -96,7 +95,6 @@ impl Programs {
             controls,
             counts,
             records: loaded.map("records")?,
-            sleep: Sleep::new(&loaded.map("sleeping")?)?,
             entries: Vec::new(),
             walk,
             _controller: controller,
