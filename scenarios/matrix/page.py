@@ -408,7 +408,8 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
   late in all eight cells, by up to 120 ms. Transom took 0.66 to 1.00 of the kernel's time there. Late runs are not kept.
 - Other lost packets in each seed: the seeds choose the waits. `scenarios/paths.py run COMMAND DIR NAME@above` runs three more seeds of the cells in which the kernel was better.
 - Values with the very last change everywhere. The flows that share a bottleneck at 20 and 100 Mbit/s, but for those with `linux=on`, and the transfers beside a long flow, are from before RACK-TLP started its
-  retransmission timer again with each retransmission. No transfer of the current version had a timeout beside the kernel.
+  retransmission timer again with each retransmission. No transfer of the current version had a timeout beside the kernel. The flows with `linux=on` are from before losses of timeouts counted for its search for policers, an undo ended that
+  search, and the first rates had the margin.
 """
 
 

@@ -17,7 +17,7 @@ use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::{Duration, Instant};
 
 /// `ts_config.retries`: never give up.
-pub(crate) const RETRY_FOREVER: u32 = u32::MAX;
+pub const RETRY_FOREVER: u32 = u32::MAX;
 
 /// An address of a host with the length of its network's prefix.
 #[repr(C)]

@@ -91,7 +91,7 @@ mod config;
 pub mod ffi;
 mod host;
 
-pub use config::{Address, Config};
+pub use config::{Address, Config, RETRY_FOREVER};
 pub use host::{Host, MAX_PATIENCE};
 pub use transom_sockets::{
     Drive, SocketCalls, address, closing, errno, info, options, readiness, socket, stream, urgent,
