@@ -394,7 +394,7 @@ the long flow's queue overflows, a transfer of two seconds meets it or does not.
 CLOSING = """
 Transom's BBR of version 1, one beside one, is the stronger one where the queue is short, and the weaker one where it is long. Four beside four, the long queue makes no rule. Linux paces 1 % below the bandwidth, looks for a
 policer and then keeps to a long-term rate, and adds what acknowledgements aggregate to its window. The draft of version 1 has none of these; `bbr(linux=on)` has all of them. With it,
-long queues are fair, and short ones more often. What makes Transom's the stronger one at 5 and 20 Mbit/s and 20 ms with short queues is not known.
+all long queues but one are fair, and short ones more often. What makes Transom's the stronger one at 5 and 20 Mbit/s and 20 ms with short queues is not known.
 At 100 Mbit/s with 0.1 % lost it was not run.
 The letters in the table say which reason it is, where that is known. BBRv3 beside the kernel's BBR is the weaker one on most paths. The kernel's is version 1, which does not slow down after losses.
 Segments that its flows sent again, over those of Transom's flows: AGAIN.
@@ -408,8 +408,7 @@ BBRv3 does slow down (`draft-ietf-ccwg-bbr-06`, sections 5.5.10.2 and 5.5.10.3: 
   late in all eight cells, by up to 120 ms. Transom took 0.66 to 1.00 of the kernel's time there. Late runs are not kept.
 - Other lost packets in each seed: the seeds choose the waits. `scenarios/paths.py run COMMAND DIR NAME@above` runs three more seeds of the cells in which the kernel was better.
 - Values with the very last change everywhere. The flows that share a bottleneck at 20 and 100 Mbit/s, but for those with `linux=on`, and the transfers beside a long flow, are from before RACK-TLP started its
-  retransmission timer again with each retransmission. No transfer of the current version had a timeout beside the kernel. The flows with `linux=on` are from before losses of timeouts counted for its search for policers, an undo ended that
-  search, and the first rates had the margin.
+  retransmission timer again with each retransmission. No transfer of the current version had a timeout beside the kernel.
 """
 
 

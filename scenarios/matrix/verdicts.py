@@ -14,7 +14,7 @@ REASONS = {
     ),
     "windows": (
         "nearly nothing is lost there, so each flow is held back by its window of two products. Linux adds to it what acknowledgements aggregate (`bbr_extra_acked_gain`), and the\n  "
-        "draft does not. `bbr(linux=on)` does, and its share is from 0.86 to 1.09 on those of these paths that were run"
+        "draft does not. `bbr(linux=on)` does, and its share is from 1.00 to 1.15 on those of these paths that were run in time"
     ),
     "chance": "chance: with more seeds, which have the random wait, the mean of all is from 0.8 to 1.25",
     "open": "the reason is not known",
