@@ -151,15 +151,13 @@ def host(tcp, congestion):
 
 def kernel(name, title, share=0.0, congestion="cubic", tcp="modern", sizes=("300kB", "3MB"), which=None, points=None, seeds="[1, 2, 3]", factor=2):
     """A transfer of Transom's and one of the kernel's, each on a path of its own, at the same time."""
-    loss = ""
     text = HEAD.format(name=name, title=title, duration="10s", warm_up="", seeds=seeds, interval="50ms")
     text += f"\n[hosts.transom]\n{host(tcp, congestion)}[hosts.kernel]\n{host(None, congestion)}"
     text += '[hosts.receiver1]\nkind = "kernel"\n[hosts.receiver2]\nkind = "kernel"\n[routers.near1]\n[routers.near2]\n[routers.router]\n'
-    for other in ["receiver1", "receiver2"]:
-        text += f'\n[[links]]\nfrom = "router"\nto = "{other}"\n'
+    text += access([("router", "receiver1"), ("router", "receiver2")])
     text += waits([("transom", "near1"), ("kernel", "near2")], packet_wait(20))
     for path, near in [("path", "near1"), ("path2", "near2")]:
-        text += f'\n[[links]]\nname = "{path}"\nfrom = "{near}"\nto = "router"\nthere = {there(20, 20, 1, loss)}\n'
+        text += f'\n[[links]]\nname = "{path}"\nfrom = "{near}"\nto = "router"\nthere = {there(20, 20, 1)}\n'
     for flow, one, other in [("transom", "transom", "receiver1"), ("kernel", "kernel", "receiver2")]:
         text += f'\n[[flows]]\nname = "{flow}"\nfrom = "{one}"\nto = "{other}"\nkind = "transfer"\nsize = "3MB"\n'
     points = points or [(cell, size) for cell in (which or cells([5, 20, 100])) for size in sizes]

@@ -35,13 +35,14 @@ def verdict(name, cell, share, points, more):
     """The name of the reason, or nothing where the share is fair. `more` has the shares of all seeds, where there is more than one."""
     if is_fair(share):
         return None
-    if name.startswith("kernel-bbr") and not name.startswith("kernel-bbrlinux"):
+    algorithm = name.split("-")[1]
+    if algorithm in ("bbr", "bbr1"):
         ours, theirs = (sent_again(points, cell, flow) for flow in ["transom", "kernel"])
         if share > 1.25 and theirs > 50 / 256:
             return "policer"
-        if name.startswith("kernel-bbr-") and share < 0.8 and theirs > 0.02:
+        if algorithm == "bbr" and share < 0.8 and theirs > 0.02:
             return "losses"
-        if name.startswith("kernel-bbr1") and share < 0.8 and max(ours, theirs) < 0.02:
+        if algorithm == "bbr1" and share < 0.8 and max(ours, theirs) < 0.02:
             return "windows"
     return "chance" if cell in more and is_fair(more[cell][0]) else "open"
 
