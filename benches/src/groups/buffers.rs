@@ -4,12 +4,11 @@
 //! send buffers as a whole. It is read a hundred times a second, and so is what each connection has in flight; the figure is the one sum over the other.
 
 use super::Settings;
-use super::several::{COUNTS, FILLING, PORT, flow, watch};
+use super::several::{COUNTS, Direction, PORT, busy, watch};
 use crate::harness::{Case, Group, Unit, named};
 use crate::network::{TransomPath, patient};
 use anyhow::ensure;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 use transom_device::tun::TunOffload;
 use transom_net::Profile;
@@ -23,25 +22,18 @@ fn sample(
     settings: Settings,
 ) -> anyhow::Result<f64> {
     let listener = path.kernel.listen(PORT)?;
-    let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        let _stop = super::bulk::StopOnDrop(&stop);
-        let mut seen = Vec::with_capacity(count);
-        let mut ends = Vec::with_capacity(count);
-        for _ in 0..count {
-            let stream = path.connect(path.kernel.at(PORT))?;
-            let (peer, _) = listener.accept()?;
-            patient(&peer)?;
-            seen.push(stream.try_clone()?);
-            ends.push((stream, peer));
-        }
-        for (stream, peer) in ends {
-            flow(scope, stream, peer, false, settings, &stop, &total)?;
-        }
-        watch(FILLING, &stop)?;
+    let (mut ends, mut seen) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for _ in 0..count {
+        let stream = path.connect(path.kernel.at(PORT))?;
+        let (peer, _) = listener.accept()?;
+        patient(&peer)?;
+        seen.push(stream.try_clone()?);
+        ends.push((stream, peer));
+    }
+    busy(ends, Direction::Send, settings, |_, stop| {
         let (begun, mut held, mut in_flight) = (Instant::now(), 0, 0);
         while begun.elapsed() < span {
-            watch(EVERY, &stop)?;
+            watch(EVERY, stop)?;
             held += path.stack.memory().held as u64;
             for stream in &seen {
                 in_flight += stream.info()?.in_flight;

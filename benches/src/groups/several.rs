@@ -32,7 +32,7 @@ pub(super) const COUNTS: [usize; 3] = [1, 16, 256];
 /// Round trips before the clock starts.
 const WARM_UP: u32 = 20;
 /// Bulk transfer is measured after this time. Until then hundreds of connections fill the kernel's buffers and ours with memory that was never used.
-pub(super) const FILLING: Duration = Duration::from_secs(1);
+const FILLING: Duration = Duration::from_secs(1);
 /// Threads that only read and write need no more.
 const STACK: usize = 128 * 1024;
 
@@ -78,7 +78,7 @@ impl<S: Write> Write for CopiedAgain<S> {
 
 /// Which end sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(super) enum Direction {
     Send,
     Receive,
 }
@@ -128,7 +128,7 @@ impl Path {
 }
 
 /// Starts a thread that sends until `stop` is set, and one that counts what arrives until the stream ends.
-pub(super) fn flow<'scope>(
+fn flow<'scope>(
     scope: &'scope Scope<'scope, '_>,
     mut sender: impl Write + Send + 'scope,
     mut receiver: impl Read + Send + 'scope,
@@ -169,18 +169,17 @@ pub(super) fn watch(span: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bulk(
-    path: &Path,
+/// Carries data on all connections, and calls `measure` when the buffers are full. It gets the count of bytes that have arrived, and the flag that a thread sets
+/// when it gives up.
+pub(super) fn busy<S: Read + Write + Send + 'static>(
+    ends: Vec<(S, TcpStream)>,
     direction: Direction,
-    count: usize,
-    span: Duration,
     settings: Settings,
+    measure: impl FnOnce(&AtomicU64, &AtomicBool) -> anyhow::Result<f64>,
 ) -> anyhow::Result<f64> {
     let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
-        // All of them before any data: a SYN that is lost beside bulk transfer comes again after a second.
-        let ends = (0..count).map(|_| path.open()).collect::<anyhow::Result<Vec<_>>>()?;
         for (stream, peer) in ends {
             match direction {
                 Direction::Send => flow(scope, stream, peer, false, settings, &stop, &total)?,
@@ -188,8 +187,22 @@ fn bulk(
             }
         }
         watch(FILLING, &stop)?;
+        measure(&total, &stop)
+    })
+}
+
+fn bulk(
+    path: &Path,
+    direction: Direction,
+    count: usize,
+    span: Duration,
+    settings: Settings,
+) -> anyhow::Result<f64> {
+    // All of them before any data: a SYN that is lost beside bulk transfer comes again after a second.
+    let ends = (0..count).map(|_| path.open()).collect::<anyhow::Result<Vec<_>>>()?;
+    busy(ends, direction, settings, |total, stop| {
         let (begin, before) = (Instant::now(), total.load(Ordering::Relaxed));
-        watch(span, &stop)?;
+        watch(span, stop)?;
         Ok(gigabits(total.load(Ordering::Relaxed) - before, begin.elapsed()))
     })
 }
