@@ -87,13 +87,11 @@ fn only_the_socket_of_a_crashed_router_is_replaced() {
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     // A program that another test is just starting may hold the listener for a moment.
-    let bind = || StatusSocket::bind(&path).ok();
-    let found = (0..500).find_map(|_| {
-        bind().or_else(|| {
-            thread::sleep(std::time::Duration::from_millis(10));
-            None
-        })
+    let mut tries = (0..500).map(|_| {
+        thread::sleep(std::time::Duration::from_millis(10));
+        StatusSocket::bind(&path)
     });
+    let found = tries.find_map(Result::ok);
     drop(found.expect("nobody listens there"));
     fs::write(&path, "somebody's file").unwrap();
     assert!(matches!(StatusSocket::bind(&path), Err(Refusal::Io { .. })));
