@@ -225,14 +225,23 @@ impl Controller {
 
     /// BBRInflight: `gain` times the bandwidth-delay product, and three quanta to keep both ends busy.
     fn inflight(&self, gain: u64, window: &Window) -> u64 {
-        let Some((min_rtt, _)) = self.min_rtt else { return initial_window(window.mss) };
-        let product = bytes_in(min_rtt, self.bandwidth.get());
-        self.with_quanta(mul_div(product, gain, 1000), window)
+        self.fitting(self.bandwidth.get(), gain, 0, window)
     }
 
-    /// The window that fits to `bytes` in flight. In Linux it is an even number of segments, and two more while PROBE_BW probes.
-    fn with_quanta(&self, bytes: u64, window: &Window) -> u64 {
-        let mut bytes = bytes.saturating_add(3 * self.quantum(window));
+    /// The window that BBRSetCwnd goes to.
+    fn target(&self, window: &Window) -> u64 {
+        let bandwidth = self.used_bandwidth();
+        let linux = self.linux.as_ref().filter(|_| self.full_pipe.reached);
+        let extra = linux.map_or(0, |linux| linux.aggregation.window(bandwidth));
+        self.fitting(bandwidth, self.window_gain(), extra, window)
+    }
+
+    /// `gain` times the product of this bandwidth and the delay, `extra`, and three quanta. In Linux it is an even number of segments, and two more while
+    /// PROBE_BW probes.
+    fn fitting(&self, bandwidth: u64, gain: u64, extra: u64, window: &Window) -> u64 {
+        let Some((min_rtt, _)) = self.min_rtt else { return initial_window(window.mss) };
+        let product = mul_div(bytes_in(min_rtt, bandwidth), gain, 1000);
+        let mut bytes = product.saturating_add(extra).saturating_add(3 * self.quantum(window));
         if self.linux.is_some() {
             let pair = 2 * window.segment();
             let probes = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
@@ -425,17 +434,6 @@ impl Controller {
                 Recovery::None
             }
         };
-    }
-
-    /// The window that BBRSetCwnd goes to.
-    fn target(&self, window: &Window) -> u64 {
-        let (Some(linux), Some((min_rtt, _))) = (&self.linux, self.min_rtt) else {
-            return self.inflight(self.window_gain(), window);
-        };
-        let bandwidth = self.used_bandwidth();
-        let product = mul_div(bytes_in(min_rtt, bandwidth), self.window_gain(), 1000);
-        let extra = if self.full_pipe.reached { linux.aggregation.window(bandwidth) } else { 0 };
-        self.with_quanta(product.saturating_add(extra), window)
     }
 
     /// BBRSetCwnd.

@@ -22,14 +22,14 @@ const DIFFERENCE: u64 = 500;
 /// `bbr_lt_bw_max_rtts`: the long-term rate is used for so many round trips.
 const USED: u32 = 48;
 
-/// Both, for one connection.
+/// The aggregation of acknowledgements and the search for a policer, of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Linux {
     pub(super) aggregation: Aggregation,
     pub(super) policer: Policer,
 }
 
-/// What has been delivered beyond the bandwidth, since acknowledgements last were no faster (`extra_acked`).
+/// Bytes delivered beyond the bandwidth since acknowledgements last came no faster than it (`extra_acked`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Aggregation {
     began: Option<Instant>,
@@ -97,7 +97,7 @@ pub(super) struct Policer {
     lost_before: u64,
 }
 
-/// What the search looks at.
+/// An acknowledgement or a timeout, as the search for a policer sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     pub(super) now: Instant,
