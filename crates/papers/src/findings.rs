@@ -250,12 +250,11 @@ fn compared(band: &Band, own: &[&RunValues], divisor: &Quantity, others: &[&RunV
     };
     let one = |run: &&RunValues| {
         let other = others.iter().find(|other| other.seed == run.seed)?;
-        let (above, below) = (of(run, &band.quantity)?, of(other, divisor)?);
-        let divide = |(above, below): (Option<f64>, Option<f64>)| {
-            let value = if band.difference { above? - below? } else { above? / below? };
-            Some(value).filter(|value| value.is_finite())
+        let (ours, theirs) = (of(run, &band.quantity)?, of(other, divisor)?);
+        let compare = |(value, other): (Option<f64>, Option<f64>)| {
+            Some(band.compared(value?, other?)).filter(|value| value.is_finite())
         };
-        (above.len() == below.len()).then(|| above.into_iter().zip(below).map(divide).collect())
+        (ours.len() == theirs.len()).then(|| ours.into_iter().zip(theirs).map(compare).collect())
     };
     own.iter().filter_map(one).collect()
 }

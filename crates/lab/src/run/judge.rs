@@ -65,13 +65,12 @@ fn verdict(band: &Band, seen: &Observations, baseline: &Observations) -> Judgeme
     let mut values = measure(&band.quantity, seen);
     if let Some(divisor) = &band.relative_to {
         let others = measure(divisor, baseline);
-        let compared = |value: f64, other: f64| match band.difference {
-            true => value - other,
-            false => value / other,
-        };
         values = match others[..] {
-            [other] => values.into_iter().map(|value| compared(value, other)).collect(),
-            _ => values.into_iter().zip(others).map(|(one, other)| compared(one, other)).collect(),
+            [other] => values.into_iter().map(|value| band.compared(value, other)).collect(),
+            _ => {
+                let both = values.into_iter().zip(others);
+                both.map(|(value, other)| band.compared(value, other)).collect()
+            }
         };
     }
     let all = !values.is_empty() && values.iter().all(|value| band.accepts(*value));

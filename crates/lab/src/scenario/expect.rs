@@ -226,8 +226,12 @@ pub struct Band {
 impl Band {
     /// The unit of its values and bounds.
     pub fn unit(&self) -> Unit {
-        let is_quotient = self.relative_to.is_some() && !self.difference;
-        if is_quotient { Unit::Number } else { self.quantity.unit() }
+        unit(&self.quantity, self.relative_to.is_some(), self.difference)
+    }
+
+    /// A value of the quantity, compared with one of what it is relative to: the quotient of both, or the difference.
+    pub fn compared(&self, value: f64, other: f64) -> f64 {
+        if self.difference { value - other } else { value / other }
     }
 
     /// Whether it has bounds, or its values are only shown in a table.
@@ -241,6 +245,11 @@ impl Band {
             && self.min.is_none_or(|min| value >= min.as_number())
             && self.max.is_none_or(|max| value <= max.as_number())
     }
+}
+
+/// The unit of a quantity by itself, or of its quotient or its difference with another.
+fn unit(quantity: &Quantity, is_relative: bool, difference: bool) -> Unit {
+    if is_relative && !difference { Unit::Number } else { quantity.unit() }
 }
 
 /// A band as stored, before the unit of its bounds is known.
@@ -265,8 +274,7 @@ impl TryFrom<WrittenBand> for Band {
     fn try_from(written: WrittenBand) -> Result<Band, UnitError> {
         let WrittenBand { quantity, min, max, why, column, claim, relative_to, difference } =
             written;
-        let is_quotient = relative_to.is_some() && !difference;
-        let unit = if is_quotient { Unit::Number } else { quantity.unit() };
+        let unit = unit(&quantity, relative_to.is_some(), difference);
         let read = |scalar: Option<Scalar>| scalar.map(|one| Bound::read(&one, unit)).transpose();
         let claim = claim.map(|claim| claim.read(unit)).transpose()?;
         let (min, max) = (read(min)?, read(max)?);
