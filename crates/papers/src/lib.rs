@@ -40,6 +40,6 @@ mod values;
 pub use catalogue::{EXPERIMENTS, Experiment, find, form};
 pub use error::Error;
 pub use pages::pages;
-pub use results::{Checked, check, results};
+pub use results::{check, results};
 pub use summary::{Compared, Difference, Summary};
 pub use values::shown;

@@ -135,24 +135,17 @@ fn line(page: &Page) -> String {
     )
 }
 
-/// The result of a check of the stored values: lines to print, and whether any must be mended.
-#[derive(Clone, Debug, Default)]
-pub struct Checked {
-    /// Values that were stored without a fingerprint of their scenario: the experiment's id.
-    pub without_fingerprint: Vec<String>,
-    /// Defects to mend: stale values without a reason, numbers and figures without values, claims without a control, bands that accept theirs, bands that
-    /// count and say not why, and courses without points.
-    pub defects: Vec<String>,
-}
-
 /// The defects of an experiment in a form: in its stored file, and bands that count and do not say why.
 fn of_form(experiment: &Experiment, full: bool, directory: &Path) -> Result<Vec<String>, Error> {
     let id = experiment.id;
+    let scenario = experiment.scenario(full)?;
+    let points: Vec<Variant> = scenario.sweep().collect();
+    let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
     let mut defects = match Summary::read(directory, id, full)? {
-        Some(summary) => summary.defects(experiment)?,
+        Some(summary) => summary.defects(&points, emulated),
         None => Vec::new(),
     };
-    for Variant { resolved, comparisons, .. } in experiment.scenario(full)?.sweep() {
+    for Variant { resolved, comparisons, .. } in points {
         let bands = resolved.expect.iter().chain(comparisons.iter().map(|one| &one.band));
         for Band { why, claim, .. } in bands {
             let Some(claim) = claim.as_ref().filter(|claim| !claim.ours) else { continue };
@@ -169,16 +162,18 @@ fn of_form(experiment: &Experiment, full: bool, directory: &Path) -> Result<Vec<
     Ok(defects)
 }
 
-/// Checks what is stored against the scenarios and the texts. Each page has values or says why not, and no values are of an earlier scenario. Each claim
-/// names a control or says why it has none, and its band rejects the control.
+/// Checks what is stored against the scenarios and the texts, and returns the defects to mend, a line each.
+///
+/// Each page has values or says why not, and no values are of an earlier scenario or without a fingerprint. Each claim names a control or says why it has
+/// none, and its band rejects the control. Each band that counts says why. Each number and figure has values, and each course has points.
 ///
 /// # Errors
 /// If a text or a summary cannot be read.
-pub fn check(directory: &Path) -> Result<Checked, Error> {
-    let mut checked = Checked::default();
+pub fn check(directory: &Path) -> Result<Vec<String>, Error> {
+    let mut all_defects = Vec::new();
     for experiment in EXPERIMENTS {
         for full in [false, true] {
-            checked.defects.extend(of_form(experiment, full, directory)?);
+            all_defects.extend(of_form(experiment, full, directory)?);
         }
     }
     for page in all(directory)? {
@@ -231,14 +226,6 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
             }
         }
         for found in &page.found {
-            let scenario = found.experiment.id;
-            match found.freshness {
-                Some(Freshness::Stale) if page.text.stale.is_none() => {
-                    defects.push(format!("the values of {scenario} are of an earlier scenario"));
-                }
-                Some(Freshness::Unknown) => checked.without_fingerprint.push(scenario.into()),
-                _ => {}
-            }
             let bands = found.points.iter().flat_map(|point| &point.bands);
             for (band, claim) in bands.filter_map(|band| Some((band, band.claim()?))) {
                 let says = &claim.says;
@@ -251,10 +238,8 @@ pub fn check(directory: &Path) -> Result<Checked, Error> {
                 }
             }
         }
-        checked.defects.extend(defects.into_iter().map(|text| format!("{id}: {text}")));
+        all_defects.extend(defects.into_iter().map(|text| format!("{id}: {text}")));
     }
-    checked.without_fingerprint.sort();
-    checked.without_fingerprint.dedup();
-    checked.defects.dedup();
-    Ok(checked)
+    all_defects.dedup();
+    Ok(all_defects)
 }

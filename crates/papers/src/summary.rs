@@ -347,34 +347,33 @@ impl Summary {
         compared
     }
 
-    /// What is wrong with a stored summary, but for its values: runs without a fingerprint or of an earlier scenario, and courses without curves.
-    pub(crate) fn defects(&self, experiment: &Experiment) -> Result<Vec<String>, Error> {
-        let scenario = experiment.scenario(self.full)?;
-        let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
-        let points: Vec<Variant> = scenario.sweep().collect();
+    /// What is wrong with a stored summary, but for its values: runs without a fingerprint or of an earlier scenario, and courses without curves. `points` are
+    /// the scenario's.
+    pub(crate) fn defects(&self, points: &[Variant], emulated: bool) -> Vec<String> {
         let file = Self::name(&self.id, self.full);
         let mut defects = Vec::new();
-        let mut add = |text: String| {
-            if !defects.contains(&text) {
-                defects.push(text);
-            }
-        };
         for run in &self.runs {
             let point = points.iter().find(|point| point.settings == run.settings);
             match point.map(|point| run.freshness(point, emulated)) {
-                None => add(format!("{file} has runs of points that the scenario has no more")),
-                Some(Freshness::Unknown) => add(format!("{file} has runs without a fingerprint")),
-                Some(Freshness::Stale) => add(format!("{file} has runs of an earlier scenario")),
+                None => {
+                    defects.push(format!("{file} has runs of points that the scenario has no more"))
+                }
+                Some(Freshness::Unknown) => {
+                    defects.push(format!("{file} has runs without a fingerprint"))
+                }
+                Some(Freshness::Stale) => {
+                    defects.push(format!("{file} has runs of an earlier scenario"))
+                }
                 Some(Freshness::Current) => {}
             }
             for course in &run.courses {
                 if course.curves.is_empty() || course.curves.iter().any(|one| one.0.is_empty()) {
                     let measure = course.quantity.measure;
-                    add(format!("{file} has a course without points: {measure:?}"));
+                    defects.push(format!("{file} has a course without points: {measure:?}"));
                 }
             }
         }
-        Ok(defects)
+        defects
     }
 
     /// Whether there is no run in it.

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use transom_papers::Checked;
 
 use crate::output;
 
@@ -47,16 +46,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Says what is wrong with the stored values, if anything is.
 fn check(from: &Path) -> anyhow::Result<ExitCode> {
-    let Checked { without_fingerprint, defects } = transom_papers::check(from)?;
+    let defects = transom_papers::check(from)?;
     for defect in &defects {
         output::line(defect)?;
-    }
-    if !without_fingerprint.is_empty() {
-        output::line(format_args!(
-            "{} experiments have values without a fingerprint of their scenario: {}",
-            without_fingerprint.len(),
-            without_fingerprint.join(", ")
-        ))?;
     }
     output::line(format_args!("{} defects", defects.len()))?;
     Ok(if defects.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
