@@ -252,7 +252,7 @@ fn the_first_syn_ack_is_ecn_capable() {
         let (mut half, peer) = answered(&setup, flags);
         half.syn_ack(&setup.profile, peer.now);
         assert_eq!(half.codepoint(&setup.profile), first);
-        half.syn_ack(&setup.profile, half.deadline());
+        half.syn_ack(&setup.profile, half.deadline);
         assert_eq!(half.codepoint(&setup.profile), Ecn::NotEct);
     }
     let mut peer = extended().connecting();
@@ -305,9 +305,9 @@ fn a_mark_on_the_syn_ack_is_echoed() {
 #[test]
 fn a_syn_repeated_without_the_offer_ends_it() {
     let (mut half, peer) = answered(&extended(), BOTH);
-    assert!(half.agreed().ecn);
+    assert!(half.agreed.ecn);
     half.on_repeated_syn(&syn(&extended(), &peer, Flags::empty()), Ecn::NotEct);
-    assert!(!half.agreed().ecn);
+    assert!(!half.agreed.ecn);
     assert_eq!(line(&half.syn_ack(&extended().profile, peer.now)), "SA 0:1 ack 1");
 
     let setup = offering();

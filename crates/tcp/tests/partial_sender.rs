@@ -289,7 +289,7 @@ fn it_is_agreed_in_a_passive_open_too_and_only_if_both_want_it() {
     let unwilling = Setup { partial: true, ..Setup::default() };
     let (mut half, peer) = unwilling.half_open();
     let answer = half.syn_ack(&unwilling.profile, peer.now);
-    assert_eq!((answer.options.partial, half.agreed().partial), (None, false));
+    assert_eq!((answer.options.partial, half.agreed.partial), (None, false));
     assert_eq!(unwilling.passive().info().partial, None);
     // Not wanted there.
     let alone = Setup { partial: false, ..gives_up(Setup::default()) };
