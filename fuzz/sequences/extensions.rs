@@ -100,7 +100,7 @@ impl Imp {
             3 => limits.wake_at(view.now() + Duration::from_nanos(self.number())),
             _ => limits.wake_at(view.now() + Duration::from_millis(u64::from(self.byte()) * 8)),
         }
-        let variable = variable::ALL[usize::from(self.byte()) % variable::COUNT];
+        let variable = Variable::ALL[usize::from(self.byte()) % Variable::ALL.len()];
         let own = view.ruling(variable).own;
         let (one, other) = (self.value(own), self.value(own));
         match self.byte() % 16 {
@@ -144,7 +144,7 @@ impl Extension for Imp {
         assert!(occasion.now == view.now() && view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() as u64 <= view.acks_seen());
         _ = (view.info(), view.past_messages().count(), view.request_counters());
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             check_ruling(variable, &view.ruling(variable));
         }
         self.ask(view, limits);
@@ -244,7 +244,7 @@ impl Run {
     fn check(&mut self) {
         for end in &mut self.ends {
             assert_eq!(end.connection.check(), Ok(()));
-            for variable in variable::ALL {
+            for variable in Variable::ALL {
                 check_ruling(variable, &end.connection.ruling(variable));
             }
             while end.connection.poll_signal().is_some() {}

@@ -10,7 +10,7 @@
 //! [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
 //!
 //! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
-//! unit ([`Unit::key`]), as scenarios have it, says the same.
+//! unit ([`Unit::name`]), as scenarios have it, says the same.
 //!
 //! ```
 //! use transom_tcp::{RecoveryChoice, ReductionChoice};
@@ -152,11 +152,6 @@ impl Composer {
         self.algorithms.retain(|other| other.name != entry.name);
         self.algorithms.push(entry);
         self
-    }
-
-    /// The algorithms of congestion control.
-    pub fn algorithms(&self) -> &[Entry] {
-        &self.algorithms
     }
 
     /// The algorithm of congestion control by this name.

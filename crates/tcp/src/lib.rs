@@ -64,6 +64,7 @@ pub mod extension;
 pub mod flow;
 mod holes;
 pub mod manipulation;
+mod named;
 mod one_of;
 mod options;
 pub mod ordering;
@@ -102,7 +103,7 @@ pub use options::Agreed;
 pub use passive::{HalfOpen, HalfOpenAction};
 pub use path_mtu::{PathMtuChoice, PathMtuDiscovery};
 pub use persistence::Persistence;
-pub use pos::{Pos, SeqSpace};
+pub use pos::Pos;
 pub use profile::{
     AckChoice, AckRule, AckRuleChoice, CongestionChoice, Counting, EcnChoice, FlowChoice,
     InitialWindow, KeepAlive, MAX_WINDOW, OfferedOptions, OrderingChoice, PacingChoice, Profile,
@@ -113,7 +114,6 @@ pub use rate::{LostTransmission, RateSample};
 pub use reordering::Robustness;
 pub use segment::{Segment, Transmit, reset_for};
 pub use send_buffer::{BLOCK, SpareBlocks, ZEROS};
-pub use sent::{SegmentStatus, SentList};
 pub use state::{ConnectionState, Counters, Glance, LimitReason, LimitedBy, Name, Untold};
 pub use time_wait::{TimeWait, TimeWaitAction};
 pub use transom_base::{arguments, packet, quantity, setters, time};

@@ -315,7 +315,7 @@ fn every_default_has_a_word() {
 
 #[test]
 fn every_word_belongs_to_a_unit_with_a_key() {
-    let mut keys: Vec<&str> = Unit::ALL.iter().map(|unit| unit.key()).collect();
+    let mut keys: Vec<&str> = Unit::ALL.iter().map(|unit| unit.name()).collect();
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), Unit::ALL.len());
