@@ -17,10 +17,9 @@ use transom_tcp::extension::{
 };
 use transom_tcp::packet::Payload;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
 use transom_tcp::{
     Connection, ConnectionState, Endpoint, PacingChoice, PathInfo, Profile, RecoveryChoice,
-    ReductionChoice, Segment,
+    ReductionChoice, Segment, UndoConfig,
 };
 use transom_wire::{Seq, TcpHeader};
 
@@ -198,7 +197,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
         _ => RecoveryChoice::NewReno,
     };
     profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
-    profile.undo = UndoConfig::NONE
+    profile.undo = UndoConfig::default()
         .with_eifel(script.flag())
         .with_dsack(script.flag())
         .with_f_rto(script.flag());

@@ -22,9 +22,8 @@ use transom_tcp::congestion::{
 use transom_tcp::extension::{
     Ack, AckKind, Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
 };
-use transom_tcp::recovery::Phase;
 use transom_tcp::slow_start::{SlowStart as _, Standard};
-use transom_tcp::{AckContext, Pos};
+use transom_tcp::{AckContext, Phase, Pos};
 
 /// The native algorithm of this name, with the parameters that are given.
 pub(crate) fn native(

@@ -169,7 +169,7 @@ impl Composer {
         let chosen = self.choose(&[text])?;
         // Words of undo add up with each other, and not with those of the base: a text chooses the whole unit.
         if chosen.iter().any(|word| word.unit == Unit::Undo) {
-            profile.undo = UndoConfig::NONE;
+            profile.undo = UndoConfig::default();
         }
         for word in &chosen {
             self.apply(&mut profile, word)?;

@@ -70,13 +70,13 @@ impl Sub<u64> for Pos {
 
 /// The mapping between one direction's positions and its wire sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SeqSpace {
+pub struct SeqSpace {
     initial: Seq,
 }
 
 impl SeqSpace {
     /// The space whose SYN has sequence number `initial` (the ISS or IRS of RFC 9293).
-    pub(crate) const fn new(initial: Seq) -> Self {
+    pub const fn new(initial: Seq) -> Self {
         SeqSpace { initial }
     }
 
@@ -91,7 +91,7 @@ impl SeqSpace {
     }
 
     /// The position meant by `seq`: the one within 2³¹ of `near`.
-    pub(crate) fn from_wire(self, seq: Seq, near: Pos) -> Pos {
+    pub fn from_wire(self, seq: Seq, near: Pos) -> Pos {
         let distance = seq.distance_from(self.to_wire(near));
         Pos(near.0.saturating_add_signed(i64::from(distance)))
     }

@@ -275,7 +275,7 @@ impl Profile {
             pacing: PacingChoice::None,
             reduction: ReductionChoice::AtOnce,
             validation: ValidationChoice::RestartWindow,
-            undo: UndoConfig::NONE,
+            undo: UndoConfig::default(),
             ecn: EcnChoice::Classic(EcnConfig::default()),
             extensions: Vec::new(),
             options: OfferedOptions::ALL,

@@ -6,10 +6,8 @@ use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::ecn::EcnConfig;
 use transom_tcp::exchange::Choice;
-use transom_tcp::undo::UndoConfig;
-use transom_tcp::{Connection, EcnChoice};
+use transom_tcp::{Connection, EcnChoice, EcnConfig, UndoConfig};
 use transom_wire::{Ecn, Flags};
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -122,7 +120,7 @@ fn an_echo_halves_the_window_once() {
 #[test]
 fn a_reduction_stays_when_an_echo_comes_with_the_news() {
     for (flags, cwnd) in [(Flags::ECE, 5000), (Flags::empty(), 10_000)] {
-        let dsack = UndoConfig::NONE.with_dsack(true);
+        let dsack = UndoConfig::default().with_dsack(true);
         let mut peer = agreed(offering().profile(|profile| profile.undo = dsack));
         peer.write(40_000).drain();
         peer.wait(100);

@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, ms, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::{Connection, IcmpError, Persistence, RecoveryChoice, State};
+use transom_tcp::{Connection, IcmpError, Persistence, Phase, RecoveryChoice, State};
 use transom_wire::Seq;
 
 fn gives_up(setup: Setup) -> Setup {

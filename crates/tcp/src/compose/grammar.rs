@@ -408,7 +408,7 @@ pub const WORDS: &[Word] = &[
         "an unused window is kept",
         validation = ValidationChoice::Keep
     ),
-    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::NONE),
+    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::default()),
     plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
     plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
     plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),

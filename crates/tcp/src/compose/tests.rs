@@ -267,7 +267,7 @@ fn a_word_that_has_lost_does_nothing() {
         compose_classic("newreno")
     );
     assert_eq!(compose("modern + f-rto").unwrap().undo, compose("f-rto").unwrap().undo);
-    assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::NONE);
+    assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::default());
     assert_eq!(compose("interactive + delayed-ack").unwrap().ack, Profile::classic().ack);
     assert_eq!(error("eifel + no-undo"), "`eifel` and `no-undo` are both undo");
     assert_eq!(error("no-undo + dsack"), "`no-undo` and `dsack` are both undo");

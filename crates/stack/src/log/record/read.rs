@@ -7,9 +7,8 @@ use super::{
 };
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, State};
+use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
 // What the bytes of a record stand for; the enumerations are written as the numbers of their places here.
 const STATES: [State; 10] = [

@@ -7,9 +7,8 @@ use super::{
 };
 use core::net::IpAddr;
 use transom_tcp::extension::{Decider, Interval, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Glance, LimitReason, LimitedBy, State};
+use transom_tcp::{Glance, LimitReason, LimitedBy, Phase, State};
 
 /// A record in words of eight bytes, without its number.
 pub(in super::super) type Words = [u64; 8];
