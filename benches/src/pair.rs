@@ -10,9 +10,8 @@ use std::sync::Arc;
 use transom_device::memory::{MemoryConfig, MemoryLink};
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_stack::{ConnectionId, ListenConfig, ListenerId, Offload, Stack, StackConfig};
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Instant;
-use transom_tcp::{FlowChoice, Profile};
+use transom_tcp::{FlowChoice, Profile, ReceiveWindowConfig};
 
 /// The MTU between the two: Ethernet's.
 pub const MTU: usize = 1500;

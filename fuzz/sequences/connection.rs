@@ -10,17 +10,13 @@ use crate::bytes::Script;
 use std::cell::Cell;
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, FIELD};
-use transom_tcp::adu::AduConfig;
-use transom_tcp::ecn::EcnConfig;
-use transom_tcp::flow::ReceiveWindowConfig;
-use transom_tcp::ordering::Delivery;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
 use transom_tcp::{
-    Connection, EcnChoice, Endpoint, FlowChoice, HalfOpen, HalfOpenAction, HoleChoice, IcmpError,
-    KeepAlive, OrderingChoice, PacingChoice, PathInfo, Patience, Persistence, Piece, Pos, Profile,
-    RangeSet, ReadError, RecoveryChoice, ReductionChoice, Robustness, Segment, Setting, State,
+    AduConfig, Connection, Delivery, EcnChoice, EcnConfig, Endpoint, FlowChoice, HalfOpen,
+    HalfOpenAction, HoleChoice, IcmpError, KeepAlive, OrderingChoice, PacingChoice, PathInfo,
+    Patience, Persistence, Piece, Pos, Profile, RangeSet, ReadError, ReceiveWindowConfig,
+    RecoveryChoice, ReductionChoice, Robustness, Segment, Setting, State, UndoConfig,
     ValidationChoice,
 };
 use transom_wire::{
@@ -80,7 +76,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
         ValidationChoice::Keep,
         ValidationChoice::Cwv,
     ]);
-    profile.undo = UndoConfig::NONE
+    profile.undo = UndoConfig::default()
         .with_eifel(script.flag())
         .with_dsack(script.flag())
         .with_f_rto(script.flag());

@@ -17,10 +17,9 @@ use transom_tcp::extension::{
 };
 use transom_tcp::packet::Payload;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
 use transom_tcp::{
     Connection, ConnectionState, Endpoint, PacingChoice, PathInfo, Profile, RecoveryChoice,
-    ReductionChoice, Segment,
+    ReductionChoice, Segment, UndoConfig,
 };
 use transom_wire::{Seq, TcpHeader};
 
@@ -100,7 +99,7 @@ impl Imp {
             3 => limits.wake_at(view.now() + Duration::from_nanos(self.number())),
             _ => limits.wake_at(view.now() + Duration::from_millis(u64::from(self.byte()) * 8)),
         }
-        let variable = variable::ALL[usize::from(self.byte()) % variable::COUNT];
+        let variable = Variable::ALL[usize::from(self.byte()) % Variable::ALL.len()];
         let own = view.ruling(variable).own;
         let (one, other) = (self.value(own), self.value(own));
         match self.byte() % 16 {
@@ -144,7 +143,7 @@ impl Extension for Imp {
         assert!(occasion.now == view.now() && view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() as u64 <= view.acks_seen());
         _ = (view.info(), view.past_messages().count(), view.request_counters());
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             check_ruling(variable, &view.ruling(variable));
         }
         self.ask(view, limits);
@@ -198,7 +197,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
         _ => RecoveryChoice::NewReno,
     };
     profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
-    profile.undo = UndoConfig::NONE
+    profile.undo = UndoConfig::default()
         .with_eifel(script.flag())
         .with_dsack(script.flag())
         .with_f_rto(script.flag());
@@ -244,7 +243,7 @@ impl Run {
     fn check(&mut self) {
         for end in &mut self.ends {
             assert_eq!(end.connection.check(), Ok(()));
-            for variable in variable::ALL {
+            for variable in Variable::ALL {
                 check_ruling(variable, &end.connection.ruling(variable));
             }
             while end.connection.poll_signal().is_some() {}

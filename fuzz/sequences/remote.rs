@@ -7,8 +7,7 @@
 use crate::bytes::Script;
 use transom_remote::protocol::binary::{self, DETACH, LIMITS, STATE_REQUEST, WAKE_AT};
 use transom_remote::protocol::{Command, LONGEST, LONGEST_NAME, ProtocolError, json};
-use transom_tcp::extension::Interval;
-use transom_tcp::extension::variable::ALL;
+use transom_tcp::extension::{Interval, Variable};
 
 fn refused(error: &ProtocolError) -> u64 {
     assert!(!error.to_string().is_empty());
@@ -25,7 +24,7 @@ fn frame(command: &Command) -> Vec<Vec<u8>> {
     match command {
         Command::Limits(limits, wake_at) => {
             let numbers = limits.iter().flat_map(|&(variable, interval): &(_, Interval)| {
-                let place = ALL.iter().position(|&other| other == variable).unwrap();
+                let place = Variable::ALL.iter().position(|&other| other == variable).unwrap();
                 [place as u64, interval.low(), interval.high()]
             });
             let limits = frame(LIMITS, &numbers.collect::<Vec<_>>());
@@ -126,7 +125,7 @@ fn text(script: &mut Script<'_>) -> Vec<u8> {
             4 => format!(r#""{}":{}"#, script.byte(), value(script)),
             _ => {
                 let limits = (0..=script.below(4)).map(|_| {
-                    let name = ALL[script.below(ALL.len())].name();
+                    let name = Variable::ALL[script.below(Variable::ALL.len())].name();
                     format!(r#""{name}":{}"#, value(script))
                 });
                 format!(r#""limits":{{{}}}"#, limits.collect::<Vec<_>>().join(","))
@@ -154,7 +153,7 @@ fn numbers(script: &mut Script<'_>) -> Vec<u8> {
     let mut frame = kind.to_le_bytes().to_vec();
     for place in 0..count {
         let number = if place % 3 == 0 && kind == LIMITS {
-            script.below(ALL.len() + 1) as u64
+            script.below(Variable::ALL.len() + 1) as u64
         } else {
             number(script)
         };

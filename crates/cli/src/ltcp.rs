@@ -1,7 +1,8 @@
 //! `transom ltcp`: the analysis of LTCP, layered congestion control.
 //!
-//! The formulas are those of the paper's section IV (`transom_tcp::congestion::ltcp::analysis`); `transom papers` has what is simulated.
+//! The formulas are those of the paper's section IV ([`analysis`]); `transom papers` has what is simulated.
 
+mod analysis;
 mod rule;
 mod table;
 mod throughput;

@@ -14,9 +14,8 @@ use transom_device::{
     DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket, cookie_of, namespace_of,
 };
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
-use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions};
+use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions, ReceiveWindowConfig};
 
 use crate::destinations::Destinations;
 

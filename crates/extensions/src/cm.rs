@@ -62,7 +62,7 @@ use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 
 /// The macroflow of connections that name none and whose peer's address is not known.
-pub const DEFAULT_MACROFLOW: &str = "default";
+pub(crate) const DEFAULT_MACROFLOW: &str = "default";
 
 /// The name of the macroflow of all flows to `destination`: the address, in its usual form. An IPv4 address within IPv6 is the IPv4 address.
 pub fn macroflow_to(destination: IpAddr) -> String {
@@ -119,11 +119,6 @@ impl Manager {
     /// are always busy, the one with twice the `weight` gets twice the window. A weight of zero counts as one.
     pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {
         self.member(Some(macroflow.into()), weight)
-    }
-
-    /// The same for the macroflow of all flows to the connection's peer ([`macroflow_to`]).
-    pub fn client_by_destination(&self, weight: u32) -> Client {
-        self.member(None, weight)
     }
 
     fn member(&self, macroflow: Option<String>, weight: u32) -> Client {

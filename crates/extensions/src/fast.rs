@@ -3,7 +3,7 @@
 //! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
 //! steps as large as the distance.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::fast`]), run as a [shadow](crate::shadow) of the connection. It shares
+//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It shares
 //! these differences from the paper, and choices that it leaves open:
 //! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
 //! - Losses are Reno's matter, as in the paper's implementation.
@@ -13,9 +13,7 @@
 //! few round trips. Downwards, when the queue holds more than α, it takes its own steps, before a loss.
 
 use crate::catalogue::Entry;
-use crate::shadow::ShadowController;
-use transom_tcp::congestion::fast;
-use transom_tcp::extension::ExtensionChoice;
+use crate::shadow::shadow;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {
@@ -26,10 +24,5 @@ pub(crate) const ENTRY: Entry = Entry {
         ("alpha", "20 segments to keep in queues"),
         ("gamma", "0.5: the share of the distance that a round trip covers"),
     ],
-    read: |arguments| {
-        let controller = (fast::ENTRY.read)(arguments)?;
-        Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(ShadowController::new(ENTRY.name, &controller))
-        }))
-    },
+    read: |arguments| shadow(arguments, ENTRY.name, "fast", |shadow| shadow),
 };

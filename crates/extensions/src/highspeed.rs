@@ -4,7 +4,7 @@
 //! icTCP names it as the one that cannot be supported in a useful manner (section 5.4.7), because nothing in it is less aggressive than
 //! TCP.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::highspeed`]), run as a [shadow](crate::shadow) of the connection. Its
+//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. Its
 //! window grows independently above TCP's. So [`Ruling`](transom_tcp::extension::Ruling) shows its request, and that the safe range decides
 //! against it. It has no effect on a connection with Reno: a(w) is never below one, b(w) never above a half. (CUBIC's window may exceed
 //! HighSpeed's for a while; then it is a limit.)
@@ -13,9 +13,7 @@
 //! one segment more than the window, because two counts of acknowledged bytes need not reach an increase at the same byte.
 
 use crate::catalogue::Entry;
-use crate::shadow::ShadowController;
-use transom_tcp::congestion::highspeed;
-use transom_tcp::extension::ExtensionChoice;
+use crate::shadow::shadow;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {
@@ -23,10 +21,5 @@ pub(crate) const ENTRY: Entry = Entry {
     source: "RFC 3649",
     summary: "requests HighSpeed TCP's window; without effect, because it is larger than TCP's own",
     parameters: &[],
-    read: |arguments| {
-        let controller = (highspeed::ENTRY.read)(arguments)?;
-        Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(ShadowController::new(ENTRY.name, &controller).following(false))
-        }))
-    },
+    read: |arguments| shadow(arguments, ENTRY.name, "highspeed", |shadow| shadow.following(false)),
 };

@@ -3,7 +3,7 @@
 //! The queue is kept below a target of 60 ms. Growth is slower than Reno's by GAIN, and decrease is multiplicative. Slow start is slower too
 //! and ends by delay. Periodically the window is two segments for two round trips, so that all flows see the empty path.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`]), run as a [shadow](crate::shadow) of the connection. It
+//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It
 //! shares these differences from the draft, and choices that it leaves open:
 //! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
 //! - A round trip's sum is spread over its acknowledgements by the share of the window that each covers; where just above the target it would
@@ -20,9 +20,7 @@
 //! Its name here has no plus signs, as these join extensions.
 
 use crate::catalogue::Entry;
-use crate::shadow::ShadowController;
-use transom_tcp::congestion::ledbat_plus_plus;
-use transom_tcp::extension::ExtensionChoice;
+use crate::shadow::shadow;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {
@@ -30,10 +28,5 @@ pub(crate) const ENTRY: Entry = Entry {
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
     summary: "keeps the queue below a target delay and empties it periodically; for background transfers",
     parameters: &[("target", "60ms of queueing delay to stay below")],
-    read: |arguments| {
-        let controller = (ledbat_plus_plus::ENTRY.read)(arguments)?;
-        Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(ShadowController::new(ENTRY.name, &controller))
-        }))
-    },
+    read: |arguments| shadow(arguments, ENTRY.name, "ledbat++", |shadow| shadow),
 };

@@ -16,12 +16,12 @@
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use crate::vegas::{Core, Poll, Verdict};
+use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::Nice as Parameters;
 use transom_tcp::extension::{
     Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
 /// The most round trips for one segment.

@@ -23,11 +23,11 @@ pub use observation::{INPUTS, Observation, Seen};
 use crate::catalogue::Entry;
 use std::fmt;
 use std::sync::Arc;
+use transom_tcp::Phase;
 use transom_tcp::congestion::Window;
 use transom_tcp::extension::{
     AckKind, Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::recovery::Phase;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {

@@ -19,8 +19,8 @@
 //! - A sender that pauses makes round trips look long. The least of four samples counts, as in LEDBAT.
 
 use crate::catalogue::Entry;
-use transom_tcp::congestion::ledbat_plus_plus::LedbatPlusPlus;
-use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Controller, Window};
+use crate::shadow::native;
+use transom_tcp::congestion::{CongestionControl, CongestionEvent, Controller, Window};
 use transom_tcp::extension::{
     Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
 };
@@ -35,11 +35,8 @@ pub(crate) const ENTRY: Entry = Entry {
     summary: "the receiver makes its incoming transfer yield to others, by its advertised window",
     parameters: &[("target", "60ms of queueing delay to keep")],
     read: |arguments| {
-        let target = arguments.duration("target")?.unwrap_or(LedbatPlusPlus::default().target);
-        if target.is_zero() || target > Duration::from_secs(1) {
-            return Err(arguments.impossible("target is above 0 and at most 1s"));
-        }
-        let make = move || Box::new(Rledbat::new(LedbatPlusPlus { target })) as Box<_>;
+        let controller = native(arguments, "ledbat++")?;
+        let make = move || Box::new(Rledbat::new(controller.controller())) as Box<_>;
         Ok(ExtensionChoice::new(arguments.choice(), make))
     },
 };
@@ -77,10 +74,10 @@ pub(crate) struct Rledbat {
 }
 
 impl Rledbat {
-    /// By LEDBAT++ with these parameters.
-    fn new(parameters: LedbatPlusPlus) -> Self {
+    /// By this controller of LEDBAT++.
+    fn new(controller: Controller) -> Self {
         Rledbat {
-            controller: parameters.controller(),
+            controller,
             window: Window::initial(0),
             next: Pos::default(),
             arrived: 0,

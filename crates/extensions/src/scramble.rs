@@ -19,9 +19,7 @@
 //! - A pacing_rate where TCP does not pace is one without limit. With `outside` what is multiplied is a window in a smoothed round trip.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{
-    Extension, Interval, Limits, Occasion, Variable, View, Wake, variable,
-};
+use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::time::{Duration, Instant};
 
 /// Pseudo-random numbers: the 64-bit xorshift of Marsaglia (Journal of Statistical Software 8(14), 2003) with shifts 13, 7, 17. Nothing here needs
@@ -57,8 +55,8 @@ pub(crate) struct Scramble {
     outside: Option<u64>,
     /// For how many round trips a draw from outside is held.
     hold: u64,
-    /// For each variable, in the order of [`variable::ALL`], the present factor in thousandths, if it is requested.
-    held: [Option<u64>; variable::COUNT],
+    /// For each variable, in the order of [`Variable::ALL`], the present factor in thousandths, if it is requested.
+    held: [Option<u64>; Variable::ALL.len()],
     /// When that is drawn anew.
     until: Instant,
 }
@@ -112,11 +110,11 @@ impl Scramble {
             let round = view.srtt().unwrap_or(FIRST_HOLD);
             self.stream.0 = (self.stream.0 ^ round.as_nanos()).max(1);
             let more = (times - 1) * WHOLE + 1;
-            self.held = [(); variable::COUNT]
+            self.held = [(); Variable::ALL.len()]
                 .map(|()| (self.stream.below(2) == 0).then(|| WHOLE + self.stream.below(more)));
             self.until = view.now() + round.times(self.hold);
         }
-        for (variable, held) in variable::ALL.into_iter().zip(self.held) {
+        for (variable, held) in Variable::ALL.into_iter().zip(self.held) {
             let asked = held.and_then(|far| outside(variable, far, view));
             match asked {
                 Some(value) => limits.set(variable, Interval::exactly(value)),
@@ -128,7 +126,7 @@ impl Scramble {
 
     fn ask_anything(&mut self, view: &View<'_>, limits: &mut Limits) {
         let window = view.cwnd().saturating_mul(2);
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             let own = view.ruling(variable).own;
             let near = |stream: &mut Stream| {
                 let reach = own / 4 + 1;

@@ -15,15 +15,38 @@
 //!
 //! It does not receive rate samples, one-way delays and given-up data, which a native controller may use.
 
+use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::congestion::{
-    CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
+    ALGORITHMS, CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
 };
 use transom_tcp::extension::{
-    Ack, AckKind, Extension, Limits, Occasion, Variable, View, Wake, variable,
+    Ack, AckKind, Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
 };
-use transom_tcp::recovery::Phase;
 use transom_tcp::slow_start::{SlowStart as _, Standard};
-use transom_tcp::{AckContext, Pos};
+use transom_tcp::{AckContext, Phase, Pos};
+
+/// The native algorithm of this name, with the parameters that are given.
+pub(crate) fn native(
+    given: &mut Arguments<'_>,
+    name: &str,
+) -> Result<CongestionChoice, ArgumentError> {
+    match ALGORITHMS.iter().find(|entry| entry.name == name) {
+        Some(entry) => (entry.read)(given),
+        None => Err(given.impossible(format_args!("there is no algorithm called {name}"))),
+    }
+}
+
+/// The extension `name`: the native algorithm `of` as a shadow, which `adapt` adapts.
+pub(crate) fn shadow(
+    given: &mut Arguments<'_>,
+    name: &'static str,
+    of: &str,
+    adapt: fn(ShadowController) -> ShadowController,
+) -> Result<ExtensionChoice, ArgumentError> {
+    let choice = native(given, of)?;
+    let make = move || Box::new(adapt(ShadowController::new(name, &choice))) as Box<_>;
+    Ok(ExtensionChoice::new(given.choice(), make))
+}
 
 /// The state of the connection at the last call.
 #[derive(Clone, Copy, Debug, Default)]

@@ -23,9 +23,8 @@ use transom_tcp::congestion::{Vegas as Parameters, Window};
 use transom_tcp::extension::{
     Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
 };
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
-use transom_tcp::{LimitedBy, Pos};
+use transom_tcp::{LimitedBy, Phase, Pos};
 
 /// When it is woken. It decides once each round in any case; the paper compares what the three cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
 //! ssthresh are that bandwidth times the least round-trip time.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::westwood`]), run as a [shadow](crate::shadow) of the connection. It shares
+//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It shares
 //! these differences from the papers, and choices that they leave open:
 //! - A sample spans at least 50 ms, as in Linux, and the first is the estimate, instead of a tenth of it. Before it a loss halves.
 //! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
@@ -15,9 +15,7 @@
 //! path's capacity, below the half.
 
 use crate::catalogue::Entry;
-use crate::shadow::ShadowController;
-use transom_tcp::congestion::westwood;
-use transom_tcp::extension::ExtensionChoice;
+use crate::shadow::shadow;
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {
@@ -26,9 +24,6 @@ pub(crate) const ENTRY: Entry = Entry {
     summary: "after a loss, sets the window to bandwidth times the least round-trip time, if that is less than half",
     parameters: &[("filter", "0.9: the weight of the past in the bandwidth filter")],
     read: |arguments| {
-        let controller = (westwood::ENTRY.read)(arguments)?;
-        Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(ShadowController::new(ENTRY.name, &controller).limiting_ssthresh())
-        }))
+        shadow(arguments, ENTRY.name, "westwood", |shadow| shadow.limiting_ssthresh())
     },
 };

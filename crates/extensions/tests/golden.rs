@@ -391,7 +391,7 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
             if peer.connection.request_counters().wakes == wakes {
                 continue; // It was not asked anew.
             }
-            for variable in variable::ALL {
+            for variable in Variable::ALL {
                 let ruling = peer.connection.ruling(variable);
                 let bare = ruling.effective == ruling.own;
                 assert!(bare || ruling.safe.contains(ruling.effective), "{variable}: {ruling:?}");
@@ -406,7 +406,7 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
     // What one seed asks often ends its connection soon.
     let asked: Vec<_> =
         (1..=100).flat_map(|seed| requests(&format!("scramble(seed={seed})"))).collect();
-    for variable in variable::ALL {
+    for variable in Variable::ALL {
         let of_it: Vec<_> = asked.iter().filter(|(other, _)| *other == variable).collect();
         let some = of_it.iter().filter(|(_, requested)| requested.is_some()).count();
         // Draws of one half: with a hundred of them the deviation is a twentieth.
@@ -419,7 +419,7 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
 /// is multiplied by stays for so many round trips, and then something else is drawn.
 #[test]
 fn scramble_stays_outside_as_far_as_it_is_told() {
-    let mut asked_of = [0; variable::COUNT];
+    let mut asked_of = [0; Variable::ALL.len()];
     let mut draws = 0;
     for seed in 0..100 {
         let mut peer = Setup::default().active();
@@ -431,7 +431,7 @@ fn scramble_stays_outside_as_far_as_it_is_told() {
             let sent = peer.info().snd_nxt;
             let next = (peer.acked() + 1000).min(sent.stream_offset() as i64 + 1);
             peer.recv(seg().ack(next)).drain();
-            let rulings = variable::ALL.map(|variable| peer.connection.ruling(variable));
+            let rulings = Variable::ALL.map(|variable| peer.connection.ruling(variable));
             let now: Vec<_> = rulings.iter().map(|ruling| ruling.requested.is_some()).collect();
             draws += usize::from(drawn.as_ref() != Some(&now));
             drawn = Some(now);
@@ -439,7 +439,7 @@ fn scramble_stays_outside_as_far_as_it_is_told() {
                 let Some(requested) = ruling.requested else { continue };
                 let (own, asked) = (u128::from(ruling.own), u128::from(requested.low()));
                 assert_eq!(requested.low(), requested.high());
-                let (near, used) = match variable::ALL[index] {
+                let (near, used) = match Variable::ALL[index] {
                     Variable::RcvNxt | Variable::SndUna => {
                         ((1000..=3000).contains(&(own - asked)), ruling.own)
                     }
@@ -462,12 +462,12 @@ fn scramble_stays_outside_as_far_as_it_is_told() {
                     }
                     _ => (asked >= own && asked <= 3 * own, ruling.own),
                 };
-                assert!(near && ruling.effective == used, "{}: {ruling:?}", variable::ALL[index]);
+                assert!(near && ruling.effective == used, "{}: {ruling:?}", Variable::ALL[index]);
                 asked_of[index] += 1;
             }
         }
     }
-    let never = variable::ALL.into_iter().zip(asked_of).filter(|(_, times)| *times == 0);
+    let never = Variable::ALL.into_iter().zip(asked_of).filter(|(_, times)| *times == 0);
     let never: Vec<_> = never.map(|(variable, _)| variable).collect();
     assert_eq!(never, [Variable::Retransmits]);
     // 100 connections with 40 acknowledgements each, of which one in four at most is a hold later than the last draw.

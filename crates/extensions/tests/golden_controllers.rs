@@ -7,11 +7,10 @@ use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::{
-    Counting, EcnChoice, Profile, RecoveryChoice, ReductionChoice, ValidationChoice,
+    Counting, EcnChoice, EcnConfig, Phase, Profile, RecoveryChoice, ReductionChoice,
+    ValidationChoice,
 };
 use transom_wire::Flags;
 

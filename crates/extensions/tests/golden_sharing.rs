@@ -6,9 +6,9 @@ use crate::common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::companion::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
+use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{ExtensionChoice, Variable};
-use transom_tcp::recovery::Phase;
 
 /// The window in use, in bytes.
 fn window(peer: &Peer) -> u64 {

@@ -25,7 +25,7 @@ struct Twice {
 impl Twice {
     fn compare(&self, limits: &Limits) {
         let layer = self.layers.layers().next().expect("the other is still attached");
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             assert_eq!(limits.asked(variable), layer.limits.asked(variable), "{variable}");
         }
         self.compared.fetch_add(1, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Extension for Twice {
 
     fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         let observed = Observed::from(view);
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             let ruling = self.layers.ruling(&observed, variable);
             assert_eq!(view.ruling(variable), ruling, "{variable}");
         }

@@ -148,7 +148,12 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
     let used = |names| functions(USED, names);
     let clamp = |names| functions(CLAMP, names);
     vec![
-        ("States", 25, file("crates/tcp/src/connection/extensions/view.rs")),
+        (
+            "States",
+            25,
+            file("crates/tcp/src/connection/extensions/view.rs")
+                + file("crates/tcp/src/connection/glance.rs"),
+        ),
         (
             "Message list",
             33,
@@ -305,6 +310,7 @@ fn page() -> String {
         "crates/tcp/src/connection/extensions/layers.rs",
         "crates/tcp/src/connection/extensions/layer_events.rs",
         "crates/tcp/src/connection/extensions/view.rs",
+        "crates/tcp/src/connection/glance.rs",
         "crates/tcp/src/extension.rs",
         "crates/tcp/src/extension/choice.rs",
         "crates/tcp/src/extension/occasion.rs",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use transom_extensions::Guarded;
 use transom_tcp::extension::{
-    Capabilities, Decider, ExtensionChoice, ObservedLayers, Occasion, Variable, Wake, variable,
+    Capabilities, Decider, ExtensionChoice, ObservedLayers, Occasion, Variable, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -250,7 +250,7 @@ impl Connection {
     pub(crate) fn report(&self) -> ConnectionReport {
         let info = &self.known.observed.state;
         let (mut limits, mut without_effect) = (Vec::new(), Vec::new());
-        for variable in variable::ALL {
+        for variable in Variable::ALL {
             let ruling = self.layers.ruling(&self.known.observed, variable);
             let asked = ruling.requested.is_some() || ruling.conflict;
             if asked && matches!(form(variable), Form::Unbounded(_)) {

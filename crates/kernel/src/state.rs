@@ -3,9 +3,8 @@
 //! The kernel counts windows and what is in flight in segments. They become bytes by its maximum segment size, as in its own comparisons.
 
 use transom_tcp::extension::{Ack, AckKind, Capabilities, Observed, Occasion, Wake};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{ConnectionState, LimitedBy, Name, Pos, SeqSpace, State, Untold};
+use transom_tcp::{ConnectionState, LimitedBy, Name, Phase, Pos, SeqSpace, State, Untold};
 use transom_wire::Seq;
 
 use crate::layout::{Opening, RawEvent, flag};

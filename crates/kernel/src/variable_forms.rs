@@ -1,6 +1,6 @@
 //! The variables, and the form that each has on a stock kernel.
 
-use transom_tcp::extension::{Capabilities, Extension, Variable, Wake, variable};
+use transom_tcp::extension::{Capabilities, Extension, Variable, Wake};
 
 /// The form that a variable has on the kernel's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) const fn form(variable: Variable) -> Form {
 
 /// All variables with their forms, in the order of icTCP's Table 1.
 pub fn all() -> impl Iterator<Item = (Variable, Form)> {
-    variable::ALL.into_iter().map(|variable| (variable, form(variable)))
+    Variable::ALL.into_iter().map(|variable| (variable, form(variable)))
 }
 
 /// The events that the kernel's sockets report.

@@ -90,7 +90,7 @@ pub(crate) fn add_extensions(rows: &mut [Row]) {
     for row in rows {
         let Some(connection) = attached.remove(&row.key) else { continue };
         row.tcp.congestion = Name::cut(&connection.grows_by);
-        if let Some(phase) = transom_tcp::recovery::Phase::named(&connection.phase) {
+        if let Some(phase) = transom_tcp::Phase::named(&connection.phase) {
             row.tcp.phase = phase;
             row.tcp.untold.remove(Untold::PHASE);
         }

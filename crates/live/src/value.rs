@@ -10,9 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
-use transom_tcp::{ConnectionState, LimitReason, LimitedBy, Name, State, Untold};
+use transom_tcp::{ConnectionState, LimitReason, LimitedBy, Name, Phase, State, Untold};
 
 /// The content of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

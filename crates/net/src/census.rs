@@ -2,7 +2,6 @@
 
 use crate::stack::Stack;
 use std::net::SocketAddr;
-use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Decider, Ruling, Variable};
 use transom_tcp::{Connection, ConnectionState};
 
@@ -89,7 +88,7 @@ fn extensions(connection: &Connection) -> (Vec<String>, Vec<String>, Vec<Request
     if layers.is_empty() {
         return (layers, departed, Vec::new());
     }
-    let requests = ALL.into_iter().filter_map(|variable| {
+    let requests = Variable::ALL.into_iter().filter_map(|variable| {
         let ruling = connection.ruling(variable);
         if ruling.requested.is_none() && !ruling.conflict {
             return None;

@@ -4,7 +4,6 @@ pub mod binary;
 pub mod json;
 
 use transom_net::Snapshot;
-use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
 use transom_tcp::time::{Duration, Instant};
 
@@ -175,7 +174,7 @@ fn name_of(field: &str, snapshot: &Snapshot) -> Option<&'static str> {
 
 /// The effective value of each variable.
 fn effective(snapshot: &Snapshot) -> impl Iterator<Item = (Variable, u64)> {
-    ALL.into_iter().map(|variable| (variable, snapshot.ruling(variable).effective))
+    Variable::ALL.into_iter().map(|variable| (variable, snapshot.ruling(variable).effective))
 }
 
 #[cfg(test)]

@@ -11,10 +11,9 @@ use std::ffi::c_char;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use transom_stack::StackConfig;
-use transom_tcp::Profile;
 use transom_tcp::compose::compose;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Profile, ReceiveWindowConfig};
 
 /// `ts_config.retries`: never give up.
 pub const RETRY_FOREVER: u32 = u32::MAX;

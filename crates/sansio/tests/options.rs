@@ -12,9 +12,8 @@ use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
 use transom_sansio::{Host, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{FlowChoice, Profile, accurate_ecn};
+use transom_tcp::{FlowChoice, Profile, ReceiveWindowConfig, accurate_ecn};
 use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, Options, TcpHeader, Timestamps};
 

@@ -5,9 +5,8 @@ use transom_sim::link::LinkConfig;
 use transom_sim::{Pair, Side};
 use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Adu, ConnectionState, Piece};
+use transom_tcp::{Adu, ConnectionState, Delivery, Piece};
 
 const LEN: usize = 400_000;
 /// What the reader takes at a time, and how often: 400 kB/s, where the path carries twelve times that.

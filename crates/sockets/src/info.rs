@@ -4,9 +4,8 @@
 //! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
 //! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
 
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
-use transom_tcp::{AccurateInfo, ConnectionState, FastOpenFailure, State};
+use transom_tcp::{AccurateInfo, ConnectionState, FastOpenFailure, Phase, State};
 use zerocopy::{Immutable, IntoBytes};
 
 /// `tcpi_options`: timestamps are in use.

@@ -8,9 +8,8 @@ use alloc::vec::Vec;
 use core::mem::discriminant;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::exchange::Choice;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Instant;
-use transom_tcp::{MAX_WINDOW, Profile, Setting};
+use transom_tcp::{MAX_WINDOW, Profile, ReceiveWindowConfig, Setting};
 
 /// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]

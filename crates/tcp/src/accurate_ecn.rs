@@ -76,7 +76,7 @@ pub struct Counts {
 
 impl Counts {
     /// Payload bytes with any codepoint but Not-ECT.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.ce_bytes.saturating_add(self.ect0_bytes).saturating_add(self.ect1_bytes)
     }
 }

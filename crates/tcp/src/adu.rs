@@ -13,7 +13,7 @@ mod assembler;
 pub(crate) mod encoding;
 mod ready;
 
-pub use encoding::encode;
+pub use encoding::encode_unit;
 
 pub(crate) use assembler::Assembler;
 

@@ -10,7 +10,7 @@
 //! [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
 //!
 //! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
-//! unit ([`Unit::key`]), as scenarios have it, says the same.
+//! unit ([`Unit::name`]), as scenarios have it, says the same.
 //!
 //! ```
 //! use transom_tcp::{RecoveryChoice, ReductionChoice};
@@ -154,11 +154,6 @@ impl Composer {
         self
     }
 
-    /// The algorithms of congestion control.
-    pub fn algorithms(&self) -> &[Entry] {
-        &self.algorithms
-    }
-
     /// The algorithm of congestion control by this name.
     pub fn algorithm(&self, name: &str) -> Option<&Entry> {
         self.algorithms.iter().find(|entry| entry.name == name)
@@ -174,7 +169,7 @@ impl Composer {
         let chosen = self.choose(&[text])?;
         // Words of undo add up with each other, and not with those of the base: a text chooses the whole unit.
         if chosen.iter().any(|word| word.unit == Unit::Undo) {
-            profile.undo = UndoConfig::NONE;
+            profile.undo = UndoConfig::default();
         }
         for word in &chosen {
             self.apply(&mut profile, word)?;

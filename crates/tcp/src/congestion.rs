@@ -67,17 +67,18 @@ mod arithmetic;
 mod bbr;
 mod bbr3;
 mod bic;
+mod built_in;
 mod controller;
-pub(crate) mod cubic;
+mod cubic;
 mod dctcp;
 mod delay;
-pub mod fast;
+mod fast;
 mod filter;
 mod growth;
-pub mod highspeed;
+mod highspeed;
 mod htcp;
 mod ledbat;
-pub mod ledbat_plus_plus;
+mod ledbat_plus_plus;
 mod lp;
 pub mod ltcp;
 mod multcp;
@@ -92,7 +93,7 @@ mod test_bottleneck;
 #[cfg(test)]
 mod test_trace;
 mod vegas;
-pub mod westwood;
+mod westwood;
 
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments};
@@ -140,7 +141,7 @@ impl Window {
     }
 
     /// The initial window of this choice.
-    pub fn of(choice: InitialWindow, mss: u32) -> Self {
+    pub(crate) fn of(choice: InitialWindow, mss: u32) -> Self {
         Window { cwnd: choice.bytes(mss), cwnd_cnt: 0, ssthresh: u64::MAX, mss }
     }
 
@@ -185,7 +186,7 @@ impl Window {
 }
 
 /// RFC 6928 equation 1, in bytes.
-pub fn initial_window(mss: u32) -> u64 {
+fn initial_window(mss: u32) -> u64 {
     InitialWindow::default().bytes(mss)
 }
 
@@ -390,26 +391,26 @@ pub struct Entry {
 
 /// The algorithms here, by name.
 pub const ALGORITHMS: &[Entry] = &[
-    none::ENTRY,
-    reno::ENTRY,
-    cubic::ENTRY,
-    ltcp::ENTRY,
-    highspeed::ENTRY,
-    scalable::ENTRY,
-    bic::ENTRY,
-    htcp::ENTRY,
-    multcp::ENTRY,
-    westwood::ENTRY,
-    vegas::ENTRY,
-    fast::ENTRY,
-    nice::ENTRY,
-    lp::ENTRY,
-    ledbat::ENTRY,
-    ledbat_plus_plus::ENTRY,
-    dctcp::ENTRY,
-    prague::ENTRY,
-    bbr::ENTRY,
-    bbr3::ENTRY,
+    Entry::of::<none::NoCongestionControl>(),
+    Entry::of::<reno::Reno>(),
+    Entry::of::<cubic::Cubic>(),
+    Entry::of::<ltcp::Ltcp>(),
+    Entry::of::<highspeed::HighSpeed>(),
+    Entry::of::<scalable::Scalable>(),
+    Entry::of::<bic::Bic>(),
+    Entry::of::<htcp::HTcp>(),
+    Entry::of::<multcp::MulTcp>(),
+    Entry::of::<westwood::Westwood>(),
+    Entry::of::<vegas::Vegas>(),
+    Entry::of::<fast::Fast>(),
+    Entry::of::<nice::Nice>(),
+    Entry::of::<lp::Lp>(),
+    Entry::of::<ledbat::Ledbat>(),
+    Entry::of::<ledbat_plus_plus::LedbatPlusPlus>(),
+    Entry::of::<dctcp::Dctcp>(),
+    Entry::of::<prague::Prague>(),
+    Entry::of::<bbr::Bbr>(),
+    Entry::of::<bbr3::Bbr3>(),
 ];
 
 /// The algorithm a profile names.
@@ -447,12 +448,17 @@ impl CongestionChoice {
 
     /// RFC 5681.
     pub fn reno() -> Self {
-        CongestionChoice::new(reno::Reno)
+        CongestionChoice::built_in(reno::Reno)
+    }
+
+    /// RFC 9438.
+    pub(crate) fn cubic() -> Self {
+        CongestionChoice::built_in(cubic::Cubic::default())
     }
 
     /// The receiver's window alone bounds the flight.
     pub fn none() -> Self {
-        CongestionChoice::new(none::NoCongestionControl)
+        CongestionChoice::built_in(none::NoCongestionControl)
     }
 }
 

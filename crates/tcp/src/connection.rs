@@ -62,6 +62,7 @@ pub(crate) use crate::state::Counters;
 pub use crate::state::EcnInfo;
 
 use crate::control::Control;
+use crate::named::named;
 use crate::options::Agreed;
 use crate::pos::Pos;
 use crate::profile::Profile;
@@ -76,68 +77,36 @@ use transom_wire::{Ecn, Seq, TcpHeader};
 /// The least payload of a full segment: the smallest path MTU of IPv4, 68 bytes, minus headers and timestamps.
 const MIN_SEGMENT: u32 = 16;
 
-/// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum State {
-    /// Nothing is left of the connection.
-    Closed,
-    /// Our SYN is out.
-    SynSent,
-    /// Both SYNs are out; ours is not acknowledged.
-    SynReceived,
-    /// Data flows.
-    Established,
-    /// We closed; our FIN is not acknowledged.
-    FinWait1,
-    /// We closed; the peer has not.
-    FinWait2,
-    /// The peer closed; we have not.
-    CloseWait,
-    /// Both closed; our FIN is not acknowledged.
-    Closing,
-    /// The peer closed, then we; our FIN is not acknowledged.
-    LastAck,
-    /// Both closed and acknowledged; old segments may still arrive.
-    TimeWait,
+named! {
+    /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum State {
+        /// Nothing is left of the connection.
+        #[default]
+        Closed: "closed",
+        /// Our SYN is out.
+        SynSent: "syn-sent",
+        /// Both SYNs are out; ours is not acknowledged.
+        SynReceived: "syn-received",
+        /// Data flows.
+        Established: "established",
+        /// We closed; our FIN is not acknowledged.
+        FinWait1: "fin-wait-1",
+        /// We closed; the peer has not.
+        FinWait2: "fin-wait-2",
+        /// The peer closed; we have not.
+        CloseWait: "close-wait",
+        /// Both closed; our FIN is not acknowledged.
+        Closing: "closing",
+        /// The peer closed, then we; our FIN is not acknowledged.
+        LastAck: "last-ack",
+        /// Both closed and acknowledged; old segments may still arrive.
+        TimeWait: "time-wait",
+    }
 }
 
 impl State {
-    /// All of them.
-    pub const ALL: [State; 10] = [
-        State::Closed,
-        State::SynSent,
-        State::SynReceived,
-        State::Established,
-        State::FinWait1,
-        State::FinWait2,
-        State::CloseWait,
-        State::Closing,
-        State::LastAck,
-        State::TimeWait,
-    ];
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
-    }
-
-    /// Its name in logs and reports: that of RFC 9293, in small letters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::Closed => "closed",
-            State::SynSent => "syn-sent",
-            State::SynReceived => "syn-received",
-            State::Established => "established",
-            State::FinWait1 => "fin-wait-1",
-            State::FinWait2 => "fin-wait-2",
-            State::CloseWait => "close-wait",
-            State::Closing => "closing",
-            State::LastAck => "last-ack",
-            State::TimeWait => "time-wait",
-        }
-    }
-
     /// Whether both SYNs are acknowledged (RFC 9293 calls these states synchronized).
     pub fn is_synchronized(self) -> bool {
         !matches!(self, State::Closed | State::SynSent | State::SynReceived)

@@ -9,6 +9,7 @@
 
 use crate::connection::{Connection, ConnectionError, State};
 use crate::extension::{DepartureReason, LayerId, Ruling, Variable};
+use crate::named::named;
 use crate::pos::Pos;
 use crate::state::LimitReason;
 use core::ops::Range;
@@ -85,17 +86,19 @@ pub struct Sent {
     pub probe: Option<Probe>,
 }
 
-/// The purpose of a probe: it finds out this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Probe {
-    /// Whether the end of the flight was lost (RFC 8985 section 7).
-    Loss,
-    /// Whether the path takes larger packets (RFC 4821).
-    PathMtu,
-    /// Whether the peer's window is still closed (RFC 9293 section 3.8.6.1).
-    Window,
-    /// Whether the peer is still there (RFC 9293 section 3.8.4).
-    KeepAlive,
+named! {
+    /// The purpose of a probe: it finds out this.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Probe {
+        /// Whether the end of the flight was lost (RFC 8985 section 7).
+        Loss: "loss",
+        /// Whether the path takes larger packets (RFC 4821).
+        PathMtu: "path-mtu",
+        /// Whether the peer's window is still closed (RFC 9293 section 3.8.6.1).
+        Window: "window",
+        /// Whether the peer is still there (RFC 9293 section 3.8.4).
+        KeepAlive: "keep-alive",
+    }
 }
 
 /// A change of a layer.
@@ -107,18 +110,6 @@ pub enum LayerChange {
     Detached,
     /// It was removed without a request.
     Departed(DepartureReason),
-}
-
-impl Probe {
-    /// Its name in logs and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Probe::Loss => "loss",
-            Probe::PathMtu => "path-mtu",
-            Probe::Window => "window",
-            Probe::KeepAlive => "keep-alive",
-        }
-    }
 }
 
 /// Takes events. It knows which connection it is about, and when.

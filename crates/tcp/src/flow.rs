@@ -16,7 +16,7 @@ use core::fmt;
 pub(crate) use unit::FlowUnit;
 
 /// A flow-control unit: decides the size of the receive buffer, and so of the window.
-pub trait FlowControl: fmt::Debug + Send {
+pub(crate) trait FlowControl: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 

@@ -2,8 +2,8 @@
 //!
 //! The crate owns no clock, no thread and no socket. Its centre is [`Connection`]. Around it are the units of which a connection is
 //! composed, each a small trait with several choices. The sender has [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at
-//! the beginning), [`recovery`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`ordering`] (in which order
-//! data is delivered), [`flow`] (the advertised window), [`AckChoice`] (when to acknowledge) and [`PacingChoice`] (when transmissions leave). A
+//! the beginning), [`RecoveryChoice`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`OrderingChoice`] (in which order
+//! data is delivered), [`FlowChoice`] (the advertised window), [`AckChoice`] (when to acknowledge) and [`PacingChoice`] (when transmissions leave). A
 //! [`Profile`] names one choice for each.
 //!
 //! # Example
@@ -53,20 +53,21 @@ extern crate std;
 pub mod accurate_ecn;
 mod ack_context;
 mod ack_policy;
-pub mod adu;
+mod adu;
 pub mod compose;
 pub mod congestion;
 mod connection;
 mod control;
-pub mod ecn;
+mod ecn;
 mod event;
 pub mod extension;
-pub mod flow;
+mod flow;
 mod holes;
 pub mod manipulation;
+mod named;
 mod one_of;
 mod options;
-pub mod ordering;
+mod ordering;
 mod pacing;
 mod passive;
 mod path_mtu;
@@ -75,7 +76,7 @@ mod pos;
 mod profile;
 mod ranges;
 mod rate;
-pub mod recovery;
+mod recovery;
 mod reduction;
 mod reordering;
 pub mod rto;
@@ -85,10 +86,11 @@ mod sent;
 pub mod slow_start;
 mod state;
 mod time_wait;
-pub mod undo;
+mod undo;
 mod validation;
 
 pub use ack_context::{AckContext, Newest};
+pub use adu::{AduConfig, encode_unit};
 pub use connection::extensions::LayerInfo;
 pub use connection::{
     AccurateInfo, Adu, Connection, ConnectionError, EcnInfo, Endpoint, FastOpenFailure,
@@ -96,9 +98,12 @@ pub use connection::{
     PathState, Piece, Prepared, RESERVE, ReadError, Received, Report, Setting, Settings, Signal,
     State, WriteError, WriteOptions, exchange,
 };
+pub use ecn::EcnConfig;
 pub use event::{Event, Probe, Publisher, Sent};
+pub use flow::ReceiveWindowConfig;
 pub use holes::{Hole, HoleChoice, Patience};
 pub use options::Agreed;
+pub use ordering::{Delivery, Taken, UnitFaults};
 pub use passive::{HalfOpen, HalfOpenAction};
 pub use path_mtu::{PathMtuChoice, PathMtuDiscovery};
 pub use persistence::Persistence;
@@ -110,10 +115,11 @@ pub use profile::{
 };
 pub use ranges::RangeSet;
 pub use rate::{LostTransmission, RateSample};
+pub use recovery::Phase;
 pub use reordering::Robustness;
 pub use segment::{Segment, Transmit, reset_for};
 pub use send_buffer::{BLOCK, SpareBlocks, ZEROS};
-pub use sent::{SegmentStatus, SentList};
 pub use state::{ConnectionState, Counters, Glance, LimitReason, LimitedBy, Name, Untold};
 pub use time_wait::{TimeWait, TimeWaitAction};
 pub use transom_base::{arguments, packet, quantity, setters, time};
+pub use undo::UndoConfig;

@@ -16,12 +16,12 @@ use crate::pos::Pos;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
-use transom_wire::SackBlocks;
+use received::Received;
 pub(crate) use unit::OrderingUnit;
 
 /// How an arriving payload was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// Bytes that were new.
     pub(crate) new_bytes: u64,
     /// It was the next data expected and no gap was or remains open.
@@ -35,7 +35,7 @@ pub struct Accepted {
 
 /// How a payload was accepted, and the state of the receive buffer after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub(crate) struct Arrived {
     /// How the payload was accepted.
     pub(crate) accepted: Accepted,
     /// Data beyond a gap was held before, or is now.
@@ -78,7 +78,7 @@ pub enum Delivery {
 }
 
 /// An ordering unit: the receive buffer.
-pub trait Ordering: fmt::Debug + Send {
+pub(crate) trait Ordering: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
@@ -87,8 +87,13 @@ pub trait Ordering: fmt::Debug + Send {
         Delivery::Stream
     }
 
+    /// The arrived data.
+    fn received(&self) -> &Received;
+
     /// RCV.NXT: everything before it has arrived.
-    fn next(&self) -> Pos;
+    fn next(&self) -> Pos {
+        self.received().next
+    }
 
     /// Takes in `payload` standing at `at`, already trimmed to the window. `limit` is the receive buffer's size.
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted;
@@ -194,19 +199,10 @@ pub trait Ordering: fmt::Debug + Send {
         UnitFaults::default()
     }
 
-    /// The SACK blocks to report (RFC 2018 section 4): most recent first, as many as fit.
-    fn sack_blocks(
-        &self,
-        blocks: &mut SackBlocks,
-        room: usize,
-        to_wire: &dyn Fn(Pos) -> transom_wire::Seq,
-    );
-
     /// Whether data beyond a gap is held.
-    fn has_gap(&self) -> bool;
-
-    /// Ranges held beyond a gap, for tests and information.
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>));
+    fn has_gap(&self) -> bool {
+        self.received().has_gap()
+    }
 
     /// Gives unused memory back.
     fn release(&mut self);

@@ -14,24 +14,32 @@ use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// A connection in SYN-RECEIVED that was opened passively.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HalfOpen {
-    endpoint: Endpoint,
-    path: PathInfo,
-    iss: Seq,
-    irs: Seq,
-    agreed: Agreed,
-    timestamps: TimestampState,
-    window: u16,
-    peer_window: u16,
-    sent_at: Instant,
-    deadline: Instant,
-    transmissions: u32,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) path: PathInfo,
+    /// Our initial sequence number.
+    pub iss: Seq,
+    /// The peer's initial sequence number.
+    pub irs: Seq,
+    /// The options both sides support.
+    pub agreed: Agreed,
+    pub(crate) timestamps: TimestampState,
+    pub(crate) window: u16,
+    pub(crate) peer_window: u16,
+    /// When the SYN-ACK last left.
+    pub(crate) sent_at: Instant,
+    /// When the SYN-ACK has to be repeated, or the attempt given up.
+    pub deadline: Instant,
+    /// How often the SYN-ACK left.
+    pub(crate) transmissions: u32,
     /// How the peer's latest SYN arrived.
-    syn_codepoint: Ecn,
+    pub(crate) syn_codepoint: Ecn,
     /// This end knows accurate ECN.
     knows_accurate: bool,
-    /// A SYN without the offer of accurate ECN has arrived after one with it, or such a SYN-ACK has left.
-    silent: bool,
+    /// Nothing may leave ECN-capable, as the peer may have taken this end for one without ECN (RFC 9768 section 3.1.5): a SYN without the offer of
+    /// accurate ECN has arrived after one with it, or such a SYN-ACK has left.
+    pub(crate) silent: bool,
     /// The SYN has arrived again.
     repeated: bool,
     /// It was restored from a SYN cookie.
@@ -151,15 +159,6 @@ impl HalfOpen {
         self
     }
 
-    pub(crate) fn syn_codepoint(&self) -> Ecn {
-        self.syn_codepoint
-    }
-
-    /// Whether nothing may leave ECN-capable, as the peer may have taken this end for one without ECN (RFC 9768 section 3.1.5).
-    pub(crate) fn is_silent(&self) -> bool {
-        self.silent
-    }
-
     /// How the SYN-ACK left, unless several did in different ways. That of a cookie, or of a connection that sends it itself, was not ECN-capable.
     pub(crate) fn sent_codepoint(&self, profile: &Profile) -> Option<Ecn> {
         let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
@@ -172,58 +171,6 @@ impl HalfOpen {
     /// Whether the SYN-ACK has left more than once.
     pub(crate) fn is_repeated(&self) -> bool {
         self.repeated || self.transmissions > 1
-    }
-
-    /// The ports.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        self.endpoint
-    }
-
-    /// The path.
-    pub(crate) fn path(&self) -> PathInfo {
-        self.path
-    }
-
-    /// Our initial sequence number.
-    pub fn iss(&self) -> Seq {
-        self.iss
-    }
-
-    /// The peer's initial sequence number.
-    pub fn irs(&self) -> Seq {
-        self.irs
-    }
-
-    /// The options both sides support.
-    pub fn agreed(&self) -> Agreed {
-        self.agreed
-    }
-
-    /// The start of our timestamp clock.
-    pub(crate) fn timestamp_offset(&self) -> u32 {
-        self.timestamps.offset
-    }
-
-    /// When the SYN-ACK last left.
-    pub(crate) fn sent_at(&self) -> Instant {
-        self.sent_at
-    }
-
-    /// How often it left.
-    pub(crate) fn transmissions(&self) -> u32 {
-        self.transmissions
-    }
-
-    pub(crate) fn timestamps(&self) -> TimestampState {
-        self.timestamps
-    }
-
-    pub(crate) fn window(&self) -> u16 {
-        self.window
-    }
-
-    pub(crate) fn peer_window(&self) -> u16 {
-        self.peer_window
     }
 
     /// The SYN-ACK; the caller sends it. It is repeated with exponential back-off.
@@ -322,11 +269,6 @@ impl HalfOpen {
             dst_port: self.endpoint.remote_port,
             ..TcpHeader::default()
         }
-    }
-
-    /// When the SYN-ACK has to be repeated, or the attempt given up.
-    pub fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Whether it has been tried often enough. `attempts` counts repetitions.

@@ -38,7 +38,7 @@ impl Persistence {
     pub const NONE: Persistence = Persistence { retransmissions: Some(0), lifetime: None };
 
     /// The name by which reports call it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         if self == Persistence::NONE { "no-retransmission" } else { "limited-retransmission" }
     }
 

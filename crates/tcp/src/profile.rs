@@ -8,7 +8,6 @@ mod assemble;
 mod check;
 mod choices;
 
-use crate::congestion::cubic::Cubic;
 use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
@@ -211,7 +210,7 @@ transom_base::setters! {
 impl Default for Profile {
     fn default() -> Self {
         Profile {
-            congestion: CongestionChoice::new(Cubic::default()),
+            congestion: CongestionChoice::cubic(),
             slow_start: SlowStartChoice::HyStart,
             recovery: RecoveryChoice::RackTlp,
             reduction: ReductionChoice::Prr,
@@ -276,7 +275,7 @@ impl Profile {
             pacing: PacingChoice::None,
             reduction: ReductionChoice::AtOnce,
             validation: ValidationChoice::RestartWindow,
-            undo: UndoConfig::NONE,
+            undo: UndoConfig::default(),
             ecn: EcnChoice::Classic(EcnConfig::default()),
             extensions: Vec::new(),
             options: OfferedOptions::ALL,

@@ -15,6 +15,7 @@ mod unit;
 mod whole_window;
 
 use crate::ack_context::AckContext;
+use crate::named::named;
 use crate::pos::Pos;
 use crate::rto::Estimate;
 use crate::sent::{Sent, SentList};
@@ -23,44 +24,26 @@ use core::fmt;
 use core::ops::Range;
 pub(crate) use unit::RecoveryUnit;
 
-/// The sender's phase of loss recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Phase {
-    /// Nothing is suspicious.
-    #[default]
-    Open,
-    /// Duplicate or selective acknowledgements arrive; reordering or loss.
-    Disorder,
-    /// Fast recovery: a loss was inferred from acknowledgements.
-    Recovery,
-    /// The retransmission timer expired and the data outstanding then is not all acknowledged.
-    Loss,
-}
-
-impl Phase {
-    /// All of them.
-    pub const ALL: [Phase; 4] = [Phase::Open, Phase::Disorder, Phase::Recovery, Phase::Loss];
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Phase> {
-        Phase::ALL.into_iter().find(|phase| phase.name() == name)
-    }
-
-    /// Its name in logs and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Open => "open",
-            Phase::Disorder => "disorder",
-            Phase::Recovery => "recovery",
-            Phase::Loss => "loss",
-        }
+named! {
+    /// The sender's phase of loss recovery.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum Phase {
+        /// Nothing is suspicious.
+        #[default]
+        Open: "open",
+        /// Duplicate or selective acknowledgements arrive; reordering or loss.
+        Disorder: "disorder",
+        /// Fast recovery: a loss was inferred from acknowledgements.
+        Recovery: "recovery",
+        /// The retransmission timer expired and the data outstanding then is not all acknowledged.
+        Loss: "loss",
     }
 }
 
 /// The effect of an acknowledgement on the phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Fast recovery begins with this acknowledgement.
     pub(crate) entered: bool,
     /// Recovery (fast or after a timeout) ended with it.
@@ -76,7 +59,7 @@ pub struct Verdict {
 
 /// The times that a unit needs to set a deadline.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub(crate) struct Times {
     /// The present.
     pub(crate) now: Instant,
     /// The estimate of the round-trip time, once there is a sample.
@@ -89,7 +72,7 @@ pub struct Times {
 
 /// The action that a passed deadline requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
+pub(crate) enum Expiry {
     /// Nothing.
     Nothing,
     /// Something is believed lost now.
@@ -100,7 +83,7 @@ pub enum Expiry {
 
 /// A segment to send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retransmission {
+pub(crate) struct Retransmission {
     /// The range to cover; the sender may send less.
     pub(crate) range: Range<Pos>,
     /// Whether the congestion window does not apply: the fast retransmission itself (RFC 5681 section 3.2 step
@@ -111,7 +94,7 @@ pub struct Retransmission {
 }
 
 /// A loss-recovery unit.
-pub trait Recovery: fmt::Debug + Send {
+pub(crate) trait Recovery: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
@@ -140,9 +123,6 @@ pub trait Recovery: fmt::Debug + Send {
 
     /// `range` left, of what [`Recovery::next`] `named`.
     fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>);
-
-    /// The end of the data whose acknowledgement ends recovery.
-    fn recovery_point(&self) -> Option<Pos>;
 
     /// Whether the unit ever sets a deadline; if not, it is not asked for one after every segment.
     fn has_deadlines(&self) -> bool {

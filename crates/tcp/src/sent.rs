@@ -20,7 +20,7 @@ mod losses;
 
 /// The state of a transmission, as far as the acknowledgements show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SegmentStatus {
+pub(crate) struct SegmentStatus {
     /// Selectively acknowledged: the receiver has it.
     pub(crate) sacked: bool,
     /// Believed to have left the network without arriving.
@@ -41,7 +41,7 @@ impl SegmentStatus {
 
 /// One transmission that is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Sequence space covered (data, and the FIN as one unit).
     pub start: Pos,
     /// One past the end.
@@ -103,7 +103,7 @@ const MAX_RECORDS: usize = 8192;
 
 /// Records of everything between SND.UNA and SND.NXT.
 #[derive(Debug)]
-pub struct SentList {
+pub(crate) struct SentList {
     list: VecDeque<Sent>,
     sacked: RangeSet,
     start: Pos,

@@ -9,7 +9,8 @@ mod name;
 pub use crate::connection::glance::Glance;
 pub use name::Name;
 
-use crate::connection::{AccurateInfo, FastOpenFailure, FastOpenInfo, PartialInfo, State};
+use crate::connection::{AccurateInfo, FastOpenInfo, PartialInfo, State};
+use crate::named::named;
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
 use crate::recovery::Phase;
@@ -40,110 +41,54 @@ bitflags! {
     }
 }
 
-/// The limit of the sender, if any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum LimitedBy {
-    /// The application had nothing (more) to send.
-    #[default]
-    Application,
-    /// The peer's receive window.
-    PeerWindow,
-    /// The congestion window.
-    CongestionWindow,
-    /// Pacing.
-    Pacing,
-    /// An extension that keeps the congestion window lower than TCP would.
-    VirtualWindow,
-    /// The send buffer, of a TCP that counts that.
-    SendBuffer,
-}
-
-impl LimitedBy {
-    /// All of them.
-    pub const ALL: [LimitedBy; 6] = [
-        LimitedBy::Application,
-        LimitedBy::PeerWindow,
-        LimitedBy::CongestionWindow,
-        LimitedBy::Pacing,
-        LimitedBy::VirtualWindow,
-        LimitedBy::SendBuffer,
-    ];
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<LimitedBy> {
-        LimitedBy::ALL.into_iter().find(|limit| limit.name() == name)
-    }
-
-    /// Its name in logs and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LimitedBy::Application => "application",
-            LimitedBy::PeerWindow => "peer-window",
-            LimitedBy::CongestionWindow => "cwnd",
-            LimitedBy::Pacing => "pacing",
-            LimitedBy::VirtualWindow => "virtual-cwnd",
-            LimitedBy::SendBuffer => "send-buffer",
-        }
+named! {
+    /// The limit of the sender, if any.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum LimitedBy {
+        /// The application had nothing (more) to send.
+        #[default]
+        Application: "application",
+        /// The peer's receive window.
+        PeerWindow: "peer-window",
+        /// The congestion window.
+        CongestionWindow: "cwnd",
+        /// Pacing.
+        Pacing: "pacing",
+        /// An extension that keeps the congestion window lower than TCP would.
+        VirtualWindow: "virtual-cwnd",
+        /// The send buffer, of a TCP that counts that.
+        SendBuffer: "send-buffer",
     }
 }
 
-/// The reason why the sender is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum LimitReason {
-    /// There is nothing to send.
-    #[default]
-    NoData,
-    /// A small segment waits for an acknowledgement (Nagle's algorithm, RFC 9293 section 3.7.4).
-    Nagle,
-    /// The application has said that more follows.
-    Cork,
-    /// The peer's window is closed or too small for a segment (RFC 9293 section 3.8.6).
-    PeerWindow,
-    /// A segment would be silly (RFC 9293 section 3.8.6.2.1).
-    SillyWindow,
-    /// The congestion window is full.
-    CongestionWindow,
-    /// The congestion window is full only because extensions keep it lower.
-    VirtualWindow,
-    /// Pacing has not released the next segment.
-    Pacing,
+named! {
+    /// The reason why the sender is limited.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[non_exhaustive]
+    pub enum LimitReason {
+        /// There is nothing to send.
+        #[default]
+        NoData: "no-data",
+        /// A small segment waits for an acknowledgement (Nagle's algorithm, RFC 9293 section 3.7.4).
+        Nagle: "nagle",
+        /// The application has said that more follows.
+        Cork: "cork",
+        /// The peer's window is closed or too small for a segment (RFC 9293 section 3.8.6).
+        PeerWindow: "peer-window",
+        /// A segment would be silly (RFC 9293 section 3.8.6.2.1).
+        SillyWindow: "silly-window",
+        /// The congestion window is full.
+        CongestionWindow: "cwnd",
+        /// The congestion window is full only because extensions keep it lower.
+        VirtualWindow: "virtual-cwnd",
+        /// Pacing has not released the next segment.
+        Pacing: "pacing",
+    }
 }
 
 impl LimitReason {
-    /// All of them.
-    pub const ALL: [LimitReason; 8] = [
-        LimitReason::NoData,
-        LimitReason::Nagle,
-        LimitReason::Cork,
-        LimitReason::PeerWindow,
-        LimitReason::SillyWindow,
-        LimitReason::CongestionWindow,
-        LimitReason::VirtualWindow,
-        LimitReason::Pacing,
-    ];
-
-    /// Its name in logs and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LimitReason::NoData => "no-data",
-            LimitReason::Nagle => "nagle",
-            LimitReason::Cork => "cork",
-            LimitReason::PeerWindow => "peer-window",
-            LimitReason::SillyWindow => "silly-window",
-            LimitReason::CongestionWindow => "cwnd",
-            LimitReason::VirtualWindow => "virtual-cwnd",
-            LimitReason::Pacing => "pacing",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<LimitReason> {
-        LimitReason::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-
     /// The limit that it is a case of.
     pub const fn limit(self) -> LimitedBy {
         match self {
@@ -205,8 +150,8 @@ pub struct Counters {
     pub icmp_rejected: u64,
 }
 
-/// The state of a connection at one moment. It grows: make one with [`ConnectionState::unknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state of a connection at one moment. It grows: make one with [`ConnectionState::unknown`]. The default is zero in everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ConnectionState {
@@ -379,82 +324,14 @@ pub struct EcnInfo {
 
 impl ConnectionState {
     /// A connection of which nothing is known yet.
-    pub const fn unknown() -> Self {
+    pub fn unknown() -> Self {
         ConnectionState {
-            remote: None,
-            state: State::Closed,
-            phase: Phase::Open,
-            congestion: Name::new(""),
-            recovery: Name::new(""),
-            reduced_for_mark: false,
-            mss: 0,
-            advertised_mss: 0,
-            path_mtu: 0,
-            path_mtu_probes: 0,
-            black_holes: 0,
-            cwnd: 0,
-            cwnd_cnt: 0,
             ssthresh: u64::MAX,
-            in_flight: 0,
-            sacked: 0,
-            lost: 0,
-            retransmitted: 0,
-            outstanding: 0,
-            unsent: 0,
             snd_una: Pos::FIRST_DATA,
             snd_nxt: Pos::FIRST_DATA,
-            snd_wnd: 0,
             rcv_nxt: Pos::FIRST_DATA,
-            rcv_wnd: 0,
-            own_rcv_wnd: 0,
-            rcv_buffer: 0,
-            ordering: Name::new(""),
-            flow: Name::new(""),
-            rcv_dropped: 0,
-            unit_faults: UnitFaults { malformed: 0, oversized: 0, truncated: 0, incomplete: 0 },
-            snd_buffer: 0,
-            unacknowledged: 0,
-            readable: 0,
-            srtt: None,
-            rttvar: None,
-            last_rtt: None,
-            min_rtt: None,
-            rto: Duration::ZERO,
-            effective_rto: Duration::ZERO,
-            backoffs: 0,
-            retransmits: 0,
-            duplicate_acks: 0,
-            dupthresh: 0,
-            limited_transmit: false,
-            give_up_after: None,
-            pacing_rate: None,
-            reordering: 0,
-            reordering_seen: 0,
-            timestamps: false,
-            sack: false,
-            fast_open: FastOpenInfo { syn_data_acked: false, failure: FastOpenFailure::None },
-            window_scale: None,
-            delivered: 0,
-            delivery_rate: None,
-            delivery_rate_app_limited: false,
-            rcv_rtt: None,
-            last_rcv_rtt: None,
-            limited_by: LimitedBy::Application,
-            limited_because: LimitReason::NoData,
-            limited_application: Duration::ZERO,
-            limited_peer_window: Duration::ZERO,
-            limited_congestion_window: Duration::ZERO,
-            limited_pacing: Duration::ZERO,
-            limited_virtual_window: Duration::ZERO,
-            limited_send_buffer: Duration::ZERO,
-            busy: Duration::ZERO,
-            since_data_sent: None,
-            since_data_received: None,
-            since_heard: Duration::ZERO,
-            ecn: None,
-            partial: None,
-            counters: Counters::NONE,
             untold: Untold::all(),
+            ..ConnectionState::default()
         }
     }
 
@@ -462,33 +339,6 @@ impl ConnectionState {
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
-}
-
-impl Counters {
-    /// Nothing has happened.
-    pub const NONE: Counters = Counters {
-        segments_sent: 0,
-        segments_received: 0,
-        bytes_sent: 0,
-        bytes_received: 0,
-        bytes_accepted: 0,
-        retransmitted_segments: 0,
-        retransmitted_bytes: 0,
-        lost_bytes: 0,
-        timeouts: 0,
-        fast_recoveries: 0,
-        duplicate_bytes_received: 0,
-        duplicate_bytes_reported: 0,
-        out_of_order_segments: 0,
-        pure_acks_sent: 0,
-        challenge_acks: 0,
-        paws_rejected: 0,
-        window_probes: 0,
-        keep_alives: 0,
-        tail_probes: 0,
-        spurious_reductions: 0,
-        icmp_rejected: 0,
-    };
 }
 
 #[cfg(feature = "serde")]

@@ -15,13 +15,15 @@ use transom_wire::{Flags, Options, Seq, TcpHeader};
 pub struct TimeWait {
     local_port: u16,
     remote_port: u16,
-    snd_nxt: Seq,
+    /// The next sequence number the old incarnation would have used.
+    pub snd_nxt: Seq,
     rcv_nxt: Seq,
     window: u16,
     field: Flags,
     timestamps: Option<TimestampState>,
     lasts: Duration,
-    expires: Instant,
+    /// When it ends.
+    pub expires: Instant,
     last_reply: Instant,
 }
 
@@ -57,16 +59,6 @@ impl TimeWait {
             expires: now + lasts,
             last_reply: Instant::ZERO,
         })
-    }
-
-    /// When it ends.
-    pub fn expires(&self) -> Instant {
-        self.expires
-    }
-
-    /// The next sequence number the old incarnation would have used.
-    pub fn snd_nxt(&self) -> Seq {
-        self.snd_nxt
     }
 
     /// An active open may reuse the same addresses and ports once its timestamps exceed the old ones, a second later

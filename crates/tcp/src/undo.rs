@@ -47,7 +47,7 @@ pub(crate) trait Detector: fmt::Debug + Send {
     fn no_new_data(&mut self) {}
 }
 
-/// Which detectors watch.
+/// Which detectors watch; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UndoConfig {
@@ -69,9 +69,6 @@ transom_base::setters! {
 impl UndoConfig {
     /// All of them.
     pub const ALL: UndoConfig = UndoConfig { eifel: true, dsack: true, f_rto: true };
-
-    /// None of them.
-    pub const NONE: UndoConfig = UndoConfig { eifel: false, dsack: false, f_rto: false };
 }
 
 /// The detectors that watch one reduction.

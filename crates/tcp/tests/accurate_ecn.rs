@@ -4,14 +4,14 @@
 mod marks;
 
 use crate::common;
-use transom_tcp::Setting;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, Counts};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::ecn::EcnConfig;
-use transom_tcp::{AccurateInfo, Connection, EcnChoice, EcnInfo, HalfOpen, HalfOpenAction};
+use transom_tcp::{
+    AccurateInfo, Connection, EcnChoice, EcnConfig, EcnInfo, HalfOpen, HalfOpenAction, Setting,
+};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Ecn, Flags, TcpHeader};
 
 const OFFER: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);

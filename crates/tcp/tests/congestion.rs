@@ -1,11 +1,9 @@
 //! Slow start and congestion avoidance, traced by hand (RFC 5681 section 3.1, RFC 6928, RFC 3465).
 
 use crate::common;
-use transom_tcp::Setting;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::{CongestionChoice, Counting, InitialWindow};
+use transom_tcp::{CongestionChoice, Counting, InitialWindow, Phase, Setting};
 
 /// One round: everything that is out is acknowledged, one acknowledgement for each `per_ack` segments, `millis` later.
 /// Returns the segments sent in answer.

@@ -7,9 +7,8 @@ use common::{IRS, ISS, Out, Peer, Setup};
 use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
-use transom_tcp::ecn::EcnConfig;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Connection, EcnChoice, Endpoint, PacingChoice};
+use transom_tcp::{Connection, EcnChoice, EcnConfig, Endpoint, PacingChoice};
 use transom_testkit::Arrivals;
 use transom_wire::{Ecn, Seq};
 

@@ -1,12 +1,12 @@
 //! The receiving side's units other than the ordinary ones, segment by segment: unordered delivery, data units, no flow control.
 
 use crate::common;
-use transom_tcp::Setting;
 
 use common::{Peer, Setup, pattern, seg};
-use transom_tcp::adu::AduConfig;
-use transom_tcp::ordering::{Delivery, UnitFaults};
-use transom_tcp::{Adu, FlowChoice, OrderingChoice, Piece, ReadError, Signal, State, WriteError};
+use transom_tcp::{
+    Adu, AduConfig, Delivery, FlowChoice, OrderingChoice, Piece, ReadError, Setting, Signal, State,
+    UnitFaults, WriteError,
+};
 use transom_wire::Flags;
 
 fn unordered() -> Setup {
@@ -235,7 +235,7 @@ fn a_unit_of_the_largest_size_always_fits() {
     let mut peer = setup.active();
     let mut stream = vec![];
     for _ in 0..20 {
-        transom_tcp::adu::encode(&[9; 1000], |bytes| stream.extend_from_slice(bytes));
+        transom_tcp::encode_unit(&[9; 1000], |bytes| stream.extend_from_slice(bytes));
     }
     let mut at = 0;
     let mut unit = vec![];

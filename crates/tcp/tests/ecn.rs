@@ -6,10 +6,8 @@ use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::ecn::EcnConfig;
 use transom_tcp::exchange::Choice;
-use transom_tcp::undo::UndoConfig;
-use transom_tcp::{Connection, EcnChoice};
+use transom_tcp::{Connection, EcnChoice, EcnConfig, UndoConfig};
 use transom_wire::{Ecn, Flags};
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -122,7 +120,7 @@ fn an_echo_halves_the_window_once() {
 #[test]
 fn a_reduction_stays_when_an_echo_comes_with_the_news() {
     for (flags, cwnd) in [(Flags::ECE, 5000), (Flags::empty(), 10_000)] {
-        let dsack = UndoConfig::NONE.with_dsack(true);
+        let dsack = UndoConfig::default().with_dsack(true);
         let mut peer = agreed(offering().profile(|profile| profile.undo = dsack));
         peer.write(40_000).drain();
         peer.wait(100);
@@ -252,7 +250,7 @@ fn the_first_syn_ack_is_ecn_capable() {
         let (mut half, peer) = answered(&setup, flags);
         half.syn_ack(&setup.profile, peer.now);
         assert_eq!(half.codepoint(&setup.profile), first);
-        half.syn_ack(&setup.profile, half.deadline());
+        half.syn_ack(&setup.profile, half.deadline);
         assert_eq!(half.codepoint(&setup.profile), Ecn::NotEct);
     }
     let mut peer = extended().connecting();
@@ -305,9 +303,9 @@ fn a_mark_on_the_syn_ack_is_echoed() {
 #[test]
 fn a_syn_repeated_without_the_offer_ends_it() {
     let (mut half, peer) = answered(&extended(), BOTH);
-    assert!(half.agreed().ecn);
+    assert!(half.agreed.ecn);
     half.on_repeated_syn(&syn(&extended(), &peer, Flags::empty()), Ecn::NotEct);
-    assert!(!half.agreed().ecn);
+    assert!(!half.agreed.ecn);
     assert_eq!(line(&half.syn_ack(&extended().profile, peer.now)), "SA 0:1 ack 1");
 
     let setup = offering();

@@ -3,18 +3,18 @@
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms.
 
 use crate::common;
-use transom_tcp::Setting;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover, Window};
 use transom_tcp::exchange::Choice;
-use transom_tcp::recovery::Phase;
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
-use transom_tcp::{AckChoice, AckContext, PacingChoice, Profile, ProfileError, ReductionChoice};
+use transom_tcp::{
+    AckChoice, AckContext, PacingChoice, Phase, Profile, ProfileError, ReductionChoice, Setting,
+    UndoConfig,
+};
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
 fn ten_out(setup: Setup) -> Peer {
@@ -219,7 +219,7 @@ fn after_a_timeout_slow_start_goes_on() {
 /// The Eifel detection finds that the reduction was for nothing; but it was another controller's.
 #[test]
 fn the_reduction_of_another_controller_is_not_taken_back() {
-    let undo = UndoConfig::NONE.with_eifel(true);
+    let undo = UndoConfig::default().with_eifel(true);
     for exchanged in [false, true] {
         let setup = Setup::default().mss(Some(1012)).timestamps();
         let mut peer = ten_out(setup.profile(|profile| profile.undo = undo));

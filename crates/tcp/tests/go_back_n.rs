@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::RecoveryChoice;
-use transom_tcp::recovery::Phase;
+use transom_tcp::{Phase, RecoveryChoice};
 
 #[test]
 fn three_duplicates_send_everything_again() {

@@ -36,7 +36,7 @@ fn the_syn_ack() {
     assert_eq!(syn_ack.options.timestamps, None);
     assert!(!syn_ack.options.sack_permitted);
     assert_eq!(syn_ack.options.mss, Some(1460), "the MSS is sent in any case");
-    assert_eq!(half.agreed().peer_mss, 536);
+    assert_eq!(half.agreed.peer_mss, 536);
 }
 
 /// An ordinary passive open, with data right behind the handshake.
@@ -139,7 +139,7 @@ fn the_syn_ack_is_repeated() {
     while !half.gives_up(5) {
         half.syn_ack(&setup.profile, now);
         times.push(now.as_millis());
-        now = half.deadline();
+        now = half.deadline;
     }
     assert_eq!(times, [0, 1_000, 3_000, 7_000, 15_000, 31_000]);
 }
@@ -151,7 +151,7 @@ fn a_lost_syn_ack_makes_the_start_cautious() {
     let setup = Setup::default();
     let (mut half, mut peer) = setup.half_open();
     half.syn_ack(&setup.profile, peer.now);
-    peer.now = half.deadline();
+    peer.now = half.deadline;
     half.syn_ack(&setup.profile, peer.now);
     let (header, _) = peer.build(&seg().seq(1));
     peer.connection = Connection::from_half_open(Arc::new(setup.profile), &half, peer.now);
@@ -169,7 +169,7 @@ fn from_a_cookie() {
     let options = setup.syn_options(&peer);
     let half =
         HalfOpen::from_cookie(&setup.profile, PORTS, setup.path, 7_000, &ack, &options, peer.now);
-    assert_eq!((half.iss(), half.irs()), (Seq::new(ISS), original.irs()));
+    assert_eq!((half.iss, half.irs), (Seq::new(ISS), original.irs));
     assert_eq!(half_open(&half, &peer, &ack), HalfOpenAction::Complete);
     peer.connection = Connection::from_half_open(Arc::new(setup.profile), &half, peer.now);
     peer.deliver(&ack, &[]);

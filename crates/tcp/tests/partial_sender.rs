@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, ms, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::{Connection, IcmpError, Persistence, RecoveryChoice, State};
+use transom_tcp::{Connection, IcmpError, Persistence, Phase, RecoveryChoice, State};
 use transom_wire::Seq;
 
 fn gives_up(setup: Setup) -> Setup {
@@ -289,7 +288,7 @@ fn it_is_agreed_in_a_passive_open_too_and_only_if_both_want_it() {
     let unwilling = Setup { partial: true, ..Setup::default() };
     let (mut half, peer) = unwilling.half_open();
     let answer = half.syn_ack(&unwilling.profile, peer.now);
-    assert_eq!((answer.options.partial, half.agreed().partial), (None, false));
+    assert_eq!((answer.options.partial, half.agreed.partial), (None, false));
     assert_eq!(unwilling.passive().info().partial, None);
     // Not wanted there.
     let alone = Setup { partial: false, ..gives_up(Setup::default()) };

@@ -5,8 +5,7 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::{IcmpError, PathMtuChoice, State};
+use transom_tcp::{IcmpError, PathMtuChoice, Phase, State};
 use transom_wire::Seq;
 
 fn probing() -> Setup {

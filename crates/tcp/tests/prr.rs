@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::{InitialWindow, Profile, ReductionChoice};
+use transom_tcp::{InitialWindow, Phase, Profile, ReductionChoice};
 
 fn prr(setup: Setup) -> Peer {
     let mut peer = setup.profile(|profile| profile.reduction = ReductionChoice::Prr).active();

@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::RecoveryChoice;
-use transom_tcp::recovery::Phase;
+use transom_tcp::{Phase, RecoveryChoice};
 
 fn rack() -> Peer {
     Setup::default().profile(|profile| profile.recovery = RecoveryChoice::RackTlp).active()

@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::RecoveryChoice;
-use transom_tcp::recovery::Phase;
+use transom_tcp::{Phase, RecoveryChoice};
 
 /// Ten segments are out, and twenty more are queued.
 fn ten_out(recovery: RecoveryChoice) -> Peer {

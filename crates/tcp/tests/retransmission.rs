@@ -6,9 +6,8 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::recovery::Phase;
 use transom_tcp::rto::Rfc6298Config;
-use transom_tcp::{ConnectionError, Report, Signal, State, TimerChoice};
+use transom_tcp::{ConnectionError, Phase, Report, Signal, State, TimerChoice};
 
 /// A NewReno sender with ten segments out and twenty more queued.
 fn ten_out() -> Peer {

@@ -5,11 +5,10 @@
 //! the same.
 
 use crate::common;
-use transom_tcp::Setting;
 
 use common::{Peer, Setup, seg};
 use std::collections::BTreeSet;
-use transom_tcp::recovery::Phase;
+use transom_tcp::{Phase, Setting};
 
 const MSS: i64 = 1000;
 const DUP_THRESH: usize = 3;

@@ -5,7 +5,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::recovery::Phase;
+use transom_tcp::Phase;
 
 fn ten_out_of(total: usize) -> Peer {
     let mut peer = Setup::default().active();

@@ -37,34 +37,34 @@ fn answer(wait: &mut TimeWait, peer: &Peer, segment: common::Seg) -> String {
 #[test]
 fn it_lasts_two_segment_lifetimes() {
     let (mut wait, mut peer) = waiting(&Setup::default());
-    assert_eq!(wait.expires(), peer.now + secs(60));
+    assert_eq!(wait.expires, peer.now + secs(60));
     peer.now += secs(30);
     assert_eq!(answer(&mut wait, &peer, seg().seq(101).ack(102).fin()), "A 102:102 ack 102");
-    assert_eq!(wait.expires(), peer.now + secs(60));
+    assert_eq!(wait.expires, peer.now + secs(60));
     // With data in front of it, as it was sent first.
     peer.now += secs(30);
     assert_eq!(
         answer(&mut wait, &peer, seg().seq(51).ack(102).data(50).fin()),
         "A 102:102 ack 102"
     );
-    assert_eq!(wait.expires(), peer.now + secs(60));
+    assert_eq!(wait.expires, peer.now + secs(60));
     // A FIN elsewhere is answered and prolongs nothing.
     peer.now += secs(30);
     assert_eq!(answer(&mut wait, &peer, seg().seq(40).ack(102).fin()), "A 102:102 ack 102");
-    assert_eq!(wait.expires(), peer.now + secs(30));
+    assert_eq!(wait.expires, peer.now + secs(30));
 }
 
 /// RFC 1337: nothing shortens it, no reset, no acknowledgement, no old data.
 #[test]
 fn it_is_not_assassinated() {
     let (mut wait, peer) = waiting(&Setup::default());
-    let expires = wait.expires();
+    let expires = wait.expires;
     for reset in [seg().seq(102).rst(), seg().seq(103).rst(), seg().seq(102).rst_ack(102)] {
         assert_eq!(answer(&mut wait, &peer, reset), "ignored");
     }
     assert_eq!(answer(&mut wait, &peer, seg().seq(102).ack(102)), "ignored");
     assert_eq!(answer(&mut wait, &peer, seg().seq(1).ack(1).data(100)), "A 102:102 ack 102");
-    assert_eq!(wait.expires(), expires);
+    assert_eq!(wait.expires, expires);
 }
 
 /// Answers to what may be forged are two a second.
@@ -101,7 +101,7 @@ fn a_new_incarnation_by_sequence_number() {
 #[test]
 fn segments_other_than_the_last_acknowledgement_are_answered() {
     let (mut wait, mut peer) = waiting(&Setup::default());
-    let expires = wait.expires();
+    let expires = wait.expires;
     assert_eq!(answer(&mut wait, &peer, seg().seq(102).ack(102)), "ignored");
     // A keep-alive, and an acknowledgement beyond the FIN.
     for seq in [101, 103, 2_000] {
@@ -117,7 +117,7 @@ fn segments_other_than_the_last_acknowledgement_are_answered() {
         peer.now += secs(1);
         assert_eq!(answer(&mut wait, &peer, segment.no_ack()), "ignored");
     }
-    assert_eq!(wait.expires(), expires);
+    assert_eq!(wait.expires, expires);
 }
 
 /// Only the FIN itself is answered each time: FINs that stand elsewhere are forged.
@@ -179,10 +179,10 @@ fn answers_look_like_the_connections() {
 fn old_segments_prolong_nothing() {
     let (mut wait, mut peer) = waiting(&Setup::default().timestamps());
     peer.now += secs(10);
-    let expires = wait.expires();
+    let expires = wait.expires;
     let old = seg().seq(101).ack(102).fin().ts(5_000, 7_000);
     assert_eq!(answer(&mut wait, &peer, old), "A 102:102 ack 102");
-    assert_eq!(wait.expires(), expires);
+    assert_eq!(wait.expires, expires);
 }
 
 /// Our own side may reuse the ports a second later, if timestamps tell the incarnations apart.

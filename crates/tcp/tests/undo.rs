@@ -3,8 +3,7 @@
 use crate::common;
 
 use common::{Peer, Setup, seg};
-use transom_tcp::recovery::Phase;
-use transom_tcp::undo::UndoConfig;
+use transom_tcp::{Phase, UndoConfig};
 
 fn watching(undo: UndoConfig, setup: Setup) -> Peer {
     let mut peer = setup.profile(|profile| profile.undo = undo).active();
@@ -28,7 +27,7 @@ fn reordered(peer: &mut Peer) {
 /// The first segment arrives after all. Its acknowledgement echoes a time before the retransmission.
 #[test]
 fn eifel() {
-    let eifel = UndoConfig::NONE.with_eifel(true);
+    let eifel = UndoConfig::default().with_eifel(true);
     let mut peer = watching(eifel, Setup::default().mss(Some(1012)).timestamps());
     let original = peer.last_tsval;
     reordered(&mut peer);
@@ -46,7 +45,7 @@ fn eifel() {
 /// An acknowledgement of the retransmission echoes its time: it was needed.
 #[test]
 fn eifel_is_not_fooled() {
-    let eifel = UndoConfig::NONE.with_eifel(true);
+    let eifel = UndoConfig::default().with_eifel(true);
     let mut peer = watching(eifel, Setup::default().mss(Some(1012)).timestamps());
     let original = peer.last_tsval;
     reordered(&mut peer);
@@ -65,7 +64,7 @@ fn eifel_is_not_fooled() {
 /// The receiver reports that it got twice what was sent again.
 #[test]
 fn dsack() {
-    let dsack = UndoConfig::NONE.with_dsack(true);
+    let dsack = UndoConfig::default().with_dsack(true);
     let mut peer = watching(dsack, Setup::default());
     reordered(&mut peer);
     let end = peer.info().snd_nxt.stream_offset() as i64 + 1;
@@ -79,7 +78,7 @@ fn dsack() {
 /// Two were sent again, and one of them had been lost.
 #[test]
 fn a_single_report_is_not_enough() {
-    let dsack = UndoConfig::NONE.with_dsack(true);
+    let dsack = UndoConfig::default().with_dsack(true);
     let mut peer = watching(dsack, Setup::default());
     peer.wait(100);
     for i in 3..=5 {
@@ -96,7 +95,7 @@ fn a_single_report_is_not_enough() {
 }
 
 fn timed_out() -> Peer {
-    let f_rto = UndoConfig::NONE.with_f_rto(true);
+    let f_rto = UndoConfig::default().with_f_rto(true);
     let mut peer = watching(f_rto, Setup::default());
     peer.next_timer();
     peer.expect(&["A 1:1001 ack 1"]);
@@ -133,7 +132,7 @@ fn f_rto_goes_back_to_ordinary_recovery() {
 /// Without new data nothing can be learned.
 #[test]
 fn f_rto_without_new_data() {
-    let f_rto = UndoConfig::NONE.with_f_rto(true);
+    let f_rto = UndoConfig::default().with_f_rto(true);
     let mut peer = Setup::default().profile(|profile| profile.undo = f_rto).active();
     peer.write(5000).drain();
     peer.next_timer();

@@ -76,7 +76,7 @@ fn lose_one(peer: &mut Peer, segments: i64) -> (u64, u64, u64) {
         peer.recv(seg().ack(una).sack(&[(una + 1000, una + arrived * 1000)]));
     }
     let during = peer.info().cwnd;
-    assert_eq!(peer.info().phase, transom_tcp::recovery::Phase::Recovery);
+    assert_eq!(peer.info().phase, transom_tcp::Phase::Recovery);
     peer.wait(100).recv(seg().ack(una + segments * 1000)).drain();
     let after = peer.info();
     (during, after.cwnd, after.ssthresh)

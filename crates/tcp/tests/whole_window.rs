@@ -3,9 +3,8 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::RecoveryChoice;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::recovery::Phase;
+use transom_tcp::{Phase, RecoveryChoice};
 
 /// A sender without congestion control that has eight segments of 1000 bytes outstanding.
 fn eight_out() -> common::Peer {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use transom_tcp::congestion::ltcp::Layers;
-use transom_tcp::congestion::ltcp::analysis::{Row, table};
 
+use super::analysis::{Row, table};
 use super::rule::{self, decimal, described};
 use crate::lab::columns::{Side, lay_out};
 use crate::output;

@@ -7,11 +7,11 @@ use serde_json::json;
 use transom_lab::scenario::Number;
 use transom_sim::units::Rate;
 use transom_tcp::congestion::ltcp::Layers;
-use transom_tcp::congestion::ltcp::analysis::{
-    RENO_BETA, SteadyState, packets_per_loss, recovery_time, steady_state, window_at_loss,
-};
 use transom_tcp::time::Duration;
 
+use super::analysis::{
+    RENO_BETA, SteadyState, packets_per_loss, recovery_time, steady_state, window_at_loss,
+};
 use super::rule::{self, decimal, described};
 use crate::lab::columns::{Side, lay_out};
 use crate::output;

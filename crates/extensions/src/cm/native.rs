@@ -30,7 +30,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::congestion::{
     Algorithm, CongestionControl, CongestionEvent, Controller, Takeover, Window, half,
-    initial_window,
 };
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
@@ -274,7 +273,7 @@ impl CongestionControl for Share {
 
     fn on_start(&mut self, window: &mut Window, now: Instant) {
         let share = self.join(*window, now);
-        window.resize(share.min(initial_window(window.mss)));
+        window.resize(share.min(Window::initial(window.mss).cwnd));
     }
 
     fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {

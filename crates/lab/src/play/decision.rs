@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use transom_stack::log::{FlowEvent, LayerFate, Record, Values, What};
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::extension::Decider;
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, Profile, RecoveryChoice, SlowStartChoice, TimerChoice};
+use transom_tcp::{
+    LimitReason, LimitedBy, Phase, Profile, RecoveryChoice, SlowStartChoice, TimerChoice,
+};
 
 /// The first of the ports at which flows arrive, as the network is built.
 const FIRST_PORT: u16 = crate::run::build::FIRST_PORT;

@@ -1,6 +1,6 @@
 //! The units of a TCP, as written in a scenario: a text, or a table with one key for each unit.
 //!
-//! The text is that of the command line (`--tcp`). The table has the same words, each under the key of its unit ([`Unit::key`]), and
+//! The text is that of the command line (`--tcp`). The table has the same words, each under the key of its unit ([`Unit::name`]), and
 //! presets under `preset`. [`transom_tcp::compose`] reads both. A table becomes a text first, so that an experiment has one identity
 //! in both forms.
 
@@ -65,7 +65,7 @@ const PRESET: &str = "preset";
 
 /// The keys of the table.
 static KEYS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| [PRESET].into_iter().chain(Unit::ALL.map(Unit::key)).collect());
+    LazyLock::new(|| [PRESET].into_iter().chain(Unit::ALL.map(Unit::name)).collect());
 
 static PRESET_NAMES: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| PRESETS.iter().map(|preset| preset.name).collect());
@@ -136,7 +136,7 @@ impl Visitor<'_> for AnyKey {
         if text == PRESET {
             return Ok(Key::Preset);
         }
-        let unit = Unit::ALL.into_iter().find(|unit| unit.key() == text);
+        let unit = Unit::ALL.into_iter().find(|unit| unit.name() == text);
         unit.map(Key::Unit).ok_or_else(|| E::unknown_field(text, &KEYS))
     }
 }
@@ -206,7 +206,7 @@ impl JsonSchema for Composition {
         for (unit, words) in WORDS.iter() {
             let description = format!("A word for {unit}.");
             let schema = json!({ "type": "string", "description": description, "examples": words });
-            keys.insert(unit.key().into(), schema);
+            keys.insert(unit.name().into(), schema);
         }
         json_schema!({
             "description": "Which units a TCP is composed of: words joined by \" + \", such as \"sack + ltcp(beta=0.15) + prr\", or a table with a key for \

@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_extensions::cm::Manager;
 use transom_tcp::compose::ComposeError;
-use transom_tcp::flow::ReceiveWindowConfig;
-use transom_tcp::{AckRuleChoice, KeepAlive, Profile};
+use transom_tcp::{AckRuleChoice, KeepAlive, Profile, ReceiveWindowConfig};
 
 /// The settings of TCP: a missing key keeps its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

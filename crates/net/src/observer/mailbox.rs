@@ -9,8 +9,9 @@ use super::{ObservationEnded, ObserverOptions, WaitError};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
-use transom_tcp::extension::variable::ALL;
-use transom_tcp::extension::{Capabilities, Extension, Fault, Limits, Occasion, View, Wake};
+use transom_tcp::extension::{
+    Capabilities, Extension, Fault, Limits, Occasion, Variable, View, Wake,
+};
 
 /// How many kinds of events there are.
 const KINDS: usize = Wake::all().bits().count_ones() as usize;
@@ -159,7 +160,7 @@ impl Mailbox {
         if state.limits.fault().is_some() {
             return Ok(()); // It is over as soon as the layer sees that.
         }
-        for variable in ALL {
+        for variable in Variable::ALL {
             if limits.asked(variable) == before.asked(variable) {
                 limits.set(variable, state.limits.asked(variable));
             }

@@ -1,7 +1,6 @@
 //! A copy of a view.
 
 use transom_tcp::ConnectionState;
-use transom_tcp::extension::variable::{ALL, COUNT};
 use transom_tcp::extension::{Ack, Capabilities, Message, RequestCounters, Ruling, Variable, View};
 use transom_tcp::time::Instant;
 
@@ -27,7 +26,7 @@ pub struct Snapshot {
     pub messages: Vec<Message>,
     /// The messages acknowledged lately, up to 256, newest first, if the list was requested.
     pub past_messages: Vec<Message>,
-    rulings: [Ruling; COUNT],
+    rulings: [Ruling; Variable::ALL.len()],
 }
 
 impl Snapshot {
@@ -44,7 +43,7 @@ impl Snapshot {
             acks: acks.into_iter().flatten().take(MOST).cloned().collect(),
             messages: messages.into_iter().flatten().take(MOST).collect(),
             past_messages: past.into_iter().flatten().take(MOST).cloned().collect(),
-            rulings: ALL.map(|variable| view.ruling(variable)),
+            rulings: Variable::ALL.map(|variable| view.ruling(variable)),
         }
     }
 

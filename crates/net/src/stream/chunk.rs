@@ -9,9 +9,8 @@ use std::io::{self, BufRead, Read};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use transom_tcp::Connection;
-use transom_tcp::ordering::Taken;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, Taken};
 
 /// Received data in the memory in which it arrived. It was taken out of the stream; the memory goes back to the device when this is dropped.
 #[derive(Debug)]

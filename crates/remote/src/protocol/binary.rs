@@ -5,8 +5,7 @@
 use super::{Command, LONGEST, ProtocolError, VIEW, effective};
 use transom_net::{Notice, Snapshot};
 use transom_tcp::Pos;
-use transom_tcp::extension::variable::ALL;
-use transom_tcp::extension::{Ack, Capabilities, Interval, Message};
+use transom_tcp::extension::{Ack, Capabilities, Interval, Message, Variable};
 use transom_tcp::time::{Duration, Instant};
 
 /// Something has happened, or the peer has asked how things are.
@@ -155,7 +154,7 @@ fn interval(
     [variable, low, high]: [u64; 3],
 ) -> Result<(transom_tcp::extension::Variable, Interval), ProtocolError> {
     let place = usize::try_from(variable).ok();
-    let variable = place.and_then(|place| ALL.get(place).copied()).ok_or_else(|| {
+    let variable = place.and_then(|place| Variable::ALL.get(place).copied()).ok_or_else(|| {
         ProtocolError::malformed(format!("there is no variable with the number {variable}"))
     })?;
     let interval = Interval::new(low, high).ok_or(ProtocolError::Nonsense(variable))?;

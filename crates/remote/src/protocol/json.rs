@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use transom_net::{Notice, Snapshot};
-use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{
     Ack, AckKind, Capabilities, Decider, Interval, Message, Ruling, Variable, Wake,
 };
@@ -223,7 +222,7 @@ pub(crate) fn event(notice: &Notice, lists: Capabilities) -> Value {
 /// decided.
 pub(crate) fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
     let mut line = state(snapshot, lists);
-    let rulings: Map<_, _> = ALL
+    let rulings: Map<_, _> = Variable::ALL
         .into_iter()
         .map(|variable| (variable.name().into(), ruling(&snapshot.ruling(variable))))
         .collect();

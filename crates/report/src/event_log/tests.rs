@@ -1,8 +1,7 @@
 use super::*;
 use crate::render;
 use transom_stack::log::RecordError;
-use transom_tcp::recovery::Phase;
-use transom_tcp::{LimitedBy, State};
+use transom_tcp::{LimitedBy, Phase, State};
 
 fn record(ms: u64, connection: u64, what: What) -> Entry {
     let record = Record {

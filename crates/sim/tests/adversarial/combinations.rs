@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transom_tcp::compose::{ComposeError, Unit, WORDS, compose_classic as compose};
 use transom_tcp::congestion::ALGORITHMS;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
-use transom_tcp::{FlowChoice, Profile};
+use transom_tcp::{FlowChoice, Profile, ReceiveWindowConfig};
 
 /// All words, by their unit.
 pub(super) fn words() -> Vec<(Unit, &'static str)> {

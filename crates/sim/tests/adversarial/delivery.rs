@@ -5,9 +5,8 @@
 use super::exchange::{End, byte};
 use transom_sim::Rng;
 use transom_stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Adu, Piece, Pos, RangeSet, ReadError, WriteError};
+use transom_tcp::{Adu, Delivery, Piece, Pos, RangeSet, ReadError, WriteError};
 
 /// What a unit says about itself.
 const HEADER: u64 = 8;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use transom_sim::link::LinkConfig;
 use transom_sim::{Pair, Rng, Side, Streams};
 use transom_stack::{ConnectionId, ListenConfig, SocketError, Stack, StackConfig};
-use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Connection, HoleChoice, Profile, ReadError, Received, State, WriteError};
+use transom_tcp::{
+    Connection, Delivery, HoleChoice, Profile, ReadError, Received, State, WriteError,
+};
 use transom_wire::IpPacket;
 
 /// The byte at an offset of a direction's stream.

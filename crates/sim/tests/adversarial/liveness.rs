@@ -10,7 +10,7 @@ use super::{every_seed, seeds};
 use transom_sim::link::{LinkConfig, LinkModel};
 use transom_sim::{Pair, Rng, Side, Streams};
 use transom_stack::{ConnectionId, ListenConfig};
-use transom_tcp::extension::{Extension, Interval, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{ConnectionError, Profile};
 
@@ -24,7 +24,7 @@ struct Fiend {
 impl Fiend {
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
         let rng = &mut self.rng;
-        let variable = variable::ALL[rng.below(variable::COUNT as u64) as usize];
+        let variable = Variable::ALL[rng.below(Variable::ALL.len() as u64) as usize];
         let own = view.ruling(variable).own;
         let value = match rng.below(5) {
             0 => 0,

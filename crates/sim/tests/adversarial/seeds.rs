@@ -7,14 +7,11 @@ use super::exchange::run;
 use super::number;
 use transom_sim::Rng;
 use transom_tcp::accurate_ecn::AccurateConfig;
-use transom_tcp::adu::AduConfig;
-use transom_tcp::ecn::EcnConfig;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
-use transom_tcp::undo::UndoConfig;
 use transom_tcp::{
-    EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, PathMtuChoice, Profile,
-    RecoveryChoice, ReductionChoice, Robustness, ValidationChoice,
+    AduConfig, EcnChoice, EcnConfig, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice,
+    PathMtuChoice, Profile, ReceiveWindowConfig, RecoveryChoice, ReductionChoice, Robustness,
+    UndoConfig, ValidationChoice,
 };
 
 pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
@@ -34,7 +31,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
     let send_buffer = rng.between(1_500, 300_000) as usize;
     let config =
         EcnConfig::default().with_offer(rng.below(2) == 0).with_control_packets(rng.below(2) == 0);
-    let undo = UndoConfig::NONE
+    let undo = UndoConfig::default()
         .with_eifel(rng.below(2) == 0)
         .with_dsack(rng.below(2) == 0)
         .with_f_rto(rng.below(2) == 0);

@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use transom_sim::Rng;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
-use transom_tcp::{PathMtuChoice, Profile, RecoveryChoice, ReductionChoice};
+use transom_tcp::{PathMtuChoice, Phase, Profile, RecoveryChoice, ReductionChoice, UndoConfig};
 
 /// RFC 5681 and RFC 6298, as far as they bound what may be sent.
 #[derive(Debug)]
@@ -164,7 +162,7 @@ pub(super) fn simple(seed: u64, rng: &mut Rng) -> Profile {
         .with_congestion(CongestionChoice::reno())
         .with_slow_start(Profile::classic().slow_start)
         .with_reduction(ReductionChoice::AtOnce)
-        .with_undo(UndoConfig::NONE)
+        .with_undo(UndoConfig::default())
         // The shadow counts in segments of one size.
         .with_path_mtu(PathMtuChoice::Icmp)
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use transom_sim::{Pair, Rng, Side, Streams};
 use transom_tcp::extension::{
-    Capabilities, Extension, Interval, Limits, Occasion, Variable, View, Wake, variable,
+    Capabilities, Extension, Interval, Limits, Occasion, Variable, View, Wake,
 };
 use transom_tcp::time::Duration;
 
@@ -36,7 +36,7 @@ impl Imp {
         self.left -= 1;
         let rng = &mut self.rng;
         limits.wake_at(view.now() + Duration::from_millis(rng.between(1, 1_500)));
-        let variable = variable::ALL[rng.below(variable::COUNT as u64) as usize];
+        let variable = Variable::ALL[rng.below(Variable::ALL.len() as u64) as usize];
         if rng.below(3) == 0 {
             limits.clear(variable);
             return;

@@ -4,10 +4,9 @@
 use crate::harness::*;
 use std::net::SocketAddr;
 use transom_stack::ConnectionId;
-use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
+use transom_tcp::{Phase, State};
 use transom_wire::{Flags, Options, SackBlock};
 
 const MSS: u64 = 1460;

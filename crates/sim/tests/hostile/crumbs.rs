@@ -3,9 +3,8 @@
 
 use crate::harness::*;
 use transom_stack::ConnectionId;
-use transom_tcp::FlowChoice;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
+use transom_tcp::{FlowChoice, ReceiveWindowConfig};
 use transom_wire::{Flags, Options};
 
 const RECEIVE_BUFFER: usize = 64 << 10;

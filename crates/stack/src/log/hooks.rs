@@ -33,7 +33,7 @@ pub(super) struct Run {
 }
 
 /// What every record has of a connection.
-pub(super) type Head = (transom_tcp::State, transom_tcp::recovery::Phase, transom_tcp::LimitedBy);
+pub(super) type Head = (transom_tcp::State, transom_tcp::Phase, transom_tcp::LimitedBy);
 
 /// Records the events of one connection.
 pub(crate) struct Recorder<'a> {

@@ -6,9 +6,8 @@ mod write;
 use alloc::string::String;
 use core::net::SocketAddr;
 use transom_tcp::extension::{DepartureReason, Fault, LayerChange, Ruling, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
-use transom_tcp::{ConnectionError, LimitReason, LimitedBy, State};
+use transom_tcp::{ConnectionError, LimitReason, LimitedBy, Phase, State};
 
 pub(super) use write::{SEQUENCE, Words, cut, finish};
 

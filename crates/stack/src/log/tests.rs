@@ -7,9 +7,8 @@ use proptest::prelude::*;
 use std::format;
 use std::vec::Vec;
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, State};
+use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
 fn record(what: What) -> Record {
     Record {

@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 use core::fmt::Write;
-use transom_tcp::extension::{Decider, variable};
+use transom_tcp::extension::{Decider, Variable};
 use transom_tcp::{Connection, Event, Glance, Publisher, Sent};
 
 /// Describes the segments that leave.
@@ -62,7 +62,7 @@ fn describe(out: &mut String, connection: &Connection, sent: &Sent) -> core::fmt
     if connection.layers().next().is_none() {
         return Ok(());
     }
-    for variable in variable::ALL {
+    for variable in Variable::ALL {
         let ruling = connection.ruling(variable);
         if ruling.effective != ruling.own {
             write!(out, " {variable}:={}", ruling.effective)?;

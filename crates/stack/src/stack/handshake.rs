@@ -100,11 +100,11 @@ impl Stack {
             header.options.partial = None;
             header.options = with_cookie(header.options, cookie);
             if let Some(stamps) = &mut header.options.timestamps {
-                let offered = cookie::Offered { options: syn.options, ecn: half.agreed().ecn };
+                let offered = cookie::Offered { options: syn.options, ecn: half.agreed.ecn };
                 stamps.value = cookie::fold(&offered, stamps.value);
             } else {
                 // Without timestamps there is no place to keep these.
-                if half.agreed().ecn {
+                if half.agreed.ecn {
                     header.flags.remove(Flags::ECE);
                 }
                 header.options.window_scale = None;
@@ -131,7 +131,7 @@ impl Stack {
         let codepoint = half.codepoint(&profile);
         entry.half_open += 1;
         entry.tell();
-        let deadline = half.deadline();
+        let deadline = half.deadline;
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
         let (last_syn_ack, last_challenge) = (now, None);
         let incoming = None;

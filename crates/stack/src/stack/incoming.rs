@@ -130,8 +130,8 @@ impl Stack {
         let header = TcpHeader {
             src_port: key.local_port,
             dst_port: key.remote_port,
-            seq: half.iss() + 1,
-            ack: half.irs() + 1,
+            seq: half.iss + 1,
+            ack: half.irs + 1,
             flags: Flags::RST | Flags::ACK,
             ..TcpHeader::default()
         };

@@ -345,7 +345,7 @@ impl Stack {
             None => None,
             Some(Handler::TimeWait(place)) => {
                 let wait = self.waits.get(place).filter(|entry| entry.wait.may_be_reused(now));
-                Some(wait.ok_or(ConnectError::InUse)?.wait.snd_nxt())
+                Some(wait.ok_or(ConnectError::InUse)?.wait.snd_nxt)
             }
             Some(_) => return Err(ConnectError::InUse),
         };

@@ -312,10 +312,10 @@ impl Stack {
         marks: Marks,
     ) {
         let Some(entry) = self.waits.get_mut(place) else { return };
-        let (expires, ip_fields) = (entry.wait.expires(), entry.ip_fields);
+        let (expires, ip_fields) = (entry.wait.expires, entry.ip_fields);
         let action = entry.wait.on_segment(now, segment);
-        if entry.wait.expires() != expires {
-            let at = entry.wait.expires();
+        if entry.wait.expires != expires {
+            let at = entry.wait.expires;
             self.wheel.remove(entry.timer);
             entry.timer = self.wheel.insert(at, super::Wake::TimeWait(place));
         }

@@ -29,7 +29,7 @@ impl Stack {
                 self.end_time_wait(oldest);
             }
         }
-        let expires = wait.expires();
+        let expires = wait.expires;
         // The timer needs the place, and the place the timer.
         let timer = self.wheel.insert(expires, Wake::TimeWait(0));
         let (place, generation) = self.waits.insert(WaitEntry { wait, key, ip_fields, timer });

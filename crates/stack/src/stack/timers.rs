@@ -64,7 +64,7 @@ impl Stack {
         }
         let header = entry.half.syn_ack(&listener.profile, now);
         let (key, ip_fields) = (entry.key, IpFields::of(&listener.profile));
-        entry.timer = self.wheel.insert(entry.half.deadline(), Wake::HalfOpen(index));
+        entry.timer = self.wheel.insert(entry.half.deadline, Wake::HalfOpen(index));
         let codepoint = entry.half.codepoint(&listener.profile);
         self.reply(Reply::Segment(key, ip_fields, header, codepoint));
     }

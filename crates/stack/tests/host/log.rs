@@ -4,9 +4,8 @@ use crate::harness::*;
 use transom_stack::ConnectionId;
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
 use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
-use transom_tcp::{Connection, LimitReason, Pos, Publisher, State};
+use transom_tcp::{Connection, LimitReason, Phase, Pos, Publisher, State};
 use transom_wire::Flags;
 
 /// Counts what is published.

@@ -3,11 +3,10 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::{ListenConfig, ListenerId};
-use transom_tcp::EcnChoice;
 use transom_tcp::accurate_ecn::{self, AccurateConfig};
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::ecn::EcnConfig;
 use transom_tcp::time::Duration;
+use transom_tcp::{EcnChoice, EcnConfig};
 use transom_wire::{Ecn, Flags, Options, PartialReliability, Seq, TcpHeader};
 
 const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);

@@ -20,12 +20,12 @@ pub(crate) const fn max_encoded_len(len: usize) -> usize {
 /// How many bytes `unit` takes in the stream, with both delimiters.
 pub(crate) fn encoded_len(unit: &[u8]) -> usize {
     let mut len = 0;
-    encode(unit, |bytes| len += bytes.len());
+    encode_unit(unit, |bytes| len += bytes.len());
     len
 }
 
 /// Gives the stream's bytes for `unit`, with both delimiters, to `put`, one piece after the other.
-pub fn encode(unit: &[u8], mut put: impl FnMut(&[u8])) {
+pub fn encode_unit(unit: &[u8], mut put: impl FnMut(&[u8])) {
     put(&[DELIMITER]);
     let mut rest = unit;
     loop {
@@ -82,7 +82,7 @@ mod tests {
 
     fn encoded(unit: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        encode(unit, |bytes| out.extend_from_slice(bytes));
+        encode_unit(unit, |bytes| out.extend_from_slice(bytes));
         out
     }
 

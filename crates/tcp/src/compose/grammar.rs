@@ -7,6 +7,7 @@ use crate::congestion::{ALGORITHMS, CongestionChoice, Counting, InitialWindow};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::{HoleChoice, Patience};
+use crate::named::named;
 use crate::path_mtu::PathMtuChoice;
 use crate::persistence::Persistence;
 use crate::profile::{
@@ -24,118 +25,62 @@ use crate::undo::UndoConfig;
 use core::fmt;
 use core::num::NonZeroU32;
 
-/// The unit that a word chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Congestion control: how much may be in flight.
-    Congestion,
-    /// The initial window, which is the restart window too.
-    InitialWindow,
-    /// The amount that an acknowledgement counts for when the window grows.
-    Counting,
-    /// Slow start: how the window grows at the beginning.
-    SlowStart,
-    /// Loss recovery: which data is retransmitted.
-    Recovery,
-    /// Persistence: how often and how long lost data is retransmitted.
-    Persistence,
-    /// The receiver's handling of missing data.
-    Holes,
-    /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
-    EarlyRetransmit,
-    /// The duplicates that mean a loss on a path that reorders.
-    Reordering,
-    /// Limited transmit: whether the first duplicates release new data.
-    LimitedTransmit,
-    /// How fast recovery reduces the window.
-    Reduction,
-    /// The validation of a window that was not fully used.
-    Validation,
-    /// Detectors of spurious reductions. Several may be combined.
-    Undo,
-    /// The retransmission timer.
-    Timer,
-    /// Explicit congestion notification.
-    Ecn,
-    /// When transmissions leave.
-    Pacing,
-    /// When the receiver acknowledges.
-    Acknowledgements,
-    /// The order and form in which data is delivered.
-    Ordering,
-    /// The window that the receiver advertises.
-    FlowControl,
-    /// Whether SACK is offered.
-    SackOption,
-    /// Whether timestamps are offered.
-    TimestampsOption,
-    /// Whether window scaling is offered.
-    WindowScaleOption,
-    /// Nagle's algorithm.
-    Nagle,
-    /// Path MTU discovery.
-    PathMtu,
+named! {
+    /// The unit that a word chooses. Its name is its key in a table that has one for each unit.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Unit {
+        /// Congestion control: how much may be in flight.
+        Congestion: "congestion",
+        /// The initial window, which is the restart window too.
+        InitialWindow: "initial-window",
+        /// The amount that an acknowledgement counts for when the window grows.
+        Counting: "counting",
+        /// Slow start: how the window grows at the beginning.
+        SlowStart: "slow-start",
+        /// Loss recovery: which data is retransmitted.
+        Recovery: "recovery",
+        /// Persistence: how often and how long lost data is retransmitted.
+        Persistence: "persistence",
+        /// The receiver's handling of missing data.
+        Holes: "holes",
+        /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
+        EarlyRetransmit: "early-retransmit",
+        /// The duplicates that mean a loss on a path that reorders.
+        Reordering: "reordering",
+        /// Limited transmit: whether the first duplicates release new data.
+        LimitedTransmit: "limited-transmit",
+        /// How fast recovery reduces the window.
+        Reduction: "reduction",
+        /// The validation of a window that was not fully used.
+        Validation: "validation",
+        /// Detectors of spurious reductions. Several may be combined.
+        Undo: "undo",
+        /// The retransmission timer.
+        Timer: "timer",
+        /// Explicit congestion notification.
+        Ecn: "ecn",
+        /// When transmissions leave.
+        Pacing: "pacing",
+        /// When the receiver acknowledges.
+        Acknowledgements: "acknowledgements",
+        /// The order and form in which data is delivered.
+        Ordering: "ordering",
+        /// The window that the receiver advertises.
+        FlowControl: "flow-control",
+        /// Whether SACK is offered.
+        SackOption: "sack-option",
+        /// Whether timestamps are offered.
+        TimestampsOption: "timestamps",
+        /// Whether window scaling is offered.
+        WindowScaleOption: "window-scale",
+        /// Nagle's algorithm.
+        Nagle: "nagle",
+        /// Path MTU discovery.
+        PathMtu: "path-mtu",
+    }
 }
 
 impl Unit {
-    /// All of them, in the order in which a table has their keys.
-    pub const ALL: [Unit; 24] = [
-        Unit::Congestion,
-        Unit::InitialWindow,
-        Unit::Counting,
-        Unit::SlowStart,
-        Unit::Recovery,
-        Unit::Persistence,
-        Unit::Holes,
-        Unit::EarlyRetransmit,
-        Unit::Reordering,
-        Unit::LimitedTransmit,
-        Unit::Reduction,
-        Unit::Validation,
-        Unit::Undo,
-        Unit::Timer,
-        Unit::Ecn,
-        Unit::Pacing,
-        Unit::Acknowledgements,
-        Unit::Ordering,
-        Unit::FlowControl,
-        Unit::SackOption,
-        Unit::TimestampsOption,
-        Unit::WindowScaleOption,
-        Unit::Nagle,
-        Unit::PathMtu,
-    ];
-
-    /// Its key in a table that has one for each unit.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Unit::Congestion => "congestion",
-            Unit::InitialWindow => "initial-window",
-            Unit::Counting => "counting",
-            Unit::SlowStart => "slow-start",
-            Unit::Recovery => "recovery",
-            Unit::Persistence => "persistence",
-            Unit::Holes => "holes",
-            Unit::EarlyRetransmit => "early-retransmit",
-            Unit::Reordering => "reordering",
-            Unit::LimitedTransmit => "limited-transmit",
-            Unit::Reduction => "reduction",
-            Unit::Validation => "validation",
-            Unit::Undo => "undo",
-            Unit::Timer => "timer",
-            Unit::Ecn => "ecn",
-            Unit::Pacing => "pacing",
-            Unit::Acknowledgements => "acknowledgements",
-            Unit::Ordering => "ordering",
-            Unit::FlowControl => "flow-control",
-            Unit::SackOption => "sack-option",
-            Unit::TimestampsOption => "timestamps",
-            Unit::WindowScaleOption => "window-scale",
-            Unit::Nagle => "nagle",
-            Unit::PathMtu => "path-mtu",
-        }
-    }
-
     /// Its words: those of this crate.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         let words = WORDS.iter().filter(move |word| word.unit == self).map(|word| word.name);
@@ -463,7 +408,7 @@ pub const WORDS: &[Word] = &[
         "an unused window is kept",
         validation = ValidationChoice::Keep
     ),
-    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::NONE),
+    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::default()),
     plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
     plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
     plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),

@@ -106,7 +106,7 @@ impl Composer {
     ///
     /// # Errors
     /// [`RecomposeError`].
-    pub fn recompose(&self, current: &Profile, text: &str) -> Result<Profile, RecomposeError> {
+    fn recompose(&self, current: &Profile, text: &str) -> Result<Profile, RecomposeError> {
         let wanted = self.compose(current.clone(), text)?;
         if keeps_what_is_fixed(current, &wanted) {
             return Ok(wanted);

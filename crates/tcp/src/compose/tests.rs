@@ -267,7 +267,7 @@ fn a_word_that_has_lost_does_nothing() {
         compose_classic("newreno")
     );
     assert_eq!(compose("modern + f-rto").unwrap().undo, compose("f-rto").unwrap().undo);
-    assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::NONE);
+    assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::default());
     assert_eq!(compose("interactive + delayed-ack").unwrap().ack, Profile::classic().ack);
     assert_eq!(error("eifel + no-undo"), "`eifel` and `no-undo` are both undo");
     assert_eq!(error("no-undo + dsack"), "`no-undo` and `dsack` are both undo");
@@ -315,7 +315,7 @@ fn every_default_has_a_word() {
 
 #[test]
 fn every_word_belongs_to_a_unit_with_a_key() {
-    let mut keys: Vec<&str> = Unit::ALL.iter().map(|unit| unit.key()).collect();
+    let mut keys: Vec<&str> = Unit::ALL.iter().map(|unit| unit.name()).collect();
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), Unit::ALL.len());

@@ -21,18 +21,17 @@
 //!   below the bandwidth. See `linux.rs`.
 
 use super::arithmetic::{bytes_in, mul_div};
-use super::controller::{self, Kind};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
 use super::filter::MaxByRound;
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
-    initial_window, restore,
-};
+use super::{CongestionControl, CongestionEvent, Takeover, Window, initial_window, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::ChoiceText;
+use crate::arguments::{ArgumentError, Arguments};
 use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 mod linux;
 #[cfg(test)]
@@ -44,41 +43,31 @@ use linux::{Delivery, Linux, Outcome, PACED};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bbr {
     /// How many phases after the first PROBE_BW's first cycle begins: 0 to 6; the second phase, that of 3/4, is never the first.
-    pub(crate) phase: u32,
+    pub(crate) phase: u64,
     /// Whether it is Linux' BBR, with what that has beyond the draft.
     pub(crate) linux: bool,
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "bbr",
-    source: "draft-cardwell-iccrg-bbr-congestion-control-00",
-    summary: "paces at the measured bottleneck bandwidth, with two bandwidth-delay products in flight",
-    read: |arguments| {
-        let phase = arguments.number("phase")?.unwrap_or(0);
-        let linux = arguments.word("linux", &[("on", true), ("off", false)])?.unwrap_or(false);
-        match u32::try_from(phase).ok().filter(|&phase| phase <= 6) {
-            Some(phase) => Ok(CongestionChoice::new(Bbr { phase, linux })),
-            None => {
-                Err(arguments.impossible(format_args!("phase is between 0 and 6, not {phase}")))
-            }
-        }
-    },
-};
+impl BuiltIn for Bbr {
+    const NAME: &'static str = "bbr";
+    const SOURCE: &'static str = "draft-cardwell-iccrg-bbr-congestion-control-00";
+    const SUMMARY: &'static str =
+        "paces at the measured bottleneck bandwidth, with two bandwidth-delay products in flight";
 
-impl Algorithm for Bbr {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Bbr(Box::new(Controller::new(*self))))
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("phase", &mut self.phase), ("linux", &mut self.linux)]
     }
-}
 
-impl fmt::Display for Bbr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let linux = if self.linux { "on" } else { "off" };
-        ChoiceText::new(f, "bbr")
-            .parameter("phase", self.phase, self.phase == 0)
-            .parameter("linux", linux, !self.linux)
-            .finish()
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let phase = self.phase;
+        if phase > 6 {
+            return Err(given.impossible(format_args!("phase is between 0 and 6, not {phase}")));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Bbr(Box::new(Controller::new(*self)))
     }
 }
 

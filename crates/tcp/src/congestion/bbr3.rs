@@ -28,17 +28,13 @@ mod probe_rtt;
 
 use self::model::{BETA, Bounds, LEAST_WINDOW, Model, Sample, Seen, inflight_at_loss, larger};
 use super::arithmetic::{bytes_in, mul_div};
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
-    initial_window,
-};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Takeover, Window, initial_window};
 use crate::ack_context::AckContext;
-use crate::arguments::ChoiceText;
 use crate::rate::LostTransmission;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
 
 #[cfg(test)]
 mod tests;
@@ -47,23 +43,13 @@ mod tests;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bbr3;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "bbr3",
-    source: "draft-ietf-ccwg-bbr-06",
-    summary: "BBR that responds to losses and leaves room for other flows",
-    read: |_| Ok(CongestionChoice::new(Bbr3)),
-};
+impl BuiltIn for Bbr3 {
+    const NAME: &'static str = "bbr3";
+    const SOURCE: &'static str = "draft-ietf-ccwg-bbr-06";
+    const SUMMARY: &'static str = "BBR that responds to losses and leaves room for other flows";
 
-impl Algorithm for Bbr3 {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Bbr3(Box::new(Controller::new(Instant::ZERO))))
-    }
-}
-
-impl fmt::Display for Bbr3 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ChoiceText::new(f, "bbr3").finish()
+    fn kind(&self) -> Kind {
+        Kind::Bbr3(Box::new(Controller::new(Instant::ZERO)))
     }
 }
 

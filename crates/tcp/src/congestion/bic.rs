@@ -12,13 +12,15 @@
 //! - Growth counts bytes, exactly. A timeout takes the same share as a loss from ssthresh.
 
 use super::arithmetic::Carry;
-use super::controller::{self, Kind};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half, restore};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, Window, half, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -43,51 +45,43 @@ impl Default for Bic {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "bic",
-    source: "Xu, Harfoush, Rhee: BIC, INFOCOM 2004",
-    summary: "a binary search between the window of the last loss and the reduced window",
-    read: |arguments| {
-        let default = Bic::default();
-        let smax = arguments.number("smax")?.unwrap_or(default.smax);
-        let smin = arguments.fraction("smin")?.unwrap_or(default.smin);
-        let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
-        let low = arguments.number("low")?.unwrap_or(default.low);
+impl BuiltIn for Bic {
+    const NAME: &'static str = "bic";
+    const SOURCE: &'static str = "Xu, Harfoush, Rhee: BIC, INFOCOM 2004";
+    const SUMMARY: &'static str =
+        "a binary search between the window of the last loss and the reduced window";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![
+            ("smax", &mut self.smax),
+            ("smin", &mut self.smin),
+            ("beta", &mut self.beta),
+            ("low", &mut self.low),
+        ]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Bic { smax, smin, beta, .. } = *self;
         let least = u128::from(smin.millionths());
         if smax == 0 || least == 0 || least > u128::from(smax) * 1_000_000 {
             let reason =
                 format_args!("smin is above 0 and at most smax, not {smin} with smax = {smax}");
-            return Err(arguments.impossible(reason));
+            return Err(given.impossible(reason));
         }
         if beta.millionths() == 0 || beta >= Fraction::ONE {
-            return Err(arguments.impossible(format_args!("beta is between 0 and 1, not {beta}")));
+            return Err(given.impossible(format_args!("beta is between 0 and 1, not {beta}")));
         }
-        Ok(CongestionChoice::new(Bic { smax, smin, beta, low }))
-    },
-};
+        Ok(())
+    }
 
-impl Algorithm for Bic {
-    fn controller(&self) -> controller::Controller {
+    fn kind(&self) -> Kind {
         let state = State { maximum: None, last_loss: None, probe: None };
-        controller::Controller(Kind::Bic(Box::new(Controller {
+        Kind::Bic(Box::new(Controller {
             parameters: *self,
             state,
             before: None,
             carry: Carry::default(),
-        })))
-    }
-}
-
-impl fmt::Display for Bic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Bic::default();
-        ChoiceText::new(f, "bic")
-            .parameter("smax", self.smax, self.smax == default.smax)
-            .parameter("smin", self.smin, self.smin == default.smin)
-            .parameter("beta", self.beta, self.beta == default.beta)
-            .parameter("low", self.low, self.low == default.low)
-            .finish()
+        }))
     }
 }
 

@@ -23,15 +23,15 @@
 //!   cwnd_prior by then; and after a timeout as after a fast retransmission.
 
 use super::arithmetic::{Carry, cube_root, mul_div};
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -64,58 +64,45 @@ impl Default for Cubic {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "cubic",
-    source: "RFC 9438",
-    summary: "a cubic function of the time since the last loss, around the window at which it happened",
-    read: |arguments| {
-        let default = Cubic::default();
-        let c = arguments.fraction("c")?.unwrap_or(default.c);
-        let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
-        let switch = [("on", true), ("off", false)];
-        let fast_convergence =
-            arguments.word("fast-convergence", &switch)?.unwrap_or(default.fast_convergence);
-        let beyond_prior = arguments.word("beyond-prior", &switch)?.unwrap_or(default.beyond_prior);
-        let before_loss = arguments.fraction("before-loss")?.unwrap_or(default.before_loss);
+impl BuiltIn for Cubic {
+    const NAME: &'static str = "cubic";
+    const SOURCE: &'static str = "RFC 9438";
+    const SUMMARY: &'static str =
+        "a cubic function of the time since the last loss, around the window at which it happened";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![
+            ("c", &mut self.c),
+            ("beta", &mut self.beta),
+            ("fast-convergence", &mut self.fast_convergence),
+            ("beyond-prior", &mut self.beyond_prior),
+            ("before-loss", &mut self.before_loss),
+        ]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Cubic { c, beta, before_loss, .. } = *self;
         if c.millionths() == 0 || c > Fraction::from_millionths(100_000_000) {
-            return Err(arguments.impossible(format_args!("c is above 0 and at most 100, not {c}")));
+            return Err(given.impossible(format_args!("c is above 0 and at most 100, not {c}")));
         }
         if beta.millionths() == 0 || beta >= Fraction::ONE {
-            return Err(arguments.impossible(format_args!("beta is between 0 and 1, not {beta}")));
+            return Err(given.impossible(format_args!("beta is between 0 and 1, not {beta}")));
         }
         if before_loss > Fraction::ONE {
             return Err(
-                arguments.impossible(format_args!("before-loss is at most 1, not {before_loss}"))
+                given.impossible(format_args!("before-loss is at most 1, not {before_loss}"))
             );
         }
-        Ok(CongestionChoice::new(Cubic { c, beta, fast_convergence, beyond_prior, before_loss }))
-    },
-};
+        Ok(())
+    }
 
-impl Algorithm for Cubic {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Cubic(Box::new(Controller {
+    fn kind(&self) -> Kind {
+        Kind::Cubic(Box::new(Controller {
             parameters: *self,
             state: State::default(),
             before: None,
             seen: Instant::ZERO,
-        })))
-    }
-}
-
-impl fmt::Display for Cubic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Cubic::default();
-        let text = |on| if on { "on" } else { "off" };
-        let (fast, beyond) = (text(self.fast_convergence), text(self.beyond_prior));
-        ChoiceText::new(f, "cubic")
-            .parameter("c", self.c, self.c == default.c)
-            .parameter("beta", self.beta, self.beta == default.beta)
-            .parameter("fast-convergence", fast, self.fast_convergence == default.fast_convergence)
-            .parameter("beyond-prior", beyond, self.beyond_prior == default.beyond_prior)
-            .parameter("before-loss", self.before_loss, self.before_loss == default.before_loss)
-            .finish()
+        }))
     }
 }
 

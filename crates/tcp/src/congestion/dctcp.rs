@@ -10,15 +10,15 @@
 //! section 4.2 wants it to decay to almost nothing. The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
 //! acknowledged, which is the connection's round.
 
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, react};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -38,44 +38,35 @@ impl Default for Dctcp {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "dctcp",
-    source: "RFC 8257",
-    summary: "reduces the window by the share of bytes that routers marked; needs ECN",
-    read: |arguments| {
-        let default = Dctcp::default();
-        let g = arguments.fraction("g")?.unwrap_or(default.g);
-        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
-        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
-            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
-            return Err(arguments.impossible(reason));
-        }
-        Ok(CongestionChoice::new(Dctcp { g, alpha }))
-    },
-};
-
 /// α's one.
 const ONE: u64 = 1 << 20;
 
-impl Algorithm for Dctcp {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Dctcp(Box::new(Controller {
+impl BuiltIn for Dctcp {
+    const NAME: &'static str = "dctcp";
+    const SOURCE: &'static str = "RFC 8257";
+    const SUMMARY: &'static str =
+        "reduces the window by the share of bytes that routers marked; needs ECN";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("g", &mut self.g), ("alpha", &mut self.alpha)]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Dctcp { g, alpha } = *self;
+        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
+            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
+            return Err(given.impossible(reason));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Dctcp(Box::new(Controller {
             g: self.g,
             alpha: self.alpha.of(ONE).min(ONE),
             acked: 0,
             marked: 0,
-        })))
-    }
-}
-
-impl fmt::Display for Dctcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Dctcp::default();
-        ChoiceText::new(f, "dctcp")
-            .parameter("g", self.g, self.g == default.g)
-            .parameter("alpha", self.alpha, self.alpha == default.alpha)
-            .finish()
+        }))
     }
 }
 

@@ -4,8 +4,11 @@
 //! A delay is a signed number of nanoseconds from an unknown origin. Only differences of one-way delays mean something, because the clocks of
 //! the two ends are not synchronized (RFC 6817 section 3.4.2).
 
+use super::built_in::Value;
 use crate::ack_context::AckContext;
+use crate::arguments::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
+use alloc::string::String;
 use transom_wire::Timestamps;
 
 #[cfg(test)]
@@ -21,16 +24,17 @@ pub(crate) enum DelaySource {
     RoundTrip,
 }
 
-impl DelaySource {
-    /// The words by which it is chosen.
-    pub(super) const WORDS: [(&'static str, DelaySource); 2] =
-        [("one-way", DelaySource::OneWay), ("round-trip", DelaySource::RoundTrip)];
+impl Value for DelaySource {
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError> {
+        let words = [("one-way", DelaySource::OneWay), ("round-trip", DelaySource::RoundTrip)];
+        *self = given.word(name, &words)?.unwrap_or(*self);
+        Ok(())
+    }
 
-    /// Its word.
-    pub(super) const fn word(self) -> &'static str {
+    fn text(&self) -> String {
         match self {
-            DelaySource::OneWay => "one-way",
-            DelaySource::RoundTrip => "round-trip",
+            DelaySource::OneWay => "one-way".into(),
+            DelaySource::RoundTrip => "round-trip".into(),
         }
     }
 }

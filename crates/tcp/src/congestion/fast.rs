@@ -11,13 +11,15 @@
 //! - The window grows only when it held the sender back, and stays at two segments at least.
 
 use super::arithmetic::mul_div;
-use super::controller::{self, Kind};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, Window};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::Duration;
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -37,45 +39,32 @@ impl Default for Fast {
     }
 }
 
-/// How it is chosen by name.
-pub const ENTRY: Entry =
-    Entry {
-        name: "fast",
-        source: "Wei, Jin, Low, Hegde: FAST TCP, ToN 14(6), 2006",
-        summary: "moves to the window that keeps alpha segments in queues",
-        read: |arguments| {
-            let default = Fast::default();
-            let alpha = arguments.number("alpha")?.unwrap_or(default.alpha);
-            let gamma = arguments.fraction("gamma")?.unwrap_or(default.gamma);
-            if !(1..=1_000_000).contains(&alpha) {
-                return Err(arguments
-                    .impossible(format_args!("alpha is between 1 and 1000000, not {alpha}")));
-            }
-            if gamma.millionths() == 0 || gamma > Fraction::ONE {
-                return Err(arguments
-                    .impossible(format_args!("gamma is above 0 and at most 1, not {gamma}")));
-            }
-            Ok(CongestionChoice::new(Fast { alpha, gamma }))
-        },
-    };
+impl BuiltIn for Fast {
+    const NAME: &'static str = "fast";
+    const SOURCE: &'static str = "Wei, Jin, Low, Hegde: FAST TCP, ToN 14(6), 2006";
+    const SUMMARY: &'static str = "moves to the window that keeps alpha segments in queues";
 
-impl Algorithm for Fast {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Fast(Box::new(Controller {
-            parameters: *self,
-            average: None,
-            least: None,
-        })))
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("alpha", &mut self.alpha), ("gamma", &mut self.gamma)]
     }
-}
 
-impl fmt::Display for Fast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Fast::default();
-        ChoiceText::new(f, "fast")
-            .parameter("alpha", self.alpha, self.alpha == default.alpha)
-            .parameter("gamma", self.gamma, self.gamma == default.gamma)
-            .finish()
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Fast { alpha, gamma } = *self;
+        if !(1..=1_000_000).contains(&alpha) {
+            return Err(
+                given.impossible(format_args!("alpha is between 1 and 1000000, not {alpha}"))
+            );
+        }
+        if gamma.millionths() == 0 || gamma > Fraction::ONE {
+            return Err(
+                given.impossible(format_args!("gamma is above 0 and at most 1, not {gamma}"))
+            );
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Fast(Box::new(Controller { parameters: *self, average: None, least: None }))
     }
 }
 

@@ -44,7 +44,7 @@ impl Default for InitialWindow {
 
 impl InitialWindow {
     /// The segments that RFC 6928 allows.
-    pub const MOST: u8 = 10;
+    const MOST: u8 = 10;
 
     /// Of so many segments; `None` for none at all, and for more than `InitialWindow::MOST`.
     pub fn segments(segments: u64) -> Option<Self> {
@@ -53,7 +53,7 @@ impl InitialWindow {
     }
 
     /// In bytes, for segments of `mss` bytes: RFC 6928 equation 1, with this number of segments.
-    pub fn bytes(self, mss: u32) -> u64 {
+    pub(crate) fn bytes(self, mss: u32) -> u64 {
         let mss = u64::from(mss);
         (u64::from(self.segments.get()) * mss).min((2 * mss).max(14_600))
     }

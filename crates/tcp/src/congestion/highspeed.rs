@@ -12,11 +12,11 @@
 
 mod table;
 
-use super::controller::{self, Kind};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, Window};
 use crate::ack_context::AckContext;
 use crate::time::Instant;
-use core::fmt;
 
 #[cfg(test)]
 mod tests;
@@ -25,23 +25,14 @@ mod tests;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HighSpeed;
 
-/// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
-    name: "highspeed",
-    source: "RFC 3649",
-    summary: "growth and reduction depend on the window: a(w) segments a round trip, b(w) after a loss",
-    read: |_| Ok(CongestionChoice::new(HighSpeed)),
-};
+impl BuiltIn for HighSpeed {
+    const NAME: &'static str = "highspeed";
+    const SOURCE: &'static str = "RFC 3649";
+    const SUMMARY: &'static str =
+        "growth and reduction depend on the window: a(w) segments a round trip, b(w) after a loss";
 
-impl Algorithm for HighSpeed {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::HighSpeed(*self))
-    }
-}
-
-impl fmt::Display for HighSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("highspeed")
+    fn kind(&self) -> Kind {
+        Kind::HighSpeed(*self)
     }
 }
 

@@ -11,14 +11,12 @@
 //! - A timeout leaves half in ssthresh, and begins anew.
 
 use super::arithmetic::{Carry, mul_div};
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
-};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
 
 #[cfg(test)]
 mod tests;
@@ -27,30 +25,21 @@ mod tests;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HTcp;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "htcp",
-    source: "draft-leith-tcp-htcp-06",
-    summary: "growth by the time since the last loss, reduction by the ratio of round-trip times",
-    read: |_| Ok(CongestionChoice::new(HTcp)),
-};
+impl BuiltIn for HTcp {
+    const NAME: &'static str = "htcp";
+    const SOURCE: &'static str = "draft-leith-tcp-htcp-06";
+    const SUMMARY: &'static str =
+        "growth by the time since the last loss, reduction by the ratio of round-trip times";
 
-impl Algorithm for HTcp {
-    fn controller(&self) -> controller::Controller {
+    fn kind(&self) -> Kind {
         let state = State { since: None, beta: LEAST, rate: 0, last_rate: None, max_rtt: None };
-        controller::Controller(Kind::HTcp(Box::new(Controller {
+        Kind::HTcp(Box::new(Controller {
             state,
             before: None,
             min_rtt: None,
             carry: Carry::default(),
             timeout: false,
-        })))
-    }
-}
-
-impl fmt::Display for HTcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("htcp")
+        }))
     }
 }
 

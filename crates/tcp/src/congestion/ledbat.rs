@@ -12,15 +12,17 @@
 //! - Slow start, which the RFC does not use, can be switched on; it ends at half the target.
 
 use super::arithmetic::Carry;
-use super::controller::{self, Kind};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
 use super::delay::{DelaySource, Queue};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Takeover, Window};
+use super::{CongestionControl, Takeover, Window};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -49,53 +51,41 @@ impl Default for Ledbat {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "ledbat",
-    source: "RFC 6817",
-    summary: "keeps the queue at a target delay and yields to others; for background transfers",
-    read: |arguments| {
-        let default = Ledbat::default();
-        let target = arguments.duration("target")?.unwrap_or(default.target);
-        let gain = arguments.fraction("gain")?.unwrap_or(default.gain);
-        let delay = arguments.word("delay", &DelaySource::WORDS)?.unwrap_or(default.delay);
-        let switch = [("on", true), ("off", false)];
-        let slow_start = arguments.word("slow-start", &switch)?.unwrap_or(default.slow_start);
-        if target.is_zero() || target > default.target {
+impl BuiltIn for Ledbat {
+    const NAME: &'static str = "ledbat";
+    const SOURCE: &'static str = "RFC 6817";
+    const SUMMARY: &'static str =
+        "keeps the queue at a target delay and yields to others; for background transfers";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![
+            ("target", &mut self.target),
+            ("gain", &mut self.gain),
+            ("delay", &mut self.delay),
+            ("slow-start", &mut self.slow_start),
+        ]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Ledbat { target, gain, .. } = *self;
+        if target.is_zero() || target > Ledbat::default().target {
             let target = DurationText(target);
             let reason = format_args!("target is above 0 and at most 100ms, not {target}");
-            return Err(arguments.impossible(reason));
+            return Err(given.impossible(reason));
         }
         if gain.millionths() == 0 || gain > Fraction::ONE {
-            return Err(
-                arguments.impossible(format_args!("gain is above 0 and at most 1, not {gain}"))
-            );
+            return Err(given.impossible(format_args!("gain is above 0 and at most 1, not {gain}")));
         }
-        Ok(CongestionChoice::new(Ledbat { target, gain, delay, slow_start }))
-    },
-};
+        Ok(())
+    }
 
-impl Algorithm for Ledbat {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Ledbat(Box::new(Controller {
+    fn kind(&self) -> Kind {
+        Kind::Ledbat(Box::new(Controller {
             parameters: *self,
             queue: Queue::new(self.delay),
             up: Carry::default(),
             down: Carry::default(),
-        })))
-    }
-}
-
-impl fmt::Display for Ledbat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Ledbat::default();
-        let slow_start = if self.slow_start { "on" } else { "off" };
-        ChoiceText::new(f, "ledbat")
-            .parameter("target", DurationText(self.target), self.target == default.target)
-            .parameter("gain", self.gain, self.gain == default.gain)
-            .parameter("delay", self.delay.word(), self.delay == default.delay)
-            .parameter("slow-start", slow_start, self.slow_start == default.slow_start)
-            .finish()
+        }))
     }
 }
 

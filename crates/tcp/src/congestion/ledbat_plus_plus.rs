@@ -17,26 +17,26 @@
 //! - A loss halves the window; during a slowdown it halves the window to return to, and the slowdown continues.
 
 use super::arithmetic::Carry;
-use super::controller::{self, Kind};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
 use super::delay::{DelaySource, Queue};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window, react,
-};
+use super::{CongestionControl, CongestionEvent, Takeover, Window, react};
 use crate::ack_context::AckContext;
-use crate::arguments::ChoiceText;
+use crate::arguments::{ArgumentError, Arguments};
 use crate::quantity::DurationText;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
 
 /// LEDBAT++'s parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LedbatPlusPlus {
+pub(crate) struct LedbatPlusPlus {
     /// TARGET: the queueing delay to keep.
-    pub target: Duration,
+    target: Duration,
 }
 
 impl Default for LedbatPlusPlus {
@@ -45,25 +45,27 @@ impl Default for LedbatPlusPlus {
     }
 }
 
-/// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
-    name: "ledbat++",
-    source: "draft-irtf-iccrg-ledbat-plus-plus-06",
-    summary: "LEDBAT with slower growth, multiplicative decrease and periodic slowdowns",
-    read: |arguments| {
-        let target = arguments.duration("target")?.unwrap_or(LedbatPlusPlus::default().target);
-        if target.is_zero() || target > Duration::from_secs(1) {
-            let target = DurationText(target);
-            let reason = format_args!("target is above 0 and at most 1s, not {target}");
-            return Err(arguments.impossible(reason));
-        }
-        Ok(CongestionChoice::new(LedbatPlusPlus { target }))
-    },
-};
+impl BuiltIn for LedbatPlusPlus {
+    const NAME: &'static str = "ledbat++";
+    const SOURCE: &'static str = "draft-irtf-iccrg-ledbat-plus-plus-06";
+    const SUMMARY: &'static str =
+        "LEDBAT with slower growth, multiplicative decrease and periodic slowdowns";
 
-impl Algorithm for LedbatPlusPlus {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::LedbatPlusPlus(Box::new(Controller {
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("target", &mut self.target)]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        if self.target.is_zero() || self.target > Duration::from_secs(1) {
+            let target = DurationText(self.target);
+            let reason = format_args!("target is above 0 and at most 1s, not {target}");
+            return Err(given.impossible(reason));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::LedbatPlusPlus(Box::new(Controller {
             target: self.target,
             queue: Queue::new(DelaySource::RoundTrip),
             phase: Phase::FirstSlowStart,
@@ -71,16 +73,7 @@ impl Algorithm for LedbatPlusPlus {
             divisor: 16,
             excess: Duration::ZERO,
             carry: Carry::default(),
-        })))
-    }
-}
-
-impl fmt::Display for LedbatPlusPlus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_default = *self == LedbatPlusPlus::default();
-        ChoiceText::new(f, "ledbat++")
-            .parameter("target", DurationText(self.target), is_default)
-            .finish()
+        }))
     }
 }
 

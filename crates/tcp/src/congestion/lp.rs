@@ -13,14 +13,16 @@
 //!   look congested.
 //! - In slow start indications count as well, and end it.
 
-use super::controller::{self, Kind};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
 use super::delay::{DelaySource, Meter, is_alone};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
+use super::{CongestionControl, Window};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -40,40 +42,31 @@ impl Default for Lp {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "lp",
-    source: "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003",
-    summary: "Reno that yields as soon as delays rise; for background transfers",
-    read: |arguments| {
-        let default = Lp::default();
-        let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
-        let delay = arguments.word("delay", &DelaySource::WORDS)?.unwrap_or(default.delay);
-        if threshold >= Fraction::ONE {
-            return Err(arguments.impossible(format_args!("threshold is below 1, not {threshold}")));
-        }
-        Ok(CongestionChoice::new(Lp { threshold, delay }))
-    },
-};
+impl BuiltIn for Lp {
+    const NAME: &'static str = "lp";
+    const SOURCE: &'static str = "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003";
+    const SUMMARY: &'static str =
+        "Reno that yields as soon as delays rise; for background transfers";
 
-impl Algorithm for Lp {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Lp(Box::new(Controller {
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("threshold", &mut self.threshold), ("delay", &mut self.delay)]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let threshold = self.threshold;
+        if threshold >= Fraction::ONE {
+            return Err(given.impossible(format_args!("threshold is below 1, not {threshold}")));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Lp(Box::new(Controller {
             parameters: *self,
             meter: Meter::new(self.delay),
             delays: None,
             phase: None,
-        })))
-    }
-}
-
-impl fmt::Display for Lp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Lp::default();
-        ChoiceText::new(f, "lp")
-            .parameter("threshold", self.threshold, self.threshold == default.threshold)
-            .parameter("delay", self.delay.word(), self.delay == default.delay)
-            .finish()
+        }))
     }
 }
 

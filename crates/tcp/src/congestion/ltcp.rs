@@ -5,7 +5,6 @@
 //! A loss takes the share β of the window. With one layer it is Reno.
 //!
 //! Which thresholds converge is what section III of the paper asks for; [`Layers`] checks it, and a rule that breaks it is refused.
-//! [`analysis`] has the paper's formulas.
 //!
 //! Differences from the paper, and choices that it leaves open:
 //! - The layers end: the paper's β = 0.15 keeps equation 13 (β < 3/(K+1)) up to K = 18, and so 18 layers are the default. (The paper speaks
@@ -13,16 +12,13 @@
 //! - A loss in slow start halves the window, as slow start is not modified; so does the ssthresh of a timeout.
 //! - Growth counts bytes, as Reno's does here; an acknowledgement that crosses several thresholds adds several layers.
 
-pub mod analysis;
 mod layers;
 
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
-    restore,
-};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, half, react, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -53,49 +49,40 @@ impl Default for Ltcp {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "ltcp",
-    source: "Bhandarkar, Jain, Reddy: LTCP, sections III and IV",
-    summary: "K layers behave like K flows; one more layer at each threshold, 0.15 of the window less after a loss",
-    read: |arguments| {
-        let beta = arguments.fraction("beta")?.unwrap_or(layers::BETA);
-        let rule = if let Some(text) = arguments.text("thresholds") {
+impl BuiltIn for Ltcp {
+    const NAME: &'static str = "ltcp";
+    const SOURCE: &'static str = "Bhandarkar, Jain, Reddy: LTCP, sections III and IV";
+    const SUMMARY: &'static str = "K layers behave like K flows; one more layer at each threshold, 0.15 of the window less after a loss";
+
+    fn kind(&self) -> Kind {
+        let state = State { layer: 1, unknown: true };
+        Kind::Ltcp(Box::new(Controller { layers: self.layers.clone(), state, before: None }))
+    }
+
+    fn read(given: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        let beta = given.fraction("beta")?.unwrap_or(layers::BETA);
+        let rule = if let Some(text) = given.text("thresholds") {
             let thresholds: Option<Vec<u64>> =
                 text.split('/').map(|number| number.trim().parse().ok()).collect();
             let thresholds = thresholds.ok_or_else(|| {
-                arguments.impossible("thresholds are packets, written like thresholds=50/200/500")
+                given.impossible("thresholds are packets, written like thresholds=50/200/500")
             })?;
             Rule::Thresholds(thresholds)
         } else {
-            let wt = arguments.number("wt")?.unwrap_or(layers::WT);
-            let count = arguments.number("layers")?.unwrap_or(u64::from(layers::COUNT));
+            let wt = given.number("wt")?.unwrap_or(layers::WT);
+            let count = given.number("layers")?.unwrap_or(u64::from(layers::COUNT));
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             let words = [("paper", false), ("double", true)];
-            if arguments.word("rule", &words)?.unwrap_or(false) {
+            if given.word("rule", &words)?.unwrap_or(false) {
                 Rule::Double { wt, layers: count }
             } else {
                 Rule::Paper { wt, layers: count }
             }
         };
-        let ltcp = Ltcp::new(rule, beta).map_err(|error| arguments.impossible(error))?;
-        Ok(CongestionChoice::new(ltcp))
-    },
-};
-
-impl Algorithm for Ltcp {
-    fn controller(&self) -> controller::Controller {
-        let state = State { layer: 1, unknown: true };
-        controller::Controller(Kind::Ltcp(Box::new(Controller {
-            layers: self.layers.clone(),
-            state,
-            before: None,
-        })))
+        Ltcp::new(rule, beta).map_err(|error| given.impossible(error))
     }
-}
 
-impl fmt::Display for Ltcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let beta = self.layers.beta();
         let text = ChoiceText::new(f, "ltcp").parameter("beta", beta, beta == layers::BETA);
         let (double, wt, count) = match self.layers.rule() {

@@ -7,15 +7,15 @@
 //! was for an initial window of one segment.) A timeout affects the whole connection; ssthresh becomes half of the flight.
 
 use super::arithmetic::mul_div;
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
-use crate::arguments::ChoiceText;
+use crate::arguments::{ArgumentError, Arguments};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MulTcp {
     /// N: the number of connections that it behaves like.
-    pub(crate) n: u32,
+    pub(crate) n: u64,
 }
 
 impl Default for MulTcp {
@@ -34,34 +34,27 @@ impl Default for MulTcp {
 }
 
 /// The largest N.
-const MOST: u32 = 1000;
+const MOST: u64 = 1000;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "multcp",
-    source: "Crowcroft, Oechslin: MulTCP, CCR 28(3), 1998",
-    summary: "one connection that behaves like n connections",
-    read: |arguments| {
-        let n = arguments.number("n")?.unwrap_or(u64::from(MulTcp::default().n));
-        match u32::try_from(n).ok().filter(|n| (1..=MOST).contains(n)) {
-            Some(n) => Ok(CongestionChoice::new(MulTcp { n })),
-            None => Err(arguments.impossible(format_args!("n is between 1 and {MOST}, not {n}"))),
-        }
-    },
-};
+impl BuiltIn for MulTcp {
+    const NAME: &'static str = "multcp";
+    const SOURCE: &'static str = "Crowcroft, Oechslin: MulTCP, CCR 28(3), 1998";
+    const SUMMARY: &'static str = "one connection that behaves like n connections";
 
-impl Algorithm for MulTcp {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::MulTcp(Box::new(Controller {
-            flows: u64::from(self.n.max(1)),
-            timeout: false,
-        })))
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("n", &mut self.n)]
     }
-}
 
-impl fmt::Display for MulTcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ChoiceText::new(f, "multcp").parameter("n", self.n, self.n == MulTcp::default().n).finish()
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let n = self.n;
+        if !(1..=MOST).contains(&n) {
+            return Err(given.impossible(format_args!("n is between 1 and {MOST}, not {n}")));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::MulTcp(Box::new(Controller { flows: self.n.max(1), timeout: false }))
     }
 }
 

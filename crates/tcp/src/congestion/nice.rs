@@ -16,18 +16,17 @@
 //! - Where Vegas leaves a choice, the choice is that of [`super::vegas`].
 
 use super::arithmetic::mul_div;
-use super::controller::{self, Kind};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
 use super::delay::is_alone;
 use super::vegas::{Controller as VegasController, Vegas, Verdict};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
-};
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -57,36 +56,41 @@ const PAIR_RATE: u64 = 1 << 40;
 /// The most round trips for one segment.
 const LONGEST_WAIT: u64 = 48;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "nice",
-    source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
-    summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
-    read: |arguments| Ok(CongestionChoice::new(Nice::read(arguments)?)),
-};
-
 impl Nice {
     /// Takes the parameters.
     ///
     /// # Errors
     /// [`ArgumentError`] for what is no number, for Vegas's, and for a fraction or threshold of one or more.
-    pub fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
-        let default = Nice::default();
-        let vegas = Vegas::read(arguments)?;
-        let fraction = arguments.fraction("fraction")?.unwrap_or(default.fraction);
-        let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
-        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
-            let reason =
-                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
-            return Err(arguments.impossible(reason));
-        }
-        Ok(Nice { vegas, fraction, threshold })
+    pub fn read(given: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        BuiltIn::read(given)
     }
 }
 
-impl Algorithm for Nice {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Nice(Box::new(Controller {
+impl BuiltIn for Nice {
+    const NAME: &'static str = "nice";
+    const SOURCE: &'static str = "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002";
+    const SUMMARY: &'static str = "Vegas that halves its window when half of a round's packets meet a queue; for background transfers";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        let mut all = self.vegas.parameters();
+        all.push(("fraction", &mut self.fraction));
+        all.push(("threshold", &mut self.threshold));
+        all
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Nice { vegas, fraction, threshold } = *self;
+        vegas.check(given)?;
+        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
+            let reason =
+                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
+            return Err(given.impossible(reason));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Nice(Box::new(Controller {
             parameters: *self,
             vegas: VegasController::new(self.vegas),
             min_rtt: None,
@@ -96,18 +100,7 @@ impl Algorithm for Nice {
             acked: 0,
             delayed: 0,
             wait: 1,
-        })))
-    }
-}
-
-impl fmt::Display for Nice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Nice::default();
-        self.vegas
-            .write(ChoiceText::new(f, "nice"))
-            .parameter("fraction", self.fraction, self.fraction == default.fraction)
-            .parameter("threshold", self.threshold, self.threshold == default.threshold)
-            .finish()
+        }))
     }
 }
 

@@ -1,34 +1,22 @@
 //! No congestion control: only the receiver's window bounds what is in flight.
 
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
-};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Takeover, Window};
 use crate::ack_context::AckContext;
 use crate::time::Instant;
-use core::fmt;
 
 /// Leaves the congestion window as wide as it can be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NoCongestionControl;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "none",
-    source: "\"TCP without congestion control\"",
-    summary: "only the receiver's window limits the flight",
-    read: |_| Ok(CongestionChoice::none()),
-};
+impl BuiltIn for NoCongestionControl {
+    const NAME: &'static str = "none";
+    const SOURCE: &'static str = "\"TCP without congestion control\"";
+    const SUMMARY: &'static str = "only the receiver's window limits the flight";
 
-impl Algorithm for NoCongestionControl {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::NoCongestionControl(*self))
-    }
-}
-
-impl fmt::Display for NoCongestionControl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("none")
+    fn kind(&self) -> Kind {
+        Kind::NoCongestionControl(*self)
     }
 }
 

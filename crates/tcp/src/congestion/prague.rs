@@ -27,17 +27,17 @@ mod classic;
 mod tests;
 
 use super::arithmetic::mul_div;
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use classic::{Round, Suspicion};
-use core::fmt;
 use transom_base::quantity::DurationText;
 
 /// The controller's name on a connection without accurate feedback.
@@ -70,36 +70,39 @@ impl Default for Prague {
 /// Longer round trips than this are never stretched.
 const LONGEST_RTT: Duration = Duration::from_millis(100);
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "prague",
-    source: "draft-briscoe-iccrg-prague-congestion-control, RFC 9331",
-    summary: "DCTCP for the internet: a queue below a millisecond in an L4S network; needs accurate ECN",
-    read: |arguments| {
-        let default = Prague::default();
-        let g = arguments.fraction("g")?.unwrap_or(default.g);
-        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
-        let rtt = arguments.duration("rtt")?.unwrap_or(default.rtt);
-        let words = [("on", true), ("off", false)];
-        let fallback = arguments.word("fallback", &words)?.unwrap_or(default.fallback);
-        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
-            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
-            return Err(arguments.impossible(reason));
-        }
-        if rtt > LONGEST_RTT {
-            let (most, rtt) = (DurationText(LONGEST_RTT), DurationText(rtt));
-            return Err(arguments.impossible(format_args!("rtt is at most {most}, not {rtt}")));
-        }
-        Ok(CongestionChoice::new(Prague { g, alpha, rtt, fallback }))
-    },
-};
-
 /// α's one.
 const ONE: u64 = 1 << 32;
 
-impl Algorithm for Prague {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Prague(Box::new(Controller {
+impl BuiltIn for Prague {
+    const NAME: &'static str = "prague";
+    const SOURCE: &'static str = "draft-briscoe-iccrg-prague-congestion-control, RFC 9331";
+    const SUMMARY: &'static str =
+        "DCTCP for the internet: a queue below a millisecond in an L4S network; needs accurate ECN";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![
+            ("g", &mut self.g),
+            ("alpha", &mut self.alpha),
+            ("rtt", &mut self.rtt),
+            ("fallback", &mut self.fallback),
+        ]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Prague { g, alpha, rtt, .. } = *self;
+        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
+            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
+            return Err(given.impossible(reason));
+        }
+        if rtt > LONGEST_RTT {
+            let (most, rtt) = (DurationText(LONGEST_RTT), DurationText(rtt));
+            return Err(given.impossible(format_args!("rtt is at most {most}, not {rtt}")));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Prague(Box::new(Controller {
             choice: *self,
             alpha: self.alpha.of(ONE).min(ONE),
             phase: Phase::Unmarked,
@@ -113,20 +116,7 @@ impl Algorithm for Prague {
             growth: 0,
             round: Round::default(),
             suspicion: Suspicion::default(),
-        })))
-    }
-}
-
-impl fmt::Display for Prague {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Prague::default();
-        let fallback = if self.fallback { "on" } else { "off" };
-        ChoiceText::new(f, "prague")
-            .parameter("g", self.g, self.g == default.g)
-            .parameter("alpha", self.alpha, self.alpha == default.alpha)
-            .parameter("rtt", DurationText(self.rtt), self.rtt == default.rtt)
-            .parameter("fallback", fallback, self.fallback == default.fallback)
-            .finish()
+        }))
     }
 }
 

@@ -3,32 +3,22 @@
 //! Growth counts acknowledged *bytes* (RFC 5681 section 3.1, RFC 3465), so that neither acknowledgement division speeds the flow up
 //! nor an acknowledgement covering a 64 KB super-segment slows it down.
 
-use super::controller::{self, Kind};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
+use super::built_in::BuiltIn;
+use super::controller::Kind;
+use super::{CongestionControl, Window};
 use crate::ack_context::AckContext;
-use core::fmt;
 
 /// The controller of RFC 5681.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reno;
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "reno",
-    source: "RFC 5681",
-    summary: "one segment more each round trip, half the window after a loss",
-    read: |_| Ok(CongestionChoice::reno()),
-};
+impl BuiltIn for Reno {
+    const NAME: &'static str = "reno";
+    const SOURCE: &'static str = "RFC 5681";
+    const SUMMARY: &'static str = "one segment more each round trip, half the window after a loss";
 
-impl Algorithm for Reno {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Reno(*self))
-    }
-}
-
-impl fmt::Display for Reno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("reno")
+    fn kind(&self) -> Kind {
+        Kind::Reno(*self)
     }
 }
 

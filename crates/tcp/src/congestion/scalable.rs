@@ -8,13 +8,15 @@
 //! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;
-use super::controller::{self, Kind};
-use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, Window, half};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -37,42 +39,28 @@ impl Default for Scalable {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "scalable",
-    source: "Kelly: Scalable TCP, CCR 33(2), 2003",
-    summary: "0.01 of a segment more for each segment acknowledged, an eighth less after a loss",
-    read: |arguments| {
-        let default = Scalable::default();
-        let a = arguments.fraction("a")?.unwrap_or(default.a);
-        let b = arguments.fraction("b")?.unwrap_or(default.b);
-        let low = arguments.number("low")?.unwrap_or(default.low);
+impl BuiltIn for Scalable {
+    const NAME: &'static str = "scalable";
+    const SOURCE: &'static str = "Kelly: Scalable TCP, CCR 33(2), 2003";
+    const SUMMARY: &'static str =
+        "0.01 of a segment more for each segment acknowledged, an eighth less after a loss";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("a", &mut self.a), ("b", &mut self.b), ("low", &mut self.low)]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Scalable { a, b, .. } = *self;
         if a.millionths() == 0 || a > Fraction::ONE || b.millionths() == 0 || b >= Fraction::ONE {
             let reason =
                 format_args!("a is above 0 and at most 1, b between 0 and 1, not {a} and {b}");
-            return Err(arguments.impossible(reason));
+            return Err(given.impossible(reason));
         }
-        Ok(CongestionChoice::new(Scalable { a, b, low }))
-    },
-};
-
-impl Algorithm for Scalable {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Scalable(Box::new(Controller {
-            parameters: *self,
-            carry: Carry::default(),
-        })))
+        Ok(())
     }
-}
 
-impl fmt::Display for Scalable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Scalable::default();
-        ChoiceText::new(f, "scalable")
-            .parameter("a", self.a, self.a == default.a)
-            .parameter("b", self.b, self.b == default.b)
-            .parameter("low", self.low, self.low == default.low)
-            .finish()
+    fn kind(&self) -> Kind {
+        Kind::Scalable(Box::new(Controller { parameters: *self, carry: Carry::default() }))
     }
 }
 

@@ -16,15 +16,15 @@
 //! - The window grows only when it was what held the sender back, and never shrinks below two segments.
 
 use super::arithmetic::mul_div;
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
-use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -49,57 +49,46 @@ impl Default for Vegas {
     }
 }
 
-/// How it is chosen by name.
-pub(crate) const ENTRY: Entry = Entry {
-    name: "vegas",
-    source: "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995",
-    summary: "keeps between alpha and beta segments in queues",
-    read: |arguments| Ok(CongestionChoice::new(Vegas::read(arguments)?)),
-};
-
 impl Vegas {
     /// Takes the parameters.
     ///
     /// # Errors
     /// [`ArgumentError`] for what is no number, for an alpha above beta, and for a noise of more than a second or of parts of a microsecond.
-    pub fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
-        let default = Vegas::default();
-        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
-        let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
-        let gamma = arguments.fraction("gamma")?.unwrap_or(default.gamma);
-        let noise = arguments.duration("noise")?.unwrap_or(default.noise);
+    pub fn read(given: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        BuiltIn::read(given)
+    }
+}
+
+impl BuiltIn for Vegas {
+    const NAME: &'static str = "vegas";
+    const SOURCE: &'static str = "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995";
+    const SUMMARY: &'static str = "keeps between alpha and beta segments in queues";
+
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![
+            ("alpha", &mut self.alpha),
+            ("beta", &mut self.beta),
+            ("gamma", &mut self.gamma),
+            ("noise", &mut self.noise),
+        ]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let Vegas { alpha, beta, noise, .. } = *self;
         if alpha > beta {
             let reason = format_args!("alpha is at most beta, not {alpha} with beta = {beta}");
-            return Err(arguments.impossible(reason));
+            return Err(given.impossible(reason));
         }
         if noise > Duration::from_secs(1) || !noise.as_nanos().is_multiple_of(1000) {
             let reason =
                 format_args!("noise is whole microseconds, a second at most, not {noise:?}");
-            return Err(arguments.impossible(reason));
+            return Err(given.impossible(reason));
         }
-        Ok(Vegas { alpha, beta, gamma, noise })
+        Ok(())
     }
 
-    /// Writes those that differ.
-    pub(super) fn write<'a, 'f>(&self, text: ChoiceText<'a, 'f>) -> ChoiceText<'a, 'f> {
-        let default = Vegas::default();
-        let noise = format_args!("{}us", self.noise.as_nanos() / 1000);
-        text.parameter("alpha", self.alpha, self.alpha == default.alpha)
-            .parameter("beta", self.beta, self.beta == default.beta)
-            .parameter("gamma", self.gamma, self.gamma == default.gamma)
-            .parameter("noise", noise, self.noise == default.noise)
-    }
-}
-
-impl Algorithm for Vegas {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Vegas(Box::new(Controller::new(*self))))
-    }
-}
-
-impl fmt::Display for Vegas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(ChoiceText::new(f, "vegas")).finish()
+    fn kind(&self) -> Kind {
+        Kind::Vegas(Box::new(Controller::new(*self)))
     }
 }
 

@@ -14,15 +14,15 @@
 //! - cwnd never rises by a reduction.
 
 use super::arithmetic::{bytes_in, rate_of};
-use super::controller::{self, Kind};
-use super::{
-    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
-};
+use super::built_in::{BuiltIn, Value};
+use super::controller::Kind;
+use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
-use crate::arguments::{ChoiceText, Fraction};
+use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::vec;
+use alloc::vec::Vec;
 
 #[cfg(test)]
 mod tests;
@@ -43,35 +43,31 @@ impl Default for Westwood {
 /// The least time a bandwidth sample spans.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
-    name: "westwood",
-    source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
-    summary: "Reno's growth; a loss sets the window to bandwidth times the least round-trip time",
-    read: |arguments| {
-        let filter = arguments.fraction("filter")?.unwrap_or(Westwood::default().filter);
-        if filter >= Fraction::ONE {
-            return Err(arguments.impossible(format_args!("filter is below 1, not {filter}")));
-        }
-        Ok(CongestionChoice::new(Westwood { filter }))
-    },
-};
+impl BuiltIn for Westwood {
+    const NAME: &'static str = "westwood";
+    const SOURCE: &'static str = "Grieco, Mascolo: Westwood+, CCR 34(2), 2004";
+    const SUMMARY: &'static str =
+        "Reno's growth; a loss sets the window to bandwidth times the least round-trip time";
 
-impl Algorithm for Westwood {
-    fn controller(&self) -> controller::Controller {
-        controller::Controller(Kind::Westwood(Box::new(Controller {
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        vec![("filter", &mut self.filter)]
+    }
+
+    fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        let filter = self.filter;
+        if filter >= Fraction::ONE {
+            return Err(given.impossible(format_args!("filter is below 1, not {filter}")));
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Westwood(Box::new(Controller {
             filter: self.filter,
             estimate: None,
             min_rtt: None,
             sample: None,
-        })))
-    }
-}
-
-impl fmt::Display for Westwood {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_default = *self == Westwood::default();
-        ChoiceText::new(f, "westwood").parameter("filter", self.filter, is_default).finish()
+        }))
     }
 }
 

@@ -235,9 +235,9 @@ impl Connection {
     pub(super) fn take_accurate_handshake(&mut self, half: &HalfOpen) {
         let sent = half.sent_codepoint(&self.profile);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
-        ecn.silent |= half.is_silent();
+        ecn.silent |= half.silent;
         let Some(state) = ecn.accurate_mut() else { return };
-        state.syn = half.syn_codepoint();
+        state.syn = half.syn_codepoint;
         state.syn_ack_sent = sent;
         // An option may be why the SYN-ACK did not arrive (section 3.2.3.2.2).
         state.sends_options &= !half.is_repeated();

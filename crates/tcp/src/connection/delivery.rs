@@ -5,7 +5,7 @@
 //! [`Connection::read_unordered`] serves two forms, because a stream consists of pieces too.
 
 use super::{Connection, ReadError, WriteError};
-use crate::adu::encoding::{encode, encoded_len};
+use crate::adu::encoding::{encode_unit, encoded_len};
 use crate::holes::Hole;
 use crate::ordering::Delivery;
 use crate::ordering::Ordering as _;
@@ -158,7 +158,7 @@ impl Connection {
             return Err(WriteError::WouldBlock);
         }
         let buffer = &mut self.snd.buffer;
-        encode(unit, |bytes| {
+        encode_unit(unit, |bytes| {
             let written = buffer.write(bytes);
             debug_assert_eq!(written, bytes.len(), "there was room for all of it");
         });

@@ -15,12 +15,12 @@ use host::note;
 pub(super) use host::{Host, Shared};
 pub(super) use layers::Layers;
 pub use observed::{Observed, ObservedLayers};
-use view::Source;
 pub use view::View;
 
+use super::glance::Source;
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::extension::variable::{COUNT, Variables};
+use crate::extension::variable::Variables;
 use crate::extension::{
     AckKind, AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Limits,
     Occasion, Ruling, Variable, Wake,
@@ -41,8 +41,8 @@ pub struct RequestCounters {
     pub acks_rejected: u64,
     /// Segments that were not taken, for limits of rcv_nxt.
     pub segments_rejected: u64,
-    /// For each variable, in the order of [`ALL`](crate::extension::variable::ALL), how often layers began to contradict each other.
-    pub conflicts: [u64; COUNT],
+    /// For each variable, in the order of [`Variable::ALL`], how often layers began to contradict each other.
+    pub conflicts: [u64; Variable::ALL.len()],
 }
 
 impl RequestCounters {

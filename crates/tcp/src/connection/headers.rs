@@ -124,7 +124,7 @@ impl Connection {
                 let (left, right) = (space.to_wire(dsack.start), space.to_wire(dsack.end));
                 blocks.push(SackBlock { left, right });
             }
-            self.rcv.ordering.sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
+            self.rcv.ordering.received().sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
             header.options.sack = blocks;
         }
         self.add_marks_to_ack(&mut header);

@@ -96,24 +96,24 @@ impl Connection {
     pub fn from_half_open(profile: Arc<Profile>, half: &HalfOpen, now: Instant) -> Self {
         let mut connection = Connection::new(
             profile,
-            half.endpoint(),
-            half.path(),
-            half.iss(),
-            half.timestamp_offset(),
+            half.endpoint,
+            half.path,
+            half.iss,
+            half.timestamps.offset,
             now,
         );
         connection.state = State::SynReceived;
-        connection.agreed = half.agreed();
-        connection.start_receiving(half.irs());
-        connection.rcv.timestamps = half.timestamps();
+        connection.agreed = half.agreed;
+        connection.start_receiving(half.irs);
+        connection.rcv.timestamps = half.timestamps;
         connection.rcv.last_ack_sent = Pos::FIRST_DATA;
-        connection.rcv.edge = Pos::FIRST_DATA + u64::from(half.window());
-        connection.snd.peer.edge = Pos::INITIAL + u64::from(half.peer_window());
-        connection.snd.peer.most = u64::from(half.peer_window());
-        connection.snd.syn.sent_at = half.sent_at();
-        connection.snd.syn.transmissions = half.transmissions();
+        connection.rcv.edge = Pos::FIRST_DATA + u64::from(half.window);
+        connection.snd.peer.edge = Pos::INITIAL + u64::from(half.peer_window);
+        connection.snd.peer.most = u64::from(half.peer_window);
+        connection.snd.syn.sent_at = half.sent_at;
+        connection.snd.syn.transmissions = half.transmissions;
         connection.counters.segments_received = 1;
-        connection.counters.segments_sent = u64::from(half.transmissions());
+        connection.counters.segments_sent = u64::from(half.transmissions);
         connection.after_agreement();
         connection.take_accurate_handshake(half);
         connection

@@ -42,7 +42,7 @@ impl Control {
             CongestionEvent::Ecn { .. } => {
                 // RFC 4015 section 3.4: the window is reduced for a reason of its own now, and stays so.
                 if let Some(episode) = &mut self.episode {
-                    episode.watch = Watch::new(UndoConfig::NONE);
+                    episode.watch = Watch::new(UndoConfig::default());
                 }
                 return;
             }

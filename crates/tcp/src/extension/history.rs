@@ -104,7 +104,7 @@ impl Message {
 
 /// The bounded lists.
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     acks: Option<VecDeque<Ack>>,
     messages: Option<VecDeque<Message>>,
 }
@@ -147,17 +147,17 @@ impl History {
     }
 
     /// The acknowledgements that are remembered, the latest first.
-    pub fn acks(&self) -> impl Iterator<Item = &Ack> {
+    pub(crate) fn acks(&self) -> impl Iterator<Item = &Ack> {
         self.acks.iter().flat_map(|acks| acks.iter().rev())
     }
 
     /// The last `count` of them, or as many as are remembered, in the order in which they arrived.
-    pub fn last_acks(&self, count: usize) -> impl Iterator<Item = &Ack> {
+    pub(crate) fn last_acks(&self, count: usize) -> impl Iterator<Item = &Ack> {
         self.acks.iter().flat_map(move |acks| acks.range(acks.len().saturating_sub(count)..))
     }
 
     /// The acknowledged messages that are remembered, the latest first.
-    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &Message> {
         self.messages.iter().flat_map(|messages| messages.iter().rev())
     }
 }

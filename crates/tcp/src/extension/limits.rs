@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::interval::Interval;
-use super::variable::{COUNT, Key, Value, Variable, Variables};
+use super::variable::{Key, Value, Variable, Variables};
 use crate::time::Instant;
 
 /// A layer's limited virtual variables: an interval for each, and the time of its next wake-up. A request stays until it is changed or
@@ -17,14 +17,14 @@ pub struct Limits {
     fault: Option<Fault>,
     /// The variables with a request: most layers have one, and the others can be skipped.
     some: Variables,
-    /// In the order of [`ALL`](super::variable::ALL).
-    asked: [Interval; COUNT],
+    /// In the order of [`Variable::ALL`].
+    asked: [Interval; Variable::ALL.len()],
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            asked: [Interval::ANY; COUNT],
+            asked: [Interval::ANY; Variable::ALL.len()],
             some: Variables::NONE,
             wake_at: Instant::FAR_FUTURE,
             fault: None,
@@ -78,7 +78,7 @@ impl Limits {
 
     /// Any value of every variable again. The clock is left alone.
     pub fn clear_all(&mut self) {
-        (self.asked, self.some) = ([Interval::ANY; COUNT], Variables::NONE);
+        (self.asked, self.some) = ([Interval::ANY; Variable::ALL.len()], Variables::NONE);
     }
 
     /// Takes over the requests, the time and the failure of `other`: for layers that forward requests.

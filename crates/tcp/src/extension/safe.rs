@@ -9,42 +9,42 @@ use crate::pos::Pos;
 use crate::time::Duration;
 
 /// 0 ≤ v ≤ x: less is sent.
-pub fn cwnd(own: u64) -> Interval {
+pub(crate) fn cwnd(own: u64) -> Interval {
     Interval::at_most(own)
 }
 
 /// 0 ≤ v ≤ x: cwnd grows later.
-pub fn cwnd_cnt(own: u64) -> Interval {
+pub(crate) fn cwnd_cnt(own: u64) -> Interval {
     Interval::at_most(own)
 }
 
 /// 1 ≤ v ≤ x, in bytes of which a segment has `mss`: slow start ends earlier.
-pub fn ssthresh(own: u64, mss: u64) -> Interval {
+pub(crate) fn ssthresh(own: u64, mss: u64) -> Interval {
     between(mss.min(own), own)
 }
 
 /// 0 ≤ v ≤ x: the peer may send less.
-pub fn rcv_wnd(own: u64) -> Interval {
+pub(crate) fn rcv_wnd(own: u64) -> Interval {
     Interval::at_most(own)
 }
 
 /// x ≤ v ≤ x + rcv_wnd, the virtual one: data before v is dropped, and the peer sends it again.
-pub fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
+pub(crate) fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
     between(own.get(), (own + rcv_wnd).get())
 }
 
 /// x ≤ v ≤ snd_nxt: acknowledgements before v are not believed.
-pub fn snd_una(own: Pos, snd_nxt: Pos) -> Interval {
+pub(crate) fn snd_una(own: Pos, snd_nxt: Pos) -> Interval {
     between(own.get(), snd_nxt.max(own).get())
 }
 
 /// snd_una (the virtual one) ≤ v ≤ x: acknowledgements beyond v are not believed.
-pub fn snd_nxt(snd_una: Pos, own: Pos) -> Interval {
+pub(crate) fn snd_nxt(snd_una: Pos, own: Pos) -> Interval {
     between(snd_una.min(own).get(), own.get())
 }
 
 /// 1 ≤ v ≤ cwnd, the virtual one, in segments: when a loss is believed. It changes neither cwnd nor what new data is sent.
-pub fn dupthresh(cwnd_segments: u64) -> Interval {
+pub(crate) fn dupthresh(cwnd_segments: u64) -> Interval {
     between(1, cwnd_segments.max(1))
 }
 
@@ -53,18 +53,18 @@ pub fn dupthresh(cwnd_segments: u64) -> Interval {
 /// The table has exp_backoff · (srtt + rttvar). These are names of Linux 2.4, which the paper changed. There `rttvar` is not the RTTVAR of RFC 6298.
 /// It is four times the mean deviation, and 200 ms at least, so that their sum is the kernel's own timeout. Here that is
 /// 2^backoffs · (SRTT + max(4·RTTVAR, variation)) with the timer `rfc6298`, and what another timer has with that one.
-pub fn rto(own: Duration) -> Interval {
+pub(crate) fn rto(own: Duration) -> Interval {
     Interval::at_least(own.as_nanos())
 }
 
 /// 0 ≤ v ≤ threshold, at which the connection is given up.
-pub fn retransmits(threshold: Option<u32>) -> Interval {
+pub(crate) fn retransmits(threshold: Option<u32>) -> Interval {
     Interval::at_most(threshold.map_or(u64::MAX, u64::from))
 }
 
 /// 1 ≤ v ≤ x, the rate TCP paces at, if it does. This one is not in the table; it is safe for the reason that a smaller cwnd is. A rate of
 /// nothing would be a connection that never wakes up again.
-pub fn pacing_rate(own: Option<u64>) -> Interval {
+pub(crate) fn pacing_rate(own: Option<u64>) -> Interval {
     between(1, own.map_or(u64::MAX, |own| own.max(1)))
 }
 

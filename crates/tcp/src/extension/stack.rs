@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::limits::Limits;
-use super::variable::{COUNT, Variable, Variables};
+use super::variable::{Variable, Variables};
 use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
@@ -92,13 +92,17 @@ pub(crate) struct Combined {
     some: Variables,
     /// Whether requests are effective even if unsafe.
     unconstrained: bool,
-    /// In the order of [`ALL`](super::variable::ALL).
-    requests: [Request; COUNT],
+    /// In the order of [`Variable::ALL`].
+    requests: [Request; Variable::ALL.len()],
 }
 
 impl Default for Combined {
     fn default() -> Self {
-        Combined { requests: [Request::ANY; COUNT], some: Variables::NONE, unconstrained: false }
+        Combined {
+            requests: [Request::ANY; Variable::ALL.len()],
+            some: Variables::NONE,
+            unconstrained: false,
+        }
     }
 }
 

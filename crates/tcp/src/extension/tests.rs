@@ -2,7 +2,7 @@
 
 use super::safe;
 use super::stack::{Combined, Decider};
-use super::variable::{self, ALL};
+use super::variable;
 use super::{Fault, Interval, LayerId, Limits, Variable};
 use crate::pos::Pos;
 use crate::time::Duration;
@@ -43,7 +43,7 @@ fn layer(id: u32, ask: impl FnOnce(&mut Limits)) -> (LayerId, Limits) {
 
 fn combine(layers: &[(LayerId, Limits)]) -> Combined {
     let mut combined = Combined::default();
-    for variable in ALL {
+    for variable in Variable::ALL {
         combined.combine(variable, layers.iter().map(|(id, limits)| (*id, limits)));
     }
     combined
@@ -97,7 +97,7 @@ fn nonsense_is_noticed() {
 
 #[test]
 fn names_are_found_again() {
-    for (index, variable) in ALL.into_iter().enumerate() {
+    for (index, variable) in Variable::ALL.into_iter().enumerate() {
         assert_eq!(variable as usize, index);
         assert_eq!(Variable::named(variable.name()), Some(variable));
     }
@@ -110,14 +110,14 @@ fn interval() -> impl Strategy<Value = Interval> {
 }
 
 fn stack() -> impl Strategy<Value = Vec<(LayerId, Limits)>> {
-    let asked = prop::collection::vec((0..ALL.len(), interval()), 0..6);
+    let asked = prop::collection::vec((0..Variable::ALL.len(), interval()), 0..6);
     prop::collection::vec(asked, 0..5).prop_map(|layers| {
         let layers = (0u32..).zip(layers);
         layers
             .map(|(id, asked)| {
                 layer(id, |limits| {
                     for (variable, interval) in asked {
-                        limits.set(ALL[variable], interval);
+                        limits.set(Variable::ALL[variable], interval);
                     }
                 })
             })
@@ -154,7 +154,7 @@ proptest! {
         let turned = combine(&layers);
         layers.reverse();
         let reversed = combine(&layers);
-        for variable in ALL {
+        for variable in Variable::ALL {
             let ruling = once.rule(variable, own, safe);
             for other in [&twice, &turned, &reversed] {
                 prop_assert_eq!(ruling, other.rule(variable, own, safe));
@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn whatever_is_used_is_safe(layers in stack(), own: u64, safe in interval()) {
         let combined = combine(&layers);
-        for variable in ALL {
+        for variable in Variable::ALL {
             let ruling = combined.rule(variable, own, safe);
             prop_assert!(safe.contains(ruling.effective) || ruling.effective == own);
             if !combined.asks(variable) || combined.conflicts(variable) {
@@ -186,7 +186,7 @@ proptest! {
     fn layers_only_narrow(layers in stack(), own: u64) {
         let Some((_, below)) = layers.split_last() else { return Ok(()) };
         let (below, all) = (combine(below), combine(&layers));
-        for variable in ALL {
+        for variable in Variable::ALL {
             let before = below.rule(variable, own, Interval::ANY).requested;
             let after = all.rule(variable, own, Interval::ANY).requested;
             if let (Some(before), Some(after)) = (before, after) {

@@ -2,75 +2,43 @@
 //!
 //! Windows are in bytes, where the paper counts packets.
 
+use crate::named::named;
 use crate::pos::Pos;
 use crate::time::Duration;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// A variable an extension may limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Variable {
-    /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
-    Cwnd,
-    /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
-    /// does not grow by counting.
-    CwndCnt,
-    /// The slow-start threshold, in bytes.
-    Ssthresh,
-    /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
-    RcvWnd,
-    /// The next position expected of the peer: data before it is not taken.
-    RcvNxt,
-    /// The next position to be sent: acknowledgements beyond it are not believed.
-    SndNxt,
-    /// The oldest position not acknowledged: acknowledgements before it are not believed.
-    SndUna,
-    /// How many duplicate acknowledgements mean a loss.
-    Dupthresh,
-    /// The retransmission timeout.
-    Rto,
-    /// The timeouts in a row that count towards giving the connection up.
-    Retransmits,
-    /// The rate at which data leaves at most, in bytes per second.
-    PacingRate,
+named! {
+    /// A variable an extension may limit.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Variable {
+        /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
+        Cwnd: "cwnd",
+        /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
+        /// does not grow by counting.
+        CwndCnt: "cwnd_cnt",
+        /// The slow-start threshold, in bytes.
+        Ssthresh: "ssthresh",
+        /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
+        RcvWnd: "rcv_wnd",
+        /// The next position expected of the peer: data before it is not taken.
+        RcvNxt: "rcv_nxt",
+        /// The next position to be sent: acknowledgements beyond it are not believed.
+        SndNxt: "snd_nxt",
+        /// The oldest position not acknowledged: acknowledgements before it are not believed.
+        SndUna: "snd_una",
+        /// How many duplicate acknowledgements mean a loss.
+        Dupthresh: "dupthresh",
+        /// The retransmission timeout.
+        Rto: "rto",
+        /// The timeouts in a row that count towards giving the connection up.
+        Retransmits: "retransmits",
+        /// The rate at which data leaves at most, in bytes per second.
+        PacingRate: "pacing_rate",
+    }
 }
 
-/// How many there are.
-pub const COUNT: usize = 11;
-
-/// All of them, in the order of Table 1.
-pub const ALL: [Variable; COUNT] = [
-    Variable::Cwnd,
-    Variable::CwndCnt,
-    Variable::Ssthresh,
-    Variable::RcvWnd,
-    Variable::RcvNxt,
-    Variable::SndNxt,
-    Variable::SndUna,
-    Variable::Dupthresh,
-    Variable::Rto,
-    Variable::Retransmits,
-    Variable::PacingRate,
-];
-
 impl Variable {
-    /// Its name in the paper and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Variable::Cwnd => "cwnd",
-            Variable::CwndCnt => "cwnd_cnt",
-            Variable::Ssthresh => "ssthresh",
-            Variable::RcvWnd => "rcv_wnd",
-            Variable::RcvNxt => "rcv_nxt",
-            Variable::SndNxt => "snd_nxt",
-            Variable::SndUna => "snd_una",
-            Variable::Dupthresh => "dupthresh",
-            Variable::Rto => "rto",
-            Variable::Retransmits => "retransmits",
-            Variable::PacingRate => "pacing_rate",
-        }
-    }
-
     /// The unit of its values as numbers.
     pub const fn unit(self) -> &'static str {
         match self {
@@ -81,11 +49,6 @@ impl Variable {
             Variable::Retransmits => "timeouts",
             Variable::PacingRate => "bytes per second",
         }
-    }
-
-    /// The variable with this name.
-    pub fn named(name: &str) -> Option<Variable> {
-        ALL.into_iter().find(|variable| variable.name() == name)
     }
 }
 
@@ -138,7 +101,7 @@ impl Variables {
         if self.is_empty() {
             return None;
         }
-        let first = ALL.get(self.0.trailing_zeros() as usize).copied();
+        let first = Variable::ALL.get(self.0.trailing_zeros() as usize).copied();
         self.0 &= self.0.wrapping_sub(1);
         first
     }
@@ -169,7 +132,7 @@ impl<T> Key<T> {
     }
 
     /// Which it is.
-    pub const fn variable(self) -> Variable {
+    pub(crate) const fn variable(self) -> Variable {
         self.variable
     }
 }

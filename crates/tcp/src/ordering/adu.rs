@@ -4,7 +4,7 @@
 //! contents count against the receive buffer until the application has taken the unit. Bytes between units, and malformed ones, are
 //! freed at once.
 
-use super::received::MAX_HOLES;
+use super::received::{MAX_HOLES, Received};
 use super::{Accepted, Delivery, Ordering, OrderingUnit, UnitFaults};
 use crate::adu::Assembler;
 use crate::packet::{PacketBuf, Payload};
@@ -12,7 +12,6 @@ use crate::pos::Pos;
 use crate::ranges::RangeSet;
 use alloc::vec::Vec;
 use core::ops::Range;
-use transom_wire::{SackBlocks, Seq};
 
 /// A receive buffer that gives units.
 #[derive(Debug)]
@@ -60,8 +59,8 @@ impl Ordering for Units {
         Delivery::Units
     }
 
-    fn next(&self) -> Pos {
-        self.bytes.next()
+    fn received(&self) -> &Received {
+        self.bytes.received()
     }
 
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
@@ -155,18 +154,6 @@ impl Ordering for Units {
 
     fn unit_faults(&self) -> UnitFaults {
         self.assembler.faults()
-    }
-
-    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
-        self.bytes.sack_blocks(blocks, room, to_wire);
-    }
-
-    fn has_gap(&self) -> bool {
-        self.bytes.has_gap()
-    }
-
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
-        self.bytes.out_of_order(visit);
     }
 
     fn release(&mut self) {

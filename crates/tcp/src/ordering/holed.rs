@@ -8,13 +8,12 @@
 //! many RCV.NXT does not move over a further one until it has.
 
 use super::in_order::InOrder;
-use super::received::MAX_HOLES;
+use super::received::{MAX_HOLES, Received};
 use super::{Accepted, Ordering, Taken};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
 use core::ops::Range;
-use transom_wire::{SackBlocks, Seq};
 
 /// The receive buffer of a TCP that can do without some of the data.
 #[derive(Debug)]
@@ -50,8 +49,8 @@ impl Ordering for Holed {
         self.stream.name()
     }
 
-    fn next(&self) -> Pos {
-        self.stream.next()
+    fn received(&self) -> &Received {
+        self.stream.received()
     }
 
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
@@ -141,18 +140,6 @@ impl Ordering for Holed {
 
     fn read_pos(&self) -> Pos {
         self.stream.read_pos() - self.hole_bytes
-    }
-
-    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
-        self.stream.sack_blocks(blocks, room, to_wire);
-    }
-
-    fn has_gap(&self) -> bool {
-        self.stream.has_gap()
-    }
-
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
-        self.stream.out_of_order(visit);
     }
 
     fn release(&mut self) {

@@ -13,7 +13,6 @@ use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
 use core::ops::Range;
-use transom_wire::{SackBlocks, Seq};
 
 /// The position of a piece whose buffer has not been supplied yet.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +143,7 @@ impl InOrder {
     /// RCV.NXT moves to `upto`, over what is missing before it, and on over what is held there. Says what was missing, in order, and
     /// asks for each whether to go on.
     pub(super) fn skip_to(&mut self, upto: Pos, mut give_up: impl FnMut(Range<Pos>) -> bool) {
-        while let Some(gap) = self.received.missing(self.received.next()..upto) {
+        while let Some(gap) = self.received.missing(self.received.next..upto) {
             let len = gap.end.since(gap.start);
             if !give_up(gap) {
                 return;
@@ -165,13 +164,13 @@ impl Ordering for InOrder {
         "in-order"
     }
 
-    fn next(&self) -> Pos {
-        self.received.next()
+    fn received(&self) -> &Received {
+        &self.received
     }
 
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
         let end = at + payload.len() as u64;
-        let next = self.received.next();
+        let next = self.received.next;
         let mut accepted =
             Accepted { duplicate: self.received.behind(at, end), ..Accepted::default() };
         if end <= next || payload.is_empty() {
@@ -206,16 +205,16 @@ impl Ordering for InOrder {
         while let Some((gap, part, offset)) = self.received.missing_part(from, at, &payload) {
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
-            if gap.start == self.received.next() {
+            if gap.start == self.received.next {
                 self.append(&part, fresh + offset);
                 self.join();
-                from = from.max(self.received.next());
+                from = from.max(self.received.next);
             } else {
                 self.insert_early(gap.start, &part, fresh + offset);
                 self.received.insert(gap);
             }
         }
-        self.received.remember(at.max(self.received.next()));
+        self.received.remember(at.max(self.received.next));
         accepted
     }
 
@@ -290,13 +289,8 @@ impl Ordering for InOrder {
             }
         };
         match piece {
-            Some(Piece::Kept { buffer: place, range }) => {
-                let from = start + offset;
-                *range = from + range.start..from + range.end;
-                *place = buffer;
-                None
-            }
-            _ => Some(buffer),
+            Some(piece) => piece.supply(buffer, start + offset),
+            None => Some(buffer),
         }
     }
 
@@ -316,18 +310,6 @@ impl Ordering for InOrder {
 
     fn read_pos(&self) -> Pos {
         self.received.data_end() - self.ready_bytes as u64
-    }
-
-    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
-        self.received.sack_blocks(blocks, room, to_wire);
-    }
-
-    fn has_gap(&self) -> bool {
-        self.received.has_gap()
-    }
-
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
-        self.received.early().iter().for_each(visit);
     }
 
     fn release(&mut self) {

@@ -82,6 +82,14 @@ impl Piece {
         }
     }
 
+    /// Supplies its buffer, in which the payload that it is a part of begins at `start`. Returns it if it is not needed.
+    pub(super) fn supply(&mut self, supplied: PacketBuf, start: usize) -> Option<PacketBuf> {
+        let Piece::Kept { buffer, range } = self else { return Some(supplied) };
+        *range = start + range.start..start + range.end;
+        *buffer = supplied;
+        None
+    }
+
     /// Removes this many bytes at its front, or all if there are fewer.
     pub(super) fn advance(&mut self, bytes: usize) {
         match self {

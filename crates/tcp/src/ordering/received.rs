@@ -18,9 +18,11 @@ pub(super) const MAX_HOLES: usize = 1024;
 
 /// The arrived data.
 #[derive(Debug)]
-pub(super) struct Received {
-    next: Pos,
-    early: RangeSet,
+pub(crate) struct Received {
+    /// RCV.NXT.
+    pub(super) next: Pos,
+    /// The ranges beyond it.
+    pub(super) early: RangeSet,
     /// Places in the most recently changed early ranges, newest first (RFC 2018 section 4); [`NOWHERE`] if there are fewer.
     recent: [Pos; 4],
     /// RCV.NXT is behind the FIN.
@@ -36,25 +38,15 @@ impl Received {
         Received { next, early: RangeSet::new(), recent: [NOWHERE; 4], ended: false }
     }
 
-    /// RCV.NXT.
-    pub(super) fn next(&self) -> Pos {
-        self.next
-    }
-
     /// The part of `at..end` that lies behind RCV.NXT and has arrived before, if any.
     pub(super) fn behind(&self, at: Pos, end: Pos) -> Option<(Pos, Pos)> {
-        let upto = end.min(self.next());
+        let upto = end.min(self.next);
         (at < upto).then_some((at, upto))
     }
 
     /// The end of the data that has arrived in order.
     pub(super) fn data_end(&self) -> Pos {
         self.next - u64::from(self.ended)
-    }
-
-    /// The ranges beyond RCV.NXT.
-    pub(super) fn early(&self) -> &RangeSet {
-        &self.early
     }
 
     /// Whether something is missing before what has arrived.
@@ -143,8 +135,8 @@ impl Received {
         self.recent = [pos, next(), next(), next()];
     }
 
-    /// See [`Ordering::sack_blocks`](super::Ordering::sack_blocks).
-    pub(super) fn sack_blocks(
+    /// The SACK blocks to report (RFC 2018 section 4): most recent first, as many as fit.
+    pub(crate) fn sack_blocks(
         &self,
         blocks: &mut SackBlocks,
         room: usize,

@@ -3,6 +3,7 @@
 use super::adu::Units;
 use super::holed::Holed;
 use super::in_order::InOrder;
+use super::received::Received;
 use super::unordered::Unordered;
 use super::{Accepted, Arrived, Delivery, Ordering, Taken, UnitFaults};
 use crate::adu::AduConfig;
@@ -13,7 +14,6 @@ use crate::profile::OrderingChoice;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
-use transom_wire::SackBlocks;
 
 one_of! {
     /// One of the ordering units.
@@ -31,7 +31,7 @@ one_of! {
 
     fn name(&self) -> &'static str;
     fn delivery(&self) -> Delivery;
-    fn next(&self) -> Pos;
+    fn received(&self) -> &Received;
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted;
     fn take_in(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Arrived;
     fn consume_fin(&mut self);
@@ -53,9 +53,6 @@ one_of! {
     fn window_base(&self) -> Pos;
     fn take_unit(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>>;
     fn unit_faults(&self) -> UnitFaults;
-    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> transom_wire::Seq);
-    fn has_gap(&self) -> bool;
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>));
     fn release(&mut self);
     fn memory(&self) -> usize;
     fn charge(&self) -> usize;

@@ -22,7 +22,6 @@ use crate::pos::Pos;
 use crate::ranges::RangeSet;
 use alloc::collections::VecDeque;
 use core::ops::Range;
-use transom_wire::{SackBlocks, Seq};
 
 /// A receive buffer without an order.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ impl Unordered {
             Piece::Kept { buffer: PacketBuf::default(), range: 0..part.len() }
         } else if self.gather(at, part.bytes()) {
             return;
-        } else if at == self.received.next() {
+        } else if at == self.received.next {
             self.store.gathered(part.bytes())
         } else {
             // Not a block with room: one early byte would pin all of it, and be charged for a fraction.
@@ -112,13 +111,13 @@ impl Ordering for Unordered {
         Delivery::Pieces
     }
 
-    fn next(&self) -> Pos {
-        self.received.next()
+    fn received(&self) -> &Received {
+        &self.received
     }
 
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
         let end = at + payload.len() as u64;
-        let next = self.received.next();
+        let next = self.received.next;
         let mut accepted =
             Accepted { duplicate: self.received.behind(at, end), ..Accepted::default() };
         if end <= next || payload.is_empty() {
@@ -139,14 +138,14 @@ impl Ordering for Unordered {
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
             self.keep(gap.start, &part, fresh + offset);
-            if gap.start == self.received.next() {
+            if gap.start == self.received.next {
                 self.received.advance(part.len() as u64);
                 from = from.max(self.received.join());
             } else {
                 self.received.insert(gap);
             }
         }
-        self.received.remember(range.start.max(self.received.next()));
+        self.received.remember(range.start.max(self.received.next));
         accepted.in_order = !had_gap && range.start == next && accepted.duplicate.is_none();
         accepted
     }
@@ -157,8 +156,8 @@ impl Ordering for Unordered {
 
     fn skip(&mut self, upto: Pos) -> u64 {
         let mut skipped = 0;
-        while self.received.next() < upto && self.holes.len() < MAX_HOLES {
-            let next = self.received.next();
+        while self.received.next < upto && self.holes.len() < MAX_HOLES {
+            let next = self.received.next;
             let Some(gap) = self.received.missing(next..upto) else { break };
             skipped += gap.end.since(gap.start);
             self.received.advance(gap.end.since(next));
@@ -219,13 +218,8 @@ impl Ordering for Unordered {
     fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf> {
         let Some((pos, offset)) = self.awaiting.take() else { return Some(buffer) };
         match self.pieces.iter_mut().rev().find(|(at, _)| *at == pos) {
-            Some((_, Piece::Kept { buffer: place, range })) => {
-                let from = start + offset;
-                *range = from + range.start..from + range.end;
-                *place = buffer;
-                None
-            }
-            _ => Some(buffer),
+            Some((_, piece)) => piece.supply(buffer, start + offset),
+            None => Some(buffer),
         }
     }
 
@@ -238,7 +232,7 @@ impl Ordering for Unordered {
     }
 
     fn front_pos(&self) -> Pos {
-        self.pieces.front().map_or(self.received.next(), |&(at, _)| at)
+        self.pieces.front().map_or(self.received.next, |&(at, _)| at)
     }
 
     fn read_pos(&self) -> Pos {
@@ -248,18 +242,6 @@ impl Ordering for Unordered {
 
     fn window_base(&self) -> Pos {
         self.base
-    }
-
-    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
-        self.received.sack_blocks(blocks, room, to_wire);
-    }
-
-    fn has_gap(&self) -> bool {
-        self.received.has_gap()
-    }
-
-    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
-        self.received.early().iter().for_each(visit);
     }
 
     fn release(&mut self) {

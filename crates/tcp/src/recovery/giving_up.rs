@@ -117,10 +117,6 @@ impl Recovery for GivingUp {
         self.inner.on_retransmitted(named, range);
     }
 
-    fn recovery_point(&self) -> Option<Pos> {
-        self.inner.recovery_point()
-    }
-
     fn restarts_timer_on_repair(&self) -> bool {
         self.inner.restarts_timer_on_repair()
     }

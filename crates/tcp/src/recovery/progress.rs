@@ -93,10 +93,6 @@ macro_rules! report_progress {
         fn duplicate_acks(&self) -> u32 {
             self.progress.duplicates
         }
-
-        fn recovery_point(&self) -> Option<Pos> {
-            self.progress.recovery_point
-        }
     };
 }
 pub(super) use report_progress;

@@ -47,7 +47,6 @@ one_of! {
     fn on_undo(&mut self);
     fn next(&self, sent: &SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
     fn on_retransmitted(&mut self, named: &Retransmission, range: Range<Pos>);
-    fn recovery_point(&self) -> Option<Pos>;
     fn has_deadlines(&self) -> bool;
     fn restarts_timer_on_repair(&self) -> bool;
     fn deadline(&mut self, sent: &SentList, times: &Times) -> Option<Instant>;

@@ -8,7 +8,7 @@ use crate::time::Duration;
 
 impl TimerChoice {
     /// The timeout before anything has been measured.
-    pub fn initial(&self) -> Duration {
+    pub(crate) fn initial(&self) -> Duration {
         match *self {
             TimerChoice::Rfc6298(config) => config.initial,
             TimerChoice::Eifel(config) => config.initial,
@@ -17,7 +17,7 @@ impl TimerChoice {
     }
 
     /// The most that back-off makes of the timeout.
-    pub fn max(&self) -> Duration {
+    pub(crate) fn max(&self) -> Duration {
         match *self {
             TimerChoice::Rfc6298(config) => config.max,
             TimerChoice::Eifel(config) => config.max,

@@ -47,6 +47,13 @@ impl Name {
     }
 }
 
+/// No name.
+impl Default for Name {
+    fn default() -> Self {
+        Name::new("")
+    }
+}
+
 impl Deref for Name {
     type Target = str;
 

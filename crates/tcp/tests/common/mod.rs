@@ -23,10 +23,10 @@ pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
 use transom_tcp::extension::Extension;
 use transom_tcp::packet::Payload;
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
-    Connection, ConnectionState, Hole, ReadError, Received, Segment, Signal, State, WriteOptions,
+    Connection, ConnectionState, Hole, Phase, ReadError, Received, Segment, Signal, State,
+    WriteOptions,
 };
 use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 

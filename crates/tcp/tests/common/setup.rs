@@ -2,12 +2,11 @@
 
 use super::{IRS, ISS, Out, Peer, seg};
 use std::sync::Arc;
-use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
     AckChoice, Connection, Endpoint, FlowChoice, HalfOpen, HalfOpenAction, OfferedOptions,
-    PathInfo, Profile, RecoveryChoice, Setting, State, TimerChoice,
+    PathInfo, Profile, ReceiveWindowConfig, RecoveryChoice, Setting, State, TimerChoice,
 };
 use transom_wire::{Ecn, Options, PartialReliability, Seq, Timestamps};
 

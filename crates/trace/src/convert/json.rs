@@ -3,9 +3,8 @@
 use serde_json::{Map, Value, json};
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Line, Record, Values, What};
 use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, State};
+use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
 use super::{ConvertError, Log};
 

@@ -2,10 +2,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, Values, What};
-use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, variable};
-use transom_tcp::recovery::Phase;
+use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, State};
+use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
 use super::*;
 use crate::Capture;
@@ -54,7 +53,7 @@ fn request() -> impl Strategy<Value = What> {
         (0..u32::MAX).prop_map(|layer| Decider::Layer(LayerId::from_u32(layer))),
     ];
     let asked = prop::option::of((any::<u64>(), any::<u64>()));
-    let variable = prop::sample::select(variable::ALL.to_vec());
+    let variable = prop::sample::select(Variable::ALL.to_vec());
     (variable, asked, any::<(u64, u64, bool)>(), decider).prop_map(
         |(variable, asked, (own, effective, conflict), decided_by)| {
             let requested = asked.and_then(|(a, b)| Interval::new(a.min(b), a.max(b)));

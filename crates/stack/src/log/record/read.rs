@@ -6,10 +6,9 @@ use super::{
     RecordError, STATE, Values, What,
 };
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, variable};
-use transom_tcp::recovery::Phase;
+use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::time::Instant;
-use transom_tcp::{LimitReason, LimitedBy, State};
+use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
 // What the bytes of a record stand for; the enumerations are written as the numbers of their places here.
 const STATES: [State; 10] = [
@@ -132,7 +131,7 @@ impl Record {
 
 fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
     let [variable, decider, flags, _] = body.take();
-    let variable = nth(&variable::ALL, variable, "variable")?;
+    let variable = nth(&Variable::ALL, variable, "variable")?;
     let layer = body.u32();
     let (low, high, own, effective) = (body.u64(), body.u64(), body.u64(), body.u64());
     let interval = Interval::new(low, high).ok_or(RecordError::Field("interval"))?;

@@ -6,10 +6,9 @@ use super::{
     FlowEvent, LAYER, LIMITED, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What,
 };
 use core::net::IpAddr;
-use transom_tcp::extension::{Decider, Interval, variable};
-use transom_tcp::recovery::Phase;
+use transom_tcp::extension::{Decider, Interval, Variable};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Glance, LimitReason, LimitedBy, State};
+use transom_tcp::{Glance, LimitReason, LimitedBy, Phase, State};
 
 /// A record in words of eight bytes, without its number.
 pub(in super::super) type Words = [u64; 8];
@@ -178,7 +177,7 @@ impl Record {
                 };
                 let asked = ruling.requested.is_some();
                 let flags = u8::from(asked) | u8::from(ruling.conflict) << 1;
-                out.put(&[place(&variable::ALL, variable), decider, flags, 0]);
+                out.put(&[place(&Variable::ALL, variable), decider, flags, 0]);
                 out.put(&layer.to_le_bytes());
                 let interval = ruling.requested.unwrap_or(Interval::ANY);
                 for value in [interval.low(), interval.high(), ruling.own, ruling.effective] {

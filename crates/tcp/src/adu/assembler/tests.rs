@@ -1,6 +1,6 @@
 //! Units come out whole however the stream was cut and reordered, and nothing that is sent does more harm than to its own place.
 
-use super::super::encoding::encode;
+use super::super::encoding::encode_unit;
 use super::*;
 use proptest::prelude::*;
 use std::vec;
@@ -11,7 +11,7 @@ const ORIGIN: Pos = Pos::FIRST_DATA;
 fn stream_of(units: &[&[u8]]) -> Vec<u8> {
     let mut stream = Vec::new();
     for unit in units {
-        encode(unit, |bytes| stream.extend_from_slice(bytes));
+        encode_unit(unit, |bytes| stream.extend_from_slice(bytes));
     }
     stream
 }

@@ -3,10 +3,11 @@
 use super::super::test_bottleneck;
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 use std::vec::Vec;
 
 fn bbr() -> CongestionChoice {
-    CongestionChoice::new(Bbr::default())
+    CongestionChoice::built_in(Bbr::default())
 }
 
 /// A round trip of 100 ms in which a rate of `rate` bytes per second shows: one acknowledgement for everything.
@@ -69,7 +70,7 @@ fn limited_samples_say_little() {
 
 type Path = test_bottleneck::Path<Controller>;
 
-fn path(rate: u64, propagation: Duration, phase: u32) -> Path {
+fn path(rate: u64, propagation: Duration, phase: u64) -> Path {
     Path::new(Controller::new(Bbr { phase, linux: false }), rate, propagation)
 }
 

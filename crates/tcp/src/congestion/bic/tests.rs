@@ -2,11 +2,12 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 use std::string::ToString;
 use std::vec::Vec;
 
 fn bic() -> CongestionChoice {
-    CongestionChoice::new(Bic::default())
+    CongestionChoice::built_in(Bic::default())
 }
 
 /// cwnd after each of `rounds` rounds in which the whole window is acknowledged at once: the step for a round trip, exactly.
@@ -99,7 +100,10 @@ fn an_undo_brings_the_search_back() {
 
 #[test]
 fn texts() {
-    assert_eq!(Bic::default().to_string(), "bic");
+    assert_eq!(CongestionChoice::built_in(Bic::default()).to_string(), "bic");
     let smin = Fraction::from_millionths(1);
-    assert_eq!(Bic { smax: 16, smin, ..Bic::default() }.to_string(), "bic(smax=16, smin=0.000001)");
+    assert_eq!(
+        CongestionChoice::built_in(Bic { smax: 16, smin, ..Bic::default() }).to_string(),
+        "bic(smax=16, smin=0.000001)"
+    );
 }

@@ -2,12 +2,13 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 use std::string::ToString;
 
 fn trace(alpha: u64) -> Trace {
     let alpha = Fraction::from_millionths(alpha);
     let mut trace =
-        Trace::avoiding(&CongestionChoice::new(Dctcp { alpha, ..Dctcp::default() }), 100);
+        Trace::avoiding(&CongestionChoice::built_in(Dctcp { alpha, ..Dctcp::default() }), 100);
     trace.cwnd_limited = false; // the window stays as it is between reductions
     trace
 }
@@ -78,7 +79,7 @@ fn the_rest_is_reno() {
     assert_eq!(trace.window.cwnd, 50_000);
     trace.timeout();
     assert_eq!((trace.window.cwnd, trace.window.ssthresh), (1000, 25_000));
-    let mut trace = Trace::avoiding(&CongestionChoice::new(Dctcp::default()), 10);
+    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Dctcp::default()), 10);
     assert_eq!(trace.rounds(2, ms(1)), [11_000, 12_000]);
     // Two segments are the least.
     trace.window.cwnd = 2000;
@@ -88,7 +89,10 @@ fn the_rest_is_reno() {
 
 #[test]
 fn texts() {
-    assert_eq!(Dctcp::default().to_string(), "dctcp");
+    assert_eq!(CongestionChoice::built_in(Dctcp::default()).to_string(), "dctcp");
     let alpha = Fraction::default();
-    assert_eq!(Dctcp { alpha, ..Dctcp::default() }.to_string(), "dctcp(alpha=0)");
+    assert_eq!(
+        CongestionChoice::built_in(Dctcp { alpha, ..Dctcp::default() }).to_string(),
+        "dctcp(alpha=0)"
+    );
 }

@@ -2,10 +2,11 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 use std::vec::Vec;
 
 fn htcp() -> CongestionChoice {
-    CongestionChoice::new(HTcp)
+    CongestionChoice::built_in(HTcp)
 }
 
 /// α(Δ) = 1 + 10(Δ − 1) + ((Δ − 1)/2)².

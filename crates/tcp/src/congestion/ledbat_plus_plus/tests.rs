@@ -2,10 +2,11 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 use std::string::ToString;
 
 fn choice() -> CongestionChoice {
-    CongestionChoice::new(LedbatPlusPlus::default())
+    CongestionChoice::built_in(LedbatPlusPlus::default())
 }
 
 /// In congestion avoidance, with no slowdown in sight.
@@ -118,6 +119,9 @@ fn losses() {
 
 #[test]
 fn texts() {
-    assert_eq!(LedbatPlusPlus::default().to_string(), "ledbat++");
-    assert_eq!(LedbatPlusPlus { target: ms(40) }.to_string(), "ledbat++(target=40ms)");
+    assert_eq!(CongestionChoice::built_in(LedbatPlusPlus::default()).to_string(), "ledbat++");
+    assert_eq!(
+        CongestionChoice::built_in(LedbatPlusPlus { target: ms(40) }).to_string(),
+        "ledbat++(target=40ms)"
+    );
 }

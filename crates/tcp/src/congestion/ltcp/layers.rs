@@ -234,7 +234,7 @@ impl Layers {
     }
 
     /// δ_K in packets; `None` for the last layer, which has no end.
-    pub(crate) fn step(&self, layer: u32) -> Option<u64> {
+    pub fn step(&self, layer: u32) -> Option<u64> {
         (layer < self.count()).then(|| self.threshold(layer + 1) - self.threshold(layer))
     }
 

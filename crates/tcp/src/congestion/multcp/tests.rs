@@ -2,9 +2,10 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 
-fn multcp(n: u32) -> CongestionChoice {
-    CongestionChoice::new(MulTcp { n })
+fn multcp(n: u64) -> CongestionChoice {
+    CongestionChoice::built_in(MulTcp { n })
 }
 
 /// N = 4 from 400 segments: four more each round. With N/cwnd for each acknowledgement the round lags by N²/2w = 0.02 of a segment.

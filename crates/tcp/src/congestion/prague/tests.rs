@@ -2,12 +2,13 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::{CongestionChoice, Entry};
 use std::string::ToString;
 use std::vec::Vec;
 
 fn choice(text: &str) -> CongestionChoice {
     let mut arguments = crate::arguments::Arguments::read(text).unwrap();
-    (ENTRY.read)(&mut arguments).unwrap()
+    (Entry::of::<Prague>().read)(&mut arguments).unwrap()
 }
 
 /// In congestion avoidance with α known: a first mark outside slow start takes half, as α is one.
@@ -230,7 +231,7 @@ fn the_pace() {
 
 #[test]
 fn texts() {
-    assert_eq!(Prague::default().to_string(), "prague");
+    assert_eq!(CongestionChoice::built_in(Prague::default()).to_string(), "prague");
     let other = Prague { rtt: ms(5), fallback: false, ..Prague::default() };
-    assert_eq!(other.to_string(), "prague(rtt=5ms, fallback=off)");
+    assert_eq!(CongestionChoice::built_in(other).to_string(), "prague(rtt=5ms, fallback=off)");
 }

@@ -2,9 +2,10 @@
 
 use super::super::test_trace::{Trace, ms};
 use super::*;
+use crate::congestion::CongestionChoice;
 
 fn westwood() -> CongestionChoice {
-    CongestionChoice::new(Westwood::default())
+    CongestionChoice::built_in(Westwood::default())
 }
 
 /// A window of 50 segments in each 100 ms is 500 kB/s; times 100 ms that is 50 segments again. A random loss costs nothing.

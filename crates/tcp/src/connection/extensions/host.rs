@@ -1,7 +1,8 @@
 //! The layers of a connection, and what they share.
 
+use super::super::glance::Source;
 use super::layer_events;
-use super::view::{Source, View};
+use super::view::View;
 use super::{LayerInfo, RequestCounters};
 use crate::event::LayerChange;
 use crate::extension::stack::{Change, Combined};

@@ -3,8 +3,9 @@
 //! The caller reports the state of such a connection ([`Observed`]) and its events. [`ObservedLayers`] wakes the layers and gives the
 //! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
 
+use super::super::glance::Source;
 use super::effective::{Own, rule};
-use super::{Host, LayerInfo, Source};
+use super::{Host, LayerInfo};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Message, Occasion,
     Ruling, Variable, Wake,

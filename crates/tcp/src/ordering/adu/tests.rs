@@ -1,7 +1,7 @@
 //! Units over either order: when they come, what room they take, and where the holes are.
 
 use super::*;
-use crate::adu::encoding::encode;
+use crate::adu::encoding::encode_unit;
 use crate::ordering::holed::Holed;
 use crate::ordering::unordered::Unordered;
 use alloc::boxed::Box;
@@ -12,7 +12,7 @@ fn p(n: usize) -> Pos {
 
 fn stream(units: &[&[u8]]) -> Vec<u8> {
     let mut stream = Vec::new();
-    units.iter().for_each(|unit| encode(unit, |bytes| stream.extend_from_slice(bytes)));
+    units.iter().for_each(|unit| encode_unit(unit, |bytes| stream.extend_from_slice(bytes)));
     stream
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::ordering::received::MAX_GAPS;
 use proptest::prelude::*;
 use std::vec::Vec;
+use transom_wire::{SackBlocks, Seq};
 
 fn p(n: u64) -> Pos {
     Pos::FIRST_DATA + n
@@ -16,7 +17,7 @@ fn stream(from: u64, to: u64) -> Vec<u8> {
 fn blocks(buffer: &InOrder) -> Vec<(u32, u32)> {
     let mut blocks = SackBlocks::default();
     let space = crate::pos::SeqSpace::new(Seq::new(u32::MAX)); // first data byte is number 0
-    buffer.sack_blocks(&mut blocks, 4, &|pos| space.to_wire(pos));
+    buffer.received.sack_blocks(&mut blocks, 4, &|pos| space.to_wire(pos));
     blocks.iter().map(|b| (b.left.get(), b.right.get())).collect()
 }
 
@@ -73,7 +74,7 @@ fn one_byte_out_of_order_segments_are_bounded() {
         refused += u32::from(buffer.accept(p(1 + 2 * i), Payload::borrowed(&[0]), limit).refused);
     }
     assert!(refused > 20_000);
-    assert!(buffer.received.early().len() <= MAX_GAPS);
+    assert!(buffer.received.early.len() <= MAX_GAPS);
     assert!(buffer.memory() < 4 * limit, "{} bytes", buffer.memory());
     // The next data in order is still taken.
     assert_eq!(buffer.accept(p(0), Payload::borrowed(&[0]), limit).new_bytes, 1);
@@ -179,7 +180,7 @@ proptest! {
         prop_assert_eq!(buffer.next(), p(contiguous));
         prop_assert_eq!(got, stream(0, contiguous));
         let mut early = Vec::new();
-        buffer.out_of_order(&mut |r| early.extend(r.start.stream_offset()..r.end.stream_offset()));
+        buffer.received.early.iter().for_each(|r| early.extend(r.start.stream_offset()..r.end.stream_offset()));
         prop_assert_eq!(early, held.range(contiguous..).copied().collect::<Vec<_>>());
     }
 }

@@ -6,6 +6,7 @@ use crate::pos::SeqSpace;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
+use transom_wire::{SackBlocks, Seq};
 
 fn p(n: u64) -> Pos {
     Pos::FIRST_DATA + n
@@ -31,7 +32,7 @@ fn read(buffer: &mut Unordered) -> (u64, u64) {
 fn blocks(buffer: &dyn Ordering) -> Vec<(u32, u32)> {
     let mut blocks = SackBlocks::default();
     let space = SeqSpace::new(Seq::new(u32::MAX)); // first data byte is number 0
-    buffer.sack_blocks(&mut blocks, 4, &|pos| space.to_wire(pos));
+    buffer.received().sack_blocks(&mut blocks, 4, &|pos| space.to_wire(pos));
     blocks.iter().map(|b| (b.left.get(), b.right.get())).collect()
 }
 

@@ -3,33 +3,34 @@
 //! Everything is an integer or a [`Fraction`] (six decimals, rounded down). A loss rate p is given by its inverse, the packets sent for
 //! each loss: 1/p. Windows are packets.
 
-use super::super::arithmetic::mul_div;
-use super::layers::Layers;
-use crate::arguments::Fraction;
-use crate::time::Duration;
+use transom_tcp::arguments::Fraction;
+use transom_tcp::congestion::ltcp::Layers;
+use transom_tcp::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// One line of the paper's figure 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Row {
+pub(crate) struct Row {
     /// K.
-    pub layer: u32,
+    pub(crate) layer: u32,
     /// W_K in packets: where the layer begins.
-    pub window: u64,
+    pub(crate) window: u64,
     /// δ_K in packets; the last layer has none.
-    pub step: Option<u64>,
+    pub(crate) step: Option<u64>,
     /// Round trips from the end of slow start at W_T until W_K.
-    pub claim: Fraction,
+    pub(crate) claim: Fraction,
     /// How many times faster than Reno, which needs W_K − W_T round trips.
-    pub claim_speedup: Fraction,
+    pub(crate) claim_speedup: Fraction,
     /// Round trips until a loss at W_K is recovered from.
-    pub recovery: Fraction,
+    pub(crate) recovery: Fraction,
     /// How many times faster than Reno, which needs W_K/2 round trips.
-    pub recovery_speedup: Fraction,
+    pub(crate) recovery_speedup: Fraction,
 }
 
 /// The paper's figure 2: all layers from the second on, where LTCP and Reno part.
-pub fn table(layers: &Layers) -> impl Iterator<Item = Row> + '_ {
+pub(crate) fn table(layers: &Layers) -> impl Iterator<Item = Row> + '_ {
     (2..=layers.count()).map(|layer| row(layers, layer))
 }
 
@@ -49,6 +50,12 @@ fn row(layers: &Layers, layer: u32) -> Row {
     }
 }
 
+/// `value · numerator / denominator`, rounded down; saturating. A denominator of zero counts as one.
+fn mul_div(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let product = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
 fn ratio(a: Fraction, b: Fraction) -> Fraction {
     Fraction::from_millionths(mul_div(a.millionths(), 1_000_000, b.millionths()))
 }
@@ -62,7 +69,7 @@ fn claim_time(layers: &Layers, layer: u32) -> Fraction {
 }
 
 /// Round trips until a loss at `window` in layer K is recovered from, if it cost a layer: β·W/(K−1). In the first layer, Reno's W/2.
-pub fn recovery_time(layers: &Layers, layer: u32, window: u64) -> Fraction {
+pub(crate) fn recovery_time(layers: &Layers, layer: u32, window: u64) -> Fraction {
     if layer <= 1 {
         return Fraction::from_millionths(window.saturating_mul(500_000));
     }
@@ -70,7 +77,7 @@ pub fn recovery_time(layers: &Layers, layer: u32, window: u64) -> Fraction {
 }
 
 /// How many times faster than Reno LTCP recovers in layer K: (K−1)/(2β).
-pub(crate) fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
+fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
     if layer <= 1 {
         return Fraction::ONE;
     }
@@ -80,7 +87,7 @@ pub(crate) fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
 
 /// Packets sent for each loss by a flow that loses `beta` of its `window` and regains it at `slope` packets a round trip: equation 15,
 /// β·W²/K'·(1 − β/2), the inverse of the loss rate for such a window. Rounded down.
-pub fn packets_per_loss(beta: Fraction, slope: u32, window: u64) -> u64 {
+pub(crate) fn packets_per_loss(beta: Fraction, slope: u32, window: u64) -> u64 {
     let beta = beta.millionths().min(1_000_000);
     let square = u128::from(window) * u128::from(window);
     // β·(2 − β)/2 in units of 5·10⁻¹³.
@@ -90,7 +97,7 @@ pub fn packets_per_loss(beta: Fraction, slope: u32, window: u64) -> u64 {
 }
 
 /// The window just before a loss when there is one for every `packets` sent: equation 17. Rounded down.
-pub fn window_at_loss(beta: Fraction, slope: u32, packets: u64) -> u64 {
+pub(crate) fn window_at_loss(beta: Fraction, slope: u32, packets: u64) -> u64 {
     let beta = beta.millionths().clamp(1, 1_000_000);
     let share = u128::from(beta) * u128::from(2_000_000 - beta);
     let square = u128::from(packets) * u128::from(slope.max(1)) * 2_000_000_000_000 / share;
@@ -99,7 +106,7 @@ pub fn window_at_loss(beta: Fraction, slope: u32, packets: u64) -> u64 {
 
 /// Throughput in packets per second: equation 18, √(K'·(1 − β/2)/β) / (RTT·√p). Reno's is that with β = 0.5 and a slope of one.
 /// Rounded down; `u64::MAX` for a round trip of no time.
-pub(crate) fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration) -> u64 {
+fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration) -> u64 {
     let beta = beta.millionths().clamp(1, 1_000_000);
     let above = u128::from(packets) * u128::from(slope.max(1)) * u128::from(2_000_000 - beta);
     // The root with six decimals: its square has twelve.
@@ -110,29 +117,28 @@ pub(crate) fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration
 }
 
 /// Reno's share of the window that a loss takes.
-pub const RENO_BETA: Fraction = Fraction::from_millionths(500_000);
+pub(crate) const RENO_BETA: Fraction = Fraction::from_millionths(500_000);
 
 /// The equilibrium of a flow with one loss for a given number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SteadyState {
+pub(crate) struct SteadyState {
     /// K' of the paper: the layer it recovers in.
-    pub layer: u32,
+    pub(crate) layer: u32,
     /// The window before a loss, in packets.
-    pub before: u64,
+    pub(crate) before: u64,
     /// The window after it.
-    pub after: u64,
+    pub(crate) after: u64,
     /// Throughput in packets per second.
-    pub throughput: u64,
+    pub(crate) throughput: u64,
     /// Reno's at the same loss rate.
-    pub reno: u64,
+    pub(crate) reno: u64,
     /// How many times Reno's that is.
-    pub gain: Fraction,
+    pub(crate) gain: Fraction,
 }
 
 /// The layer in which LTCP settles at one loss for every `packets`, and its throughput there (equations 17 and 18): the lowest layer K'
 /// whose own window does not lead further up.
-pub fn steady_state(layers: &Layers, packets: u64, rtt: Duration) -> SteadyState {
+pub(crate) fn steady_state(layers: &Layers, packets: u64, rtt: Duration) -> SteadyState {
     let reno = throughput(RENO_BETA, 1, packets, rtt);
     let at = |layer: u32| {
         let beta = if layer == 1 { RENO_BETA } else { layers.beta() };

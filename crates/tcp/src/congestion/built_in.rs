@@ -1,0 +1,143 @@
+//! The algorithms here as entries of a list. Each names its parameters once, and is read from text and written by these names.
+
+use super::controller::{Controller, Kind};
+use super::{Algorithm, CongestionChoice, Entry};
+use crate::arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::quantity::DurationText;
+use crate::time::Duration;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// An algorithm here, with its parameters.
+pub(super) trait BuiltIn: Clone + Default + fmt::Debug + Send + Sync + 'static {
+    /// The name by which it is chosen.
+    const NAME: &'static str;
+    /// The specification.
+    const SOURCE: &'static str;
+    /// Its description, in a few words.
+    const SUMMARY: &'static str;
+
+    /// Its parameters by name, in the order in which they are read and written.
+    fn parameters(&mut self) -> Vec<(&'static str, &mut dyn Value)> {
+        Vec::new()
+    }
+
+    /// Whether it can work with its parameters.
+    fn check(&self, _given: &Arguments<'_>) -> Result<(), ArgumentError> {
+        Ok(())
+    }
+
+    /// A controller for one connection.
+    fn kind(&self) -> Kind;
+
+    /// Takes the parameters that are given; the others are the defaults.
+    fn read(given: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        let mut read = Self::default();
+        for (name, value) in read.parameters() {
+            value.take(given, name)?;
+        }
+        read.check(given)?;
+        Ok(read)
+    }
+
+    /// Writes its name, and the parameters that differ from their defaults.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut own, mut default) = (self.clone(), Self::default());
+        let mut text = ChoiceText::new(f, Self::NAME);
+        for ((name, value), (_, default)) in own.parameters().into_iter().zip(default.parameters())
+        {
+            let value = value.text();
+            text = text.parameter(name, &value, value == default.text());
+        }
+        text.finish()
+    }
+}
+
+/// A value of a parameter.
+pub(super) trait Value {
+    /// Takes it, if the parameter `name` is given.
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError>;
+
+    /// As it is written.
+    fn text(&self) -> String;
+}
+
+impl Value for u64 {
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError> {
+        *self = given.number(name)?.unwrap_or(*self);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Fraction {
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError> {
+        *self = given.fraction(name)?.unwrap_or(*self);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Duration {
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError> {
+        *self = given.duration(name)?.unwrap_or(*self);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        DurationText(*self).to_string()
+    }
+}
+
+/// On or off.
+impl Value for bool {
+    fn take(&mut self, given: &mut Arguments<'_>, name: &'static str) -> Result<(), ArgumentError> {
+        *self = given.word(name, &[("on", true), ("off", false)])?.unwrap_or(*self);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        (if *self { "on" } else { "off" }).into()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Chosen<T>(T);
+
+impl<T: BuiltIn> Algorithm for Chosen<T> {
+    fn controller(&self) -> Controller {
+        Controller(self.0.kind())
+    }
+}
+
+impl<T: BuiltIn> fmt::Display for Chosen<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f)
+    }
+}
+
+impl CongestionChoice {
+    /// An algorithm here.
+    pub(super) fn built_in(algorithm: impl BuiltIn) -> Self {
+        CongestionChoice::new(Chosen(algorithm))
+    }
+}
+
+impl Entry {
+    /// That of an algorithm here.
+    pub(super) const fn of<T: BuiltIn>() -> Self {
+        Entry {
+            name: T::NAME,
+            source: T::SOURCE,
+            summary: T::SUMMARY,
+            read: |given| Ok(CongestionChoice::built_in(T::read(given)?)),
+        }
+    }
+}
