@@ -5,15 +5,14 @@
 
 use crate::registry;
 use crate::stack::{DrivenStack, OpenStack};
+use libc::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use transom_net::ShownReadiness;
-use transom_sockets::SocketCalls;
-use transom_sockets::errno::Result;
-use transom_sockets::readiness::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
+use transom_sockets::{Result, SocketCalls};
 
 /// The state of a descriptor.
 #[derive(Debug)]

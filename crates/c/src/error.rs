@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use transom_sockets::errno::Errno;
+use transom_sockets::Errno;
 
 thread_local! {
     /// Why this thread's last call failed, where a number says too little.

@@ -19,11 +19,12 @@ pub use waiting::*;
 use crate::entry::Entry;
 use crate::error::set_message;
 use crate::registry;
+use libc::{EBADF, EIO};
 use std::any::Any;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transom_sockets::errno::{EBADF, EIO, Errno, Result};
+use transom_sockets::{Errno, Result};
 
 fn set_errno(error: Errno) {
     // SAFETY: the C library gives the place of the calling thread's own number.

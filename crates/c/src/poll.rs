@@ -8,14 +8,14 @@ use crate::error::errno_of;
 use crate::registry;
 use crate::stack::OpenStack;
 use crate::watch::Poller;
+use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL};
 use rustix::event::Timespec;
 use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transom_device::EventFd;
-use transom_sockets::errno::{EINTR, Errno, Result};
-use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL, PollFd};
+use transom_sockets::{Errno, PollFd, Result};
 
 /// Calls the kernel's `ppoll` with descriptors and a timeout; `None` waits for ever.
 pub(crate) type PollKernel<'a> =

@@ -6,12 +6,12 @@
 use crate::entry::{Descriptor, Entry};
 use crate::error::{errno_of, set_message};
 use crate::stack::{DrivenStack, OpenStack, StackSettings};
+use libc::EBADF;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use transom_sockets::SocketCalls;
-use transom_sockets::errno::{EBADF, Errno, Result};
+use transom_sockets::{Errno, Result, SocketCalls};
 
 #[allow(unsafe_code, reason = "atexit and pthread_atfork; every use says why it is sound")]
 mod hooks;

@@ -3,15 +3,14 @@
 use crate::error::{errno_of, errno_with_message, set_message};
 use crate::signals;
 use crate::watch::Watch;
+use libc::{EINVAL, POLLOUT};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_device::interface::IpPrefix;
 use transom_live::{StatusSocket, place};
 use transom_net::{HeldPort, HostEvent, HostWait, RawHost, Stack};
-use transom_sockets::errno::{EINVAL, Errno, Result};
-use transom_sockets::readiness::POLLOUT;
-use transom_sockets::{Awaited, Drive, Port, Sockets, Table, Waited};
+use transom_sockets::{Awaited, Drive, Errno, Port, Result, Sockets, Table, Waited};
 use transom_stack::Stack as Host;
 use transom_stack::mapped::Bound;
 use transom_tcp::compose::compose;

@@ -5,6 +5,7 @@
 
 use crate::entry::Descriptor;
 use crate::stack::{OpenStack, SocketTables};
+use libc::{POLLERR, POLLHUP, POLLNVAL};
 use rustix::fd::AsFd;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use transom_device::EventFd;
 use transom_net::HostWatcher;
-use transom_sockets::readiness::{POLLERR, POLLHUP, POLLNVAL};
 use transom_stack::{ConnectionId, ListenerId, Stack as Host};
 use transom_tcp::time::Instant;
 

@@ -3,15 +3,17 @@
 #![cfg(feature = "web")] // It has Tokio.
 
 use crate::exec::{available, inside};
+use libc::{
+    AF_INET, IP_TOS, IP_TTL, IPPROTO_IP, IPPROTO_TCP, SO_KEEPALIVE, SO_RCVLOWAT, SOCK_STREAM,
+    SOL_SOCKET, TCP_CONGESTION, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_NODELAY,
+    TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT,
+};
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::{Capture, Tapped};
 use transom_net::{KeepAlive, Setting, SocketOption, Stack, TcpStream};
-use transom_sansio::address::AF_INET;
-use transom_sansio::options::*;
-use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
 use transom_sansio::{Host, SocketCalls};
 use transom_stack::StackConfig;
 use transom_tcp::CongestionChoice;

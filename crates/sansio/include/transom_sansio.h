@@ -122,9 +122,6 @@
 // IPv6.
 #define TS_AF_INET6 10
 
-// The length of the longest address, a `sockaddr_in6`.
-#define TS_SOCKADDR_MAX 28
-
 // A byte stream: the one type of socket there is.
 #define TS_SOCK_STREAM 1
 
@@ -196,9 +193,6 @@
 
 // `ioctl`: bytes written and not yet acknowledged (`SIOCOUTQ`).
 #define TS_TIOCOUTQ 21521
-
-// `ioctl`: whether the next byte is the urgent one.
-#define TS_SIOCATMARK 35077
 
 // `ioctl`: bytes written and not yet sent.
 #define TS_SIOCOUTQNSD 35147
@@ -381,6 +375,12 @@
 
 // The traffic class; its lower two bits are not the application's.
 #define TS_IPV6_TCLASS 67
+
+// The length of the longest address, a `sockaddr_in6`.
+#define TS_SOCKADDR_MAX 28
+
+// `ioctl`: whether the next byte is the urgent one.
+#define TS_SIOCATMARK 35077
 
 // `tcpi_options`: timestamps are in use.
 #define TS_TCPI_OPT_TIMESTAMPS 1

@@ -6,7 +6,7 @@
 //! Which units the host's TCP is composed of is said in words ([`transom_tcp::compose`]), as on the command line and in scenarios; the other
 //! fields are what no unit decides.
 
-use crate::address::{AF_INET, AF_INET6};
+use libc::{AF_INET, AF_INET6};
 use std::ffi::c_char;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;

@@ -19,8 +19,9 @@ pub use hosts::*;
 pub use sockets::*;
 pub use time::*;
 
-use crate::errno::{EBADF, EIO, Errno, Result};
 use crate::host::Host;
+use crate::{Errno, Result};
+use libc::{EBADF, EIO};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -12,10 +12,9 @@
 //! zero at first: then only the tool moves time, and a blocking call that has to wait gives `EINTR` at once. The socket's own
 //! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
 
+use libc::{EINTR, EINVAL, EMSGSIZE};
 use std::collections::{BTreeMap, VecDeque};
-use transom_sockets::errno::{EINTR, EINVAL, EMSGSIZE, Errno, Result};
-use transom_sockets::readiness::PollFd;
-use transom_sockets::{Awaited, Drive, Sockets, Table, Waited};
+use transom_sockets::{Awaited, Drive, Errno, PollFd, Result, Sockets, Table, Waited};
 use transom_stack::{Packet, Stack, StackConfig, StackConfigError};
 use transom_tcp::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 //! The stack below is sans-IO, and so is this: a tool in the manner of packetdrill puts raw IP packets in, takes packets out,
 //! moves time on, and makes the socket calls a program would make. A run is a function of the configuration and the calls.
 //! [`host::Host`] has time, packets and waiting, in safe code. The calls are [`SocketCalls`], from `transom-sockets`: `libtransom` has the
-//! same ones over real devices. Errors and numbers are Linux' ([`errno`]). [`ffi`] puts the calls before C, with
+//! same ones over real devices. Errors and numbers are Linux' ([`libc`]). [`ffi`] puts the calls before C, with
 //! the header `include/transom_sansio.h`; the README has an example, and says what differs from Linux.
 //!
 //! # Example
@@ -11,10 +11,8 @@
 //! Two hosts, and in between a link of 10 ms that loses one packet: a handshake, a transfer with its repair, and a close.
 //!
 //! ```
-//! use transom_sansio::{Drive, Host, SocketCalls};
-//! use transom_sansio::address::AF_INET;
-//! use transom_sansio::errno::{EINTR, Errno, Result};
-//! use transom_sansio::socket::SOCK_STREAM;
+//! use libc::{AF_INET, EINTR, SOCK_STREAM};
+//! use transom_sansio::{Drive, Errno, Host, Result, SocketCalls};
 //! use transom_stack::StackConfig;
 //! use transom_tcp::time::{Duration, Instant};
 //!
@@ -93,6 +91,4 @@ mod host;
 
 pub use config::{Address, Config, RETRY_FOREVER};
 pub use host::{Host, MAX_PATIENCE};
-pub use transom_sockets::{
-    Drive, SocketCalls, address, closing, errno, info, options, readiness, socket, stream, urgent,
-};
+pub use transom_sockets::{Drive, Errno, PollFd, Result, SIOCATMARK, SocketCalls, address, info};

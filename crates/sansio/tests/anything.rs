@@ -3,14 +3,13 @@
 //! Seeded; a failure names its seed, and `TRANSOM_SEED` runs that one alone.
 
 use crate::support;
+use libc::{
+    AF_INET, AF_INET6, EFAULT, EIO, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOCK_NONBLOCK,
+    SOCK_STREAM, SOL_SOCKET,
+};
 
 use crate::support::{host, ms};
-use transom_sansio::address::{AF_INET, AF_INET6};
-use transom_sansio::errno::{EFAULT, EIO, Result};
-use transom_sansio::options::{IPPROTO_IP, IPPROTO_IPV6, SOL_SOCKET};
-use transom_sansio::readiness::PollFd;
-use transom_sansio::socket::{IPPROTO_TCP, SOCK_NONBLOCK, SOCK_STREAM};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, Result, SocketCalls};
 use transom_tcp::time::Duration;
 
 const SEEDS: u64 = 300;

@@ -2,16 +2,16 @@
 //! IP_MTU_DISCOVER, with what Linux 6.18 shows of them.
 
 use crate::support;
+use libc::{
+    AF_INET, AF_INET6, EAGAIN, EINVAL, ENOPROTOOPT, ENOTCONN, EOPNOTSUPP, IP_MTU, IP_MTU_DISCOVER,
+    IP_PMTUDISC_DO, IP_PMTUDISC_DONT, IP_PMTUDISC_OMIT, IP_PMTUDISC_PROBE, IP_PMTUDISC_WANT,
+    IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPV6_MTU, IPV6_MTU_DISCOVER, MSG_DONTWAIT, MSG_EOR,
+    MSG_MORE, O_NONBLOCK, POLLIN, POLLOUT, SIOCOUTQNSD, SO_RCVLOWAT, SO_RCVTIMEO, SO_SNDLOWAT,
+    SOCK_STREAM, SOL_SOCKET, TCP_CORK, TCP_LINGER2, TCP_NODELAY, TCP_NOTSENT_LOWAT, TCP_QUICKACK,
+};
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::address::{AF_INET, AF_INET6};
-use transom_sansio::errno::*;
-use transom_sansio::options::*;
-use transom_sansio::readiness::{POLLIN, POLLOUT, PollFd};
-use transom_sansio::socket::{IPPROTO_TCP, O_NONBLOCK, SOCK_STREAM};
-use transom_sansio::stream::{MSG_DONTWAIT, MSG_EOR, MSG_MORE};
-use transom_sansio::urgent::SIOCOUTQNSD;
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, Result, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
@@ -129,7 +129,7 @@ fn more_and_the_end_of_a_record() {
 fn unsent_data_is_bounded() {
     let mut host = host(support::LOCAL);
     let (fd, mut peer) = accepted(&mut host);
-    host.fcntl(fd, transom_sansio::socket::F_SETFL, O_NONBLOCK).unwrap();
+    host.fcntl(fd, libc::F_SETFL, O_NONBLOCK).unwrap();
     set(&mut host, fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 4_000).unwrap();
     let written = host.write(fd, &[0; 100_000]).unwrap();
     assert_eq!(host.ioctl(fd, SIOCOUTQNSD), Ok(4_000));
@@ -151,7 +151,7 @@ fn a_reader_waits_for_the_low_water_mark() {
     peer.send(&mut host, Flags::ACK, b"12345");
     assert!(!ready(&mut host, fd).0);
     // A blocking call waits, one that has room for less does not, nor does one that never waits.
-    assert_eq!(host.recv(fd, &mut buffer, transom_sansio::stream::MSG_PEEK), Ok(5));
+    assert_eq!(host.recv(fd, &mut buffer, libc::MSG_PEEK), Ok(5));
     assert_eq!(host.read(fd, &mut buffer[..2]), Ok(2));
     assert_eq!(host.recv(fd, &mut buffer, MSG_DONTWAIT), Ok(3));
     peer.send(&mut host, Flags::ACK, b"12345");

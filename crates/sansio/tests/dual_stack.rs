@@ -1,14 +1,15 @@
 //! IPv6 sockets with IPv4 connections, as Linux has them: `IPV6_V6ONLY`, IPv4-mapped addresses, who may be bound beside whom.
 
 use crate::support;
+use libc::{
+    AF_INET, AF_INET6, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL, ENETUNREACH, ENOPROTOOPT,
+    IP_TOS, IP_TTL, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPV6_TCLASS, IPV6_UNICAST_HOPS,
+    IPV6_V6ONLY, SO_DOMAIN, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY,
+};
 
 use crate::support::{Dialogue, Pair, at, drain, failed, host_with, ms, only};
 use std::net::SocketAddr;
-use transom_sansio::address::{AF_INET, AF_INET6};
-use transom_sansio::errno::*;
-use transom_sansio::options::*;
-use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, Result, SocketCalls};
 use transom_wire::Flags;
 
 /// A host with an address of each version.

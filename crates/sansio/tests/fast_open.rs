@@ -1,17 +1,15 @@
 //! TCP Fast Open through the calls of C programs (RFC 7413).
 
 use crate::support;
+use libc::{
+    AF_INET, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNREFUSED, EINPROGRESS, EINVAL, EISCONN, ENOTCONN,
+    EOPNOTSUPP, EPIPE, IPPROTO_TCP, MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC, POLLIN, POLLOUT,
+    SHUT_WR, SOCK_NONBLOCK, SOCK_STREAM, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT,
+};
 
 use crate::support::{Dialogue, LOCAL, at, drain, failed, host, only, peer};
-use transom_sansio::address::AF_INET;
-use transom_sansio::closing::SHUT_WR;
-use transom_sansio::errno::*;
 use transom_sansio::info::{TCP_SYN_RECV, TCPI_OPT_SYN_DATA};
-use transom_sansio::options::{TCP_FASTOPEN, TCP_FASTOPEN_CONNECT};
-use transom_sansio::readiness::{POLLIN, POLLOUT, PollFd};
-use transom_sansio::socket::{IPPROTO_TCP, SOCK_NONBLOCK, SOCK_STREAM};
-use transom_sansio::stream::{MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, Result, SocketCalls};
 use transom_testkit::Peer;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};
 

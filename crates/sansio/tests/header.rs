@@ -2,18 +2,17 @@
 //!
 //! `TRANSOM_BLESS=1 cargo test -p transom-sansio --test header` writes it anew.
 
+#[path = "header/constants.rs"]
+mod constants;
+
+use std::fmt::Write;
 use std::path::Path;
 
 /// The files with something for C, in the order in which the header shows it.
-const SOURCES: [&str; 15] = [
-    "../sockets/src/errno.rs",
+const SOURCES: [&str; 10] = [
     "../sockets/src/address.rs",
-    "../sockets/src/socket.rs",
-    "../sockets/src/stream.rs",
-    "../sockets/src/closing.rs",
     "../sockets/src/urgent.rs",
     "../sockets/src/readiness.rs",
-    "../sockets/src/options/names.rs",
     "../sockets/src/info.rs",
     "src/config.rs",
     "src/ffi.rs",
@@ -23,8 +22,20 @@ const SOURCES: [&str; 15] = [
     "src/ffi/memory.rs",
 ];
 
+/// The definitions of Linux' constants.
+fn constants() -> String {
+    let mut text = String::from("\n");
+    for (name, number, about) in constants::CONSTANTS {
+        about.iter().for_each(|line| writeln!(text, "//{line}").expect("a string"));
+        writeln!(text, "#define TS_{name} {number}\n").expect("a string");
+    }
+    text.trim_end_matches('\n').to_owned()
+}
+
 fn generate(root: &Path) -> String {
-    let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
+    let mut config =
+        cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
+    config.after_includes = Some(constants());
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in SOURCES {
         builder = builder.with_src(root.join(source));

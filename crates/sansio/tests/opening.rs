@@ -1,13 +1,14 @@
 //! `bind`, `listen`, `accept` and `connect`, with their errors.
 
 use crate::support;
+use libc::{
+    AF_INET, AF_INET6, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, EBADF,
+    ECONNABORTED, ECONNREFUSED, EINPROGRESS, EINTR, EINVAL, EISCONN, ENETUNREACH, ENOTCONN,
+    EPROTONOSUPPORT, ESOCKTNOSUPPORT, ETIMEDOUT, SHUT_RD, SHUT_WR, SO_ERROR, SO_REUSEADDR,
+    SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET,
+};
 
 use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::address::{AF_INET, AF_INET6};
-use transom_sansio::closing::{SHUT_RD, SHUT_WR};
-use transom_sansio::errno::*;
-use transom_sansio::options::{SO_ERROR, SO_REUSEADDR, SOL_SOCKET};
-use transom_sansio::socket::{SOCK_NONBLOCK, SOCK_STREAM};
 use transom_sansio::{Host, SocketCalls};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;

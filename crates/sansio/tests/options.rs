@@ -1,15 +1,17 @@
 //! Options: their values, their limits, and what they do to packets.
 
 use crate::support;
+use libc::{
+    AF_INET, AF_INET6, EINTR, EINVAL, ENOENT, ENOPROTOOPT, ETIMEDOUT, IP_MTU_DISCOVER, IP_RECVERR,
+    IP_TOS, IP_TTL, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPV6_TCLASS, IPV6_UNICAST_HOPS, SHUT_WR,
+    SO_ACCEPTCONN, SO_DOMAIN, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_PROTOCOL, SO_RCVBUF,
+    SO_RCVTIMEO, SO_REUSEADDR, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_CONGESTION, TCP_KEEPCNT,
+    TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_SYNCNT, TCP_USER_TIMEOUT,
+};
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::address::{AF_INET, AF_INET6};
-use transom_sansio::closing::SHUT_WR;
-use transom_sansio::errno::*;
 use transom_sansio::info::*;
-use transom_sansio::options::*;
-use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, Result, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::time::{Duration, Instant};

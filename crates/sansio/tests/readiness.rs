@@ -1,15 +1,14 @@
 //! `poll`.
 
 use crate::support;
+use libc::{
+    AF_INET, ECONNRESET, EINPROGRESS, EINTR, EPIPE, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT,
+    POLLPRI, POLLRDHUP, SHUT_WR, SO_ERROR, SO_LINGER, SO_SNDBUF, SOCK_NONBLOCK, SOCK_STREAM,
+    SOL_SOCKET,
+};
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, ms, only};
-use transom_sansio::address::AF_INET;
-use transom_sansio::closing::SHUT_WR;
-use transom_sansio::errno::*;
-use transom_sansio::options::{SO_ERROR, SO_LINGER, SO_SNDBUF, SOL_SOCKET};
-use transom_sansio::readiness::*;
-use transom_sansio::socket::{SOCK_NONBLOCK, SOCK_STREAM};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, SocketCalls};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 

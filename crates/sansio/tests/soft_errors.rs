@@ -1,12 +1,10 @@
 //! What ICMP says of a connection's packets, as sockets tell it: `IP_RECVERR`.
 
 use crate::support;
+use libc::{EHOSTUNREACH, EINTR, IP_RECVERR, IPPROTO_IP, POLLERR, POLLOUT, SO_ERROR, SOL_SOCKET};
 
 use crate::support::{Dialogue, accepted, drain, failed, host};
-use transom_sansio::errno::*;
-use transom_sansio::options::{IP_RECVERR, IPPROTO_IP, SO_ERROR, SOL_SOCKET};
-use transom_sansio::readiness::{POLLERR, POLLOUT, PollFd};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, SocketCalls};
 use transom_tcp::time::Duration;
 use transom_testkit::packets::icmp4;
 use transom_wire::Flags;

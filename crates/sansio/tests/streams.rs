@@ -1,15 +1,15 @@
 //! Reading, writing, waiting, shutting down and closing.
 
 use crate::support;
+use libc::{
+    AF_INET, EAGAIN, EALREADY, EBADF, ECONNRESET, EINPROGRESS, EINTR, EINVAL, EMSGSIZE, ENOTCONN,
+    EOPNOTSUPP, EPIPE, F_GETFL, F_SETFL, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
+    O_NONBLOCK, O_RDWR, SHUT_RD, SHUT_RDWR, SHUT_WR, SO_LINGER, SO_RCVTIMEO, SO_SNDBUF,
+    SO_SNDTIMEO, SOCK_STREAM, SOL_SOCKET,
+};
 
 use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::address::AF_INET;
-use transom_sansio::closing::*;
-use transom_sansio::errno::*;
-use transom_sansio::options::{SO_LINGER, SO_RCVTIMEO, SO_SNDBUF, SO_SNDTIMEO, SOL_SOCKET};
-use transom_sansio::socket::{F_GETFL, F_SETFL, O_NONBLOCK, O_RDWR, SOCK_STREAM};
-use transom_sansio::stream::*;
-use transom_sansio::{Host, MAX_PATIENCE, SocketCalls};
+use transom_sansio::{Errno, Host, MAX_PATIENCE, Result, SocketCalls};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 

@@ -1,16 +1,13 @@
 //! The urgent byte, `SIOCATMARK`, and the other requests of `ioctl`.
 
 use crate::support;
+use libc::{
+    AF_INET, EAGAIN, EINVAL, ENOTTY, FIONREAD, MSG_DONTWAIT, MSG_OOB, MSG_PEEK, POLLIN, POLLPRI,
+    SIOCOUTQNSD, SO_OOBINLINE, SOCK_STREAM, SOL_SOCKET, TIOCOUTQ,
+};
 
 use crate::support::{Dialogue, accepted, drain, failed, host};
-use transom_sansio::address::AF_INET;
-use transom_sansio::errno::*;
-use transom_sansio::options::{SO_OOBINLINE, SOL_SOCKET};
-use transom_sansio::readiness::{POLLIN, POLLPRI, PollFd};
-use transom_sansio::socket::SOCK_STREAM;
-use transom_sansio::stream::{MSG_DONTWAIT, MSG_OOB, MSG_PEEK};
-use transom_sansio::urgent::{FIONREAD, SIOCATMARK, SIOCOUTQNSD, TIOCOUTQ};
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Host, PollFd, Result, SIOCATMARK, SocketCalls};
 use transom_testkit::Peer;
 use transom_wire::{Flags, TcpHeader};
 

@@ -9,13 +9,9 @@
 //!
 //! Flow information and scope are written as zero and not looked at: a host here has one interface.
 
-use crate::errno::{EAFNOSUPPORT, EINVAL, Errno, Result};
+use crate::errno::{Errno, Result};
+use libc::{AF_INET, AF_INET6, EAFNOSUPPORT, EINVAL};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-/// IPv4.
-pub const AF_INET: i32 = 2;
-/// IPv6.
-pub const AF_INET6: i32 = 10;
 
 /// The length of the longest address, a `sockaddr_in6`.
 pub const SOCKADDR_MAX: usize = 28;

@@ -3,8 +3,9 @@
 use crate::drive::{Drive, Sockets};
 use crate::errno::Result;
 use crate::info::TcpInfo;
-use crate::stream::{MSG_FASTOPEN, Pieces, Sink};
+use crate::stream::{Pieces, Sink};
 use crate::{closing, fast_open, opening, stream};
+use libc::MSG_FASTOPEN;
 use std::net::SocketAddr;
 
 /// Linux' socket calls. Errors that any call may give besides those named: `EBADF`, and on a call that waits any error of the driver

@@ -3,17 +3,11 @@
 //! After `close` a connection belongs to the stack, which ends it in order, or by a reset if data would be lost unnoticed.
 
 use crate::drive::{Awaited, Drive, Sockets};
-use crate::errno::{EINVAL, ENOTCONN, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::socket::{Role, Stream};
+use libc::{EINVAL, ENOTCONN, SHUT_RD, SHUT_RDWR, SHUT_WR};
 use transom_tcp::State;
 use transom_tcp::time::Duration;
-
-/// `shutdown`: no more reading.
-pub const SHUT_RD: i32 = 0;
-/// `shutdown`: no more writing.
-pub const SHUT_WR: i32 = 1;
-/// `shutdown`: neither.
-pub const SHUT_RDWR: i32 = 2;
 
 impl Sockets<'_> {
     /// Gives what threads may be waiting for that this has changed.

@@ -1,7 +1,8 @@
 //! The driver of a stack, and a host's sockets at one moment.
 
-use crate::errno::{EAGAIN, EINTR, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::table::Table;
+use libc::{EAGAIN, EINTR};
 use std::any::Any;
 use std::net::{IpAddr, SocketAddr};
 use transom_stack::mapped::Bound;

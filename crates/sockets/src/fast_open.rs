@@ -1,10 +1,11 @@
 //! TCP Fast Open (RFC 7413): `sendto` that connects, and connections that are used before their handshake is complete.
 
 use crate::drive::{Awaited, Drive, Sockets, Waited};
-use crate::errno::{EALREADY, EINPROGRESS, EINTR, EINVAL, EISCONN, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::opening::{self, Opening};
 use crate::socket::{Role, Stream};
-use crate::stream::{self, How, MSG_DONTWAIT, Pieces};
+use crate::stream::{self, How, Pieces};
+use libc::{EALREADY, EINPROGRESS, EINTR, EINVAL, EISCONN, MSG_DONTWAIT};
 use std::net::SocketAddr;
 use transom_tcp::State;
 

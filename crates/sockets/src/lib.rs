@@ -9,27 +9,32 @@
 //! | [`SocketCalls`] | the calls, for the driver of a stack |
 //! | [`Drive`] | what a driver does, and a host's sockets at one moment |
 //! | [`Table`] | descriptors, and the sockets behind them |
-//! | [`socket`], [`address`], [`options`], [`info`] | sockets, addresses, options and `TCP_INFO` as C programs hold them |
-//! | [`stream`], [`closing`], [`readiness`], [`urgent`] | reading and writing, `shutdown` and `close`, `poll`, the urgent byte |
-//! | [`errno`] | errors by Linux' numbers |
+//! | [`address`], [`options`], [`info`] | addresses, options and `TCP_INFO` as C programs hold them |
+//! | [`PollFd`], [`Pieces`], [`Sink`] | what `poll` asks, and where bytes come from and go to |
+//! | [`Errno`] | errors by Linux' numbers |
+//!
+//! Linux' constants are those of `libc`.
 #![forbid(unsafe_code)]
 
 pub mod address;
 mod calls;
-pub mod closing;
+mod closing;
 mod drive;
-pub mod errno;
+mod errno;
 mod fast_open;
 pub mod info;
 mod opening;
 pub mod options;
-pub mod readiness;
-pub mod socket;
-pub mod stream;
+mod readiness;
+mod socket;
+mod stream;
 mod table;
-pub mod urgent;
+mod urgent;
 
 pub use calls::SocketCalls;
 pub use drive::{Awaited, Drive, Port, Sockets, Waited};
 pub use errno::{Errno, Result};
+pub use readiness::PollFd;
+pub use stream::{Pieces, Sink};
 pub use table::Table;
+pub use urgent::SIOCATMARK;

@@ -2,11 +2,12 @@
 
 use crate::address::Family;
 use crate::drive::{Awaited, Drive, Port, Sockets, Waited};
-use crate::errno::{
+use crate::errno::{Errno, Result};
+use crate::socket::{Role, Socket, Stream};
+use libc::{
     EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, ECONNABORTED, EINPROGRESS, EINTR, EINVAL,
-    EISCONN, ENETUNREACH, ENOTCONN, Errno, Result,
+    EISCONN, ENETUNREACH, ENOTCONN, SOCK_CLOEXEC, SOCK_NONBLOCK,
 };
-use crate::socket::{Role, SOCK_CLOEXEC, SOCK_NONBLOCK, Socket, Stream};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};

@@ -13,19 +13,25 @@
 //!   `IPPROTO_IPV6`.
 
 mod controls;
-mod names;
 mod network;
 mod values;
 
-pub use names::*;
 pub use values::in_room;
 
 use crate::address::Family;
 use crate::drive::Sockets;
-use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, ENOTCONN, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::info::TcpInfo;
-use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
+use crate::socket::{Role, Socket};
 use controls::Controls;
+use libc::{
+    EINVAL, ENOENT, ENOPROTOOPT, ENOTCONN, IP_MTU, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPV6_MTU,
+    IPV6_V6ONLY, SO_ACCEPTCONN, SO_DOMAIN, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE,
+    SO_PROTOCOL, SO_RCVBUF, SO_RCVLOWAT, SO_RCVTIMEO, SO_REUSEADDR, SO_SNDBUF, SO_SNDTIMEO,
+    SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_CONGESTION, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_INFO,
+    TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
+    TCP_SYNCNT, TCP_USER_TIMEOUT,
+};
 use network::Network;
 use transom_stack::{ConnectionId, SocketOption};
 use transom_tcp::arguments::Arguments;

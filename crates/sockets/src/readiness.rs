@@ -2,26 +2,10 @@
 
 use crate::drive::Sockets;
 use crate::socket::{Role, Stream};
+use libc::{
+    POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM,
+};
 use transom_tcp::State;
-
-/// There is something to read, or the end, or a connection to accept.
-pub const POLLIN: i16 = 0x001;
-/// There is an urgent byte to read.
-pub const POLLPRI: i16 = 0x002;
-/// There is room to write.
-pub const POLLOUT: i16 = 0x004;
-/// There is an error to report.
-pub const POLLERR: i16 = 0x008;
-/// Both directions are closed, or never were open.
-pub const POLLHUP: i16 = 0x010;
-/// No such descriptor.
-pub const POLLNVAL: i16 = 0x020;
-/// As `POLLIN`.
-pub const POLLRDNORM: i16 = 0x040;
-/// As `POLLOUT`.
-pub const POLLWRNORM: i16 = 0x100;
-/// The peer has closed its side.
-pub const POLLRDHUP: i16 = 0x2000;
 
 /// A question about a descriptor, and its answer; laid out as Linux' `struct pollfd`.
 #[repr(C)]

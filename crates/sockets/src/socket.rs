@@ -4,34 +4,16 @@
 
 use crate::address::Family;
 use crate::drive::Sockets;
-use crate::errno::{self, EINVAL, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno, Result};
+use crate::errno::{self, Errno, Result};
 use crate::options::Options;
+use libc::{
+    EINVAL, EPROTONOSUPPORT, ESOCKTNOSUPPORT, F_GETFD, F_GETFL, F_SETFD, F_SETFL, IPPROTO_TCP,
+    O_NONBLOCK, O_RDWR, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM,
+};
 use std::any::Any;
 use std::net::SocketAddr;
 use transom_stack::{ConnectionId, ListenerId};
 use transom_tcp::{Connection, State};
-
-/// A byte stream: the one type of socket there is.
-pub const SOCK_STREAM: i32 = 1;
-/// With the type: non-blocking from the start.
-pub const SOCK_NONBLOCK: i32 = 0o4000;
-/// With the type: accepted, and without a meaning here.
-pub const SOCK_CLOEXEC: i32 = 0o2_000_000;
-/// TCP, by its number; so is 0.
-pub const IPPROTO_TCP: i32 = 6;
-
-/// `fcntl`: descriptor flags; there are none.
-pub const F_GETFD: i32 = 1;
-/// `fcntl`: set descriptor flags; ignored.
-pub const F_SETFD: i32 = 2;
-/// `fcntl`: the status flags.
-pub const F_GETFL: i32 = 3;
-/// `fcntl`: set the status flags; only `O_NONBLOCK` changes.
-pub const F_SETFL: i32 = 4;
-/// Status flag: open for reading and writing, as every socket is.
-pub const O_RDWR: i32 = 2;
-/// Status flag: calls do not wait.
-pub const O_NONBLOCK: i32 = 0o4000;
 
 /// A descriptor's socket.
 #[derive(Debug)]

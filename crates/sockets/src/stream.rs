@@ -4,30 +4,15 @@
 //! moved before waiting ended is returned as a count, and the reason is left for the next call.
 
 use crate::drive::{Awaited, Drive, Sockets};
-use crate::errno::{ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::socket::{Role, Stream};
+use libc::{
+    ENOTCONN, EOPNOTSUPP, EPIPE, MSG_DONTWAIT, MSG_EOR, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
+    MSG_TRUNC, MSG_WAITALL,
+};
 use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
 use transom_tcp::{State, WriteOptions};
-
-/// `send`: the last byte is urgent. `recv`: the urgent byte.
-pub const MSG_OOB: i32 = 0x1;
-/// `recv`: leave the data where they are.
-pub const MSG_PEEK: i32 = 0x2;
-/// `recv`: drop the data instead of copying them; what is returned is how many there were.
-pub const MSG_TRUNC: i32 = 0x20;
-/// Do not wait, whatever the socket is.
-pub const MSG_DONTWAIT: i32 = 0x40;
-/// `recv`: wait for the whole length.
-pub const MSG_WAITALL: i32 = 0x100;
-/// `send`: a record ends here; no segment has bytes of two records.
-pub const MSG_EOR: i32 = 0x80;
-/// `send`: more follows; what does not fill a segment waits for it, for 200 ms at most.
-pub const MSG_MORE: i32 = 0x8000;
-/// `sendto`: connect, with the data in the SYN if the server has given a cookie (TCP Fast Open).
-pub const MSG_FASTOPEN: i32 = 0x2000_0000;
-/// `send`: no signal; there never is one here.
-pub const MSG_NOSIGNAL: i32 = 0x4000;
 
 /// How bytes are sent.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,9 @@
 //!
 //! A descriptor is the lowest free number from 3 on, as in a program whose standard streams are open.
 
-use crate::errno::{EBADF, EMFILE, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::socket::{Role, Socket};
+use libc::{EBADF, EMFILE};
 use std::collections::{BTreeSet, HashMap};
 use transom_stack::{ConnectionId, ListenerId};
 

@@ -6,18 +6,13 @@
 //! old one ordinary.
 
 use crate::drive::Sockets;
-use crate::errno::{EAGAIN, EINVAL, ENOTCONN, ENOTTY, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::socket::{Role, Stream};
+use libc::{EAGAIN, EINVAL, ENOTCONN, ENOTTY, FIONREAD, SIOCOUTQNSD, TIOCOUTQ};
 use transom_tcp::State;
 
-/// `ioctl`: bytes that can be read, up to the urgent byte (`SIOCINQ`).
-pub const FIONREAD: u64 = 0x541B;
-/// `ioctl`: bytes written and not yet acknowledged (`SIOCOUTQ`).
-pub const TIOCOUTQ: u64 = 0x5411;
 /// `ioctl`: whether the next byte is the urgent one.
 pub const SIOCATMARK: u64 = 0x8905;
-/// `ioctl`: bytes written and not yet sent.
-pub const SIOCOUTQNSD: u64 = 0x894B;
 
 impl Sockets<'_> {
     /// How many ordinary bytes precede the urgent one, if it is announced and not passed. It may not have arrived, but if

@@ -5,8 +5,9 @@
 //! where memory is needed.
 
 use libc::iovec;
+use libc::{EFAULT, EINVAL};
 use std::ffi::{CStr, c_char, c_void};
-use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
+use transom_sockets::{Errno, Result};
 
 #[path = "../../../sansio/src/ffi/copies.rs"]
 mod copies;

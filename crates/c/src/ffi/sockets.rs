@@ -3,14 +3,13 @@
 use super::{c_result, call_and_notify, libc_result, memory, socket};
 use crate::entry::Entry;
 use crate::registry;
+use libc::{EFAULT, EINVAL, F_GETFL, F_SETFL, O_NONBLOCK};
 use libc::{sockaddr, socklen_t};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_sockets::SocketCalls;
 use transom_sockets::address::{self, SOCKADDR_MAX};
-use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
-use transom_sockets::socket::{F_GETFL, F_SETFL, O_NONBLOCK};
+use transom_sockets::{Errno, Result, SocketCalls};
 
 /// An option's value is never as long.
 const MAX_OPTION: usize = 4096;

@@ -4,8 +4,9 @@ use super::{c_result, memory};
 use crate::error::{last_message, set_message};
 use crate::registry;
 use crate::stack::StackSettings;
+use libc::EINVAL;
 use std::ffi::{c_char, c_int};
-use transom_sockets::errno::{EINVAL, Errno};
+use transom_sockets::Errno;
 
 /// The version of the library.
 #[unsafe(no_mangle)]

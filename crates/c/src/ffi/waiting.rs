@@ -3,12 +3,12 @@
 use super::{c_result, libc_result, memory, socket};
 use crate::poll::poll;
 use crate::registry;
+use libc::{EBADF, EFAULT, EINVAL, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use rustix::event::Timespec;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
-use transom_sockets::errno::{EBADF, EFAULT, EINVAL, Errno, Result};
-use transom_sockets::readiness::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, PollFd};
+use transom_sockets::{Errno, PollFd, Result};
 
 /// Descriptors in one poll at most.
 const MAX_POLL: usize = 1 << 20;

@@ -2,9 +2,10 @@
 //!
 //! Every function here asks of its caller what the module `memory` says.
 
+use libc::{EFAULT, EINVAL};
 use std::ffi::c_void;
-use transom_sockets::errno::{EFAULT, EINVAL, Errno, Result};
 use transom_sockets::options::in_room;
+use transom_sockets::{Errno, Result};
 
 /// The bytes at `from`. No bytes may be at null.
 ///

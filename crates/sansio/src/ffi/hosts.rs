@@ -2,8 +2,9 @@
 
 use super::{HostNumber, REFUSAL, add, entry, guarded_without_host, memory, remove, status};
 use crate::config::{Address, Config, MIN_SIZE};
-use crate::errno::{E2BIG, EFAULT, EINVAL, Errno, Result};
 use crate::host::Host;
+use crate::{Errno, Result};
+use libc::{E2BIG, EFAULT, EINVAL};
 use std::ffi::{c_char, c_void};
 use std::sync::PoisonError;
 

@@ -4,7 +4,8 @@
 //! reading or writing as the function says, for as long as the call lasts. Null is allowed: it gives `EFAULT` where memory is
 //! needed. Bytes are copied. No Rust reference ever points to memory that may not be initialised.
 
-use crate::errno::{EFAULT, EINVAL, Errno, Result};
+use crate::{Errno, Result};
+use libc::{EFAULT, EINVAL};
 use std::ffi::{CStr, c_char};
 
 pub(super) use super::copies::{bytes, copy_out, copy_out_sized, give_option, read, write};

@@ -6,9 +6,9 @@
 use super::{HostNumber, count, memory, number, status, with};
 use crate::SocketCalls;
 use crate::address;
-use crate::errno::{EFAULT, EINVAL, Errno, Result};
 use crate::host::Host;
-use crate::readiness::PollFd;
+use crate::{Errno, PollFd, Result};
+use libc::{EFAULT, EINVAL};
 use std::ffi::c_void;
 use std::net::SocketAddr;
 
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn ts_recv(
     flags: i32,
 ) -> i64 {
     count(with(host, |host| {
-        let dropped = flags & crate::stream::MSG_TRUNC != 0;
+        let dropped = flags & libc::MSG_TRUNC != 0;
         if to.is_null() && len > 0 && !dropped {
             return Err(Errno(EFAULT));
         }
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn ts_sendto(
     count(with(host, |host| {
         // SAFETY: what the caller promises.
         let bytes = unsafe { memory::bytes(from, len) }?;
-        let asked = flags & crate::stream::MSG_FASTOPEN != 0 && !addr.is_null();
+        let asked = flags & libc::MSG_FASTOPEN != 0 && !addr.is_null();
         let remote = match asked {
             // SAFETY: what the caller promises.
             true => Some(unsafe { address(addr, addr_len) }?),

@@ -1,7 +1,8 @@
 //! Packets and time. Times are in nanoseconds on the host's own clock.
 
 use super::{HostNumber, count, memory, status, with};
-use crate::errno::{EAGAIN, EINVAL, EMSGSIZE, Errno, Result};
+use crate::{Errno, Result};
+use libc::{EAGAIN, EINVAL, EMSGSIZE};
 use std::ffi::c_void;
 use transom_tcp::time::{Duration, Instant};
 

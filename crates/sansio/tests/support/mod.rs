@@ -2,12 +2,9 @@
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+use libc::{AF_INET, EINTR, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET};
 use std::net::SocketAddr;
-use transom_sansio::address::AF_INET;
-use transom_sansio::errno::{EINTR, Errno, Result};
-use transom_sansio::options::{SO_REUSEADDR, SOL_SOCKET};
-use transom_sansio::socket::SOCK_STREAM;
-use transom_sansio::{Host, SocketCalls};
+use transom_sansio::{Errno, Host, Result, SocketCalls};
 use transom_stack::StackConfig;
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};

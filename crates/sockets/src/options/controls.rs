@@ -1,9 +1,11 @@
 //! The options that shape a connection's segments and wake-ups: cork, low-water marks, quick acknowledgements, FIN-WAIT-2.
 
-use super::names::*;
 use super::values::{bool_of, int_of};
 use crate::errno::Result;
-use crate::socket::IPPROTO_TCP;
+use libc::{
+    IPPROTO_TCP, SO_RCVLOWAT, SO_SNDLOWAT, SOL_SOCKET, TCP_CORK, TCP_LINGER2, TCP_NOTSENT_LOWAT,
+    TCP_QUICKACK,
+};
 use transom_tcp::time::Duration;
 use transom_tcp::{Connection, Profile, Setting};
 

@@ -1,9 +1,12 @@
 //! The options of IPv4 and of IPv6, kept apart: an IPv6 socket has both, since its connections may be IPv4's.
 
-use super::names::*;
 use super::values::{bool_of, int_in, int_of, ip_int_of};
 use crate::address::Family;
-use crate::errno::{EINVAL, Errno, Result};
+use crate::errno::{Errno, Result};
+use libc::{
+    EINVAL, IP_MTU_DISCOVER, IP_RECVERR, IP_TOS, IP_TTL, IPPROTO_IP, IPPROTO_IPV6,
+    IPV6_MTU_DISCOVER, IPV6_RECVERR, IPV6_TCLASS, IPV6_UNICAST_HOPS,
+};
 use transom_stack::SocketOption;
 use transom_tcp::{PathMtuDiscovery, Profile, Setting};
 

@@ -1,8 +1,8 @@
 //! Option values as C programs hold them.
 
-use super::names::IPPROTO_IP;
-use crate::errno::{EINVAL, ENOENT, Errno, Result};
+use crate::errno::{Errno, Result};
 use core::ops::RangeInclusive;
+use libc::{EINVAL, ENOENT, IPPROTO_IP};
 use transom_tcp::time::Duration;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
