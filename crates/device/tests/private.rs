@@ -435,7 +435,8 @@ fn programs_find_their_own_network() {
     assert_eq!(inside("ipv4/tcp_congestion_control"), "reno");
     let port = network.namespace().run(|| TcpListener::bind("192.0.2.1:0")).unwrap().unwrap();
     assert!((30_000..30_010).contains(&port.local_addr().unwrap().port()));
-    assert_eq!(network.namespace().interfaces().names().unwrap(), ["lo", "eth0"]);
+    let all = network.namespace().interfaces().all().unwrap().into_iter();
+    assert_eq!(all.map(|interface| interface.name).collect::<Vec<_>>(), ["lo", "eth0"]);
 }
 
 #[test]

@@ -22,7 +22,6 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
 use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
-use transom_device::RootQueues;
 use transom_device::interface::{Interfaces, hardware};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
@@ -102,7 +101,7 @@ pub struct Tc {
     counted: Counted,
     /// Calls of [`Deployment::maintain`] until the next sweep.
     until_sweep: u32,
-    queues: RootQueues,
+    interfaces: Interfaces,
     index: u32,
 }
 
@@ -164,9 +163,8 @@ impl Tc {
             ),
         };
         check_privileges()?;
-        let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // The kernel does not show the queue of an interface that was never up. Such a queue keeps nothing.
-        let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
+        let kind = interfaces.root_queue(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if WITHOUT_LENGTH.contains(&kind.as_str()) {
             return Err(Refusal::Queue { device, kind });
         }
@@ -191,7 +189,7 @@ impl Tc {
             flows,
             counted: Counted::default(),
             until_sweep: SWEEP_EVERY,
-            queues,
+            interfaces,
             index: state.index,
         })
     }
@@ -315,8 +313,8 @@ impl Deployment for Tc {
                 idle_ms: now.saturating_sub(flow.last_seen) / 1_000_000,
             }
         });
-        let queue =
-            self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        let queue = self.interfaces.root_queue(self.index);
+        let queue = queue.map_err(Refusal::io("cannot look at the queue"))?;
         let capacity = self.options.control.flows.into();
         let policy = self.options.control.policy;
         let target = match policy.has_target() {
