@@ -90,9 +90,7 @@ pub mod xdp;
 pub use capture::{Capture, Direction, InterfaceId, TapStatus, Tapped};
 pub use demux::{Demultiplexer, DemuxCounters};
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};
-pub use diag::{
-    ClosedSockets, DestroyEvents, Destroyed, Destroyer, Diag, EndedSocket, Outcome, TcpSocket,
-};
+pub use diag::{DestroyEvents, Destroyed, Diag, Outcome, TcpSocket};
 pub use doctor::{Finding, examine};
 pub use event_fd::EventFd;
 pub use frames::FrameSocket;

@@ -13,7 +13,7 @@
 //! | Nothing is left when the supervisor is killed. | sockets and descriptors hold the namespace, and no file does | [`namespace`](crate::namespace) |
 //!
 //! When the supervisor is gone, nobody answers: a new connection fails at once, as the interface is gone with its descriptor, but an established one waits for
-//! its timeouts. [`destroy`](crate::diag::Destroyer) ends it with an error.
+//! its timeouts. [`destroy_all`](Diag::destroy_all) ends it with an error.
 //!
 //! It takes `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`. An ordinary user has them in a user namespace only, and there programs would not see their own users. So a
 //! process of its own is in there and [makes](maker) the network; all others stay outside. Both kinds are used in the same way.
@@ -32,7 +32,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::diag::{DestroyEvents, Destroyed, Destroyer, Diag};
+use crate::diag::{DestroyEvents, Destroyed, Diag};
 use crate::interface::IpPrefix;
 use crate::namespace::Namespace;
 
@@ -158,7 +158,7 @@ impl PrivateNetwork {
         }
     }
 
-    /// Ends every connection and every listener; see [`Destroyer::destroy_all`].
+    /// Ends every connection and every listener; see [`Diag::destroy_all`].
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -178,7 +178,9 @@ impl PrivateNetwork {
         self.maker().map(|maker| maker.hold()).transpose()
     }
 
-    /// A socket that looks at the TCP sockets of this network.
+    /// A socket that looks at the TCP sockets of this network, and ends them. A process that has it may do so when this one is gone; a
+    /// [maker](Self::has_maker) does that without being asked. The kernel gives the right to end them if this process or a maker of the same user has made the
+    /// network.
     ///
     /// # Errors
     /// When the kernel gives no netlink socket.
@@ -197,19 +199,6 @@ impl PrivateNetwork {
         match &self.inner {
             Inner::Here(here) => here.namespace.run(DestroyEvents::open)?,
             Inner::Elsewhere { maker, .. } => DestroyEvents::from_descriptor(maker.events()?),
-        }
-    }
-
-    /// A socket that ends this network's TCP sockets, for a process that does so when this one is gone. A [maker](Self::has_maker) does that without being asked.
-    ///
-    /// The kernel asks who uses it for the right, too. It is there if this process or a maker of the same user has made the network.
-    ///
-    /// # Errors
-    /// When the kernel gives no netlink socket.
-    pub fn destroyer(&self) -> io::Result<Destroyer> {
-        match &self.inner {
-            Inner::Here(here) => here.namespace.run(Destroyer::open)?,
-            Inner::Elsewhere { maker, .. } => Destroyer::from_descriptor(maker.diag()?),
         }
     }
 }

@@ -17,7 +17,7 @@ use transom_device::private::{
     Caller, Family, Home, InterfaceKind, PrivateBuilder, PrivateDevice, PrivateError,
     PrivateNetwork, SocketMaker, may_bind_low_ports,
 };
-use transom_device::{Destroyer, Device, Diag, RxPacket, TxPacket};
+use transom_device::{Device, Diag, RxPacket, TxPacket};
 use transom_wire::offload::{RxChecksum, TxChecksum, TxOffload, recompute_checksum};
 
 const BOTH_KINDS: [InterfaceKind; 2] = [InterfaceKind::Tun, InterfaceKind::Veth];
@@ -659,13 +659,13 @@ fn destroyed_sockets_end_with_an_error() {
     // Two at one port, of which the kernel finds one at a time; one for both versions of IP.
     let shared: Vec<_> = (0..2).map(|_| reuse_port(&network, "192.0.2.1:90")).collect();
     let both = has_ipv6().then(|| inside.run(|| TcpListener::bind("[::]:91")).unwrap().unwrap());
-    let mut destroyer = inside.run(Destroyer::open).unwrap().unwrap();
+    let mut diag = inside.run(Diag::open).unwrap().unwrap();
     let (reader, acceptor) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| waiting.read(&mut [0; 8]).unwrap_err());
         let acceptor = scope.spawn(|| listener.accept().unwrap_err());
         // Both most likely wait by now; if not, they find the same.
         std::thread::sleep(Duration::from_millis(50));
-        let outcome = destroyer.destroy_all().unwrap();
+        let outcome = diag.destroy_all().unwrap();
         assert_eq!((outcome.destroyed, outcome.left), (5 + usize::from(both.is_some()), 0));
         (reader.join().unwrap(), acceptor.join().unwrap())
     });
@@ -676,7 +676,7 @@ fn destroyed_sockets_end_with_an_error() {
     for closed in &shared {
         assert!(rustix::net::accept(closed).is_err());
     }
-    assert_eq!(destroyer.destroy_all().unwrap(), Default::default(), "nothing is left");
+    assert_eq!(diag.destroy_all().unwrap(), Default::default(), "nothing is left");
 }
 
 fn reuse_port(network: &PrivateNetwork, at: &str) -> OwnedFd {

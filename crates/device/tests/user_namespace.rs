@@ -20,7 +20,7 @@ use transom_device::private::{
     Caller, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork, SocketMaker,
 };
 use transom_device::tun::{Tun, TunError};
-use transom_device::{Destroyer, Device, Outcome, TxPacket, cookie_of};
+use transom_device::{Device, Diag, Outcome, TxPacket, cookie_of};
 use transom_wire::offload::recompute_checksum;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -129,8 +129,8 @@ fn private_network() {
     let mut maker = SocketMaker::new(&network, 2).expect("a thread inside");
     let caller = Caller::ourselves(&Home::here().unwrap()).unwrap();
     let connecting = connecting(&mut maker, &caller, &mut device);
-    let mut destroyer = network.namespace().run(Destroyer::open).unwrap().unwrap();
-    assert_eq!(destroyer.destroy_all().unwrap().destroyed, connecting.len());
+    let mut diag = network.namespace().run(Diag::open).unwrap().unwrap();
+    assert_eq!(diag.destroy_all().unwrap().destroyed, connecting.len());
     for (socket, to) in connecting {
         let error = rustix::net::sockopt::socket_error(&socket).unwrap();
         assert_eq!(error, Err(rustix::io::Errno::CONNABORTED), "{to}");
@@ -274,13 +274,13 @@ fn use_made(mut network: PrivateNetwork, mut device: PrivateDevice) {
     talk(&mut sockets, &caller, &mut device);
     changes(&mut network, &mut sockets, &caller);
 
-    // The kernel takes a destroyer from us that the maker has opened, as the namespace is our user's.
+    // The kernel takes the order to end sockets from us that the maker has opened, as the namespace is our user's.
     network.destroy_all().unwrap();
     let last = sockets.take(Family::V4, &caller).unwrap();
     rustix::net::bind(&last, &"192.0.2.1:0".parse::<SocketAddr>().unwrap()).unwrap();
     rustix::net::listen(&last, 1).unwrap();
-    let mut destroyer = network.destroyer().unwrap();
-    assert_eq!(destroyer.destroy_all().unwrap().destroyed, 1);
+    let mut diag = network.diag().unwrap();
+    assert_eq!(diag.destroy_all().unwrap().destroyed, 1);
 
     // Nothing ends when the network is dropped in order, but the maker.
     let kept = sockets.take(Family::V4, &caller).unwrap();

@@ -10,9 +10,7 @@ use transom_device::private::{
     Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketError, SocketMaker,
     may_bind_low_ports,
 };
-use transom_device::{
-    DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket, cookie_of, namespace_of,
-};
+use transom_device::{DestroyEvents, Diag, Outcome, TcpSocket, cookie_of, namespace_of};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::flow::ReceiveWindowConfig;
 use transom_tcp::time::Duration;
@@ -195,7 +193,7 @@ impl Running {
     }
 
     /// Hands the sockets that have ended to `each`. If there were too many to remember, all have to be looked at.
-    pub(crate) fn ended(&mut self, each: impl FnMut(EndedSocket)) -> io::Result<Outcome> {
+    pub(crate) fn ended(&mut self, each: impl FnMut(TcpSocket)) -> io::Result<Outcome> {
         self.ends.take(each)
     }
 

@@ -12,7 +12,7 @@ use super::error::{PrivateError, paths_error};
 use super::parameters::Parameters;
 use super::paths::{self, Paths};
 use super::wire::Wire;
-use crate::diag::{Destroyed, Destroyer};
+use crate::diag::{Destroyed, Diag};
 use crate::interface::IpPrefix;
 use crate::namespace::Namespace;
 use crate::tun::{Tun, TunError};
@@ -26,7 +26,7 @@ pub(super) struct Here {
     pub(super) namespace: Namespace,
     paths: Paths,
     name: String,
-    destroyer: Option<Destroyer>,
+    diag: Option<Diag>,
 }
 
 /// A change to a private network.
@@ -54,7 +54,7 @@ impl Settings {
         let paths = namespace.run(|| Paths::open(state.index, is_veth))?;
         let paths = paths.map_err(paths_error("open a netlink socket"))?;
         let name = self.name.clone();
-        let mut here = Here { namespace, paths, name, destroyer: None };
+        let mut here = Here { namespace, paths, name, diag: None };
         let loopback = here.set_up(self, parameters.ipv6)?;
         Ok((here, Parts { carrier, loopback }))
     }
@@ -136,11 +136,11 @@ impl Here {
 
     /// Ends every connection and every listener.
     pub(super) fn destroy_all(&mut self) -> io::Result<Destroyed> {
-        let destroyer = match &mut self.destroyer {
-            Some(destroyer) => destroyer,
-            missing => missing.insert(self.namespace.run(Destroyer::open)??),
+        let diag = match &mut self.diag {
+            Some(diag) => diag,
+            missing => missing.insert(self.namespace.run(Diag::open)??),
         };
-        destroyer.destroy_all()
+        diag.destroy_all()
     }
 
     fn add_address(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
