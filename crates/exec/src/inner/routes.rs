@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use transom_device::interface::{Interfaces, IpPrefix};
-use transom_device::private::PrivateBuilder;
+use transom_device::private::PrivateSettings;
 
 use crate::destinations::{Destinations, Network};
 
@@ -33,11 +33,11 @@ impl Host {
 
 /// Adds them to what is to be opened. `own` are the addresses of Transom's host.
 pub(super) fn add(
-    mut builder: PrivateBuilder,
+    settings: &mut PrivateSettings,
     own: &[IpPrefix],
     destinations: &Destinations,
     mut host: Host,
-) -> PrivateBuilder {
+) {
     let usable = |at: &&IpPrefix| {
         let is_scoped = matches!(at.address(), IpAddr::V6(v6) if v6.is_unicast_link_local());
         !at.address().is_loopback() && !is_scoped
@@ -45,15 +45,14 @@ pub(super) fn add(
     let kernels: Vec<IpPrefix> = host.addresses.iter().filter(usable).copied().collect();
     for at in &kernels {
         if own.iter().all(|one| one.address() != at.address()) {
-            builder = builder.bindable(*at);
+            settings.bindable.push(*at);
         }
     }
-    let mut routes: Vec<(IpPrefix, Option<IpAddr>)> = Vec::new();
     let mut route = |to: IpPrefix, source: Option<IpAddr>| {
         if source.is_some_and(|source| source.is_ipv4() == to.address().is_ipv4())
-            && routes.iter().all(|(other, _)| *other != to)
+            && settings.routes.iter().all(|(other, _)| *other != to)
         {
-            routes.push((to, source));
+            settings.routes.push((to, source));
         }
     };
     let first_own = |v4: bool| own.iter().map(IpPrefix::address).find(|at| at.is_ipv4() == v4);
@@ -76,5 +75,4 @@ pub(super) fn add(
         let source = elsewhere.parse().ok().and_then(|elsewhere| host.source_to(elsewhere));
         route(everything, source);
     }
-    routes.into_iter().fold(builder, |builder, (to, source)| builder.route(to, source))
 }
