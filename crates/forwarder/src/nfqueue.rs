@@ -24,7 +24,7 @@ use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 
 use crate::control::Control;
-use crate::refusal::{Refusal, need_capabilities};
+use crate::refusal::{self, Refusal, look_at, need_capabilities};
 use crate::status::{Deployment, Status};
 use crate::worker::{Stop, Worker, wait_for_either};
 
@@ -84,15 +84,11 @@ impl Nfqueue {
     /// # Errors
     /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn start(device: &str, config: &ControlConfig) -> Result<Self, Refusal> {
-        let no_netlink = || Refusal::io("cannot open a netlink socket");
-        let mut interfaces = Interfaces::open().map_err(no_netlink())?;
-        let state = interfaces.state(device).map_err(|error| Refusal::NoDevice {
-            device: device.to_owned(),
-            source: error.into(),
-        })?;
+        let mut interfaces = refusal::interfaces()?;
+        let state = look_at(&mut interfaces, device)?;
         let control = Arc::new(Mutex::new(Control::new(config)?));
         check_nfqueue_privileges()?;
-        let asked = Interfaces::open().map_err(no_netlink())?;
+        let asked = refusal::interfaces()?;
         let kind = interfaces.root_queue(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if kind == "noqueue" {
             return Err(Refusal::Queue { device: device.to_owned(), kind });

@@ -26,7 +26,7 @@ use transom_device::interface::{Interfaces, hardware};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::latest::smallest;
-use crate::refusal::{Refusal, need_capabilities};
+use crate::refusal::{self, Refusal, look_at, need_capabilities};
 use crate::status::{Deployment, FlowStatus, Status};
 
 mod attach;
@@ -142,11 +142,8 @@ impl Tc {
         }
         let policy = options.policy()?;
         let device = options.device.clone();
-        let mut interfaces =
-            Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-        let state = interfaces
-            .state(&device)
-            .map_err(|error| Refusal::NoDevice { device: device.clone(), source: error.into() })?;
+        let mut interfaces = refusal::interfaces()?;
+        let state = look_at(&mut interfaces, &device)?;
         let link_header = match state.hardware {
             hardware::ETHER | hardware::LOOPBACK => 14,
             hardware::NONE | hardware::RAW_IP => 0,

@@ -6,7 +6,7 @@ use transom_bpf::libbpf_rs::Link;
 use transom_bpf::{Loaded, Side, attach_filter, attach_tcx, attached_tcx};
 use transom_device::interface::Interfaces;
 
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, interfaces, look_at};
 
 /// The programs' names, and on which side of the interface they belong.
 pub(super) const PROGRAMS: [(&str, Side); 2] =
@@ -101,10 +101,7 @@ impl Drop for Attached {
 /// # Errors
 /// When the kernel does not tell, which it does since Linux 6.6.
 pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
-    let mut interfaces = Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-    let state = interfaces
-        .state(device)
-        .map_err(|error| Refusal::NoDevice { device: device.to_owned(), source: error.into() })?;
+    let state = look_at(&mut interfaces()?, device)?;
     let mut names = Vec::new();
     for (ours, side) in PROGRAMS {
         let found = attached_tcx(state.index, side).map_err(super::program)?;
