@@ -345,7 +345,7 @@ pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
     }
 }
 
-/// Asks the broker at `path` for a private network: [`PrivateBuilder::open_by`](transom_device::private::PrivateBuilder::open_by) opens it. For users
+/// Asks the broker at `path` for a private network: [`PrivateSettings::open_by`](transom_device::private::PrivateSettings::open_by) opens it. For users
 /// who may not make one themselves.
 ///
 /// # Errors

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SocketAddrUnix, SocketFlags};
-use transom_device::interface::Interfaces;
-use transom_device::{Changes, Diag, Hosts, namespace_of, own_file};
+use transom_device::interface::{Changes, Interfaces};
+use transom_device::{Diag, namespace_of, own_file};
 
 use crate::policy::Policy;
 use crate::protocol::DEFAULT_PATH;
@@ -103,7 +103,6 @@ struct Counters {
 pub struct Daemon {
     policy: Policy,
     kernel: Kernel,
-    hosts: Hosts,
     interfaces: Interfaces,
     changes: Changes,
     diag: Diag,
@@ -169,7 +168,6 @@ impl Daemon {
         let mut daemon = Daemon {
             audit: audit.map_err(DaemonError::io("cannot open the audit log"))?,
             kernel: Kernel::load(&pins)?,
-            hosts: Hosts::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
             interfaces: Interfaces::open()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             changes: Changes::of_addresses()

@@ -62,7 +62,7 @@ pub enum Request {
         after: u32,
     },
     /// A private network for programs' sockets, which has no way out but the client. Answer: [`Reply::Network`], and beside it a socket by which the network is
-    /// [opened](transom_device::private::PrivateBuilder::open_by). It lives as long as that socket, and as the broker.
+    /// [opened](transom_device::private::PrivateSettings::open_by). It lives as long as that socket, and as the broker.
     Network,
     /// The end of all leases and of the broker; for root only. Answer: [`Reply::Stopping`].
     Stop,

@@ -168,7 +168,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let shared = Shared::new(deployment);
     // The name goes last.
-    let _serving = socket.serve(shared.clone())?;
+    socket.serve(shared.clone())?;
     let ended = serve(args, &shared, &told);
     shared.end();
     ended

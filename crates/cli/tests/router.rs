@@ -244,7 +244,8 @@ fn a_status_is_watched_until_there_is_none() {
     let watch = |name: &str, most: u64, words: &[&str]| {
         let path = directory.path().join(name);
         let asked = Shared::new(Box::new(Asked { times: 0, most }));
-        let serving = StatusSocket::bind(&path).unwrap().serve(asked).unwrap();
+        let serving = StatusSocket::bind(&path).unwrap();
+        serving.serve(asked).unwrap();
         let mut command = Command::new(transom());
         command.args(["router", "status", "--watch", "--flows", "7", "--socket"]).arg(&path);
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,8 +1,8 @@
 //! The TCP connections of a network namespace, whichever program has them: the kernel's `sock_diag`.
 //!
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
-//! what it has counted with it, so [`ClosedSockets`] hears of each as it ends. [`DestroyEvents`] hears the same, and tells the names only. All look at the
-//! namespace that the thread which opened them was in. [`Destroyer`] ends them all.
+//! what it has counted with it, so [`DestroyEvents`] hears of each as it ends. Both look at the namespace that the thread which opened them was in. [`Diag::destroy_all`] ends them
+//! all.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,8 +22,8 @@ use crate::netlink::{Netlink, attributes};
 mod destroy;
 mod ends;
 
-pub use destroy::{Destroyed, Destroyer};
-pub use ends::{ClosedSockets, DestroyEvents, EndedSocket, Outcome};
+pub use destroy::Destroyed;
+pub use ends::{DestroyEvents, Outcome};
 
 /// `INET_DIAG_CGROUP_ID` of linux/inet_diag.h.
 const CONTROL_GROUP: u16 = 21;
@@ -172,16 +172,6 @@ impl Diag {
             (local_found.ip(), local_found.port()) == (here, local.port())
                 && (remote_found.ip(), remote_found.port()) == (there, remote.port())
         }))
-    }
-
-    /// The user who has the socket at `local` of a connection to `remote`. Nothing if there is no such socket, or if no process has it any more. One
-    /// look into the kernel's table, however many sockets there are.
-    ///
-    /// # Errors
-    /// As [`Diag::tcp`].
-    pub fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
-        let socket = self.find(local, remote)?.filter(|socket| socket.inode != 0);
-        Ok(socket.map(|socket| socket.user))
     }
 }
 

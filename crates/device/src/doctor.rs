@@ -88,23 +88,17 @@ fn tun() -> Finding {
 
 /// Tries something on each Ethernet interface that is up.
 fn ethernets(kind: &str, attempt: impl Fn(&str, u32) -> Result<String, OpenError>) -> Vec<Finding> {
-    let found = Interfaces::open().and_then(|mut interfaces| {
-        let names = interfaces.names()?;
-        let states =
-            names.into_iter().filter_map(|name| Some((interfaces.state(&name).ok()?, name)));
-        Ok(states.collect::<Vec<_>>())
-    });
-    let found = match found {
+    let found = match Interfaces::open().and_then(|mut interfaces| interfaces.all()) {
         Ok(found) => found,
         Err(error) => {
             let what = format!("cannot ask the kernel for its interfaces: {error}");
             return vec![Finding::bad(format!("{kind}:INTERFACE"), what, None)];
         }
     };
-    let usable = found.iter().filter(|(state, _)| state.up && state.hardware == hardware::ETHER);
+    let usable = found.iter().filter(|state| state.up && state.hardware == hardware::ETHER);
     let findings: Vec<Finding> = usable
-        .map(|(state, name)| match attempt(name, state.index) {
-            Ok(what) => Finding::good(format!("{kind}:{name}"), what),
+        .map(|state| match attempt(&state.name, state.index) {
+            Ok(what) => Finding::good(format!("{kind}:{}", state.name), what),
             Err(error) => Finding::of(&error),
         })
         .collect();

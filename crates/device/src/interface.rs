@@ -1,30 +1,33 @@
-//! Settings of network interfaces: up, MTU, queue length, addresses, routes, veth pairs.
+//! The interfaces of a network namespace: what the kernel tells of them, and their settings.
 //!
-//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened,
-//! so it can be opened in a thread that is inside a namespace and used from any other. Nothing here
-//! runs a program.
+//! [`Interfaces`] holds a netlink socket (rtnetlink; RFC 3549, section 3) and acts on the network namespace in which it was opened,
+//! so it can be opened in a thread that is inside a namespace and used from any other. To ask takes no privileges. Nothing here
+//! runs a program. [`Changes`] hears when something has changed.
+//!
+//! Attributes are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.
 
+mod addresses;
+mod changes;
+mod filters;
 mod prefix;
+mod queue;
+mod routes;
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, ParseableParametrized};
-use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, Nla, ParseableParametrized};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
-};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteMetric,
-    RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, attributes};
+pub use addresses::{InterfaceAddress, LocalAddress};
+pub use changes::Changes;
 pub use prefix::{IpPrefix, ParsePrefixError};
+pub use queue::RootQueue;
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -50,11 +53,13 @@ impl From<InterfaceError> for io::Error {
 }
 
 /// The kernel's report on an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceState {
     /// The interface's number in its namespace.
     pub index: u32,
+    /// Its name.
+    pub name: String,
     /// The longest IP packet in bytes.
     pub mtu: u32,
     /// How many packets its transmit queue holds.
@@ -63,8 +68,8 @@ pub struct InterfaceState {
     pub up: bool,
     /// Whether it is up and has a carrier. A TUN interface has one while a program has it open.
     pub carrier: bool,
-    /// Whether it is a TUN or TAP interface.
-    pub tun: bool,
+    /// For a TUN or TAP interface, whether it outlives its last descriptor.
+    pub persistent_tun: Option<bool>,
     /// Its kind: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
     /// Its address on an Ethernet; zeros for what has none of six bytes.
@@ -132,23 +137,15 @@ impl Interfaces {
         Ok(self.look_up(name)?.0)
     }
 
-    /// The names of all interfaces.
+    /// All interfaces.
     ///
     /// # Errors
     /// When the kernel does not answer.
-    pub fn names(&mut self) -> io::Result<Vec<String>> {
+    pub fn all(&mut self) -> io::Result<Vec<InterfaceState>> {
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let mut names = Vec::new();
-        self.netlink.dump(request, |link| {
-            for attribute in attributes(link, LINK_BODY_LEN) {
-                if let Ok(LinkAttribute::IfName(name)) =
-                    LinkAttribute::parse_with_param(&attribute, AddressFamily::Unspec)
-                {
-                    names.push(name);
-                }
-            }
-        })?;
-        Ok(names)
+        let mut all = Vec::new();
+        self.netlink.dump(request, |link| all.extend(parse_link(link).map(|(state, _)| state)))?;
+        Ok(all)
     }
 
     /// The traffic of an interface so far.
@@ -213,185 +210,6 @@ impl Interfaces {
         })
     }
 
-    /// Gives an interface an address and, with it, a route to the address' network.
-    ///
-    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as no other program configures
-    /// addresses on our own interface. So packets may be sent from the address at
-    /// once; for those to it, see [`Interfaces::wait_until_local`].
-    ///
-    /// # Errors
-    /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
-    pub fn add_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
-        let mut message = self.address_message(name, address)?;
-        message.header.flags = AddressHeaderFlags::Nodad;
-        let request = RouteNetlinkMessage::NewAddress(message);
-        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
-        executed.map_err(failed("add an address to", name))?;
-        Ok(())
-    }
-
-    /// Takes an address away from an interface, and with it the route to its network.
-    pub(crate) fn remove_address(
-        &mut self,
-        name: &str,
-        address: IpPrefix,
-    ) -> Result<(), InterfaceError> {
-        let message = self.address_message(name, address)?;
-        let executed = self.netlink.execute(0, RouteNetlinkMessage::DelAddress(message));
-        executed.map_err(failed("remove an address from", name))?;
-        Ok(())
-    }
-
-    fn address_message(
-        &mut self,
-        name: &str,
-        address: IpPrefix,
-    ) -> Result<AddressMessage, InterfaceError> {
-        let index = self.state(name)?.index;
-        let mut message = AddressMessage::default();
-        message.header.family = family(address.address());
-        message.header.prefix_len = address.prefix_len();
-        message.header.index = index;
-        message.attributes = vec![
-            AddressAttribute::Local(address.address()),
-            AddressAttribute::Address(address.address()),
-        ];
-        Ok(message)
-    }
-
-    /// Whether packets to `address` are taken in as the machine's own.
-    pub(crate) fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
-        self.wait_until_local(address, Duration::ZERO)
-    }
-
-    /// The gateway by which packets to `destination` leave the interface with this number, if there is one.
-    pub(crate) fn gateway(
-        &mut self,
-        index: u32,
-        destination: IpAddr,
-    ) -> io::Result<Option<IpAddr>> {
-        let mut route = route_to(IpPrefix::host(destination));
-        route.attributes.push(RouteAttribute::Oif(index));
-        let answer = match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(route)) {
-            Err(error) if is_no_route(&error) => return Ok(None),
-            answer => answer?,
-        };
-        let Ok(header) = RouteHeader::parse(&answer[..]) else { return Ok(None) };
-        let (mut leaves_by, mut gateway) = (None, None);
-        for attribute in attributes(&answer, ROUTE_BODY_LEN) {
-            let context = (header.address_family, header.kind, RouteLwEnCapType::None);
-            match RouteAttribute::parse_with_param(&attribute, context) {
-                Ok(RouteAttribute::Oif(number)) => leaves_by = Some(number),
-                Ok(RouteAttribute::Gateway(RouteAddress::Inet(address))) => {
-                    gateway = Some(address.into());
-                }
-                Ok(RouteAttribute::Gateway(RouteAddress::Inet6(address))) => {
-                    gateway = Some(address.into());
-                }
-                _ => {}
-            }
-        }
-        Ok(gateway.filter(|_| leaves_by == Some(index)))
-    }
-
-    /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
-    /// came to be within `patience`.
-    ///
-    /// The kernel puts an IPv6 address in its routing table later than it says it has added it, on
-    /// a thread of its own, and only when the interface is up. A packet that comes in between is
-    /// lost.
-    ///
-    /// # Errors
-    /// The kernel's errors, but for a route that does not exist.
-    pub fn wait_until_local(
-        &mut self,
-        address: IpAddr,
-        patience: Duration,
-    ) -> Result<bool, InterfaceError> {
-        self.wait_until_taken_in(address, None, patience)
-    }
-
-    /// The same for packets with a mark, where rules of routing ask for it.
-    pub(crate) fn wait_until_taken_in(
-        &mut self,
-        address: IpAddr,
-        mark: Option<u32>,
-        patience: Duration,
-    ) -> Result<bool, InterfaceError> {
-        let start = Instant::now();
-        loop {
-            let mut request = route_to(IpPrefix::host(address));
-            request.attributes.extend(mark.map(RouteAttribute::Mark));
-            match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(request)) {
-                Ok(answer) if is_local(&answer) => return Ok(true),
-                Ok(_) => {}
-                Err(error) if is_no_route(&error) => {}
-                Err(error) => return Err(failed("find the way to", &address.to_string())(error)),
-            }
-            if start.elapsed() >= patience {
-                return Ok(false);
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Routes `destination` out of an interface, through `gateway` if there is one.
-    ///
-    /// # Errors
-    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route
-    /// exists.
-    pub fn add_route(
-        &mut self,
-        name: &str,
-        destination: IpPrefix,
-        gateway: Option<IpAddr>,
-    ) -> Result<(), InterfaceError> {
-        self.route(name, destination, gateway, None)
-    }
-
-    /// Routes `destination` out of an interface, and gives all TCP connections that take this route a congestion control
-    /// of the kernel's: `reno`, `cubic`, `bbr`.
-    ///
-    /// Other than the parameter `net.ipv4.tcp_congestion_control`, a route may name one that the system does not let ordinary
-    /// users choose. A program cannot choose another then.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if the kernel has no such congestion control, and those of [`Interfaces::add_route`].
-    pub fn add_route_with_congestion(
-        &mut self,
-        name: &str,
-        destination: IpPrefix,
-        congestion: &str,
-    ) -> Result<(), InterfaceError> {
-        let metrics = vec![RouteMetric::CcAlgo(congestion.to_owned())];
-        self.route(name, destination, None, Some(RouteAttribute::Metrics(metrics)))
-    }
-
-    fn route(
-        &mut self,
-        name: &str,
-        destination: IpPrefix,
-        gateway: Option<IpAddr>,
-        more: Option<RouteAttribute>,
-    ) -> Result<(), InterfaceError> {
-        let index = self.state(name)?.index;
-        let mut route = route_to(destination);
-        route.header.table = RouteHeader::RT_TABLE_MAIN;
-        route.header.protocol = RouteProtocol::Static;
-        route.header.scope = match (gateway, destination.address()) {
-            (None, IpAddr::V4(_)) => RouteScope::Link,
-            _ => RouteScope::Universe,
-        };
-        route.header.kind = RouteType::Unicast;
-        let gateway = gateway.map(|address| RouteAttribute::Gateway(RouteAddress::from(address)));
-        route.attributes.push(RouteAttribute::Oif(index));
-        route.attributes.extend(gateway.into_iter().chain(more));
-        let request = RouteNetlinkMessage::NewRoute(route);
-        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
-        executed.map_err(failed("add a route through", name))?;
-        Ok(())
-    }
-
     /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace
     /// `peer` refers to. Both are down and without addresses, and have so many queues for each direction.
     pub(crate) fn add_veth(
@@ -422,6 +240,19 @@ impl Interfaces {
         Ok(())
     }
 
+    /// Removes an interface. One that has gone is as good.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn remove(&mut self, index: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        match self.netlink.execute(0, RouteNetlinkMessage::DelLink(link)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
     fn change(
         &mut self,
         action: &'static str,
@@ -438,8 +269,6 @@ impl Interfaces {
     }
 }
 
-/// Bytes of `struct rtmsg`.
-const ROUTE_BODY_LEN: usize = 12;
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY_LEN: usize = 16;
 
@@ -448,16 +277,6 @@ fn link(name: &str) -> io::Result<LinkMessage> {
     let mut message = LinkMessage::default();
     message.attributes.push(LinkAttribute::IfName(checked_name(name)?.to_owned()));
     Ok(message)
-}
-
-/// A message about a route to this network.
-fn route_to(destination: IpPrefix) -> RouteMessage {
-    let mut route = RouteMessage::default();
-    route.header.address_family = family(destination.address());
-    route.header.destination_prefix_length = destination.prefix_len();
-    let address = RouteAddress::from(destination.address());
-    route.attributes.push(RouteAttribute::Destination(address));
-    route
 }
 
 /// An interface name the kernel can hold: 1 to 15 bytes, no slash, no white space, no zero byte.
@@ -473,16 +292,17 @@ pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
 
 fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     let header = LinkHeader::parse(answer).ok()?;
-    let (mut mtu, mut queue_len, mut stats) = (None, None, None);
-    let (mut station, mut tun) = (None, false);
+    let (mut name, mut mtu, mut queue_len, mut stats) = (None, None, None, None);
+    let (mut station, mut persistent_tun) = (None, None);
     for attribute in attributes(answer, LINK_BODY_LEN) {
         match LinkAttribute::parse_with_param(&attribute, header.interface_family) {
+            Ok(LinkAttribute::IfName(text)) => name = Some(text),
             Ok(LinkAttribute::Mtu(bytes)) => mtu = Some(bytes),
             Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
             Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
             Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
-            Ok(LinkAttribute::LinkInfo(told)) => {
-                tun = told.contains(&LinkInfo::Kind(InfoKind::Tun))
+            Ok(LinkAttribute::LinkInfo(told)) if told.contains(&LinkInfo::Kind(InfoKind::Tun)) => {
+                persistent_tun = Some(told.iter().any(is_persistent));
             }
             _ => {}
         }
@@ -490,11 +310,12 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     let stats = stats?;
     let state = InterfaceState {
         index: header.index,
+        name: name?,
         mtu: mtu?,
         queue_len: queue_len?,
         up: header.flags.contains(LinkFlags::Up),
         carrier: header.flags.contains(LinkFlags::LowerUp),
-        tun,
+        persistent_tun,
         hardware: header.link_layer_type.into(),
         station: station.unwrap_or_default(),
     };
@@ -507,12 +328,18 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     Some((state, counters))
 }
 
-fn is_local(route: &[u8]) -> bool {
-    RouteHeader::parse(route).is_ok_and(|header| header.kind == RouteType::Local)
-}
-
-fn is_no_route(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable)
+/// Whether this says of a TUN interface that it outlives its last descriptor (`IFLA_TUN_PERSIST` of linux/if_link.h).
+fn is_persistent(info: &LinkInfo) -> bool {
+    const PERSIST: u16 = 6;
+    let LinkInfo::Data(InfoData::Tun(told)) = info else { return false };
+    told.iter().any(|attribute| {
+        let mut value = [0];
+        let is_it = attribute.kind() == PERSIST && attribute.value_len() == value.len();
+        if is_it {
+            attribute.emit_value(&mut value);
+        }
+        value == [1]
+    })
 }
 
 fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> InterfaceError {
@@ -542,10 +369,23 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_is_cut_off_is_ignored() {
+        for length in 0..40 {
+            assert_eq!(parse_link(&vec![0; length]), None);
+            for byte in [1, 4, 255] {
+                let _ = parse_link(&vec![byte; length]);
+            }
+        }
+    }
+
+    #[test]
     fn the_loopback_interface_is_found() {
         let mut interfaces = Interfaces::open().unwrap();
         assert_eq!(interfaces.state("lo").unwrap().index, 1);
-        assert!(interfaces.names().unwrap().contains(&"lo".to_owned()));
+        let all = interfaces.all().unwrap();
+        let loopback = all.iter().find(|state| state.index == 1).unwrap();
+        assert_eq!((loopback.name.as_str(), loopback.persistent_tun), ("lo", None));
+        assert_eq!(loopback.hardware, hardware::LOOPBACK);
         let error = interfaces.state("no-such-iface").unwrap_err();
         assert_eq!(error.to_string(), "cannot look up no-such-iface");
         let cause = error.source().expect("what the kernel answered");

@@ -14,15 +14,13 @@
 //! - [`Capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
-//! - [`Hosts`]: all interfaces and addresses, and word of changes.
+//! - [`interface`]: all interfaces, addresses, ways and queues, their settings, and word of changes.
 //! - [`tcp_info`] and [`Diag`]: what the kernel tells of its own TCP connections.
 //! - [`FrameSocket`]: whole frames of an interface that exists already.
 //! - [`PacketQueue`]: packets that the kernel holds until we have decided about them.
 //! - [`passing`]: packets with descriptors between processes.
 //! - [`PortSocket`]: what a socket is that another process has passed.
 //! - [`private`]: a network for programs' kernel TCP sockets, which only a supervisor is the way out of.
-//! - [`RootQueues`]: how much waits in front of an interface, and what was dropped there.
-//! - [`Routes`]: the way the kernel would take, the addresses it has, and word of changes.
 //! - [`hints`]: about memory, to the processor and the kernel.
 //! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
 //! - [`intercept`]: programs whose calls for TCP sockets are answered by us.
@@ -60,10 +58,8 @@ mod device;
 mod diag;
 mod doctor;
 mod event_fd;
-mod filters;
 mod frames;
 pub mod hints;
-mod host;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod intercept;
@@ -81,8 +77,6 @@ mod packet;
 pub mod passing;
 mod port_socket;
 pub mod private;
-mod qdisc;
-mod routes;
 mod scheduling;
 pub mod serving;
 pub mod socket_option;
@@ -96,20 +90,14 @@ pub mod xdp;
 pub use capture::{Capture, Direction, InterfaceId, TapStatus, Tapped};
 pub use demux::{Demultiplexer, DemuxCounters};
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};
-pub use diag::{
-    ClosedSockets, DestroyEvents, Destroyed, Destroyer, Diag, EndedSocket, Outcome, TcpSocket,
-};
+pub use diag::{DestroyEvents, Destroyed, Diag, Outcome, TcpSocket};
 pub use doctor::{Finding, examine};
 pub use event_fd::EventFd;
-pub use filters::Filters;
 pub use frames::FrameSocket;
-pub use host::{Changes, HostAddress, HostLink, Hosts};
 pub use kernel_tcp::{KernelAccurateEcn, KernelTcpInfo, KernelTcpState, tcp_info};
 pub use nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 #[cfg(feature = "bpf")]
 pub use packet::{KernelAddress, SilentPorts};
 pub use packet::{PacketBuilder, PacketDevice, PacketError};
 pub use port_socket::{PortSocket, cookie_of, namespace_of};
-pub use qdisc::{RootQueue, RootQueues};
-pub use routes::{LocalAddress, Route, Routes};
 pub use scheduling::{Preferred, prefer};

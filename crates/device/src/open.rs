@@ -190,7 +190,9 @@ fn tun_offload(options: &OpenOptions) -> TunOffload {
 fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let state = Interfaces::open().map_err(Reason::Netlink)?.state(name).ok();
     let builder = match state {
-        Some(state) if state.hardware != hardware::NONE || !state.tun => return Err(Reason::NoTun),
+        Some(state) if state.hardware != hardware::NONE || state.persistent_tun.is_none() => {
+            return Err(Reason::NoTun);
+        }
         // An interface for several queues would take another program's too, and give each packet to either of them.
         Some(state) if state.carrier => {
             let source = io::ErrorKind::ResourceBusy.into();

@@ -161,7 +161,8 @@ impl Place {
 /// Looks at an interface, which has to carry Ethernet frames and be up.
 fn ethernet(interfaces: &mut Interfaces, name: &str) -> Result<InterfaceState, PacketError> {
     let Ok(state) = interfaces.state(name) else {
-        let there_are = interfaces.names().map_err(PacketError::Netlink)?;
+        let there_are = interfaces.all().map_err(PacketError::Netlink)?;
+        let there_are = there_are.into_iter().map(|other| other.name).collect();
         return Err(PacketError::NoInterface { name: name.into(), there_are });
     };
     if state.hardware != hardware::ETHER {

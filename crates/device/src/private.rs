@@ -7,53 +7,52 @@
 //! | what | how | where |
 //! |---|---|---|
 //! | Packets to all destinations come to the supervisor, those to own and loopback addresses too. | rules and routes | `paths` |
-//! | `getsockname` shows the address that it would show in the host's network. | the host's addresses are on the interface; routes name the source | [`PrivateBuilder::address`] |
+//! | `getsockname` shows the address that it would show in the host's network. | the host's addresses are on the interface; routes name the source | [`PrivateSettings::addresses`] |
 //! | `::1` is a name as any other. | a packet socket on `lo` | `paths` |
 //! | What `bind`, `listen` and timeouts do is what they would do outside. | copied parameters | `parameters` |
 //! | Nothing is left when the supervisor is killed. | sockets and descriptors hold the namespace, and no file does | [`namespace`](crate::namespace) |
 //!
 //! When the supervisor is gone, nobody answers: a new connection fails at once, as the interface is gone with its descriptor, but an established one waits for
-//! its timeouts. [`destroy`](crate::diag::Destroyer) ends it with an error.
+//! its timeouts. [`destroy_all`](Diag::destroy_all) ends it with an error.
 //!
 //! It takes `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`. An ordinary user has them in a user namespace only, and there programs would not see their own users. So a
 //! process of its own is in there and [makes](maker) the network; all others stay outside. Both kinds are used in the same way.
 //!
 //! # Differences from the host's network that remain
 //! - Scoped addresses: `fe80::1%eth0` names an interface by the number that it has outside, and there is none with it here. `SO_BINDTODEVICE` knows the one
-//!   interface; it may have the [name](PrivateBuilder::name) of one of the host's.
+//!   interface; it may have the [name](PrivateSettings::name) of one of the host's.
 //! - A way that the host does not have fails with the supervisor's answer, not in the call of `connect` itself, unless the host's routes are
-//!   [copied](PrivateBuilder::route).
+//!   [copied](PrivateSettings::routes).
 //! - `SO_MARK`: a socket that its program (with `CAP_NET_ADMIN`) marks with the value of `paths::MARK` reaches only sockets of the private network.
 //! - The host's firewall sees none of these sockets. Programs at control groups (`cgroup/connect4` and others) do: see [`SocketMaker`].
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::diag::{DestroyEvents, Destroyed, Destroyer, Diag};
-use crate::interface::IpPrefix;
+use crate::diag::{DestroyEvents, Destroyed, Diag};
 use crate::namespace::Namespace;
 
-mod builder;
 mod device;
 mod error;
 mod here;
 pub mod maker;
 mod parameters;
 mod paths;
+mod settings;
 mod sockets;
 mod wire;
 
-pub use builder::{InterfaceKind, PrivateBuilder};
 pub use device::PrivateDevice;
 pub use error::PrivateError;
-use here::{Change, Here};
+pub use here::Change;
+use here::Here;
 use maker::Maker;
+pub use settings::{InterfaceKind, PrivateSettings};
 pub use sockets::{Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports};
 
-/// A private network. Its namespace lives as long as this value, the device, or a socket in it.
+/// A private network, which [`PrivateSettings::open`] makes. Its namespace lives as long as this value, the device, or a socket in it.
 pub struct PrivateNetwork {
     inner: Inner,
 }
@@ -78,11 +77,6 @@ impl fmt::Debug for PrivateNetwork {
 }
 
 impl PrivateNetwork {
-    /// The default settings, to be changed and opened.
-    pub fn builder() -> PrivateBuilder {
-        PrivateBuilder::default()
-    }
-
     fn here(here: Here) -> Self {
         PrivateNetwork { inner: Inner::Here(Box::new(here)) }
     }
@@ -111,54 +105,18 @@ impl PrivateNetwork {
         }
     }
 
-    /// Adds an address, as [`PrivateBuilder::address`] does; the host has got it.
+    /// Changes what programs find in it.
     ///
     /// # Errors
-    /// The kernel's refusal: it is there already, for one.
-    pub fn add_address(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
-        self.change(Change::AddAddress(address))
-    }
-
-    /// Takes an address away that the host has lost. Connections that use it go on until they end.
-    ///
-    /// # Errors
-    /// The kernel's refusal: it is not there, for one.
-    pub fn remove_address(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
-        self.change(Change::RemoveAddress(address))
-    }
-
-    /// Adds an address, as [`PrivateBuilder::bindable`] does.
-    ///
-    /// # Errors
-    /// The kernel's refusal: it is there already, for one.
-    pub fn add_bindable(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
-        self.change(Change::AddBindable(address))
-    }
-
-    /// Takes such an address away. Connections that use it go on until they end.
-    ///
-    /// # Errors
-    /// The kernel's refusal: it is not there, for one.
-    pub fn remove_bindable(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
-        self.change(Change::RemoveBindable(address))
-    }
-
-    /// Adds a way to other hosts, as [`PrivateBuilder::route`] does.
-    ///
-    /// # Errors
-    /// The kernel's refusal: it is there already, or the source is not an address of this network.
-    pub fn add_route(&mut self, to: IpPrefix, source: Option<IpAddr>) -> Result<(), PrivateError> {
-        self.change(Change::AddRoute(to, source))
-    }
-
-    fn change(&mut self, change: Change) -> Result<(), PrivateError> {
+    /// The kernel's refusal: what is added is there already, or what is removed is not; the source of a route is not an address of this network.
+    pub fn change(&mut self, change: Change) -> Result<(), PrivateError> {
         match &mut self.inner {
             Inner::Here(here) => here.change(change),
             Inner::Elsewhere { maker, .. } => Ok(maker.change(change)?),
         }
     }
 
-    /// Ends every connection and every listener; see [`Destroyer::destroy_all`].
+    /// Ends every connection and every listener; see [`Diag::destroy_all`].
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -178,7 +136,9 @@ impl PrivateNetwork {
         self.maker().map(|maker| maker.hold()).transpose()
     }
 
-    /// A socket that looks at the TCP sockets of this network.
+    /// A socket that looks at the TCP sockets of this network, and ends them. A process that has it may do so when this one is gone; a
+    /// [maker](Self::has_maker) does that without being asked. The kernel gives the right to end them if this process or a maker of the same user has made the
+    /// network.
     ///
     /// # Errors
     /// When the kernel gives no netlink socket.
@@ -197,19 +157,6 @@ impl PrivateNetwork {
         match &self.inner {
             Inner::Here(here) => here.namespace.run(DestroyEvents::open)?,
             Inner::Elsewhere { maker, .. } => DestroyEvents::from_descriptor(maker.events()?),
-        }
-    }
-
-    /// A socket that ends this network's TCP sockets, for a process that does so when this one is gone. A [maker](Self::has_maker) does that without being asked.
-    ///
-    /// The kernel asks who uses it for the right, too. It is there if this process or a maker of the same user has made the network.
-    ///
-    /// # Errors
-    /// When the kernel gives no netlink socket.
-    pub fn destroyer(&self) -> io::Result<Destroyer> {
-        match &self.inner {
-            Inner::Here(here) => here.namespace.run(Destroyer::open)?,
-            Inner::Elsewhere { maker, .. } => Destroyer::from_descriptor(maker.diag()?),
         }
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use transom_device::intercept::{Answer, Call, Kind, Notifier, spawn};
 use transom_device::private::{
-    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketMaker,
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateSettings, SocketMaker,
 };
 use transom_device::{Device, TxPacket};
 use transom_wire::offload::{RxChecksum, TxChecksum, TxOffload, recompute_checksum};
@@ -34,8 +34,9 @@ impl Drop for Supervised {
 
 /// Starts a Python program, or says why not.
 fn start(script: &str) -> Option<Supervised> {
-    let builder = PrivateNetwork::builder().address("192.0.2.1/24".parse().unwrap());
-    let (network, device) = match builder.open() {
+    let mut settings = PrivateSettings::default();
+    settings.addresses.push("192.0.2.1/24".parse().unwrap());
+    let (network, device) = match settings.open() {
         Ok(pair) => pair,
         Err(PrivateError::Namespace(error)) => {
             eprintln!("SKIPPED: no network namespace here: {error:?}");

@@ -14,10 +14,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::NamespaceError;
 use transom_device::private::{
-    Caller, Family, Home, InterfaceKind, PrivateBuilder, PrivateDevice, PrivateError,
-    PrivateNetwork, SocketMaker, may_bind_low_ports,
+    Caller, Change, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork,
+    PrivateSettings, SocketMaker, may_bind_low_ports,
 };
-use transom_device::{Destroyer, Device, Diag, RxPacket, TxPacket};
+use transom_device::{Device, Diag, RxPacket, TxPacket};
 use transom_wire::offload::{RxChecksum, TxChecksum, TxOffload, recompute_checksum};
 
 const BOTH_KINDS: [InterfaceKind; 2] = [InterfaceKind::Tun, InterfaceKind::Veth];
@@ -26,16 +26,16 @@ fn prefix(text: &str) -> IpPrefix {
     text.parse().unwrap()
 }
 
-fn builder(kind: InterfaceKind) -> PrivateBuilder {
-    PrivateNetwork::builder()
-        .kind(kind)
-        .address(prefix("192.0.2.1/24"))
-        .address(prefix("2001:db8::1/64"))
+fn settings(kind: InterfaceKind) -> PrivateSettings {
+    let mut settings = PrivateSettings::default();
+    settings.kind = kind;
+    settings.addresses = vec![prefix("192.0.2.1/24"), prefix("2001:db8::1/64")];
+    settings
 }
 
 /// The network, or `None` and a word about it where the system refuses.
-fn open(builder: PrivateBuilder) -> Option<(PrivateNetwork, PrivateDevice)> {
-    match builder.open() {
+fn open(settings: PrivateSettings) -> Option<(PrivateNetwork, PrivateDevice)> {
+    match settings.open() {
         Ok(pair) => Some(pair),
         Err(PrivateError::Namespace(error @ NamespaceError::Create(_))) => {
             eprintln!("SKIPPED: no network namespace here: {error:?}");
@@ -137,7 +137,7 @@ fn connections_to_other_hosts_come_to_the_device() {
             if v6 && !has_ipv6() {
                 continue;
             }
-            let Some((network, mut device)) = open(builder(kind)) else { continue };
+            let Some((network, mut device)) = open(settings(kind)) else { continue };
             let (here, there) = addresses(v6);
             let (mut hand, mut stream) = ByHand::accept(&mut device, network.namespace(), v6);
             assert_eq!(stream.local_addr().unwrap(), hand.kernels);
@@ -169,7 +169,7 @@ fn a_connection_from_another_host_has_its_address() {
             if own.is_ipv6() && !has_ipv6() {
                 continue;
             }
-            let Some((network, mut device)) = open(builder(kind)) else { continue };
+            let Some((network, mut device)) = open(settings(kind)) else { continue };
             let listener = network.namespace().run(|| TcpListener::bind(any)).unwrap().unwrap();
             let mut hand = ByHand { ours: remote, kernels: own, seq: 5000, ack: 0 };
             hand.send(&mut device, SYN, &[]);
@@ -188,7 +188,7 @@ fn a_connection_from_another_host_has_its_address() {
 #[test]
 fn loopback_and_own_addresses_come_to_the_device() {
     for kind in BOTH_KINDS {
-        let Some((network, mut device)) = open(builder(kind)) else { continue };
+        let Some((network, mut device)) = open(settings(kind)) else { continue };
         for (to, from, bound) in [
             ("127.0.0.1", "127.0.0.1", false),
             ("127.8.9.10", "127.0.0.1", false),
@@ -250,7 +250,7 @@ fn begin(network: &PrivateNetwork, from: Option<&str>, to: &str) -> (OwnedFd, Op
 
 #[test]
 fn connections_that_no_host_can_have_fail_at_once_as_on_linux() {
-    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, mut device)) = open(settings(InterfaceKind::Any)) else { return };
     for (from, to, error) in [
         (None, "192.0.2.255:80", libc::ENETUNREACH),
         (None, "255.255.255.255:80", libc::ENETUNREACH),
@@ -274,7 +274,7 @@ fn connections_that_no_host_can_have_fail_at_once_as_on_linux() {
 
 #[test]
 fn a_family_without_an_address_has_no_way_out() {
-    let Some((network, _device)) = open(PrivateNetwork::builder()) else { return };
+    let Some((network, _device)) = open(PrivateSettings::default()) else { return };
     for to in ["198.51.100.1:80", "[2001:db8::9]:80"] {
         if to.starts_with('[') && !has_ipv6() {
             continue;
@@ -285,11 +285,12 @@ fn a_family_without_an_address_has_no_way_out() {
 
 #[test]
 fn routes_choose_the_source() {
-    let routed = PrivateNetwork::builder()
-        .address(prefix("192.0.2.1/24"))
-        .address(prefix("203.0.113.1/24"))
-        .route(prefix("0.0.0.0/0"), Some("192.0.2.1".parse().unwrap()))
-        .route(prefix("198.51.100.0/24"), Some("203.0.113.1".parse().unwrap()));
+    let mut routed = PrivateSettings::default();
+    routed.addresses = vec![prefix("192.0.2.1/24"), prefix("203.0.113.1/24")];
+    routed.routes = vec![
+        (prefix("0.0.0.0/0"), Some("192.0.2.1".parse().unwrap())),
+        (prefix("198.51.100.0/24"), Some("203.0.113.1".parse().unwrap())),
+    ];
     let Some((mut network, mut device)) = open(routed) else { return };
     let mut source_to = |network: &PrivateNetwork, to: &str| {
         let (_socket, error) = begin(network, None, to);
@@ -304,20 +305,20 @@ fn routes_choose_the_source() {
         network.namespace().run(|| TcpListener::bind("192.0.2.77:0")).unwrap().is_ok()
     };
     assert!(!bind(&network));
-    network.add_address(prefix("192.0.2.77/24")).unwrap();
+    network.change(Change::AddAddress(prefix("192.0.2.77/24"))).unwrap();
     assert!(bind(&network));
     assert_eq!(source_to(&network, "192.0.2.77:80"), "192.0.2.77");
-    network.remove_address(prefix("192.0.2.77/24")).unwrap();
+    network.change(Change::RemoveAddress(prefix("192.0.2.77/24"))).unwrap();
     assert!(!bind(&network));
-    let again = network.remove_address(prefix("192.0.2.77/24")).unwrap_err();
+    let again = network.change(Change::RemoveAddress(prefix("192.0.2.77/24"))).unwrap_err();
     assert!(matches!(again, PrivateError::Paths { .. }), "{again:?}");
 }
 
 #[test]
 fn a_bindable_address_is_another_hosts_in_all_else() {
     for kind in BOTH_KINDS {
-        let both = builder(kind);
-        let both = both.bindable(prefix("192.0.2.77/24")).bindable(prefix("2001:db8::77/64"));
+        let mut both = settings(kind);
+        both.bindable = vec![prefix("192.0.2.77/24"), prefix("2001:db8::77/64")];
         let Some((mut network, mut device)) = open(both) else { continue };
         for (bindable, own, remote) in [
             ("192.0.2.77", "192.0.2.1", "198.51.100.9:4000"),
@@ -349,10 +350,10 @@ fn a_bindable_address_is_another_hosts_in_all_else() {
                 assert_eq!((seen.flags(), seen.source), (SYN | ACK, bindable), "{kind:?} {ours}");
             }
         }
-        network.remove_bindable(prefix("192.0.2.77/24")).unwrap();
+        network.change(Change::RemoveBindable(prefix("192.0.2.77/24"))).unwrap();
         let bind = || TcpListener::bind("192.0.2.77:0").is_ok();
         assert!(!network.namespace().run(bind).unwrap());
-        network.add_bindable(prefix("192.0.2.77/24")).unwrap();
+        network.change(Change::AddBindable(prefix("192.0.2.77/24"))).unwrap();
         assert!(network.namespace().run(bind).unwrap());
     }
 }
@@ -367,7 +368,7 @@ fn many_small_packets_wait_for_the_supervisor() {
     let raised = rustix::process::Rlimit { current: limits.maximum, ..limits };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
     for kind in BOTH_KINDS {
-        let Some((network, mut device)) = open(builder(kind)) else { continue };
+        let Some((network, mut device)) = open(settings(kind)) else { continue };
         let inside = network.namespace();
         let mut open: Vec<_> = (0..CONNECTIONS)
             .map(|_| {
@@ -401,7 +402,8 @@ fn many_small_packets_wait_for_the_supervisor() {
 
 #[test]
 fn loopback_stays_inside_where_that_is_asked() {
-    let inside = builder(InterfaceKind::Any).loopback(false);
+    let mut inside = settings(InterfaceKind::Any);
+    inside.loopback = false;
     let Some((network, mut device)) = open(inside) else { return };
     for host in ["127.0.0.1", "::1"] {
         if host == "::1" && !has_ipv6() {
@@ -420,7 +422,9 @@ fn loopback_stays_inside_where_that_is_asked() {
 
 #[test]
 fn programs_find_their_own_network() {
-    let ports = builder(InterfaceKind::Any).local_ports(30_000, 30_009).name("eth0");
+    let mut ports = settings(InterfaceKind::Any);
+    ports.local_ports = Some((30_000, 30_009));
+    ports.name = "eth0".into();
     let Some((network, _device)) = open(ports) else { return };
     let read = |name: &str| {
         let value = std::fs::read_to_string(format!("/proc/sys/net/{name}")).unwrap();
@@ -435,32 +439,34 @@ fn programs_find_their_own_network() {
     assert_eq!(inside("ipv4/tcp_congestion_control"), "reno");
     let port = network.namespace().run(|| TcpListener::bind("192.0.2.1:0")).unwrap().unwrap();
     assert!((30_000..30_010).contains(&port.local_addr().unwrap().port()));
-    assert_eq!(network.namespace().interfaces().names().unwrap(), ["lo", "eth0"]);
+    let all = network.namespace().interfaces().all().unwrap().into_iter();
+    assert_eq!(all.map(|interface| interface.name).collect::<Vec<_>>(), ["lo", "eth0"]);
 }
 
 #[test]
 fn impossible_settings_are_refused() {
-    for wrong in [
-        builder(InterfaceKind::Any).mtu(1279),
-        builder(InterfaceKind::Any).local_ports(0, 10),
-        builder(InterfaceKind::Any).local_ports(10, 9),
-    ] {
+    for (mtu, local_ports) in [(1279, None), (1500, Some((0, 10))), (1500, Some((10, 9)))] {
+        let mut wrong = settings(InterfaceKind::Any);
+        (wrong.mtu, wrong.local_ports) = (mtu, local_ports);
         assert!(matches!(wrong.open().unwrap_err(), PrivateError::Config(_)));
     }
-    let Some(_) = open(builder(InterfaceKind::Any)) else { return };
+    let Some(_) = open(settings(InterfaceKind::Any)) else { return };
     for kind in BOTH_KINDS {
-        let wrong = builder(kind).name("no/name").open().unwrap_err();
+        let mut wrong = settings(kind);
+        wrong.name = "no/name".into();
+        let wrong = wrong.open().unwrap_err();
         assert_eq!(wrong.kind(), ErrorKind::InvalidInput, "{wrong:?}");
     }
     let stranger = Some("192.0.2.99".parse().unwrap());
-    let wrong = builder(InterfaceKind::Any).route(prefix("0.0.0.0/0"), stranger).open();
-    assert!(matches!(wrong.unwrap_err(), PrivateError::Paths { .. }));
+    let mut wrong = settings(InterfaceKind::Any);
+    wrong.routes.push((prefix("0.0.0.0/0"), stranger));
+    assert!(matches!(wrong.open().unwrap_err(), PrivateError::Paths { .. }));
 }
 
 #[test]
 fn the_network_is_gone_with_its_last_holder() {
     for kind in BOTH_KINDS {
-        let Some((network, device)) = open(builder(kind)) else { continue };
+        let Some((network, device)) = open(settings(kind)) else { continue };
         let maker = SocketMaker::new(&network, 2).unwrap();
         let mut diag = network.namespace().run(Diag::open).unwrap().unwrap();
         let (to_nowhere, error) = begin(&network, None, "198.51.100.1:80");
@@ -484,7 +490,7 @@ fn home() -> Home {
 
 #[test]
 fn spare_sockets_are_of_the_private_network() {
-    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, mut device)) = open(settings(InterfaceKind::Any)) else { return };
     let mut maker = SocketMaker::new(&network, 4).unwrap();
     let caller = Caller::ourselves(&home()).unwrap();
     assert!(caller.shares_network);
@@ -545,7 +551,7 @@ fn user_of(network: &PrivateNetwork, socket: OwnedFd) -> u32 {
 #[test]
 fn a_socket_belongs_to_its_callers_user() {
     use std::os::unix::process::CommandExt;
-    let Some((network, _device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, _device)) = open(settings(InterfaceKind::Any)) else { return };
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: other users take root");
         return;
@@ -569,7 +575,7 @@ fn a_socket_belongs_to_its_callers_user() {
 
 #[test]
 fn another_network_is_seen() {
-    let Some((_network, _device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((_network, _device)) = open(settings(InterfaceKind::Any)) else { return };
     let Some(elsewhere) = namespace() else { return };
     let mut command = std::process::Command::new("sh");
     command.args(["-c", SAY_AND_WAIT]);
@@ -606,7 +612,7 @@ impl Drop for Group {
 #[test]
 fn a_socket_belongs_to_its_callers_control_group() {
     use std::os::linux::fs::MetadataExt;
-    let Some((network, _device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, _device)) = open(settings(InterfaceKind::Any)) else { return };
     let Some(group) = Group::new("sockets") else {
         eprintln!("SKIPPED: no control groups of version 2");
         return;
@@ -649,7 +655,7 @@ fn a_socket_belongs_to_its_callers_control_group() {
 
 #[test]
 fn destroyed_sockets_end_with_an_error() {
-    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, mut device)) = open(settings(InterfaceKind::Any)) else { return };
     let (_hand, mut waiting) = ByHand::accept(&mut device, network.namespace(), false);
     let (connecting, error) = begin(&network, None, "198.51.100.1:80");
     assert_eq!(error, Some(libc::EINPROGRESS));
@@ -658,13 +664,13 @@ fn destroyed_sockets_end_with_an_error() {
     // Two at one port, of which the kernel finds one at a time; one for both versions of IP.
     let shared: Vec<_> = (0..2).map(|_| reuse_port(&network, "192.0.2.1:90")).collect();
     let both = has_ipv6().then(|| inside.run(|| TcpListener::bind("[::]:91")).unwrap().unwrap());
-    let mut destroyer = inside.run(Destroyer::open).unwrap().unwrap();
+    let mut diag = inside.run(Diag::open).unwrap().unwrap();
     let (reader, acceptor) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| waiting.read(&mut [0; 8]).unwrap_err());
         let acceptor = scope.spawn(|| listener.accept().unwrap_err());
         // Both most likely wait by now; if not, they find the same.
         std::thread::sleep(Duration::from_millis(50));
-        let outcome = destroyer.destroy_all().unwrap();
+        let outcome = diag.destroy_all().unwrap();
         assert_eq!((outcome.destroyed, outcome.left), (5 + usize::from(both.is_some()), 0));
         (reader.join().unwrap(), acceptor.join().unwrap())
     });
@@ -675,7 +681,7 @@ fn destroyed_sockets_end_with_an_error() {
     for closed in &shared {
         assert!(rustix::net::accept(closed).is_err());
     }
-    assert_eq!(destroyer.destroy_all().unwrap(), Default::default(), "nothing is left");
+    assert_eq!(diag.destroy_all().unwrap(), Default::default(), "nothing is left");
 }
 
 fn reuse_port(network: &PrivateNetwork, at: &str) -> OwnedFd {
@@ -694,7 +700,7 @@ fn reuse_port(network: &PrivateNetwork, at: &str) -> OwnedFd {
 
 #[test]
 fn both_devices_can_be_waited_for_with_one_descriptor() {
-    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, mut device)) = open(settings(InterfaceKind::Any)) else { return };
     if !has_ipv6() {
         return;
     }
@@ -714,7 +720,7 @@ fn both_devices_can_be_waited_for_with_one_descriptor() {
 /// Whoever waits for both parts looks at the second only when it is readable, and misses nothing.
 #[test]
 fn the_packets_to_loopback_are_looked_at_when_they_are_asked_for() {
-    let Some((network, mut device)) = open(builder(InterfaceKind::Any)) else { return };
+    let Some((network, mut device)) = open(settings(InterfaceKind::Any)) else { return };
     if !has_ipv6() {
         return;
     }

@@ -8,7 +8,7 @@ use crate::support::{PATIENCE, namespace, quiet_namespace, tun};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use transom_device::interface::IpPrefix;
 use transom_device::tun::Tun;
-use transom_device::{ClosedSockets, Diag};
+use transom_device::{DestroyEvents, Diag, Outcome};
 
 fn prefix(text: &str) -> IpPrefix {
     text.parse().unwrap()
@@ -17,7 +17,7 @@ fn prefix(text: &str) -> IpPrefix {
 #[test]
 fn the_end_of_a_connection_tells_its_counts() {
     let Some(namespace) = namespace() else { return };
-    let mut closed_sockets = namespace.run(ClosedSockets::open).unwrap().unwrap();
+    let mut events = namespace.run(DestroyEvents::open).unwrap().unwrap();
     let (here, there) = namespace
         .run(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,14 +36,15 @@ fn the_end_of_a_connection_tells_its_counts() {
     while !(ended.iter().any(|one: &transom_device::TcpSocket| one.local == here)
         && ended.iter().any(|one| one.local == there && one.remote == here))
     {
-        ended.extend(closed_sockets.take().unwrap());
+        assert_eq!(events.take(|socket| ended.push(socket)).unwrap(), Outcome::Complete);
         assert!(Instant::now() < deadline, "only these have ended: {ended:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     let receiver = ended.iter().find(|one| one.local == there && one.remote == here).unwrap();
     let received = receiver.info.unwrap().bytes_received();
     assert!(received.is_none_or(|bytes| (7000..=7001).contains(&bytes)), "{receiver:?}");
-    assert!(closed_sockets.take().unwrap().is_empty());
+    let nothing_more = events.take(|socket| panic!("{socket:?}"));
+    assert_eq!(nothing_more.unwrap(), Outcome::Complete);
 }
 
 #[test]

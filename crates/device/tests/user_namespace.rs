@@ -17,10 +17,11 @@ use transom_device::namespace::{
 };
 use transom_device::private::maker::{self, MakerError};
 use transom_device::private::{
-    Caller, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork, SocketMaker,
+    Caller, Change, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork,
+    PrivateSettings, SocketMaker,
 };
 use transom_device::tun::{Tun, TunError};
-use transom_device::{Destroyer, Device, Outcome, TxPacket, cookie_of};
+use transom_device::{Device, Diag, Outcome, TxPacket, cookie_of};
 use transom_wire::offload::recompute_checksum;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -115,22 +116,26 @@ fn private_network() {
         eprintln!("SKIPPED: {error:?}");
         return;
     }
-    let builder = || {
-        let builder = PrivateNetwork::builder().address("192.0.2.1/24".parse().unwrap());
-        builder.address("2001:db8::1/64".parse().unwrap())
+    let settings = || {
+        let mut settings = PrivateSettings::default();
+        settings.addresses.push("192.0.2.1/24".parse().unwrap());
+        settings.addresses.push("2001:db8::1/64".parse().unwrap());
+        settings
     };
     let may_open_tun = std::fs::File::options().write(true).open("/dev/net/tun").is_ok();
     if !may_open_tun {
-        let refused = builder().kind(InterfaceKind::Tun).open().unwrap_err();
+        let mut only_tun = settings();
+        only_tun.kind = InterfaceKind::Tun;
+        let refused = only_tun.open().unwrap_err();
         assert!(matches!(refused, PrivateError::Tun(TunError::Open(_))), "{refused:?}");
     }
-    let (network, mut device) = builder().open().expect("a private network");
+    let (network, mut device) = settings().open().expect("a private network");
     assert_eq!(device.is_veth(), !may_open_tun);
     let mut maker = SocketMaker::new(&network, 2).expect("a thread inside");
     let caller = Caller::ourselves(&Home::here().unwrap()).unwrap();
     let connecting = connecting(&mut maker, &caller, &mut device);
-    let mut destroyer = network.namespace().run(Destroyer::open).unwrap().unwrap();
-    assert_eq!(destroyer.destroy_all().unwrap().destroyed, connecting.len());
+    let mut diag = network.namespace().run(Diag::open).unwrap().unwrap();
+    assert_eq!(diag.destroy_all().unwrap().destroyed, connecting.len());
     for (socket, to) in connecting {
         let error = rustix::net::sockopt::socket_error(&socket).unwrap();
         assert_eq!(error, Err(rustix::io::Errno::CONNABORTED), "{to}");
@@ -172,10 +177,18 @@ fn connecting(
 }
 
 /// Has the test program itself be the maker.
+fn by_maker(kind: InterfaceKind) -> PrivateSettings {
+    let mut settings = PrivateSettings::default();
+    settings.kind = kind;
+    settings.maker = vec!["/proc/self/exe".into(), "--maker".into()];
+    settings
+}
+
 fn made(kind: InterfaceKind) -> Option<(PrivateNetwork, PrivateDevice)> {
-    let builder = PrivateNetwork::builder().kind(kind).maker("/proc/self/exe", ["--maker"]);
-    let builder = builder.address("192.0.2.1/24".parse().unwrap());
-    match builder.address("2001:db8::1/64".parse().unwrap()).open() {
+    let mut settings = by_maker(kind);
+    settings.addresses.push("192.0.2.1/24".parse().unwrap());
+    settings.addresses.push("2001:db8::1/64".parse().unwrap());
+    match settings.open() {
         Ok(made) => Some(made),
         Err(error @ PrivateError::Maker(MakerError::NoUserNamespace { .. })) => {
             eprintln!("SKIPPED: {error}");
@@ -210,8 +223,7 @@ fn outside(kinds: &[InterfaceKind]) {
     let before = users();
     let may_open_tun = std::fs::File::options().write(true).open("/dev/net/tun").is_ok();
     if !may_open_tun {
-        let builder = PrivateNetwork::builder().kind(InterfaceKind::Tun);
-        match builder.maker("/proc/self/exe", ["--maker"]).open().map(drop).unwrap_err() {
+        match by_maker(InterfaceKind::Tun).open().map(drop).unwrap_err() {
             PrivateError::Maker(MakerError::Failed { message, source }) => {
                 assert_eq!(source.raw_os_error(), Some(libc::EACCES), "{message}");
                 assert!(message.contains("/dev/net/tun"), "{message}");
@@ -274,13 +286,13 @@ fn use_made(mut network: PrivateNetwork, mut device: PrivateDevice) {
     talk(&mut sockets, &caller, &mut device);
     changes(&mut network, &mut sockets, &caller);
 
-    // The kernel takes a destroyer from us that the maker has opened, as the namespace is our user's.
+    // The kernel takes the order to end sockets from us that the maker has opened, as the namespace is our user's.
     network.destroy_all().unwrap();
     let last = sockets.take(Family::V4, &caller).unwrap();
     rustix::net::bind(&last, &"192.0.2.1:0".parse::<SocketAddr>().unwrap()).unwrap();
     rustix::net::listen(&last, 1).unwrap();
-    let mut destroyer = network.destroyer().unwrap();
-    assert_eq!(destroyer.destroy_all().unwrap().destroyed, 1);
+    let mut diag = network.diag().unwrap();
+    assert_eq!(diag.destroy_all().unwrap().destroyed, 1);
 
     // Nothing ends when the network is dropped in order, but the maker.
     let kept = sockets.take(Family::V4, &caller).unwrap();
@@ -377,17 +389,18 @@ fn changes(network: &mut PrivateNetwork, sockets: &mut SocketMaker, caller: &Cal
     };
     let address = "192.0.2.77/24".parse().unwrap();
     assert!(!bind());
-    network.add_address(address).unwrap();
+    network.change(Change::AddAddress(address)).unwrap();
     assert!(bind());
-    let again = network.add_address(address).unwrap_err();
+    let again = network.change(Change::AddAddress(address)).unwrap_err();
     assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists, "{again:?}");
-    network.remove_address(address).unwrap();
+    network.change(Change::RemoveAddress(address)).unwrap();
     assert!(!bind());
-    network.add_bindable(address).unwrap();
+    network.change(Change::AddBindable(address)).unwrap();
     assert!(bind());
-    network.remove_bindable(address).unwrap();
+    network.change(Change::RemoveBindable(address)).unwrap();
     assert!(!bind());
-    network.add_route("203.0.113.0/24".parse().unwrap(), None).unwrap();
+    let route = Change::AddRoute("203.0.113.0/24".parse().unwrap(), None);
+    network.change(route).unwrap();
 }
 
 /// Kills a process that has a private network, while another one has a socket in it.
@@ -433,8 +446,7 @@ fn waiter() {
 }
 
 fn blocked() {
-    let builder = PrivateNetwork::builder().maker("/proc/self/exe", ["--maker"]);
-    let error = builder.open().map(drop).unwrap_err();
+    let error = by_maker(InterfaceKind::Any).open().map(drop).unwrap_err();
     assert!(matches!(error, PrivateError::Maker(MakerError::NoUserNamespace { .. })), "{error:?}");
     let said = error.to_string();
     for word in ["user namespace", "user.max_user_namespaces"] {

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use transom_device::intercept::{Answer, Call, Notifier};
-use transom_device::{Destroyer, Diag, KernelTcpState, passing};
+use transom_device::{Diag, KernelTcpState, passing};
 
 use crate::inner::Inner;
 use crate::ledger::Ledger;
@@ -29,13 +29,12 @@ const MAX_CALLS_AFTER_END: u32 = 16;
 const GRACE: Duration = Duration::from_secs(1);
 const REQUESTS: [Signal; 2] = [Signal::TERM, Signal::KILL];
 
-/// What a guard acts on: the programs' calls, the record of the one in hand, a look at the private network's sockets, and a way to end them.
+/// What a guard acts on: the programs' calls, the record of the one in hand, and a look at the private network's sockets, which also ends them.
 #[derive(Debug)]
 struct Charge {
     notifier: Notifier,
     ledger: Ledger,
     diag: Diag,
-    destroyer: Destroyer,
     /// While it is there, a process that has made the network does not end its sockets: a listener that was ended cannot be found any more.
     hold: Option<OwnedFd>,
 }
@@ -50,9 +49,9 @@ pub fn charge_guard(
     ledger: &Ledger,
     inner: &Inner,
 ) -> io::Result<()> {
-    let (diag, destroyer) = (inner.network().diag()?, inner.network().destroyer()?);
+    let diag = inner.network().diag()?;
     let hold = inner.network().hold()?;
-    let mut descriptors = vec![notifier.as_fd(), ledger.as_fd(), diag.as_fd(), destroyer.as_fd()];
+    let mut descriptors = vec![notifier.as_fd(), ledger.as_fd(), diag.as_fd()];
     descriptors.extend(hold.as_ref().map(AsFd::as_fd));
     passing::send(socket, CHARGE, &descriptors)
 }
@@ -61,18 +60,17 @@ impl Charge {
     /// `None` if the supervisor is gone already.
     fn receive(socket: impl AsFd) -> io::Result<Option<Charge>> {
         let mut descriptors = Vec::new();
-        if passing::receive(socket, CHARGE.len(), 5, &mut descriptors)?.is_none() {
+        if passing::receive(socket, CHARGE.len(), 4, &mut descriptors)?.is_none() {
             return Ok(None);
         }
-        let hold = (descriptors.len() == 5).then(|| descriptors.pop()).flatten();
-        let Ok([notifier, ledger, diag, destroyer]) = <[OwnedFd; 4]>::try_from(descriptors) else {
+        let hold = (descriptors.len() == 4).then(|| descriptors.pop()).flatten();
+        let Ok([notifier, ledger, diag]) = <[OwnedFd; 3]>::try_from(descriptors) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         Ok(Some(Charge {
             notifier: Notifier::from_descriptor(notifier),
             ledger: Ledger::from_descriptor(ledger),
             diag: Diag::from_descriptor(diag)?,
-            destroyer: Destroyer::from_descriptor(destroyer)?,
             hold,
         }))
     }
@@ -85,12 +83,12 @@ impl Charge {
 /// The kernel's.
 pub fn guard(socket: impl AsFd) -> io::Result<()> {
     let Some(charge) = Charge::receive(&socket)? else { return Ok(()) };
-    let Charge { notifier, ledger, mut diag, mut destroyer, hold } = charge;
+    let Charge { notifier, ledger, mut diag, hold } = charge;
     poll_until(&mut [PollFd::new(&socket, PollFlags::IN)], None)?;
     let known = ledger.answer(&notifier, SUPERVISOR_GONE)?;
     let servers = servers(&mut diag).unwrap_or_default();
     drop(hold);
-    let destroyed = destroyer.destroy_all();
+    let destroyed = diag.destroy_all();
     let mut requests = REQUESTS.into_iter();
     let mut next_at = (!servers.is_empty()).then(|| Instant::now() + GRACE);
     // If the very first call was in its hands, nobody knows that call's number. No program has a socket yet, and without the notifier each call fails.

@@ -7,12 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use transom_device::interface::IpPrefix;
 use transom_device::private::maker::MakerError;
 use transom_device::private::{
-    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, SocketError, SocketMaker,
-    may_bind_low_ports,
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, PrivateSettings,
+    SocketError, SocketMaker, may_bind_low_ports,
 };
-use transom_device::{
-    DestroyEvents, Diag, EndedSocket, Outcome, TcpSocket, cookie_of, namespace_of,
-};
+use transom_device::{DestroyEvents, Diag, Outcome, TcpSocket, cookie_of, namespace_of};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions, ReceiveWindowConfig};
@@ -75,17 +73,18 @@ impl Inner {
         maker: (&str, &str),
         lender: impl FnOnce() -> Result<OwnedFd, Reason>,
     ) -> Result<Inner, InnerError> {
-        let builder = PrivateNetwork::builder().maker(maker.0, [maker.1]);
-        let builder = own.iter().fold(builder, |b, at| b.address(*at));
+        let mut settings = PrivateSettings::default();
+        settings.maker = vec![maker.0.into(), maker.1.into()];
+        settings.addresses.extend(own);
         let host = routes::Host::look().map_err(|source| PrivateError::Paths {
             action: "copy the host's addresses",
             source,
         })?;
-        let builder = routes::add(builder, own, destinations, host);
-        let (network, device) = match builder.clone().open() {
+        routes::add(&mut settings, own, destinations, host);
+        let (network, device) = match settings.open() {
             Err(PrivateError::Maker(users @ MakerError::NoUserNamespace { .. })) => {
                 let socket = lender().map_err(|lender| InnerError::Neither { users, lender })?;
-                builder.open_by(socket)?
+                settings.open_by(socket)?
             }
             opened => opened?,
         };
@@ -194,7 +193,7 @@ impl Running {
     }
 
     /// Hands the sockets that have ended to `each`. If there were too many to remember, all have to be looked at.
-    pub(crate) fn ended(&mut self, each: impl FnMut(EndedSocket)) -> io::Result<Outcome> {
+    pub(crate) fn ended(&mut self, each: impl FnMut(TcpSocket)) -> io::Result<Outcome> {
         self.ends.take(each)
     }
 

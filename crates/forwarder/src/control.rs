@@ -7,8 +7,8 @@ use transom_router::queue::Length;
 use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
 
-use crate::Refusal;
 use crate::latest::smallest;
+use crate::refusal::{Refusal, random};
 use crate::status::{Counters, FlowStatus, QueueStatus, Status};
 
 /// Window control, what it does not count itself, and the time.
@@ -23,10 +23,7 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(config: &ControlConfig) -> Result<Self, Refusal> {
-        let mut secret = [0; 16];
-        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-        let mut inner = WindowControl::new(config, secret)
+        let mut inner = WindowControl::new(config, random()?)
             .map_err(|error| Refusal::Parameter(error.to_string()))?;
         inner.set_prefetch(PREFETCH);
         for range in inner.flows().memory() {

@@ -18,13 +18,13 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transom_device::interface::Interfaces;
-use transom_device::{Decision, PacketQueue, QueueOptions, QueuedPacket, RootQueues};
+use transom_device::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 
 use crate::control::Control;
-use crate::refusal::{Refusal, need_capabilities};
+use crate::refusal::{self, Refusal, look_at, need_capabilities};
 use crate::status::{Deployment, Status};
 use crate::worker::{Stop, Worker, wait_for_either};
 
@@ -55,7 +55,7 @@ const NUMBERS: u16 = 256;
 pub struct Nfqueue {
     device: String,
     index: u32,
-    queues: RootQueues,
+    interfaces: Interfaces,
     control: Arc<Mutex<Control>>,
     worker: Worker,
 }
@@ -84,17 +84,12 @@ impl Nfqueue {
     /// # Errors
     /// [`Refusal`] if the system lacks something. It changes nothing then.
     pub fn start(device: &str, config: &ControlConfig) -> Result<Self, Refusal> {
-        let no_netlink = || Refusal::io("cannot open a netlink socket");
-        let mut interfaces = Interfaces::open().map_err(no_netlink())?;
-        let state = interfaces.state(device).map_err(|error| Refusal::NoDevice {
-            device: device.to_owned(),
-            source: error.into(),
-        })?;
+        let mut interfaces = refusal::interfaces()?;
+        let state = look_at(&mut interfaces, device)?;
         let control = Arc::new(Mutex::new(Control::new(config)?));
         check_nfqueue_privileges()?;
-        let mut asked = RootQueues::open().map_err(no_netlink())?;
-        let queues = RootQueues::open().map_err(no_netlink())?;
-        let kind = asked.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
+        let asked = refusal::interfaces()?;
+        let kind = interfaces.root_queue(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if kind == "noqueue" {
             return Err(Refusal::Queue { device: device.to_owned(), kind });
         }
@@ -119,7 +114,7 @@ impl Nfqueue {
             rules.remove().and(ended)
         })?;
         let device = device.to_owned();
-        Ok(Nfqueue { device, index: state.index, queues, control, worker })
+        Ok(Nfqueue { device, index: state.index, interfaces, control, worker })
     }
 }
 
@@ -142,8 +137,8 @@ fn bind(first: u16, options: QueueOptions) -> Result<PacketQueue, Refusal> {
 
 impl Deployment for Nfqueue {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
-        let queue =
-            self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        let queue = self.interfaces.root_queue(self.index);
+        let queue = queue.map_err(Refusal::io("cannot look at the queue"))?;
         Ok(lock(&self.control).status("nfqueue", &self.device, flows, queue.into()))
     }
 
@@ -156,7 +151,7 @@ struct Decider {
     forward: PacketQueue,
     returning: PacketQueue,
     control: Arc<Mutex<Control>>,
-    asked: RootQueues,
+    asked: Interfaces,
     index: u32,
     length: Length,
     fresh_until: Instant,
@@ -195,7 +190,7 @@ impl Decider {
     fn length(&mut self, now: Instant) -> Length {
         if now >= self.fresh_until {
             // An interface that is gone has no queue.
-            let queue = self.asked.state(self.index).unwrap_or_default();
+            let queue = self.asked.root_queue(self.index).unwrap_or_default();
             self.length = Length { packets: queue.packets.into(), bytes: queue.bytes.into() };
             self.fresh_until = now + FRESH;
         }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use transom_device::interface::{InterfaceState, Interfaces};
+
 /// The missing requirement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +104,28 @@ impl Refusal {
         let action = action.into();
         move |source| Refusal::Io { action, source }
     }
+}
+
+/// Bytes that nobody else knows.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Refusal> {
+    let mut bytes = [0; N];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
+    Ok(bytes)
+}
+
+/// A socket to ask for interfaces.
+pub(crate) fn interfaces() -> Result<Interfaces, Refusal> {
+    Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))
+}
+
+/// An interface that has to be there.
+pub(crate) fn look_at(
+    interfaces: &mut Interfaces,
+    device: &str,
+) -> Result<InterfaceState, Refusal> {
+    let found = interfaces.state(device);
+    found.map_err(|error| Refusal::NoDevice { device: device.to_owned(), source: error.into() })
 }
 
 /// Capabilities of `linux/capability.h`.

@@ -74,7 +74,7 @@ pub fn default_path(device: &str) -> PathBuf {
     Path::new("/run/transom").join(format!("router-{device}.sock"))
 }
 
-/// A socket that does not answer yet. Dropping it removes its name.
+/// A socket whose name exists for as long as this value lives.
 #[derive(Debug)]
 pub struct StatusSocket(UnixName);
 
@@ -99,16 +99,15 @@ impl StatusSocket {
         Ok(StatusSocket(name))
     }
 
-    /// Answers on a separate thread until the result is dropped.
+    /// Answers on a separate thread until this is dropped.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn serve(self, deployment: Shared) -> Result<Serving, Refusal> {
+    pub fn serve(&self, deployment: Shared) -> Result<(), Refusal> {
         let listener = self.0.listener().try_clone().map_err(Refusal::io("cannot listen"))?;
         let accept = move || listener.accept().map(|(stream, _)| stream);
         answer_all("status", accept, move |stream| answer(&stream, &deployment))
-            .map_err(Refusal::io("cannot start a thread"))?;
-        Ok(Serving { _socket: self })
+            .map_err(Refusal::io("cannot start a thread"))
     }
 }
 
@@ -116,12 +115,6 @@ impl StatusSocket {
 fn is_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
-}
-
-/// The socket's name exists for as long as this value lives.
-#[derive(Debug)]
-pub struct Serving {
-    _socket: StatusSocket,
 }
 
 fn answer(stream: &UnixStream, deployment: &Shared) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use transom_device::RootQueue;
+use transom_device::interface::RootQueue;
 use transom_router::queue::QueueStatistics;
 
 use crate::Refusal;

@@ -22,12 +22,11 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
 use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
-use transom_device::RootQueues;
 use transom_device::interface::{Interfaces, hardware};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::latest::smallest;
-use crate::refusal::{Refusal, need_capabilities};
+use crate::refusal::{self, Refusal, look_at, need_capabilities};
 use crate::status::{Deployment, FlowStatus, Status};
 
 mod attach;
@@ -102,7 +101,7 @@ pub struct Tc {
     counted: Counted,
     /// Calls of [`Deployment::maintain`] until the next sweep.
     until_sweep: u32,
-    queues: RootQueues,
+    interfaces: Interfaces,
     index: u32,
 }
 
@@ -143,11 +142,8 @@ impl Tc {
         }
         let policy = options.policy()?;
         let device = options.device.clone();
-        let mut interfaces =
-            Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-        let state = interfaces
-            .state(&device)
-            .map_err(|error| Refusal::NoDevice { device: device.clone(), source: error.into() })?;
+        let mut interfaces = refusal::interfaces()?;
+        let state = look_at(&mut interfaces, &device)?;
         let link_header = match state.hardware {
             hardware::ETHER | hardware::LOOPBACK => 14,
             hardware::NONE | hardware::RAW_IP => 0,
@@ -164,9 +160,8 @@ impl Tc {
             ),
         };
         check_privileges()?;
-        let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // The kernel does not show the queue of an interface that was never up. Such a queue keeps nothing.
-        let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
+        let kind = interfaces.root_queue(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if WITHOUT_LENGTH.contains(&kind.as_str()) {
             return Err(Refusal::Queue { device, kind });
         }
@@ -191,7 +186,7 @@ impl Tc {
             flows,
             counted: Counted::default(),
             until_sweep: SWEEP_EVERY,
-            queues,
+            interfaces,
             index: state.index,
         })
     }
@@ -315,8 +310,8 @@ impl Deployment for Tc {
                 idle_ms: now.saturating_sub(flow.last_seen) / 1_000_000,
             }
         });
-        let queue =
-            self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        let queue = self.interfaces.root_queue(self.index);
+        let queue = queue.map_err(Refusal::io("cannot look at the queue"))?;
         let capacity = self.options.control.flows.into();
         let policy = self.options.control.policy;
         let target = match policy.has_target() {

@@ -26,7 +26,7 @@ use transom_wire::offload::VirtioNetHdr;
 
 use crate::control::Control;
 use crate::policy::PolicyFile;
-use crate::refusal::{Refusal, need_capabilities};
+use crate::refusal::{Refusal, interfaces, look_at, need_capabilities, random};
 use crate::status::{Deployment, PartStatus, QueueStatus, Status};
 use crate::worker::{Stop, Worker, wait_for_either};
 
@@ -95,8 +95,7 @@ impl User {
         let discipline =
             policy.queue.build().map_err(|error| Refusal::Parameter(error.to_string()))?;
         let control = Control::new(&policy.control)?;
-        let mut interfaces =
-            Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
+        let mut interfaces = interfaces()?;
         let (near_index, near_header) = link(&mut interfaces, from)?;
         let (far_index, link_header) = link(&mut interfaces, device)?;
         if near_header != link_header {
@@ -118,7 +117,10 @@ impl User {
             near,
             far,
             link_header,
-            hasher: policy.queue.tells_flows_apart().then(hasher).transpose()?,
+            hasher: match policy.queue.tells_flows_apart() {
+                true => Some(FlowHasher::new(random()?)),
+                false => None,
+            },
             rate,
             free_at: Instant::ZERO,
             shared: Arc::clone(&shared),
@@ -133,9 +135,7 @@ impl User {
 
 /// An interface's number, and the length of its frames' link-layer header.
 fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal> {
-    let state = interfaces
-        .state(name)
-        .map_err(|error| Refusal::NoDevice { device: name.to_owned(), source: error.into() })?;
+    let state = look_at(interfaces, name)?;
     match state.hardware {
         hardware::ETHER => Ok((state.index, 14)),
         hardware::NONE | hardware::RAW_IP => Ok((state.index, 0)),
@@ -166,10 +166,7 @@ struct SplitMix(u64);
 
 impl SplitMix {
     fn new() -> Result<Self, Refusal> {
-        let mut seed = [0; 8];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-        Ok(SplitMix(u64::from_ne_bytes(seed)))
+        Ok(SplitMix(u64::from_ne_bytes(random()?)))
     }
 
     fn next(&mut self) -> u64 {
@@ -396,14 +393,6 @@ fn count(event: &Event<'_, Frame>, queue: &mut QueueStatus) {
         Event::Dropped { .. } => queue.drops += 1,
         Event::Marked { .. } => queue.marks += 1,
     }
-}
-
-/// One with a key that nobody outside knows.
-fn hasher() -> Result<FlowHasher, Refusal> {
-    let mut secret = [0; 16];
-    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
-        .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-    Ok(FlowHasher::new(secret))
 }
 
 #[cfg(test)]

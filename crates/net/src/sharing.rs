@@ -11,7 +11,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use transom_device::{Changes, Routes};
+use transom_device::interface::{Changes, Interfaces};
 use transom_stack::{Interface, is_unicast};
 
 /// The machine with which a stack shares addresses, as far as the stack may use it.
@@ -29,7 +29,7 @@ pub trait HostView: Send {
 /// Link-local addresses of IPv6 are left out: without their interface they mean nothing.
 #[derive(Debug)]
 pub struct KernelHost {
-    routes: Routes,
+    kernel: Interfaces,
     interfaces: Vec<String>,
 }
 
@@ -40,19 +40,20 @@ impl KernelHost {
     /// The system's.
     pub fn new(interfaces: impl IntoIterator<Item = impl Into<String>>) -> io::Result<Self> {
         let interfaces = interfaces.into_iter().map(Into::into).collect();
-        Ok(KernelHost { routes: Routes::open()?, interfaces })
+        Ok(KernelHost { kernel: Interfaces::open()?, interfaces })
     }
 }
 
 impl HostView for KernelHost {
     fn interface(&mut self) -> io::Result<Interface> {
         let mut interface = Interface { mtu: 0, addresses: Vec::new(), address_mtus: Vec::new() };
-        for found in self.routes.addresses()? {
-            let link_local = matches!(found.address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        for found in self.kernel.local_addresses()? {
+            let address = found.address.address();
+            let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
             if self.interfaces.contains(&found.interface) && !link_local {
                 interface.mtu = interface.mtu.max(found.mtu);
-                interface.addresses.push((found.address, found.prefix));
-                interface.address_mtus.push((found.address, found.mtu));
+                interface.addresses.push((address, found.address.prefix_len()));
+                interface.address_mtus.push((address, found.mtu));
             }
         }
         Ok(interface)
@@ -97,7 +98,7 @@ impl Sharing {
 /// The kernel's routes, and the thread that follows its addresses.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    routes: Mutex<Routes>,
+    kernel: Mutex<Interfaces>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -111,19 +112,18 @@ impl Follower {
         known: Interface,
     ) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let routes = Mutex::new(Routes::open()?);
+        let kernel = Mutex::new(Interfaces::open()?);
         let changes = Changes::of_addresses_and_routes()?;
         let stopped = Arc::clone(&stop);
         // The first look sees changes from before it listened.
         let work = move || follow(&sharing, &runtimes, limit, known, changes, &stopped);
         let thread = std::thread::Builder::new().name("transom-host".into()).spawn(work)?;
-        Ok(Follower { routes, stop, thread: Some(thread) })
+        Ok(Follower { kernel, stop, thread: Some(thread) })
     }
 
     /// The address from which the kernel would reach `remote`.
     pub(crate) fn source_for(&self, remote: IpAddr) -> io::Result<IpAddr> {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.to(remote).map(|route| route.source)
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner).source_to(remote)
     }
 }
 

@@ -91,7 +91,7 @@ impl Daemon {
         let endpoints: BTreeSet<_> = lease.endpoints().collect();
         self.clear_ports(device, user, &endpoints, HOLD_TIME);
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
-        let _ = self.hosts.remove(device);
+        let _ = self.interfaces.remove(device);
         let connections = self.quarantine_device(device, user);
         self.forget_device(device);
         let users = self.leases.values().map(|lease| lease.entry.user).collect();

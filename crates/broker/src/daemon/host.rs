@@ -5,7 +5,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use transom_device::{HostAddress, HostLink, Hosts, own_file};
+use transom_device::interface::{InterfaceAddress, InterfaceState, Interfaces};
+use transom_device::own_file;
 
 use crate::protocol::Address;
 
@@ -20,9 +21,9 @@ const DEFAULT_EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostState {
     /// All interfaces by number.
-    pub(super) links: BTreeMap<u32, HostLink>,
+    pub(super) links: BTreeMap<u32, InterfaceState>,
     /// The uplinks that there are.
-    pub(super) uplinks: Vec<HostLink>,
+    pub(super) uplinks: Vec<InterfaceState>,
     /// Addresses of the uplinks that can be lent.
     pub(super) addresses: Vec<Address>,
     /// All addresses of the host but those of loopback.
@@ -30,24 +31,31 @@ pub(super) struct HostState {
 }
 
 impl HostState {
-    pub(super) fn read(hosts: &mut Hosts, names: &[String]) -> io::Result<Self> {
+    pub(super) fn read(interfaces: &mut Interfaces, names: &[String]) -> io::Result<Self> {
         let links: BTreeMap<_, _> =
-            hosts.links()?.into_iter().map(|link| (link.index, link)).collect();
+            interfaces.all()?.into_iter().map(|link| (link.index, link)).collect();
         let uplink = |name: &String| links.values().find(|link| link.name == *name).cloned();
         let uplinks: Vec<_> = names.iter().filter_map(uplink).collect();
-        let found = hosts.addresses()?;
-        let to_lend = |at: &HostAddress| {
+        let found = interfaces.addresses()?;
+        let to_lend = |at: &InterfaceAddress| {
             let link = uplinks.iter().find(|link| link.index == at.index)?;
-            (at.usable && !at.link_local).then(|| Address {
-                address: at.address,
-                prefix: at.prefix,
+            let address = at.address.address();
+            // One that is valid on its own link only cannot be lent.
+            let link_local = match address {
+                IpAddr::V4(v4) => v4.is_link_local(),
+                IpAddr::V6(v6) => v6.is_unicast_link_local(),
+            };
+            (at.usable && !link_local).then(|| Address {
+                address,
+                prefix: at.address.prefix_len(),
                 interface: link.name.clone(),
                 index: at.index,
                 mtu: link.mtu,
             })
         };
         let addresses = found.iter().filter_map(to_lend).collect();
-        let locals = found.iter().map(|at| at.address).filter(|at| !at.is_loopback()).collect();
+        let locals = found.iter().map(|at| at.address.address());
+        let locals = locals.filter(|at| !at.is_loopback()).collect();
         Ok(HostState { links, uplinks, addresses, locals })
     }
 

@@ -18,7 +18,7 @@ use crate::policy::Caller;
 impl Daemon {
     /// Reads the host's state, and takes over the state of an earlier broker.
     pub(super) fn take_over(&mut self) -> Result<(), DaemonError> {
-        self.host_state = HostState::read(&mut self.hosts, &self.policy.uplinks)
+        self.host_state = HostState::read(&mut self.interfaces, &self.policy.uplinks)
             .map_err(DaemonError::io("cannot look at the interfaces"))?;
         for name in &self.policy.uplinks {
             if !self.host_state.uplinks.iter().any(|link| link.name == *name) {
@@ -95,7 +95,7 @@ impl Daemon {
                 (link, _) => {
                     if link.is_some() {
                         // The kernel's answer can only be that it has gone.
-                        let _ = self.hosts.remove(device);
+                        let _ = self.interfaces.remove(device);
                     }
                     ended.insert(device, (entry.user, BTreeSet::new()));
                 }
@@ -218,7 +218,7 @@ impl Daemon {
     /// Reads interfaces, addresses and devices again, and applies their changes.
     pub(super) fn refresh_host_state(&mut self) {
         self.release_taken_ports();
-        let Ok(state) = HostState::read(&mut self.hosts, &self.policy.uplinks) else { return };
+        let Ok(state) = HostState::read(&mut self.interfaces, &self.policy.uplinks) else { return };
         for (device, reason) in self.ended_leases(&state) {
             if reason == TAMPERED {
                 self.counters.tampered += 1;

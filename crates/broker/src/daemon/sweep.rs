@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use transom_bpf::PinDirectory;
-use transom_device::Hosts;
+use transom_device::interface::Interfaces;
 
 use super::ending::{NOBODY, STOP_PATIENCE, nonce};
 use super::kernel::Leftovers;
@@ -31,13 +31,14 @@ pub fn sweep(socket: &Path, pins: &Path) -> Result<bool, DaemonError> {
     let anything_left = socket.exists() || saved_setting.exists() || pins.exists();
     let lock = lock(socket)?;
     if let Ok(pins) = PinDirectory::existing(pins) {
-        let mut hosts = Hosts::open().map_err(DaemonError::io("cannot open a netlink socket"))?;
-        let links = hosts.links().map_err(DaemonError::io("cannot look at the interfaces"))?;
+        let interfaces = Interfaces::open();
+        let mut interfaces = interfaces.map_err(DaemonError::io("cannot open a netlink socket"))?;
+        let links = interfaces.all().map_err(DaemonError::io("cannot look at the interfaces"))?;
         // While they are there, they are guarded.
         for device in kernel::leftover_devices(&pins, "guard") {
             let found = links.iter().find(|link| link.index == device);
             if found.is_some_and(|link| link.persistent_tun.is_some()) {
-                hosts.remove(device).map_err(DaemonError::io("cannot remove a device"))?;
+                interfaces.remove(device).map_err(DaemonError::io("cannot remove a device"))?;
             }
         }
         // From now on nobody sends from a lent port, so the connections are all of them.

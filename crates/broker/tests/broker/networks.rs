@@ -10,7 +10,7 @@ use transom_broker::client::{self, BrokerError};
 use transom_broker::protocol::ErrorKind;
 use transom_device::Device;
 use transom_device::private::{
-    Caller, Family, Home, PrivateBuilder, PrivateDevice, PrivateNetwork, SocketMaker,
+    Caller, Change, Family, Home, PrivateDevice, PrivateSettings, SocketMaker,
 };
 
 use super::support::{BrokerProcess, Holder, NOBODY, Net, SOMEBODY, until};
@@ -19,8 +19,10 @@ fn rules(networks: u16) -> String {
     format!("[[allow]]\nuser = {NOBODY}\ndevices = {networks}\n")
 }
 
-fn builder() -> PrivateBuilder {
-    PrivateNetwork::builder().address("192.0.2.1/24".parse().unwrap())
+fn settings() -> PrivateSettings {
+    let mut settings = PrivateSettings::default();
+    settings.addresses.push("192.0.2.1/24".parse().unwrap());
+    settings
 }
 
 /// Whether a TCP packet comes to this address and port; others may come before.
@@ -50,7 +52,7 @@ fn words(error: impl Error) -> String {
 
 /// By an ordinary user without rights: what a supervisor does with the network. Gives a word, or what was wrong.
 pub(crate) fn use_network(socket: OwnedFd) -> Result<String, Box<dyn Error>> {
-    let (mut network, mut device) = builder().open_by(socket).map_err(words)?;
+    let (mut network, mut device) = settings().open_by(socket).map_err(words)?;
     let caller = Caller::ourselves(&Home::here()?)?;
     let mut sockets = SocketMaker::new(&network, 2)?;
     let (mut diag, mut events) = (network.diag()?, network.destroy_events()?);
@@ -63,7 +65,7 @@ pub(crate) fn use_network(socket: OwnedFd) -> Result<String, Box<dyn Error>> {
     let found = diag.find(local, to)?.ok_or("the socket is not found")?;
     assert_eq!(found.user, rustix::process::geteuid().as_raw(), "it is the client's");
     // These are the broker's doing.
-    network.add_address("192.0.2.77/24".parse()?)?;
+    network.change(Change::AddAddress("192.0.2.77/24".parse()?))?;
     let other = sockets.take(Family::V4, &caller)?;
     rustix::net::bind(&other, &"192.0.2.77:0".parse::<SocketAddr>()?)?;
     // The kernel asks in whose network the port is: root's, as outside.
@@ -77,7 +79,7 @@ pub(crate) fn use_network(socket: OwnedFd) -> Result<String, Box<dyn Error>> {
     // And what the client is not to do by itself, with what it got.
     let refused = network.namespace().interfaces().add_address("lo", "192.0.2.99/24".parse()?);
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
-    let refused = network.destroyer()?.destroy_all().unwrap_err();
+    let refused = network.diag()?.destroy_all().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(network.namespace().run(|| ()).is_err(), "it is not let in");
     assert_eq!(network.destroy_all()?.destroyed, 1);

@@ -7,31 +7,22 @@
 //! repeated until none is left.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::Parseable;
 use netlink_packet_sock_diag::inet::{
     ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
 };
 use netlink_packet_sock_diag::{SockDiagDestroy, SockDiagMessage};
-use rustix::net::netlink::SOCK_DIAG;
 
-use super::{ANY_COOKIE, families};
+use super::{ANY_COOKIE, Diag, families};
 use crate::kernel_tcp::KernelTcpState;
-use crate::netlink::Netlink;
 
 /// `TCP_BOUND_INACTIVE`, which only looks like a state.
 const BOUND: u32 = 13;
 /// So often is looked for sockets that are left. Programs may go on to make new ones.
 const MOST_LOOKS: usize = 16;
 
-/// Destroys the TCP sockets of one network namespace.
-#[derive(Debug)]
-pub struct Destroyer {
-    netlink: Netlink,
-}
-
-/// The outcome of [`Destroyer::destroy_all`].
+/// The outcome of [`Diag::destroy_all`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Destroyed {
@@ -41,24 +32,9 @@ pub struct Destroyed {
     pub left: usize,
 }
 
-impl Destroyer {
-    /// For the namespace that the calling thread is in. It may be used later, from any thread.
-    ///
-    /// # Errors
-    /// When the kernel gives no netlink socket.
-    pub fn open() -> io::Result<Self> {
-        Ok(Destroyer { netlink: Netlink::open(SOCK_DIAG)? })
-    }
-
-    /// With a socket that another process has opened. The kernel asks both for the right: who opened it, and who uses it (`netlink_net_capable()`).
-    ///
-    /// # Errors
-    /// When it is no such socket.
-    pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Destroyer { netlink: Netlink::from_descriptor(socket, libc::NETLINK_SOCK_DIAG)? })
-    }
-
-    /// Ends every connection and every listener.
+impl Diag {
+    /// Ends every connection and every listener. Of a socket that another process has opened, the kernel asks both for the right: who opened it, and who uses it
+    /// (`netlink_net_capable()`).
     ///
     /// # Errors
     /// The kernel's refusal: [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN` in the namespace, [`io::ErrorKind::Unsupported`] if it was built
@@ -66,7 +42,7 @@ impl Destroyer {
     pub fn destroy_all(&mut self) -> io::Result<Destroyed> {
         let mut outcome = Destroyed::default();
         for _ in 0..MOST_LOOKS {
-            let sockets = self.find()?;
+            let sockets = self.busy()?;
             outcome.left = sockets.len();
             let mut ended = 0;
             for socket in sockets {
@@ -85,7 +61,7 @@ impl Destroyer {
         Ok(outcome)
     }
 
-    fn find(&mut self) -> io::Result<Vec<InetRequest>> {
+    fn busy(&mut self) -> io::Result<Vec<InetRequest>> {
         let idle = 1 << KernelTcpState::CLOSE.0 | 1 << BOUND;
         let mut sockets = Vec::new();
         for (family, socket_id) in families() {
@@ -112,12 +88,5 @@ impl Destroyer {
     fn destroy(&mut self, socket: InetRequest) -> io::Result<()> {
         let message = SockDiagDestroy::new(SockDiagMessage::InetRequest(socket));
         self.netlink.execute(0, message).map(drop)
-    }
-}
-
-/// To be handed to a process that ends the sockets when this one is gone.
-impl AsFd for Destroyer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.netlink.as_fd()
     }
 }

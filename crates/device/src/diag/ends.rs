@@ -13,7 +13,6 @@
 //! told also when it has been given back. A socket that never was has port 0.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -30,17 +29,6 @@ const LONGEST: usize = 4096;
 const TURN: usize = 1024;
 /// About 4,000 ends. The kernel counts about a kilobyte for each.
 const BUFFER: usize = 4 << 20;
-
-/// A TCP socket that is no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndedSocket {
-    /// Its own address and port. IPv4 addresses are shown as such also where the program used IPv6.
-    pub local: SocketAddr,
-    /// The peer's; unspecified, with port 0, if it was not connected.
-    pub remote: SocketAddr,
-    /// The number that no other socket of the machine has or had (`SO_COOKIE`).
-    pub cookie: u64,
-}
 
 /// Whether a look was told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,24 +71,18 @@ impl DestroyEvents {
         DestroyEvents { netlink, buffer: vec![0; LONGEST].into() }
     }
 
-    /// Hands the sockets that have ended since the last call to `each`, 1,024 at most. The descriptor stays readable if there are more. It does not wait.
+    /// Hands the sockets that have ended since the last call to `each`, as they were then, 1,024 at most. The descriptor stays readable if there are more. It does
+    /// not wait.
     ///
     /// # Errors
     /// The system's.
-    pub fn take(&mut self, mut each: impl FnMut(EndedSocket)) -> io::Result<Outcome> {
-        self.hear(|message| {
-            if let Some(TcpSocket { local, remote, cookie, .. }) = parse(message) {
-                each(EndedSocket { local, remote, cookie });
-            }
-        })
-    }
-
-    fn hear(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<Outcome> {
+    pub fn take(&mut self, mut each: impl FnMut(TcpSocket)) -> io::Result<Outcome> {
         let mut outcome = Outcome::Complete;
         for _ in 0..TURN {
             match self.netlink.receive(&mut self.buffer) {
                 Ok(length) => messages(self.buffer.get(..length).unwrap_or_default())
-                    .for_each(|message| each(message.payload())),
+                    .filter_map(|message| parse(message.payload()))
+                    .for_each(&mut each),
                 // The kernel says so once, and goes on with what it has.
                 Err(Errno::NOBUFS) => outcome = Outcome::Missed,
                 Err(Errno::AGAIN) => break,
@@ -114,37 +96,5 @@ impl DestroyEvents {
 impl AsFd for DestroyEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.netlink.as_fd()
-    }
-}
-
-/// Hears of the TCP sockets of a network namespace that have ended, with what they have counted.
-#[derive(Debug)]
-pub struct ClosedSockets {
-    events: DestroyEvents,
-}
-
-impl ClosedSockets {
-    /// Of the network namespace that the calling thread is in, from now on.
-    ///
-    /// # Errors
-    /// The kernel's refusal.
-    pub fn open() -> io::Result<Self> {
-        Ok(ClosedSockets { events: DestroyEvents::open()? })
-    }
-
-    /// The sockets that have ended since the last call, as they were then.
-    ///
-    /// # Errors
-    /// The system's; for one (`ENOBUFS`) when too many have ended for the kernel to remember.
-    pub fn take(&mut self) -> io::Result<Vec<TcpSocket>> {
-        let mut sockets = Vec::new();
-        loop {
-            let before = sockets.len();
-            match self.events.hear(|message| sockets.extend(parse(message)))? {
-                Outcome::Missed => return Err(Errno::NOBUFS.into()),
-                Outcome::Complete if sockets.len() == before => return Ok(sockets),
-                Outcome::Complete => {}
-            }
-        }
     }
 }

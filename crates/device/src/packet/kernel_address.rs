@@ -17,7 +17,6 @@ use super::socket::PacketSocket;
 use super::{PacketBuilder, PacketDevice, PacketError, Station, ethernet, filter};
 use crate::interface::{Interfaces, IpPrefix};
 use crate::link::Mac;
-use crate::routes::Routes;
 
 /// The programs, compiled. `bpf/build.sh` makes them.
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/silence.bpf.o"));
@@ -116,12 +115,12 @@ impl PacketBuilder {
 
 /// The kernel's addresses at an interface among those that are wanted, or all of them.
 fn chosen(name: &str, wanted: &[IpPrefix]) -> Result<Option<Vec<IpPrefix>>, PacketError> {
-    let found = Routes::open().and_then(|mut routes| routes.addresses());
+    let found = Interfaces::open().and_then(|mut interfaces| interfaces.local_addresses());
     let found = found.map_err(PacketError::Netlink)?.into_iter();
     let link_local =
         |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let here = found.filter(|at| at.interface == name && !link_local(at.address));
-    let here: Vec<_> = here.filter_map(|at| IpPrefix::new(at.address, at.prefix)).collect();
+    let here = found.filter(|at| at.interface == name && !link_local(at.address.address()));
+    let here: Vec<IpPrefix> = here.map(|at| at.address).collect();
     let of_kernel =
         |wanted: &IpPrefix| here.iter().find(|at| at.address() == wanted.address()).copied();
     let chosen: Vec<_> = match wanted {

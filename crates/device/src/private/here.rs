@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use netlink_packet_route::AddressFamily;
 
-use super::builder::{InterfaceKind, Settings};
 use super::device::{Carrier, Parts};
 use super::error::{PrivateError, paths_error};
 use super::parameters::Parameters;
 use super::paths::{self, Paths};
+use super::settings::{InterfaceKind, PrivateSettings};
 use super::wire::Wire;
-use crate::diag::{Destroyed, Destroyer};
+use crate::diag::{Destroyed, Diag};
 use crate::interface::IpPrefix;
 use crate::namespace::Namespace;
 use crate::tun::{Tun, TunError};
@@ -26,22 +26,28 @@ pub(super) struct Here {
     pub(super) namespace: Namespace,
     paths: Paths,
     name: String,
-    destroyer: Option<Destroyer>,
+    diag: Option<Diag>,
 }
 
 /// A change to a private network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+#[non_exhaustive]
+pub enum Change {
+    /// One more of the [`addresses`](PrivateSettings::addresses), which the host has got.
     AddAddress(IpPrefix),
+    /// The host has lost this address. Connections that use it go on until they end.
     RemoveAddress(IpPrefix),
+    /// One more of the [`bindable`](PrivateSettings::bindable) addresses.
     AddBindable(IpPrefix),
+    /// One of them less. Connections that use it go on until they end.
     RemoveBindable(IpPrefix),
+    /// One more of the [`routes`](PrivateSettings::routes).
     AddRoute(IpPrefix, Option<IpAddr>),
 }
 
-impl Settings {
+impl PrivateSettings {
     /// Makes the network. What its sockets find is copied from the network namespace that the calling thread is in.
-    pub(super) fn open(&self) -> Result<(Here, Parts), PrivateError> {
+    pub(super) fn make(&self) -> Result<(Here, Parts), PrivateError> {
         let mut parameters = Parameters::read();
         if let Some((first, last)) = self.local_ports {
             parameters.set_local_ports(first, last);
@@ -54,7 +60,7 @@ impl Settings {
         let paths = namespace.run(|| Paths::open(state.index, is_veth))?;
         let paths = paths.map_err(paths_error("open a netlink socket"))?;
         let name = self.name.clone();
-        let mut here = Here { namespace, paths, name, destroyer: None };
+        let mut here = Here { namespace, paths, name, diag: None };
         let loopback = here.set_up(self, parameters.ipv6)?;
         Ok((here, Parts { carrier, loopback }))
     }
@@ -136,11 +142,11 @@ impl Here {
 
     /// Ends every connection and every listener.
     pub(super) fn destroy_all(&mut self) -> io::Result<Destroyed> {
-        let destroyer = match &mut self.destroyer {
-            Some(destroyer) => destroyer,
-            missing => missing.insert(self.namespace.run(Destroyer::open)??),
+        let diag = match &mut self.diag {
+            Some(diag) => diag,
+            missing => missing.insert(self.namespace.run(Diag::open)??),
         };
-        destroyer.destroy_all()
+        diag.destroy_all()
     }
 
     fn add_address(&mut self, address: IpPrefix) -> Result<(), PrivateError> {
@@ -165,7 +171,11 @@ impl Here {
     }
 
     /// Rules, addresses and routes. Gives the socket for `::1`, if there is to be one.
-    fn set_up(&mut self, settings: &Settings, ipv6: bool) -> Result<Option<Wire>, PrivateError> {
+    fn set_up(
+        &mut self,
+        settings: &PrivateSettings,
+        ipv6: bool,
+    ) -> Result<Option<Wire>, PrivateError> {
         let families: &[_] = if ipv6 {
             &[AddressFamily::Inet, AddressFamily::Inet6]
         } else {

@@ -8,17 +8,17 @@
 //!   device, sockets  ◄── descriptors ──   in its user namespace: the private network
 //! ```
 //!
-//! - The supervisor names the program ([`PrivateBuilder::maker`](super::PrivateBuilder::maker)), which calls [`serve`] at once. The socket is its standard input.
+//! - The supervisor names the program ([`PrivateSettings::maker`]), which calls [`serve`] at once. The socket is its standard input.
 //! - The maker enters a user namespace, if it has not the rights already, makes the network, and hands out the device's descriptors.
 //! - Later it is asked for sockets, changes, and looks, one at a time.
 //! - When the supervisor drops the network and its [`SocketMaker`](super::sockets::SocketMaker), it kills the maker; the sockets live on.
 //! - When the supervisor dies, the maker sees its end of the socket close. It ends all connections, and itself.
 //!
 //! Whoever serves the socket may have been started by somebody else, and be of another user ([`serve_client`], as a broker does):
-//! [`PrivateBuilder::open_by`](super::PrivateBuilder::open_by).
+//! [`PrivateSettings::open_by`].
 //! So neither side trusts the other. A message is a text of bounded length, and descriptors are looked at before they are used.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -29,9 +29,9 @@ use std::time::Duration;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, Shutdown};
 
-use super::builder::Settings;
 use super::device::{Carrier, Parts};
 use super::here::Change;
+use super::settings::PrivateSettings;
 use super::sockets::Family;
 use super::wire::Wire;
 use super::{PrivateDevice, PrivateError, PrivateNetwork};
@@ -70,7 +70,7 @@ pub enum MakerError {
         /// The system's answer.
         source: io::Error,
     },
-    /// There is no user namespace for it. A [network that somebody else makes](super::PrivateBuilder::open_by) is the other way.
+    /// There is no user namespace for it. A [network that somebody else makes](PrivateSettings::open_by) is the other way.
     #[error("there is no user namespace ({reason})")]
     NoUserNamespace {
         /// The maker's words.
@@ -123,23 +123,6 @@ impl From<MakerError> for io::Error {
     }
 }
 
-/// The command line that starts a maker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MakerCommand {
-    program: OsString,
-    arguments: Vec<OsString>,
-}
-
-impl MakerCommand {
-    pub(super) fn new<A: Into<OsString>>(
-        program: impl Into<OsString>,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Self {
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        MakerCommand { program: program.into(), arguments }
-    }
-}
-
 /// The supervisor's end.
 #[derive(Debug)]
 pub(super) struct Maker {
@@ -152,13 +135,15 @@ pub(super) struct Maker {
 
 impl Maker {
     /// Starts one. It is born in the network namespace of the calling thread.
-    pub(super) fn start(command: &MakerCommand) -> Result<Self, MakerError> {
-        let program = || command.program.to_string_lossy().into_owned();
-        let failed = |source| MakerError::Start { program: program(), source };
+    pub(super) fn start(program: &OsStr, arguments: &[OsString]) -> Result<Self, MakerError> {
+        let failed = |source| {
+            let program = program.to_string_lossy().into_owned();
+            MakerError::Start { program, source }
+        };
         let (near, far) = passing::pair().map_err(failed)?;
         let mut maker = Maker::on(near)?;
-        let child = Command::new(&command.program)
-            .args(&command.arguments)
+        let child = Command::new(program)
+            .args(arguments)
             .stdin(far)
             .stdout(Stdio::null())
             // A signal of the terminal's is not for it.
@@ -180,7 +165,7 @@ impl Maker {
     /// Has the network made, and takes over its device.
     pub(super) fn open(
         mut self,
-        settings: &Settings,
+        settings: &PrivateSettings,
     ) -> Result<(PrivateNetwork, PrivateDevice), PrivateError> {
         if settings.queues > MOST_QUEUES {
             return Err(PrivateError::Config("a maker's device has 64 queues at most"));

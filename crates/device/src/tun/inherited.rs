@@ -44,7 +44,7 @@ impl TunBuilder {
         };
         let mut interfaces = Interfaces::open().map_err(TunError::Netlink)?;
         let state = interfaces.state(&name).ok();
-        let read = state.and_then(|state| usize::try_from(state.mtu).ok());
+        let read = state.as_ref().and_then(|state| usize::try_from(state.mtu).ok());
         let mtu = mtu.map(usize::from).or(read).unwrap_or(USUAL_MTU).min(65_535);
         let index = state.map_or(0, |state| state.index);
         Ok(self.device(

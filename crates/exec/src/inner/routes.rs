@@ -3,9 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use transom_device::interface::IpPrefix;
-use transom_device::private::PrivateBuilder;
-use transom_device::{LocalAddress, Routes};
+use transom_device::interface::{Interfaces, IpPrefix};
+use transom_device::private::PrivateSettings;
 
 use crate::destinations::{Destinations, Network};
 
@@ -14,47 +13,46 @@ const ELSEWHERE: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
 
 /// What the kernel of the host has.
 pub(super) struct Host {
-    addresses: Vec<LocalAddress>,
-    routes: Routes,
+    addresses: Vec<IpPrefix>,
+    interfaces: Interfaces,
 }
 
 impl Host {
     /// Of the calling thread's network namespace.
     pub(super) fn look() -> io::Result<Self> {
-        let mut routes = Routes::open()?;
-        Ok(Host { addresses: routes.addresses()?, routes })
+        let mut interfaces = Interfaces::open()?;
+        let addresses = interfaces.local_addresses()?.into_iter().map(|found| found.address);
+        Ok(Host { addresses: addresses.collect(), interfaces })
     }
 
     /// The source of connections to an address by the kernel, if there is a way.
     fn source_to(&mut self, remote: IpAddr) -> Option<IpAddr> {
-        self.routes.to(remote).ok().map(|route| route.source)
+        self.interfaces.source_to(remote).ok()
     }
 }
 
 /// Adds them to what is to be opened. `own` are the addresses of Transom's host.
 pub(super) fn add(
-    mut builder: PrivateBuilder,
+    settings: &mut PrivateSettings,
     own: &[IpPrefix],
     destinations: &Destinations,
     mut host: Host,
-) -> PrivateBuilder {
-    let usable = |at: &&LocalAddress| {
-        let is_scoped = matches!(at.address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-        !at.address.is_loopback() && !is_scoped
+) {
+    let usable = |at: &&IpPrefix| {
+        let is_scoped = matches!(at.address(), IpAddr::V6(v6) if v6.is_unicast_link_local());
+        !at.address().is_loopback() && !is_scoped
     };
-    let kernels: Vec<LocalAddress> = host.addresses.iter().filter(usable).cloned().collect();
+    let kernels: Vec<IpPrefix> = host.addresses.iter().filter(usable).copied().collect();
     for at in &kernels {
-        let is_own = own.iter().any(|one| one.address() == at.address);
-        if let Some(bindable) = IpPrefix::new(at.address, at.prefix).filter(|_| !is_own) {
-            builder = builder.bindable(bindable);
+        if own.iter().all(|one| one.address() != at.address()) {
+            settings.bindable.push(*at);
         }
     }
-    let mut routes: Vec<(IpPrefix, Option<IpAddr>)> = Vec::new();
     let mut route = |to: IpPrefix, source: Option<IpAddr>| {
         if source.is_some_and(|source| source.is_ipv4() == to.address().is_ipv4())
-            && routes.iter().all(|(other, _)| *other != to)
+            && settings.routes.iter().all(|(other, _)| *other != to)
         {
-            routes.push((to, source));
+            settings.routes.push((to, source));
         }
     };
     let first_own = |v4: bool| own.iter().map(IpPrefix::address).find(|at| at.is_ipv4() == v4);
@@ -71,13 +69,10 @@ pub(super) fn add(
             route(everything, first_own(v4));
             continue;
         }
-        for at in kernels.iter().filter(|at| at.address.is_ipv4() == v4) {
-            if let Some(to) = IpPrefix::new(at.address, at.prefix) {
-                route(to.network(), Some(at.address));
-            }
+        for at in kernels.iter().filter(|at| at.address().is_ipv4() == v4) {
+            route(at.network(), Some(at.address()));
         }
         let source = elsewhere.parse().ok().and_then(|elsewhere| host.source_to(elsewhere));
         route(everything, source);
     }
-    routes.into_iter().fold(builder, |builder, (to, source)| builder.route(to, source))
 }

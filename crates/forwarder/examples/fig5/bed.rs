@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-use transom_device::RootQueues;
+use transom_device::interface::Interfaces;
 use transom_device::tun::{Tun, TunOffload};
 use transom_forwarder::tc::{Options, Tc};
 use transom_forwarder::{Deployment, Nfqueue, PolicyFile, QueueStatus, Refusal, User};
@@ -72,7 +72,7 @@ type Works = Box<dyn Deployment>;
 pub(crate) struct Bed {
     // Ends before the namespaces do.
     works: Option<Works>,
-    queues: Option<(RootQueues, u32)>,
+    queues: Option<(Interfaces, u32)>,
     pub(crate) transom: Option<Stack>,
     pub(crate) net: Net,
     /// The address of the receiver.
@@ -114,7 +114,7 @@ impl Bed {
             false => {
                 let state = net.router.interfaces().state(BOTTLENECK);
                 let index = state.map_err(|error| error.to_string())?.index;
-                let opened = net.router.run(RootQueues::open).map_err(|error| error.to_string())?;
+                let opened = net.router.run(Interfaces::open).map_err(|error| error.to_string())?;
                 Some((opened.map_err(|error| error.to_string())?, index))
             }
         };
@@ -125,8 +125,8 @@ impl Bed {
     /// The bottleneck's queue.
     pub(crate) fn queue(&mut self) -> Result<QueueStatus, String> {
         match (&mut self.queues, &mut self.works) {
-            (Some((queues, index)), _) => {
-                queues.state(*index).map(Into::into).map_err(|error| error.to_string())
+            (Some((interfaces, index)), _) => {
+                interfaces.root_queue(*index).map(Into::into).map_err(|error| error.to_string())
             }
             (None, Some(works)) => {
                 works.status(0).map(|status| status.queue).map_err(|error| error.to_string())

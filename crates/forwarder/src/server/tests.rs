@@ -43,7 +43,8 @@ fn requests_are_answered_and_a_second_router_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("below/router.sock");
     assert!(matches!(ask(&path, 1), Err(Refusal::NotRunning { .. })));
-    let serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    let serving = StatusSocket::bind(&path).unwrap();
+    serving.serve(fake()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let status = ask(&path, 3).unwrap();
     assert_eq!(
@@ -67,7 +68,8 @@ fn requests_are_answered_and_a_second_router_is_refused() {
 fn nonsense_is_answered_and_does_no_harm() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
-    let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    let serving = StatusSocket::bind(&path).unwrap();
+    serving.serve(fake()).unwrap();
     for nonsense in ["\n", "status\n", "status -1\n", "\u{0}\n", &"x".repeat(10_000)] {
         let stream = UnixStream::connect(&path).unwrap();
         // The server may close the connection of a client that says too much.
@@ -141,7 +143,8 @@ fn trickles(mut stream: impl Read + Write) -> bool {
 fn a_client_with_a_byte_now_and_then_holds_nobody_up() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
-    let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    let serving = StatusSocket::bind(&path).unwrap();
+    serving.serve(fake()).unwrap();
     let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
     thread::scope(|scope| {
         let slow: Vec<_> = (1..MOST_ASKING)

@@ -4,10 +4,9 @@ use std::error::Error;
 
 use transom_bpf::libbpf_rs::Link;
 use transom_bpf::{Loaded, Side, attach_filter, attach_tcx, attached_tcx};
-use transom_device::Filters;
 use transom_device::interface::Interfaces;
 
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, interfaces, look_at};
 
 /// The programs' names, and on which side of the interface they belong.
 pub(super) const PROGRAMS: [(&str, Side); 2] =
@@ -52,7 +51,7 @@ pub(super) enum Attached {
     /// The kernel removes them with the process too.
     Links { _links: Vec<Link> },
     /// They stay when the process is killed.
-    Filters { filters: Filters, index: u32, names: Vec<String> },
+    Filters { interfaces: Interfaces, index: u32, names: Vec<String> },
 }
 
 impl Attached {
@@ -67,16 +66,16 @@ impl Attached {
             let links = PROGRAMS.iter().map(attach).collect::<Result<_, _>>()?;
             return Ok(Attached::Links { _links: links });
         }
-        let mut filters = Filters::open()?;
+        let mut interfaces = Interfaces::open()?;
         // Those that a crash has left; mostly none. They have the program's name, with its number behind it or not.
         let ours = |found: &str| {
             let name = found.split_once(":[").map_or(found, |(name, _)| name);
             PROGRAMS.iter().any(|(ours, _)| *ours == name)
         };
-        let _ = filters.remove(index, ours);
+        let _ = interfaces.remove_filters(index, ours);
         // `clsact` is left there at the end. It would take the filters with it that others have put below it meanwhile, and looking for them first
         // would be too early.
-        let mut attached = Attached::Filters { filters, index, names: Vec::new() };
+        let mut attached = Attached::Filters { interfaces, index, names: Vec::new() };
         for (name, side) in PROGRAMS {
             let made = attach_filter(&*programs.program(name)?, index, side)?;
             if let Attached::Filters { names, .. } = &mut attached {
@@ -89,9 +88,10 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if let Attached::Filters { filters, index, names } = self {
+        if let Attached::Filters { interfaces, index, names } = self {
             // Gone with the interface is as good.
-            let _ = filters.remove(*index, |found| names.iter().any(|name| name == found));
+            let _ =
+                interfaces.remove_filters(*index, |found| names.iter().any(|name| name == found));
         }
     }
 }
@@ -101,10 +101,7 @@ impl Drop for Attached {
 /// # Errors
 /// When the kernel does not tell, which it does since Linux 6.6.
 pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
-    let mut interfaces = Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-    let state = interfaces
-        .state(device)
-        .map_err(|error| Refusal::NoDevice { device: device.to_owned(), source: error.into() })?;
+    let state = look_at(&mut interfaces()?, device)?;
     let mut names = Vec::new();
     for (ours, side) in PROGRAMS {
         let found = attached_tcx(state.index, side).map_err(super::program)?;

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::support::{self, run};
 use both::{Both, Dice, Flow};
-use transom_device::RootQueues;
+use transom_device::interface::Interfaces;
 use transom_device::namespace::Namespace;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
 use transom_forwarder::{Deployment, Refusal};
@@ -128,12 +128,12 @@ const LOOPBACK: u32 = 1;
 fn fill(waiting: u32) -> Length {
     let to = UdpSocket::bind("127.0.0.1:0").unwrap();
     let from = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut queues = RootQueues::open().unwrap();
+    let mut interfaces = Interfaces::open().unwrap();
     // The first goes at once, on what the bucket holds.
     for _ in 0..=waiting {
         from.send_to(&[0; DATAGRAM], to.local_addr().unwrap()).unwrap();
     }
-    let queue = queues.state(LOOPBACK).unwrap();
+    let queue = interfaces.root_queue(LOOPBACK).unwrap();
     assert_eq!((queue.packets, queue.drops), (waiting, 0), "{queue:?}");
     assert_eq!(queue.bytes, waiting * (DATAGRAM as u32 + HEADERS));
     Length { packets: queue.packets.into(), bytes: queue.bytes.into() }
@@ -156,7 +156,7 @@ fn in_front_of(seed: u64, policy: &str, waiting: u32) -> Option<u64> {
     let what = format!("{policy} in front of {queue:?}, seed {seed}");
     assert_eq!(status.target, both.control.target(), "{what}");
     assert_eq!(status.counters.rewritten, both.rewritten, "{what}");
-    let still = RootQueues::open().unwrap().state(LOOPBACK).unwrap();
+    let still = Interfaces::open().unwrap().root_queue(LOOPBACK).unwrap();
     assert_eq!(still.packets, waiting, "somebody else was there");
     status.target
 }

@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use transom_device::interface::IpPrefix;
+use transom_device::interface::RootQueue;
 use transom_device::namespace::Namespace;
-use transom_device::{RootQueue, RootQueues};
 use transom_forwarder::{Deployment, Refusal, Status};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
 
@@ -305,8 +305,9 @@ pub(crate) fn run(namespace: &Namespace, program: &str, words: &[&str]) -> Strin
 impl Net {
     /// The bottleneck's queue.
     pub(crate) fn queue(&self) -> RootQueue {
-        let index = self.router.interfaces().state(BOTTLENECK).unwrap().index;
-        self.router.run(|| RootQueues::open().unwrap().state(index).unwrap()).unwrap()
+        let mut interfaces = self.router.interfaces();
+        let index = interfaces.state(BOTTLENECK).unwrap().index;
+        interfaces.root_queue(index).unwrap()
     }
 
     /// Sends `bytes` over each of `flows` connections at the same time, from the sender to the receiver, and checks every byte that arrives.

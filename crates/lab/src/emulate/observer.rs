@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use transom_device::namespace::Namespace;
-use transom_device::{ClosedSockets, Diag, KernelTcpState, TcpSocket};
+use transom_device::{DestroyEvents, Diag, KernelTcpState, TcpSocket};
 use transom_sim::network::NodeId;
 use transom_sim::traffic::FlowId;
 use transom_tcp::ConnectionState;
@@ -79,15 +79,9 @@ impl Observer {
             |source| EmulateError::System { what: "look at the sockets of programs", source };
         for ObservedFlow { flow, server, ends: [client, server_host] } in observed {
             let end = |(node, namespace): &(NodeId, Arc<Namespace>)| {
-                let opened = namespace.run(|| Ok((Diag::open()?, ClosedSockets::open()?)));
-                let (diag, closed_sockets) =
-                    opened.map_err(EmulateError::Namespace)?.map_err(system)?;
-                Ok::<End, EmulateError>(End {
-                    node: *node,
-                    diag,
-                    closed_sockets,
-                    seen: BTreeMap::new(),
-                })
+                let opened = namespace.run(|| Ok((Diag::open()?, DestroyEvents::open()?)));
+                let (diag, ends) = opened.map_err(EmulateError::Namespace)?.map_err(system)?;
+                Ok::<End, EmulateError>(End { node: *node, diag, ends, seen: BTreeMap::new() })
             };
             work.flows.push(Watched { flow, server, ends: [end(&client)?, end(&server_host)?] });
         }
@@ -126,7 +120,7 @@ struct Watched {
 struct End {
     node: NodeId,
     diag: Diag,
-    closed_sockets: ClosedSockets,
+    ends: DestroyEvents,
     /// The connections that were ever seen, by their cookies, as they were last.
     seen: BTreeMap<u64, ConnectionState>,
 }
@@ -210,7 +204,14 @@ impl End {
         };
         let present = self.diag.tcp().map(&mut remember);
         // Too many endings at once for the kernel to tell: what was seen of those connections last counts.
-        let _ = self.closed_sockets.take().map(&mut remember);
+        let mut ended = Vec::new();
+        loop {
+            let before = ended.len();
+            if self.ends.take(|socket| ended.push(socket)).is_err() || ended.len() == before {
+                break;
+            }
+        }
+        remember(ended);
         present
     }
 }

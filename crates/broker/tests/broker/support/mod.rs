@@ -160,8 +160,7 @@ impl Net {
 
     /// The names of the host's interfaces.
     pub(crate) fn interfaces(&self) -> Vec<String> {
-        let links = || transom_device::Hosts::open().unwrap().links().unwrap();
-        self.host.run(links).unwrap().into_iter().map(|link| link.name).collect()
+        self.host.interfaces().all().unwrap().into_iter().map(|link| link.name).collect()
     }
 
     /// A server of the kernel's on the host, which sends everything back.

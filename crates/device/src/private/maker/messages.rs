@@ -16,8 +16,8 @@ use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::super::builder::{InterfaceKind, Settings};
 use super::super::here::Change;
+use super::super::settings::{InterfaceKind, PrivateSettings};
 use super::super::sockets::Family;
 use super::{MOST_QUEUES, MOST_SOCKETS, MakerError};
 use crate::diag::Destroyed;
@@ -34,7 +34,7 @@ const LONGEST_WORDS: usize = 1024;
 /// A request of the supervisor's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    Open(Settings),
+    Open(PrivateSettings),
     Sockets { family: Family, count: usize, group: Option<String> },
     Diag,
     Events,
@@ -165,8 +165,8 @@ fn read_route<'a>(
     Ok((to, source))
 }
 
-fn write_settings(f: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
-    let Settings {
+fn write_settings(f: &mut fmt::Formatter<'_>, settings: &PrivateSettings) -> fmt::Result {
+    let PrivateSettings {
         name,
         kind,
         mtu,
@@ -178,6 +178,7 @@ fn write_settings(f: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Resul
         local_ports,
         // The maker's choice.
         queue_len: _,
+        maker: _,
     } = settings;
     let kind = match kind {
         InterfaceKind::Any => "any",
@@ -202,9 +203,9 @@ fn write_settings(f: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Resul
     Ok(())
 }
 
-/// Settings that are not named have their defaults. All else is checked by who makes the network.
-fn read_settings(lines: &str) -> Result<Settings, MakerError> {
-    let mut settings = Settings::default();
+/// PrivateSettings that are not named have their defaults. All else is checked by who makes the network.
+fn read_settings(lines: &str) -> Result<PrivateSettings, MakerError> {
+    let mut settings = PrivateSettings::default();
     for line in lines.lines() {
         let (what, value) = line.split_once(' ').ok_or(NONSENSE)?;
         let mut words = value.split(' ');

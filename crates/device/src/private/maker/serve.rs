@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::super::builder::CLIENTS_QUEUE_LEN;
 use super::super::device::{Carrier, Parts};
 use super::super::here::{Change, Here};
+use super::super::settings::CLIENTS_QUEUE_LEN;
 use super::super::sockets::{self, Family};
 use super::messages::{LONGEST, Made, Reply, Request};
 use crate::diag::{DestroyEvents, Diag};
@@ -86,7 +86,7 @@ impl Service {
                 }
                 let gained = gain_rights().map_or(Ok(()), Err);
                 let opened = gained
-                    .and_then(|()| settings.check().and_then(|()| settings.open()).map_err(failed));
+                    .and_then(|()| settings.check().and_then(|()| settings.make()).map_err(failed));
                 match opened.and_then(|(here, parts)| hand_out(socket, here, parts)) {
                     Ok(here) => {
                         // From here on, sockets of this thread are those of the network.

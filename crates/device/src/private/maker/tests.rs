@@ -10,7 +10,7 @@ fn prefix(text: &str) -> IpPrefix {
 }
 
 fn requests() -> Vec<Request> {
-    let settings = Settings {
+    let settings = PrivateSettings {
         name: "eth0".into(),
         kind: InterfaceKind::Veth,
         mtu: 9000,
@@ -23,11 +23,11 @@ fn requests() -> Vec<Request> {
         ],
         loopback: false,
         local_ports: Some((30_000, 30_009)),
-        ..Settings::default()
+        ..PrivateSettings::default()
     };
     vec![
         Request::Open(settings),
-        Request::Open(Settings::default()),
+        Request::Open(PrivateSettings::default()),
         Request::Sockets { family: Family::V4, count: 1, group: None },
         Request::Sockets { family: Family::V6, count: 64, group: Some("/a b/c".into()) },
         Request::Diag,
@@ -127,7 +127,7 @@ fn some_file() -> OwnedFd {
 #[test]
 fn a_maker_that_lies_is_not_believed() {
     let open = |text, with| {
-        let outcome = answered_by(vec![(text, with)]).open(&Settings::default());
+        let outcome = answered_by(vec![(text, with)]).open(&PrivateSettings::default());
         outcome.map(drop).unwrap_err()
     };
     let netlink = || crate::diag::Diag::open().unwrap().as_fd().try_clone_to_owned().unwrap();
@@ -165,10 +165,9 @@ fn a_maker_that_lies_is_not_believed() {
 #[test]
 fn a_maker_that_is_not_there_or_ends_at_once_is_named() {
     let start = |program: &str| {
-        let command = MakerCommand::new(program, [] as [&str; 0]);
-        Maker::start(&command)
+        Maker::start(program.as_ref(), &[])
             .map_err(PrivateError::from)
-            .and_then(|maker| maker.open(&Settings::default()))
+            .and_then(|maker| maker.open(&PrivateSettings::default()))
     };
     let missing = start("/nowhere/at/all").map(drop).unwrap_err();
     assert!(matches!(missing, PrivateError::Maker(MakerError::Start { .. })), "{missing:?}");

@@ -40,8 +40,9 @@ impl Sources {
             Some(diag) => diag,
             none => none.insert(Diag::open().ok()?),
         };
-        match diag.user_of(peer, local) {
-            Ok(user) => user,
+        match diag.find(peer, local) {
+            // Without an inode, no process has it any more.
+            Ok(found) => found.filter(|socket| socket.inode != 0).map(|socket| socket.user),
             Err(_) => {
                 // The next connection gets a new netlink socket.
                 self.diag = None;

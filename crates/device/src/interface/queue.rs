@@ -1,4 +1,4 @@
-//! The statistics of the queue in front of a network interface.
+//! The statistics of the queue in front of an interface.
 //!
 //! Every interface has a *root queueing discipline* (tc(8)): packets that are not sent at once wait there. The kernel counts waiting and
 //! dropped packets, and reports them in answer to `RTM_GETQDISC`. Asking takes a few microseconds and the lock that guards all network
@@ -13,7 +13,8 @@ use netlink_packet_core::{NLM_F_ECHO, ParseableParametrized};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
-use crate::netlink::{Netlink, attributes};
+use super::Interfaces;
+use crate::netlink::attributes;
 
 /// The state of an interface's root queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,29 +34,15 @@ pub struct RootQueue {
     pub sent_bytes: u64,
 }
 
-/// Asks for root queueing disciplines, in the network namespace it was opened in.
-#[derive(Debug)]
-pub struct RootQueues {
-    netlink: Netlink,
-}
-
 /// Bytes of `struct tcmsg`.
-pub(crate) const BODY_LEN: usize = 20;
+pub(super) const BODY_LEN: usize = 20;
 
-impl RootQueues {
-    /// For the network namespace the calling thread is in.
-    ///
-    /// # Errors
-    /// When the kernel gives no netlink socket.
-    pub fn open() -> io::Result<Self> {
-        Ok(RootQueues { netlink: Netlink::open(None)? })
-    }
-
+impl Interfaces {
     /// The root queueing discipline of the interface with this number.
     ///
     /// # Errors
     /// The kernel's refusal: there is no such interface, or it has no discipline that can be shown.
-    pub fn state(&mut self, index: u32) -> io::Result<RootQueue> {
+    pub fn root_queue(&mut self, index: u32) -> io::Result<RootQueue> {
         let mut request = TcMessage::with_index(index.cast_signed());
         request.header.parent = TcHandle::ROOT;
         // Unlike for other requests, the kernel tells everybody who listens, and us only with this flag.
@@ -125,12 +112,12 @@ mod tests {
 
     #[test]
     fn the_loopback_interface_keeps_nothing() {
-        let queue = RootQueues::open().unwrap().state(1).unwrap();
+        let queue = Interfaces::open().unwrap().root_queue(1).unwrap();
         assert_eq!((queue.kind.as_str(), queue.packets, queue.bytes), ("noqueue", 0, 0));
     }
 
     #[test]
     fn an_interface_that_is_not_there_is_refused() {
-        assert!(RootQueues::open().unwrap().state(u32::MAX >> 1).is_err());
+        assert!(Interfaces::open().unwrap().root_queue(u32::MAX >> 1).is_err());
     }
 }

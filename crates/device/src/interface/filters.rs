@@ -9,29 +9,20 @@ use netlink_packet_route::tc::{
     TcAttribute, TcFilterBpf, TcFilterBpfOption, TcHandle, TcHeader, TcMessage, TcOption,
 };
 
-use crate::netlink::{Netlink, attributes};
-use crate::qdisc::BODY_LEN;
+use super::Interfaces;
+use super::queue::BODY_LEN;
+use crate::netlink::attributes;
 
-/// Removes filters, in the network namespace it was opened in.
-#[derive(Debug)]
-pub struct Filters {
-    netlink: Netlink,
-}
-
-impl Filters {
-    /// For the network namespace the calling thread is in.
-    ///
-    /// # Errors
-    /// When the kernel gives no netlink socket.
-    pub fn open() -> io::Result<Self> {
-        Ok(Filters { netlink: Netlink::open(None)? })
-    }
-
+impl Interfaces {
     /// Removes the filters of an interface, on both sides, whose program's name is chosen. Returns how many there were.
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub fn remove(&mut self, index: u32, chosen: impl Fn(&str) -> bool) -> io::Result<usize> {
+    pub fn remove_filters(
+        &mut self,
+        index: u32,
+        chosen: impl Fn(&str) -> bool,
+    ) -> io::Result<usize> {
         let mut found = Vec::new();
         for minor in [TcHandle::MIN_INGRESS, TcHandle::MIN_EGRESS] {
             let mut request = TcMessage::with_index(index.cast_signed());
@@ -103,6 +94,6 @@ mod tests {
 
     #[test]
     fn an_interface_without_filters_has_none_to_remove() {
-        assert_eq!(Filters::open().unwrap().remove(1, |_| false).unwrap(), 0);
+        assert_eq!(Interfaces::open().unwrap().remove_filters(1, |_| false).unwrap(), 0);
     }
 }
