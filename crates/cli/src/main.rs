@@ -8,6 +8,7 @@
 //! which the kernel gives only to a process with one thread.
 #![forbid(unsafe_code)]
 
+mod address;
 mod bench;
 mod broker;
 mod choices;
@@ -25,8 +26,6 @@ mod get;
 mod hash;
 mod interrupt;
 mod kernel;
-#[cfg(feature = "tui")]
-mod keys;
 mod lab;
 mod log;
 mod ltcp;
@@ -43,6 +42,8 @@ mod serve;
 mod sink;
 mod socket;
 mod stop;
+#[cfg(feature = "tui")]
+mod terminal;
 mod top;
 mod units;
 #[cfg(feature = "web")]

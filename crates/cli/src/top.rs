@@ -3,8 +3,6 @@
 mod cells;
 mod everywhere;
 #[cfg(feature = "tui")]
-mod terminal;
-#[cfg(feature = "tui")]
 mod view;
 
 use std::fmt::Write as _;
@@ -147,9 +145,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(feature = "tui")]
 fn watch(args: Args, filter: Filter) -> anyhow::Result<ExitCode> {
-    let start = view::View::new(filter, &args.filter.join(" "), args.sort, args.reverse);
+    use anyhow::Context as _;
+    use std::sync::atomic::AtomicBool;
+
+    if !crate::terminal::is_there() {
+        anyhow::bail!("standard output is no terminal; --once prints a table, and --json lines");
+    }
+    let terminal = crate::terminal::Terminal::enter()?;
+    crate::interrupt::handle(|status| crate::interrupt::leave(status.into()))?;
     let everywhere = Everywhere::new(args.looks.collector(), args.all_namespaces);
-    terminal::run(everywhere, args.looks.interval, start)?;
+    let looks = everywhere.looks(args.looks.interval)?;
+    let text = args.filter.join(" ");
+    let view = view::View::new(filter, &text, args.sort, args.reverse, looks);
+    terminal.show(view, &AtomicBool::new(false)).context("cannot draw on the terminal")?;
     Ok(ExitCode::SUCCESS)
 }
 

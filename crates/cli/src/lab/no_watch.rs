@@ -1,14 +1,10 @@
 //! A build without `--watch`.
 
-#[path = "watch/address.rs"]
-mod address;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::live::Live;
 use crate::features::Feature;
-pub(crate) use address::parse as parse_address;
 
 /// A server that shows runs, of which there is none.
 pub(super) enum Watch {}

@@ -225,7 +225,10 @@ impl Job<'_> {
             live.end();
         }
         tui.map_or(Ok(()), |tui| tui.finish(hurry))?;
-        watch.map_or(Ok(()), |watch| watch.finish(hurry))?;
+        if let Some(Err(error)) = watch.map(|watch| watch.finish(hurry)) {
+            // That ends the view, and not the runs.
+            output::note(format_args!("the runs cannot be watched any more: {error:#}"));
+        }
 
         let already = outcomes.iter().filter(|one| **one == Outcome::There).count();
         let shown = verdict::Shown { json: self.json, points: plan.points.len() > 1, already };

@@ -7,7 +7,6 @@ use anyhow::bail;
 use transom_lab::results::Shard;
 
 use super::super::programs::Consent;
-use super::super::watch::parse_address;
 use super::engine::{Engaged, Engine};
 
 /// Run a scenario, in the simulator or in real time
@@ -116,7 +115,7 @@ pub(crate) struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "127.0.0.1:0",
-        value_parser = parse_address,
+        value_parser = crate::address::parse,
     )]
     pub(super) watch: Option<SocketAddr>,
     /// Show the runs in the terminal while they go on (feature `tui`)
