@@ -44,6 +44,7 @@ mod socket;
 mod stop;
 #[cfg(feature = "tui")]
 mod terminal;
+mod thread;
 mod top;
 mod units;
 #[cfg(feature = "web")]

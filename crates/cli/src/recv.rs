@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -17,6 +16,7 @@ use crate::progress::Progress;
 use crate::send::Summary;
 use crate::sink::{Sink, SinkArgs};
 use crate::socket::{self, Listener, Socket};
+use crate::thread;
 use crate::units::Bytes;
 
 /// Read and written at a time.
@@ -112,12 +112,9 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
         };
         let _ = accepted.send(Event::Accepted(outcome));
     };
-    thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    thread::spawn("accept", work)?;
     if let Some(mut program) = program {
-        let work = move || {
-            let _ = event.send(Event::Ended(program.wait()));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        thread::spawn("program", move || event.send(Event::Ended(program.wait())))?;
     }
     let first = events.recv().context("the thread that accepts connections has ended")?;
     let last = match first {

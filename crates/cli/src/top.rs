@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use transom_live::{Collector, Column, Filter, Row, Snapshot, Sources};
 
+use crate::lab::columns::{Side, lay_out};
 use crate::{output, units};
 use everywhere::Everywhere;
 
@@ -203,27 +204,12 @@ fn table(rows: &[&Row]) -> String {
     if rows.is_empty() {
         return "no connections".to_owned();
     }
-    let cells: Vec<[String; Column::ALL.len()]> =
-        rows.iter().map(|row| Column::ALL.map(|column| cells::cell(row, column))).collect();
-    let mut widths = Column::ALL.map(|column| cells::title(column).chars().count());
-    for line in &cells {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
+    let sides = Column::ALL.map(|column| match cells::is_number(column) {
+        true => Side::Right,
+        false => Side::Left,
+    });
     let titles = Column::ALL.map(|column| cells::title(column).to_owned());
-    for line in std::iter::once(&titles).chain(&cells) {
-        let start = text.len();
-        for ((column, width), cell) in Column::ALL.into_iter().zip(widths).zip(line) {
-            let _ = match cells::is_number(column) {
-                true => write!(text, "{cell:>width$}  "),
-                false => write!(text, "{cell:<width$}  "),
-            };
-        }
-        text.truncate(start + text[start..].trim_end().len());
-        text.push('\n');
-    }
-    text.truncate(text.trim_end().len());
-    text
+    let cells = rows.iter().map(|row| Column::ALL.map(|column| cells::cell(row, column)));
+    let lines: Vec<_> = std::iter::once(titles).chain(cells).collect();
+    lay_out(sides, &lines).join("\n")
 }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
@@ -54,8 +54,7 @@ impl Server {
             runtime.shutdown_background();
             served
         };
-        let thread = thread::Builder::new().name("web".into()).spawn(work);
-        let thread = Some(thread.context("cannot start a thread")?);
+        let thread = Some(crate::thread::spawn("web", work)?);
         Ok(Server { address, stop: Some(stop), thread })
     }
 

@@ -5,7 +5,6 @@ use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -99,11 +98,7 @@ pub(super) fn run(
         let socket = sockets.next();
         let hello = Hello { bytes: share(args.bytes, args.parallel, nth), ..hello };
         let (shared, finished) = (Arc::clone(&shared), finished.clone());
-        let work = move || {
-            let outcome = measure(&shared, socket, hello);
-            let _ = finished.send(outcome);
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        crate::thread::spawn("measure", move || finished.send(measure(&shared, socket, hello)))?;
     }
     drop(finished);
 
@@ -309,6 +304,7 @@ mod tests {
     use super::*;
     use std::io;
     use std::net::{TcpListener, TcpStream};
+    use std::thread;
 
     #[test]
     fn all_count_from_the_same_moment() {

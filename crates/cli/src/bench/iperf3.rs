@@ -182,7 +182,7 @@ fn start(socket: Arc<Socket>, reverse: bool, stop: &Arc<AtomicBool>) -> anyhow::
         // After the end, connections end anyhow.
         if stop.load(Ordering::Relaxed) { Ok(()) } else { outcome }
     };
-    let thread = thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    let thread = crate::thread::spawn("transfer", work)?;
     Ok(Stream { socket, done, thread })
 }
 

@@ -1,13 +1,12 @@
 //! The server of a measurement.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use transom_device::serving::{Deadline, Slots};
 
 use super::Args;
@@ -29,12 +28,7 @@ const MOST_CONNECTIONS: usize = 4096;
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let network = args.network.open()?;
     let stop = Stop::on_interrupt()?;
-    let mut addresses = network.addresses.clone();
-    if addresses.is_empty() {
-        addresses.push(Ipv6Addr::UNSPECIFIED.into());
-    }
-    for address in addresses {
-        let listener = listen(&network.host, address, args.port)?;
+    for listener in network.listen(args.port)? {
         let at = listener.local_addr()?;
         note(format_args!("waiting for clients at {at} ({})", network.description));
         let cleanup = Arc::clone(&network.cleanup);
@@ -46,19 +40,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let _ = network.finish();
     }
     Ok(network.status(outcome?))
-}
-
-fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Result<Listener> {
-    let at = SocketAddr::from((address, port));
-    let outcome = host.listen(at);
-    // A machine without IPv6 still has the other one.
-    let outcome = match outcome {
-        Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
-            host.listen((Ipv4Addr::UNSPECIFIED, port).into())
-        }
-        outcome => outcome,
-    };
-    outcome.with_context(|| format!("cannot listen on {at}"))
 }
 
 fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::StatusCode;
@@ -53,10 +52,7 @@ pub(super) fn looks(mut collector: Collector, interval: Duration) -> anyhow::Res
             std::thread::sleep(interval);
         }
     };
-    std::thread::Builder::new()
-        .name("looks".into())
-        .spawn(work)
-        .context("cannot start a thread")?;
+    crate::thread::spawn("looks", work)?;
     Ok(Looks { newest, watchers })
 }
 

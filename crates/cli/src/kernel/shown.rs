@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
@@ -34,22 +32,11 @@ pub(super) fn summary(report: &HostReport) -> String {
 
 pub(super) fn list(json: bool) -> anyhow::Result<ExitCode> {
     let reports = reports()?;
-    match json {
-        true => output::json(&reports)?,
-        false => output::line(table(&reports))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    output::shown(json, &reports, || table(&reports))
 }
 
 pub(super) fn watch(json: bool) -> anyhow::Result<ExitCode> {
-    loop {
-        let reports = reports()?;
-        match json {
-            true => output::json(&reports)?,
-            false => output::view(table(&reports))?,
-        }
-        thread::sleep(Duration::from_secs(1));
-    }
+    output::watch(json, reports, |reports| table(reports))
 }
 
 fn window(connection: &ConnectionReport) -> Option<&Limit> {
@@ -134,15 +121,10 @@ pub(super) fn show(number: Option<u64>, json: bool) -> anyhow::Result<ExitCode> 
             "no connection with the number {number} has extensions; `transom kernel list` has all"
         );
     }
-    match json {
-        true => output::json(&chosen)?,
-        false if chosen.is_empty() => output::line("no connection of the kernel's has extensions")?,
-        false => {
-            let texts: Vec<String> = chosen.into_iter().map(details).collect();
-            output::line(texts.join("\n\n"))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    output::shown(json, &chosen, || match chosen.is_empty() {
+        true => "no connection of the kernel's has extensions".into(),
+        false => chosen.iter().copied().map(details).collect::<Vec<_>>().join("\n\n"),
+    })
 }
 
 fn details(connection: &ConnectionReport) -> String {

@@ -45,8 +45,7 @@ impl Tui {
             closed();
             drawn
         };
-        let thread = std::thread::Builder::new().name("view".into()).spawn(work);
-        Ok(Tui { end, thread: Some(thread.context("cannot start a thread")?) })
+        Ok(Tui { end, thread: Some(crate::thread::spawn("view", work)?) })
     }
 
     /// After the runs: waits until it is closed with `q`, or `hurry` says that it has to be.

@@ -9,7 +9,7 @@ use transom_report::{Captured, EventLog, ReportData, Svg};
 
 use super::{Opened, open};
 use crate::features::Feature;
-use crate::output::note;
+use crate::output::{self, note};
 
 /// Draw sequence, windows and round-trip time of an event log or a packet capture
 ///
@@ -43,7 +43,7 @@ enum Form {
 
 /// Draws it.
 pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
-    let (name, output) = (args.file.display(), args.output.display());
+    let (name, place) = (args.file.display(), args.output.display());
     let extension = args.output.extension().and_then(|extension| extension.to_str());
     let form = match extension {
         Some("html") => Form::Page,
@@ -52,7 +52,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
             Feature::Png.need()?;
             Form::Png
         }
-        _ => bail!("{output}: the name must end in .svg, .png or .html"),
+        _ => bail!("{place}: the name must end in .svg, .png or .html"),
     };
     own_file::check_output(&args.output)?;
     let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
@@ -83,7 +83,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         bail!("{name} has no TCP connection");
     }
     if count > 1 && !matches!(form, Form::Page) {
-        note(format_args!("{name} has {count} connections; {output} shows {shown}"));
+        note(format_args!("{name} has {count} connections; {place} shows {shown}"));
     }
     let picture = || picture.as_ref().with_context(|| format!("{name} has no connection"));
     let contents = match form {
@@ -91,8 +91,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         Form::Svg => picture()?.file().into_bytes(),
         Form::Png => png(picture()?)?,
     };
-    own_file::write_output(&args.output, &contents)
-        .with_context(|| format!("cannot write {output}"))?;
+    output::file(&args.output, contents)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,8 +13,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-#[cfg(feature = "tui")]
-use anyhow::Context as _;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use transom_live::{Collector, Snapshot, Sources};
 
@@ -54,7 +52,7 @@ impl Everywhere {
                 thread::sleep(interval);
             }
         };
-        thread::Builder::new().name("looks".into()).spawn(work).context("cannot start a thread")?;
+        crate::thread::spawn("looks", work)?;
         Ok(told)
     }
 
