@@ -215,7 +215,7 @@ fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
 fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
     // Mistakes in the policy are reported first.
     let _ = (args.policy()?, &args.socket, &args.pins);
-    Err(crate::features::Feature::Bpf.missing())
+    Err(crate::features::Feature::BPF.missing())
 }
 
 fn show(device: Option<&str>, place: &Place, json: bool) -> anyhow::Result<ExitCode> {

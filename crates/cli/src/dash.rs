@@ -41,5 +41,5 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
     let _ = (args.address, args.looks.interval, args.looks.collector());
-    Err(crate::features::Feature::Web.missing())
+    Err(crate::features::Feature::WEB.missing())
 }

@@ -176,23 +176,15 @@ fn start_guard(notifier: &Notifier, ledger: &Ledger, inner: &Inner) -> io::Resul
     Ok(ours)
 }
 
-/// Started by `transom exec`, not by people.
-#[derive(clap::Args)]
-pub(crate) struct GuardArgs {}
-
 /// Ends programs whose supervisor was killed.
-pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_guard() -> anyhow::Result<ExitCode> {
     close_to_programs()?;
     guard(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Started by `transom exec`, not by people.
-#[derive(clap::Args)]
-pub(crate) struct MakerArgs {}
-
 /// Makes the network for programs' sockets in a user namespace, and sockets in it.
-pub(crate) fn run_maker(_: MakerArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_maker() -> anyhow::Result<ExitCode> {
     maker::serve(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }

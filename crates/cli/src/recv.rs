@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::hash::{Hasher, read_some};
+use crate::hash::{Hasher, for_each_piece};
 use crate::network::{NetworkArgs, Program};
 use crate::output::note;
 use crate::progress::Progress;
@@ -18,9 +18,6 @@ use crate::sink::{Sink, SinkArgs};
 use crate::socket::{self, Listener, Socket};
 use crate::thread;
 use crate::units::Bytes;
-
-/// Read and written at a time.
-const PIECE: usize = 256 * 1024;
 
 /// How long a connection that a program has made may take to be seen.
 const GRACE: Duration = Duration::from_secs(1);
@@ -138,22 +135,18 @@ enum Event {
 }
 
 fn copy(
-    mut socket: &Socket,
+    socket: &Socket,
     sink: &mut Sink<'_>,
     hasher: &mut Hasher,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        let length = read_some(&mut socket, &mut piece)?;
-        let bytes = piece.get(..length).unwrap_or_default();
-        if bytes.is_empty() {
-            return sink.finish();
-        }
+    for_each_piece(socket, |bytes| {
         sink.write(bytes)?;
         hasher.update(bytes);
-        progress.add(length);
-    }
+        progress.add(bytes.len());
+        anyhow::Ok(())
+    })?;
+    sink.finish()
 }
 
 #[cfg(test)]

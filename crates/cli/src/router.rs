@@ -137,7 +137,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "bpf")]
         Mode::Tc => tc::check_privileges()?,
         #[cfg(not(feature = "bpf"))]
-        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
+        Mode::Tc => return Err(crate::features::Feature::BPF.missing()),
         Mode::Nfqueue => check_nfqueue_privileges()?,
         Mode::User => check_user_privileges()?,
     }
@@ -158,7 +158,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
             Box::new(Tc::attach(options)?)
         }
         #[cfg(not(feature = "bpf"))]
-        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
+        Mode::Tc => return Err(crate::features::Feature::BPF.missing()),
         Mode::Nfqueue => Box::new(Nfqueue::start(&args.device, &policy.control)?),
         Mode::User => {
             let from = args.from.as_deref().context("mode user needs --from")?;

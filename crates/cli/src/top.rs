@@ -165,7 +165,7 @@ fn watch(args: Args, filter: Filter) -> anyhow::Result<ExitCode> {
 #[cfg(not(feature = "tui"))]
 fn watch(_: Args, _: Filter) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    crate::features::Feature::Tui.need().context("--once prints a table, and --json lines")?;
+    crate::features::Feature::TUI.need().context("--once prints a table, and --json lines")?;
     Ok(ExitCode::SUCCESS)
 }
 

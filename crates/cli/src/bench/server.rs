@@ -11,14 +11,12 @@ use transom_device::serving::{Deadline, Slots};
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
-use crate::hash::read_some;
+use crate::hash::{PIECE, for_each_piece, read_some};
 use crate::network::Cleanup;
 use crate::output::note;
 use crate::socket::{Listener, Socket, accept};
 use crate::stop::Stop;
 
-/// Read or written at a time.
-const PIECE: usize = 256 * 1024;
 /// A client that says nothing for so long at the start of a connection is none.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at a time; more have to wait.
@@ -77,14 +75,8 @@ fn serve(mut socket: &Socket) -> io::Result<()> {
 
 fn receive(mut socket: &Socket) -> io::Result<()> {
     let started = Instant::now();
-    let mut piece = vec![0; PIECE];
     let mut bytes = 0;
-    loop {
-        match read_some(&mut socket, &mut piece)? {
-            0 => break,
-            length => bytes += length as u64,
-        }
-    }
+    for_each_piece(socket, |piece| io::Result::Ok(bytes += piece.len() as u64))?;
     socket.write_all(&Receipt { bytes, time: started.elapsed() }.encode())
 }
 

@@ -2,7 +2,7 @@
 
 use super::network::{Network, state_of};
 use super::observe::Timeline;
-use crate::hash::{self, read_some};
+use crate::hash;
 use crate::socket::Socket;
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
@@ -15,22 +15,17 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use transom_report::{ByteTraces, Outcome, Trace};
 
-const BLOCK: usize = 256 * 1024;
 /// How often the sender is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 
 /// Copies `from` to `to`, counting.
-fn copy(mut from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
-    let mut block = vec![0; BLOCK];
-    loop {
-        match read_some(&mut from, &mut block)? {
-            0 => return to.flush(),
-            n => {
-                to.write_all(&block[..n])?;
-                count.fetch_add(n as u64, Ordering::Relaxed);
-            }
-        }
-    }
+fn copy(from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
+    hash::for_each_piece(from, |piece| {
+        to.write_all(piece)?;
+        count.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        std::io::Result::Ok(())
+    })?;
+    to.flush()
 }
 
 /// A transfer under way.

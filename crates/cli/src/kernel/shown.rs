@@ -177,8 +177,8 @@ fn reason(name: &str) -> &'static str {
 }
 
 pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
-    let takes = transom_kernel::check();
-    let said = takes.as_ref().err().map(|error| chain(error));
+    let takes = transom_kernel::check().map_err(anyhow::Error::new);
+    let said = takes.as_ref().err().map(|error| format!("{error:#}"));
     if json {
         let variables: serde_json::Map<_, _> = variable_forms::all()
             .map(|(variable, form)| {
@@ -229,15 +229,4 @@ fn refused() -> Vec<(&'static str, String)> {
         Some((name, variable_forms::refusal(&*extension)?))
     };
     CATALOGUE.iter().filter_map(|entry| refusal(entry.name)).collect()
-}
-
-/// An error with its reasons.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
 }

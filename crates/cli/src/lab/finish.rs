@@ -116,5 +116,5 @@ fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
 /// This build cannot draw PNG files. The commands refuse `--png` before they run anything.
 #[cfg(not(feature = "png"))]
 fn pictures(_: &Path, _: &ReportData) -> anyhow::Result<()> {
-    Err(crate::features::Feature::Png.missing())
+    Err(crate::features::Feature::PNG.missing())
 }

@@ -11,7 +11,7 @@ pub(super) enum Watch {}
 
 impl Watch {
     pub(super) fn start(_: SocketAddr, _: Arc<Live>) -> anyhow::Result<Watch> {
-        Err(Feature::Web.missing())
+        Err(Feature::WEB.missing())
     }
 
     pub(super) fn url(&self) -> String {

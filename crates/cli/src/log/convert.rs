@@ -41,7 +41,7 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let from = Format::of(&args.input)?;
     let to = Format::of(&args.output)?;
     if [from, to].iter().any(|one| matches!(one, Format::Parquet | Format::Arrow)) {
-        Feature::Parquet.need()?;
+        Feature::PARQUET.need()?;
     }
     own_file::check_output(&args.output)?;
     let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {input}"))?;

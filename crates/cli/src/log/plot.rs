@@ -49,7 +49,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         Some("html") => Form::Page,
         Some("svg") => Form::Svg,
         Some("png") => {
-            Feature::Png.need()?;
+            Feature::PNG.need()?;
             Form::Png
         }
         _ => bail!("{place}: the name must end in .svg, .png or .html"),
@@ -102,5 +102,5 @@ fn png(picture: &Svg) -> anyhow::Result<Vec<u8>> {
 
 #[cfg(not(feature = "png"))]
 fn png(_: &Svg) -> anyhow::Result<Vec<u8>> {
-    Err(Feature::Png.missing())
+    Err(Feature::PNG.missing())
 }

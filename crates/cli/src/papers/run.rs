@@ -13,7 +13,7 @@ use transom_report::labels;
 use super::{find, keep};
 use crate::lab::interruption::Interruption;
 use crate::lab::run::engine::Engaged;
-use crate::lab::run::{Emulated, Job, refuse_too_many};
+use crate::lab::run::{Emulated, Job, Shown, refuse_too_many};
 use crate::output;
 
 /// Run experiments
@@ -217,11 +217,7 @@ fn job<'a>(
         jobs: if emulated { 1 } else { args.jobs.unwrap_or(0) },
         fresh: args.fresh,
         emulation: emulated.then_some(Emulated { allow_late: args.allow_late }),
-        png: false,
-        watch: None,
-        tui: false,
-        json: false,
-        quiet: args.quiet,
+        shown: Shown { quiet: args.quiet, ..Shown::default() },
         engaged: Engaged::default(),
     }
 }
