@@ -96,7 +96,7 @@ impl Looks {
 const USUAL: &str = "not state time-wait";
 
 fn column(name: &str) -> Result<Column, String> {
-    Column::named(name).ok_or_else(|| {
+    Column::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
         let names: Vec<&str> = Column::ALL.into_iter().map(Column::name).collect();
         format!("there is no such column; there are {}", names.join(", "))
     })

@@ -121,7 +121,7 @@ async fn events(
         let watcher = Watcher(looks.watchers.clone());
         let mut newest = looks.newest.clone();
         newest.mark_unchanged();
-        Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true }
+        Stream { _watcher: watcher, newest, filter, changes: Changes::default(), first: true }
     };
     web::events(&visitor, begin, |mut stream| async move { Some((stream.next().await?, stream)) })
 }

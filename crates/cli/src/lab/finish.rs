@@ -82,7 +82,7 @@ pub(super) fn index(store: &Store, png: bool, over: Option<&str>) -> anyhow::Res
     if single {
         return Ok(false);
     }
-    let Some(data) = overview::of_store_over(store, over)? else { return Ok(false) };
+    let Some(data) = overview::of_store(store, over)? else { return Ok(false) };
     write(store.directory(), INDEX, &data, png)?;
     Ok(true)
 }

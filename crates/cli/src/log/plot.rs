@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use transom_device::own_file;
-use transom_report::{Captured, EventLog, ReportData, Svg};
+use transom_report::{Plotted, Svg, plot_capture, plot_log};
 
 use super::{Opened, open};
 use crate::features::Feature;
@@ -55,34 +55,24 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         _ => bail!("{place}: the name must end in .svg, .png or .html"),
     };
     own_file::check_output(&args.output)?;
-    let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
-    let (data, picture, count, shown): (ReportData, Option<Svg>, usize, String) =
-        match open(&args.file)? {
-            Opened::Log(entries) => {
-                let mut log = EventLog::new(&entries);
-                if let Some(number) = args.connection {
-                    log = log.only(number).with_context(chosen)?;
-                }
-                (log.data(&name.to_string()), log.picture(), log.len(), "one".into())
-            }
-            Opened::Capture(capture) => {
-                let mut captured = Captured::new(capture);
-                captured.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
-                if let Some(number) = args.connection {
-                    captured = captured.only(number).with_context(chosen)?;
-                }
-                let shown = captured.shown().map_or("none".into(), |shown| {
-                    format!(
-                        "connection {shown}, which has most data (`transom log {name}` lists them)"
-                    )
-                });
-                (captured.data(&name.to_string()), captured.picture(), captured.len(), shown)
-            }
-        };
-    if count == 0 {
-        bail!("{name} has no TCP connection");
+    let named = name.to_string();
+    let plotted = match open(&args.file)? {
+        Opened::Log(entries) => plot_log(&entries, &named, args.connection),
+        Opened::Capture(capture) => {
+            capture.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
+            plot_capture(capture, &named, args.connection)
+        }
+    };
+    let Plotted { data, picture, count, shown, .. } = plotted;
+    match (count, args.connection) {
+        (0, Some(number)) => bail!("{name} has no connection {number}"),
+        (0, None) => bail!("{name} has no TCP connection"),
+        _ => {}
     }
     if count > 1 && !matches!(form, Form::Page) {
+        let shown = shown.map_or("one".into(), |shown| {
+            format!("connection {shown}, which has most data (`transom log {name}` lists them)")
+        });
         note(format_args!("{name} has {count} connections; {place} shows {shown}"));
     }
     let picture = || picture.as_ref().with_context(|| format!("{name} has no connection"));

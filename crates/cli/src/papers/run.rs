@@ -141,10 +141,8 @@ fn compare(
     summary: &mut OnceSummed<'_>,
     in_real_time: bool,
 ) -> anyhow::Result<bool> {
-    let own_form = Summary::read(&args.stored, experiment.id, args.full)?;
     // Where only the other form is stored, some of its runs may be the same.
-    let is_own_form = own_form.is_some();
-    let stored = match own_form {
+    let stored = match Summary::read(&args.stored, experiment.id, args.full)? {
         None => Summary::read(&args.stored, experiment.id, !args.full)?,
         own_form => own_form,
     };
@@ -161,12 +159,7 @@ fn compare(
         )?;
         return Ok(true);
     }
-    let summary = summary.get()?;
-    let compared = match is_own_form {
-        true => summary.compared(&stored),
-        false => summary.compared_with_other_form(&stored),
-    };
-    let Compared { same, not_stored, different } = compared;
+    let Compared { same, not_stored, different } = summary.get()?.compared(&stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),
