@@ -594,7 +594,7 @@ impl Results {
                 transom_report::write(&run.directory().join(transom_report::REPORT), &data)?;
             }
             let index = self.store.directory().join(transom_report::INDEX);
-            if let Some(data) = transom_report::overview::of_store(&self.store).map_err(value)? {
+            if let Some(data) = transom_report::overview::of_store(&self.store, None).map_err(value)? {
                 transom_report::write(&index, &data)?;
             }
             Ok(index)

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::bail;
 use transom_broker::client::{self, BrokerError};
@@ -171,21 +169,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Stop { place, pins } => stop(&place.path(), &pins),
         Command::List { place, json } => {
             let status = client::list(place.path())?;
-            match json {
-                true => output::json(&status)?,
-                false => output::line(shown::list(&status))?,
-            }
-            Ok(ExitCode::SUCCESS)
+            output::shown(json, &status, || shown::list(&status))
         }
         Command::Show { device, place, json } => show(device.as_deref(), &place, json),
-        Command::Watch { place, json } => watch(&place, json),
+        Command::Watch { place, json } => {
+            output::watch(json, || Ok(client::list(place.path())?), shown::list)
+        }
         Command::Check { policy, json } => {
             let policy = Policy::read(&policy)?;
-            match json {
-                true => output::json(&shown::policy_json(&policy))?,
-                false => output::line(shown::policy(&policy))?,
-            }
-            Ok(ExitCode::SUCCESS)
+            output::shown(json, &shown::policy_json(&policy), || shown::policy(&policy))
         }
     }
 }
@@ -223,38 +215,18 @@ fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
 fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
     // Mistakes in the policy are reported first.
     let _ = (args.policy()?, &args.socket, &args.pins);
-    Err(crate::features::Feature::Bpf.missing())
+    Err(crate::features::Feature::BPF.missing())
 }
 
 fn show(device: Option<&str>, place: &Place, json: bool) -> anyhow::Result<ExitCode> {
     let status = client::list(place.path())?;
     let Some(device) = device else {
-        match json {
-            true => output::json(&status)?,
-            false => output::line(shown::broker(&status))?,
-        }
-        return Ok(ExitCode::SUCCESS);
+        return output::shown(json, &status, || shown::broker(&status));
     };
     let Some(lease) = status.leases.iter().find(|lease| lease.device == device) else {
         let names: Vec<_> = status.leases.iter().map(|lease| lease.device.as_str()).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         bail!("no device {device} is lent (there are: {there})");
     };
-    match json {
-        true => output::json(lease)?,
-        false => output::line(shown::lease(lease))?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn watch(place: &Place, json: bool) -> anyhow::Result<ExitCode> {
-    loop {
-        let status = client::list(place.path())?;
-        if json {
-            output::json(&status)?;
-        } else {
-            output::view(shown::list(&status))?;
-        }
-        thread::sleep(Duration::from_secs(1));
-    }
+    output::shown(json, lease, || shown::lease(lease))
 }

@@ -66,11 +66,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::List { socket, json } => {
             let all = Client::list(&socket)
                 .with_context(|| format!("no answer from {}", socket.display()))?;
-            match json {
-                true => output::json(&serde_json::to_value(&all)?)?,
-                false => output::line(shown(&all))?,
-            }
-            Ok(ExitCode::SUCCESS)
+            output::shown(json, &all, || shown(&all))
         }
     }
 }

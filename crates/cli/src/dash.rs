@@ -6,7 +6,7 @@ mod server;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::lab::parse_address;
+use crate::address::loopback;
 use crate::top::Looks;
 
 /// Show every TCP connection, of Transom and of the kernel, in a browser
@@ -31,27 +31,15 @@ pub(crate) struct Args {
     looks: Looks,
 }
 
-/// The page shows who is connected with whom: that is not for other machines.
-pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address = parse_address(text)?;
-    if address.ip().is_loopback() {
-        Ok(address)
-    } else {
-        Err("it is not a loopback address; to look from another machine, forward the port with ssh -L".into())
-    }
-}
-
 #[cfg(feature = "web")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    crate::web::until_interrupted(args.address, "The connections are at", |front, stopped| {
-        let looks = server::looks(args.looks.collector(), args.looks.interval)?;
-        Ok(server::serve(front, looks, stopped))
-    })
+    let looks = server::looks(args.looks.collector(), args.looks.interval)?;
+    crate::web::until_interrupted(args.address, "The connections are at", server::router(looks))
 }
 
 #[cfg(not(feature = "web"))]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
     let _ = (args.address, args.looks.interval, args.looks.collector());
-    Err(crate::features::Feature::Web.missing())
+    Err(crate::features::Feature::WEB.missing())
 }

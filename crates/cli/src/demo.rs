@@ -6,7 +6,6 @@
 mod algorithms;
 mod network;
 mod observe;
-mod sample;
 mod transfer;
 
 use crate::units::{Bytes, parse_bytes};
@@ -164,8 +163,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
     let page = page(args, &network, len, &original, results);
     let report = args.out.join("report.html");
-    own_file::write_output(&report, transom_report::render(&page).as_bytes())
-        .with_context(|| format!("cannot write {}", report.display()))?;
+    crate::output::file(&report, transom_report::render(&page))?;
     let capture = network.finish();
     if args.json {
         print_json(len, &original, results, intact, &report, &pcap, &capture)?;

@@ -41,11 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return reachability::run(*target);
     }
     let findings = examine(&transom_net::open_options());
-    if args.json {
-        output::json(&as_json(&findings))?;
-    } else {
-        output::line(table(&findings))?;
-    }
+    output::shown(args.json, &as_json(&findings), || table(&findings))?;
     Ok(status(&findings))
 }
 

@@ -1,12 +1,11 @@
 //! `transom exec`: an unmodified program over Transom.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::thread;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -22,9 +21,10 @@ use transom_exec::{
 };
 
 use crate::interrupt::PassedOn;
-use crate::network::NetworkArgs;
-use crate::output::note;
+use crate::network::{NetworkArgs, cannot_run, exit_code};
+use crate::output::{self, note};
 use crate::socket::Host;
+use crate::thread;
 use recorder::Recorder;
 
 mod recorder;
@@ -34,9 +34,6 @@ const DRAIN: Duration = Duration::from_secs(15);
 /// What the helping processes run.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 const MAKER: (&str, &str) = (THIS_PROGRAM, "exec-maker");
-/// The exit codes of a shell for a program that does not exist, and for one that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
 
 /// Run a program whose TCP connections are Transom's.
 ///
@@ -102,16 +99,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let lender = || client::network(client::default_path()).map_err(Reason::from);
     let inner = Inner::open(&network.prefixes, &destinations, MAKER, lender)
         .context("cannot make a network for the program's sockets")?;
-    let (child, notifier) = match intercept::spawn(&mut command) {
-        Ok(started) => started,
-        Err(error) => return refused(name, error),
-    };
+    let (mut child, notifier) =
+        intercept::spawn(&mut command).map_err(|error| refused(name, &error))?;
     drop(command);
     let ledger = Ledger::new().context("cannot make the guard's ledger")?;
     let _guard = start_guard(&notifier, &ledger, &inner).context("cannot start the guard")?;
     raise_descriptor_limit();
     passed_on.to(&child);
-    let waiter = wait_in_background(child)?;
+    let waiter = thread::spawn("program", move || child.wait())?;
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
     let background = args.network.has_extensions();
@@ -146,30 +141,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let extensions = extensions.map(|words| format!(", with the extensions {words}"));
         let place = format!("{}{}", network.description, extensions.unwrap_or_default());
         let page = recorder.page(&program.join(" "), &place, counts);
-        own_file::write_output(path, transom_report::render(&page).as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        output::file(path, transom_report::render(&page))?;
     }
     let status = exit_code(status);
     Ok(if status == ExitCode::SUCCESS { files } else { status })
 }
 
-/// Says why the program could not be started, with the status that shells have for it.
-fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
-    let name = name.to_string_lossy();
-    let (status, message) = match error.kind() {
-        io::ErrorKind::NotFound => (NOT_FOUND, format!("cannot run {name}: {error}")),
+/// Says why the program could not be started.
+fn refused(name: &OsStr, error: &io::Error) -> anyhow::Error {
+    let why = match error.kind() {
         io::ErrorKind::ResourceBusy => {
-            let why =
-                "this command runs under a supervisor of the same kind, and they cannot be nested";
-            (NOT_RUN, format!("cannot run {name}: {why}"))
+            "this command runs under a supervisor of the same kind, and they cannot be nested"
         }
         io::ErrorKind::Unsupported => {
-            let why = "this system has no seccomp notifications (they came with Linux 5.14)";
-            (NOT_RUN, format!("cannot run {name}: {why}"))
+            "this system has no seccomp notifications (they came with Linux 5.14)"
         }
-        _ => (NOT_RUN, format!("cannot run {name}: {error}")),
+        kind => return cannot_run(name, kind, error),
     };
-    Err(crate::output::Failure { status, message }.into())
+    cannot_run(name, error.kind(), why)
 }
 
 /// Starts the process that ends programs should this one be killed. It ends when the returned value is dropped.
@@ -187,23 +176,15 @@ fn start_guard(notifier: &Notifier, ledger: &Ledger, inner: &Inner) -> io::Resul
     Ok(ours)
 }
 
-/// Started by `transom exec`, not by people.
-#[derive(clap::Args)]
-pub(crate) struct GuardArgs {}
-
 /// Ends programs whose supervisor was killed.
-pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_guard() -> anyhow::Result<ExitCode> {
     close_to_programs()?;
     guard(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Started by `transom exec`, not by people.
-#[derive(clap::Args)]
-pub(crate) struct MakerArgs {}
-
 /// Makes the network for programs' sockets in a user namespace, and sockets in it.
-pub(crate) fn run_maker(_: MakerArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_maker() -> anyhow::Result<ExitCode> {
     maker::serve(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -220,16 +201,4 @@ fn raise_descriptor_limit() {
     limit.current = limit.maximum;
     // With fewer, the program is told when there are no more.
     let _ = setrlimit(Resource::Nofile, limit);
-}
-
-fn wait_in_background(
-    mut child: Child,
-) -> anyhow::Result<thread::JoinHandle<io::Result<ExitStatus>>> {
-    let builder = thread::Builder::new().name("program".into());
-    builder.spawn(move || child.wait()).context("cannot start a thread")
-}
-
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

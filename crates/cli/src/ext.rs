@@ -45,11 +45,12 @@ enum Command {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::List { json: true } => output::json(&as_json())?,
-        Command::List { json: false } => output::line(list())?,
-        Command::Describe { name } => output::line(describe(&name)?)?,
+        Command::List { json } => output::shown(json, &as_json(), list),
+        Command::Describe { name } => {
+            output::line(describe(&name)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn as_json() -> serde_json::Value {

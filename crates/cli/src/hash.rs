@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
-/// Read at a time.
-const BLOCK: usize = 256 * 1024;
+/// Read and written at a time.
+pub(crate) const PIECE: usize = 256 * 1024;
 
 /// A digest in the making.
 #[derive(Default)]
@@ -28,13 +28,22 @@ impl Hasher {
 
 /// The digest of a file, in hexadecimal.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<String> {
-    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut hasher = Hasher::default();
-    let mut block = vec![0; BLOCK];
+    for_each_piece(file, |piece| anyhow::Ok(hasher.update(piece)))?;
+    Ok(hasher.finish())
+}
+
+/// Calls `with` for each piece of what there is to read.
+pub(crate) fn for_each_piece<E: From<io::Error>>(
+    mut reader: impl Read,
+    mut with: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut piece = vec![0; PIECE];
     loop {
-        match read_some(&mut file, &mut block)? {
-            0 => return Ok(hasher.finish()),
-            n => hasher.update(&block[..n]),
+        match read_some(&mut reader, &mut piece)? {
+            0 => return Ok(()),
+            length => with(piece.get(..length).unwrap_or_default())?,
         }
     }
 }

@@ -16,7 +16,7 @@ use signal_hook::iterator::Signals;
 
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `restore` before a second signal ends the process, for state that must be restored, such as a terminal. Only the first
+/// Calls `restore` before a signal ends the process at once, for state that must be restored, such as a terminal. Only the first
 /// function that is given is called.
 #[cfg(feature = "tui")]
 pub(crate) fn before_exit(restore: fn()) {
@@ -24,7 +24,7 @@ pub(crate) fn before_exit(restore: fn()) {
 }
 
 /// Ends the process at once.
-fn leave(status: i32) -> ! {
+pub(crate) fn leave(status: i32) -> ! {
     if let Some(restore) = BEFORE_EXIT.get() {
         restore();
     }

@@ -154,7 +154,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let _ = json;
         }
     }
-    Err(crate::features::Feature::Kernel.missing())
+    Err(crate::features::Feature::KERNEL.missing())
 }
 
 /// Removes the control group when its last process has ended, whatever became of the command.
@@ -166,5 +166,5 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
 #[cfg(not(feature = "kernel"))]
 pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     let _ = &args.cgroup;
-    Err(crate::features::Feature::Kernel.missing())
+    Err(crate::features::Feature::KERNEL.missing())
 }

@@ -30,10 +30,6 @@ mod watch;
 #[path = "lab/no_watch.rs"]
 mod watch;
 
-#[cfg(feature = "tui")]
-pub(crate) use tui::draw_chart;
-pub(crate) use watch::parse_address;
-
 use std::process::ExitCode;
 
 use clap::Subcommand;

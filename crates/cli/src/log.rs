@@ -9,8 +9,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
-use transom_report::Captured;
+use anyhow::{Context, bail};
 use transom_stack::log::Line;
 use transom_stack::log::file::{self, Entry};
 use transom_trace::Capture;
@@ -81,15 +80,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         Opened::Capture(capture) => {
-            let mut captured = Captured::new(capture);
-            captured.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
-            if let Some(number) = args.connection {
-                let missing = || format!("{name} has no connection {number}");
-                captured = captured.only(number).with_context(missing)?;
+            capture.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
+            let mut chosen = capture
+                .connections
+                .iter()
+                .filter(|one| args.connection.is_none_or(|number| one.number as u64 == number));
+            if let (Some(number), None) = (args.connection, chosen.clone().next()) {
+                bail!("{name} has no connection {number}");
             }
-            for text in captured.list() {
-                line(text)?;
-            }
+            chosen.try_for_each(line)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -114,7 +113,7 @@ fn open(path: &Path) -> anyhow::Result<Opened> {
     match Capture::read(file) {
         Ok(capture) => Ok(Opened::Capture(capture)),
         Err(transom_trace::FileError::Magic) => {
-            anyhow::bail!("{name} is no event log of Transom, and no capture (pcap or pcapng)")
+            bail!("{name} is no event log of Transom, and no capture (pcap or pcapng)")
         }
         Err(error) => Err(error).with_context(failed),
     }

@@ -8,6 +8,7 @@
 //! which the kernel gives only to a process with one thread.
 #![forbid(unsafe_code)]
 
+mod address;
 mod bench;
 mod broker;
 mod choices;
@@ -25,8 +26,6 @@ mod get;
 mod hash;
 mod interrupt;
 mod kernel;
-#[cfg(feature = "tui")]
-mod keys;
 mod lab;
 mod log;
 mod ltcp;
@@ -43,6 +42,9 @@ mod serve;
 mod sink;
 mod socket;
 mod stop;
+#[cfg(feature = "tui")]
+mod terminal;
+mod thread;
 mod top;
 mod units;
 #[cfg(feature = "web")]
@@ -102,10 +104,12 @@ enum Command {
     Recv(recv::Args),
     Bench(bench::Args),
     Exec(exec::Args),
+    /// Started by `transom exec`, not by people.
     #[command(hide = true)]
-    ExecGuard(exec::GuardArgs),
+    ExecGuard,
+    /// Started by `transom exec`, not by people.
     #[command(hide = true)]
-    ExecMaker(exec::MakerArgs),
+    ExecMaker,
     Lab(lab::Args),
     Ltcp(ltcp::Args),
     Papers(papers::Args),
@@ -142,8 +146,8 @@ fn main() -> ExitCode {
         Command::Recv(args) => recv::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Exec(args) => exec::run(args),
-        Command::ExecGuard(args) => exec::run_guard(args),
-        Command::ExecMaker(args) => exec::run_maker(args),
+        Command::ExecGuard => exec::run_guard(),
+        Command::ExecMaker => exec::run_maker(),
         Command::Lab(args) => lab::run(args),
         Command::Ltcp(args) => ltcp::run(args),
         Command::Papers(args) => papers::run(args),

@@ -13,7 +13,7 @@ mod silence;
 mod watching;
 
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use transom_device::open::{OpenError, Opened, kernel_ends, open};
 use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
-use crate::socket::Host;
+use crate::socket::{Host, Listener};
 
 pub(crate) use capture::CaptureFile;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use profile::ProfileArgs;
-pub(crate) use program::Program;
+pub(crate) use program::{Program, cannot_run, exit_code};
 use silence::Silence;
 use watching::{Offers, Watching};
 
@@ -332,6 +332,27 @@ impl Network {
     /// The network of the command's own, if it has one.
     pub(crate) fn namespace(&self) -> Option<&Namespace> {
         self.program.as_ref().map(|(namespace, _)| namespace)
+    }
+
+    /// Listens on one port of every address.
+    pub(crate) fn listen(&self, port: u16) -> anyhow::Result<Vec<Listener>> {
+        let mut addresses = self.addresses.clone();
+        if addresses.is_empty() {
+            // With the kernel's usual settings this takes IPv4 connections as well.
+            addresses.push(Ipv6Addr::UNSPECIFIED.into());
+        }
+        let listen = |address: IpAddr| {
+            let at = SocketAddr::from((address, port));
+            let outcome = match self.host.listen(at) {
+                // A machine without IPv6 still has the other one.
+                Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
+                    self.host.listen((Ipv4Addr::UNSPECIFIED, port).into())
+                }
+                outcome => outcome,
+            };
+            outcome.with_context(|| format!("cannot listen on {at}"))
+        };
+        addresses.into_iter().map(listen).collect()
     }
 
     /// Starts the program that --run asks for, if it does.

@@ -8,9 +8,13 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
+use serde::Serialize;
+use transom_device::own_file;
 
 /// The status of a program that SIGPIPE has ended: 128 + 13.
 const BROKEN_PIPE: u8 = 141;
@@ -57,7 +61,7 @@ pub(crate) fn raw_lines(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints a view that is shown again and again. On a terminal it replaces what was there.
-pub(crate) fn view(text: impl fmt::Display) -> anyhow::Result<()> {
+fn view(text: impl fmt::Display) -> anyhow::Result<()> {
     // To the upper left, and all below is cleared.
     let before = if io::stdout().is_terminal() { "\u{1b}[H\u{1b}[J" } else { "" };
     line(format_args!("{before}{text}"))
@@ -70,8 +74,45 @@ pub(crate) fn raw_stdout() -> anyhow::Result<File> {
 }
 
 /// Prints a value as one line of JSON on standard output.
-pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?)
+}
+
+/// Prints a value: as JSON for programs, or as text for people.
+pub(crate) fn shown(
+    as_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<ExitCode> {
+    if as_json {
+        json(value)?
+    } else {
+        line(text())?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what there is every second, until a signal ends the command.
+pub(crate) fn watch<T: Serialize>(
+    as_json: bool,
+    look: impl Fn() -> anyhow::Result<T>,
+    text: impl Fn(&T) -> String,
+) -> anyhow::Result<ExitCode> {
+    loop {
+        let value = look()?;
+        if as_json {
+            json(&value)?
+        } else {
+            view(text(&value))?
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Writes a file of the user's, replacing what was there.
+pub(crate) fn file(path: &Path, contents: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    own_file::write_output(path, contents.as_ref())
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Says something on standard error, where it does not matter whether anybody listens.

@@ -43,13 +43,13 @@ pub(crate) fn completions(
     args: &CompletionsArgs,
     command: clap::Command,
 ) -> anyhow::Result<ExitCode> {
-    Feature::Packaging.need()?;
+    Feature::PACKAGING.need()?;
     generated::completions(&args.shell, command)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
-    Feature::Packaging.need()?;
+    Feature::PACKAGING.need()?;
     match &args.out {
         Some(directory) => generated::man(directory, command)?,
         None => output::line(markdown(command).trim_end())?,
@@ -116,10 +116,10 @@ mod generated {
     use crate::features::Feature;
 
     pub(super) fn completions(_: &str, _: clap::Command) -> anyhow::Result<()> {
-        Err(Feature::Packaging.missing())
+        Err(Feature::PACKAGING.missing())
     }
 
     pub(super) fn man(_: &Path, _: clap::Command) -> anyhow::Result<()> {
-        Err(Feature::Packaging.missing())
+        Err(Feature::PACKAGING.missing())
     }
 }

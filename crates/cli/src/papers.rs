@@ -9,9 +9,10 @@ mod pages;
 mod results;
 mod run;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Subcommand;
 use transom_papers::{Error, Experiment};
 
@@ -69,6 +70,15 @@ fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
         Error::Unknown(_) => anyhow!("{error}; `transom papers list` shows which there are"),
         error => error.into(),
     })
+}
+
+/// Whether there are summaries to make something of.
+fn check_summaries(from: &Path) -> anyhow::Result<()> {
+    if !from.is_dir() {
+        let from = from.display();
+        bail!("there is no directory {from}; `transom papers run ID --keep {from}` makes it");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! The progress line of a transfer: on standard error, and only when that is a terminal. And a word about what takes long before it begins.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
+use crate::thread;
 use crate::units::{BitRate, Bytes};
 
 /// How often the line is drawn anew.
@@ -30,12 +29,19 @@ impl Waiting {
                 output::note(format_args!("{what} ..."));
             }
         };
-        thread::Builder::new()
-            .name("waiting".into())
-            .spawn(wait)
-            .context("cannot start a thread")?;
+        thread::spawn("waiting", wait)?;
         Ok(Waiting { _over: over })
     }
+}
+
+/// A bar on standard error of so many steps, if that is known.
+pub(crate) fn bar(steps: Option<u64>, hidden: bool, template: &str) -> ProgressBar {
+    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(steps, target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// A transfer's progress.
@@ -49,16 +55,11 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts with nothing transferred of `total` bytes, if that is known.
     pub(crate) fn new(total: Option<u64>, hidden: bool) -> Self {
-        let target =
-            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(total, target);
         let template = match total {
             Some(_) => "{wide_bar} {percent:>3}%  {msg}  {eta} left",
             None => "{spinner} {msg}  {elapsed}",
         };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        let bar = bar(total, hidden, template);
         let now = Instant::now();
         Progress { bar, started: now, bytes: 0, drawn: now }
     }

@@ -5,22 +5,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::hash::{Hasher, read_some};
+use crate::hash::{Hasher, for_each_piece};
 use crate::network::{NetworkArgs, Program};
 use crate::output::note;
 use crate::progress::Progress;
 use crate::send::Summary;
 use crate::sink::{Sink, SinkArgs};
 use crate::socket::{self, Listener, Socket};
+use crate::thread;
 use crate::units::Bytes;
-
-/// Read and written at a time.
-const PIECE: usize = 256 * 1024;
 
 /// How long a connection that a program has made may take to be seen.
 const GRACE: Duration = Duration::from_secs(1);
@@ -112,12 +109,9 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
         };
         let _ = accepted.send(Event::Accepted(outcome));
     };
-    thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    thread::spawn("accept", work)?;
     if let Some(mut program) = program {
-        let work = move || {
-            let _ = event.send(Event::Ended(program.wait()));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        thread::spawn("program", move || event.send(Event::Ended(program.wait())))?;
     }
     let first = events.recv().context("the thread that accepts connections has ended")?;
     let last = match first {
@@ -141,22 +135,18 @@ enum Event {
 }
 
 fn copy(
-    mut socket: &Socket,
+    socket: &Socket,
     sink: &mut Sink<'_>,
     hasher: &mut Hasher,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        let length = read_some(&mut socket, &mut piece)?;
-        let bytes = piece.get(..length).unwrap_or_default();
-        if bytes.is_empty() {
-            return sink.finish();
-        }
+    for_each_piece(socket, |bytes| {
         sink.write(bytes)?;
         hasher.update(bytes);
-        progress.add(length);
-    }
+        progress.add(bytes.len());
+        anyhow::Ok(())
+    })?;
+    sink.finish()
 }
 
 #[cfg(test)]

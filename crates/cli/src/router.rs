@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -138,7 +137,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "bpf")]
         Mode::Tc => tc::check_privileges()?,
         #[cfg(not(feature = "bpf"))]
-        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
+        Mode::Tc => return Err(crate::features::Feature::BPF.missing()),
         Mode::Nfqueue => check_nfqueue_privileges()?,
         Mode::User => check_user_privileges()?,
     }
@@ -159,7 +158,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
             Box::new(Tc::attach(options)?)
         }
         #[cfg(not(feature = "bpf"))]
-        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
+        Mode::Tc => return Err(crate::features::Feature::BPF.missing()),
         Mode::Nfqueue => Box::new(Nfqueue::start(&args.device, &policy.control)?),
         Mode::User => {
             let from = args.from.as_deref().context("mode user needs --from")?;
@@ -197,18 +196,12 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         (None, Some(device)) => default_path(device),
         (None, None) => bail!("give --device or --socket to choose the router"),
     };
-    loop {
-        let status = ask(&path, args.flows)?;
-        match (args.json, args.watch) {
-            (true, _) => output::json(&status)?,
-            (false, true) => output::view(shown(&status))?,
-            (false, false) => output::line(shown(&status))?,
-        }
-        if !args.watch {
-            return Ok(ExitCode::SUCCESS);
-        }
-        thread::sleep(Duration::from_secs(1));
+    let look = || Ok(ask(&path, args.flows)?);
+    if args.watch {
+        return output::watch(args.json, look, shown);
     }
+    let status: Status = look()?;
+    output::shown(args.json, &status, || shown(&status))
 }
 
 /// A status for people.

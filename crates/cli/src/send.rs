@@ -13,15 +13,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::hash::{Hasher, read_some};
+use crate::hash::{Hasher, PIECE, read_some};
 use crate::network::NetworkArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::socket::{Socket, connect};
 use crate::units::{BitRate, Bytes};
-
-/// Read and written at a time.
-const PIECE: usize = 256 * 1024;
 
 /// Send a file's bytes over a TCP connection, as netcat would.
 #[derive(clap::Args)]

@@ -20,7 +20,7 @@ mod request;
 mod response;
 mod sending;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use transom_device::serving::Slots;
 
-use crate::network::{Cleanup, Network, NetworkArgs};
+use crate::network::{Cleanup, NetworkArgs};
 use crate::output::{self, note};
 use crate::socket::{Listener, accept};
 use crate::stop::Stop;
@@ -123,7 +123,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
     let network = args.network.open()?;
     let stop = Stop::on_interrupt()?;
-    let listeners = listen(&network, args.port)?;
+    let listeners = network.listen(args.port)?;
     let log = match (args.verbose, args.json) {
         (false, _) => Log::Nothing,
         (true, false) => Log::Text,
@@ -167,26 +167,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     server.summarize(started.elapsed(), args.json)?;
     Ok(network.status(outcome?))
-}
-
-/// Listens on one port of every address.
-fn listen(network: &Network, port: u16) -> anyhow::Result<Vec<Listener>> {
-    let mut addresses = network.addresses.clone();
-    if addresses.is_empty() {
-        // With the kernel's usual settings this takes IPv4 connections as well.
-        addresses.push(IpAddr::from(Ipv6Addr::UNSPECIFIED));
-    }
-    let listen = |address: IpAddr| {
-        let at = SocketAddr::from((address, port));
-        let outcome = match network.host.listen(at) {
-            Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
-                network.host.listen((Ipv4Addr::UNSPECIFIED, port).into())
-            }
-            outcome => outcome,
-        };
-        outcome.with_context(|| format!("cannot listen on {at}"))
-    };
-    addresses.into_iter().map(listen).collect()
 }
 
 fn url(at: SocketAddr) -> String {

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use crate::network::Network;
+use crate::thread;
 
 enum Reason {
     Signal,
@@ -38,25 +38,14 @@ impl Stop {
         accept: impl FnOnce() -> anyhow::Error + Send + 'static,
     ) -> anyhow::Result<()> {
         let tell = self.tell.clone();
-        let work = move || {
-            let _ = tell.send(Reason::Failed(accept()));
-        };
-        thread::Builder::new()
-            .name("accept".into())
-            .spawn(work)
-            .context("cannot start a thread")?;
-        Ok(())
+        thread::spawn("accept", move || tell.send(Reason::Failed(accept()))).map(drop)
     }
 
     /// Starts the program of `--run`, if there is one; its end is a reason.
     pub(crate) fn start_program(&self, network: &Network) -> anyhow::Result<()> {
         let Some(mut program) = network.start_program()? else { return Ok(()) };
         let tell = self.tell.clone();
-        let work = move || {
-            let _ = tell.send(Reason::Program(program.wait()));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
-        Ok(())
+        thread::spawn("program", move || tell.send(Reason::Program(program.wait()))).map(drop)
     }
 
     /// Waits for a reason. `None` is a signal: all connections have been aborted then.

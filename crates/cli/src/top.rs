@@ -3,8 +3,6 @@
 mod cells;
 mod everywhere;
 #[cfg(feature = "tui")]
-mod terminal;
-#[cfg(feature = "tui")]
 mod view;
 
 use std::fmt::Write as _;
@@ -15,6 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use transom_live::{Collector, Column, Filter, Row, Snapshot, Sources};
 
+use crate::lab::columns::{Side, lay_out};
 use crate::{output, units};
 use everywhere::Everywhere;
 
@@ -97,7 +96,7 @@ impl Looks {
 const USUAL: &str = "not state time-wait";
 
 fn column(name: &str) -> Result<Column, String> {
-    Column::named(name).ok_or_else(|| {
+    Column::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
         let names: Vec<&str> = Column::ALL.into_iter().map(Column::name).collect();
         format!("there is no such column; there are {}", names.join(", "))
     })
@@ -147,16 +146,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(feature = "tui")]
 fn watch(args: Args, filter: Filter) -> anyhow::Result<ExitCode> {
-    let start = view::View::new(filter, &args.filter.join(" "), args.sort, args.reverse);
+    use anyhow::Context as _;
+    use std::sync::atomic::AtomicBool;
+
+    if !crate::terminal::is_there() {
+        anyhow::bail!("standard output is no terminal; --once prints a table, and --json lines");
+    }
+    let terminal = crate::terminal::Terminal::enter()?;
+    crate::interrupt::handle(|status| crate::interrupt::leave(status.into()))?;
     let everywhere = Everywhere::new(args.looks.collector(), args.all_namespaces);
-    terminal::run(everywhere, args.looks.interval, start)?;
+    let looks = everywhere.looks(args.looks.interval)?;
+    let text = args.filter.join(" ");
+    let view = view::View::new(filter, &text, args.sort, args.reverse, looks);
+    terminal.show(view, &AtomicBool::new(false)).context("cannot draw on the terminal")?;
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(not(feature = "tui"))]
 fn watch(_: Args, _: Filter) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    crate::features::Feature::Tui.need().context("--once prints a table, and --json lines")?;
+    crate::features::Feature::TUI.need().context("--once prints a table, and --json lines")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -195,27 +204,12 @@ fn table(rows: &[&Row]) -> String {
     if rows.is_empty() {
         return "no connections".to_owned();
     }
-    let cells: Vec<[String; Column::ALL.len()]> =
-        rows.iter().map(|row| Column::ALL.map(|column| cells::cell(row, column))).collect();
-    let mut widths = Column::ALL.map(|column| cells::title(column).chars().count());
-    for line in &cells {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
+    let sides = Column::ALL.map(|column| match cells::is_number(column) {
+        true => Side::Right,
+        false => Side::Left,
+    });
     let titles = Column::ALL.map(|column| cells::title(column).to_owned());
-    for line in std::iter::once(&titles).chain(&cells) {
-        let start = text.len();
-        for ((column, width), cell) in Column::ALL.into_iter().zip(widths).zip(line) {
-            let _ = match cells::is_number(column) {
-                true => write!(text, "{cell:>width$}  "),
-                false => write!(text, "{cell:<width$}  "),
-            };
-        }
-        text.truncate(start + text[start..].trim_end().len());
-        text.push('\n');
-    }
-    text.truncate(text.trim_end().len());
-    text
+    let cells = rows.iter().map(|row| Column::ALL.map(|column| cells::cell(row, column)));
+    let lines: Vec<_> = std::iter::once(titles).chain(cells).collect();
+    lay_out(sides, &lines).join("\n")
 }

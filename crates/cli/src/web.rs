@@ -1,9 +1,10 @@
-//! The frame of the command's web servers, `transom dash`, `transom lab play` and `--watch`: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
+//! The web server of the command, for `transom dash`, `transom lab play` and `--watch`, which give the routes: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
 //! requests, says who may ask, and decides who has to go when there are too many.
 //!
 //! Each connection carries one request. So the front has a say before every one.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -11,70 +12,96 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
+use std::thread::JoinHandle;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use axum::Router;
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::map_response;
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
 use tokio::sync::{Notify, oneshot};
 use transom_device::serving::front::{Front, Guest, MOST_GUESTS};
 
 /// So many complete requests may wait for axum before those are forgotten that have lost their places.
 const WAITING: usize = MOST_GUESTS;
 
-/// Listens at an address, and gives what a server there runs on.
-pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<(Front, Runtime)> {
-    let front = Front::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the server")?;
-    Ok((front, runtime))
+/// A server of pages on a thread of its own. It ends when this is dropped.
+pub(crate) struct Server {
+    address: SocketAddr,
+    /// Its end is how the server learns that it is to end.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// No page of another site may show this one in a frame, or load it as something else.
-pub(crate) async fn keep_to_itself(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+impl Server {
+    /// Begins to serve at this address; port 0 is any that is free.
+    pub(crate) fn start(address: SocketAddr, router: Router) -> anyhow::Result<Server> {
+        let front = Front::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+        let address = front.address();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the server")?;
+        let (stop, stopped) = oneshot::channel();
+        let work = move || {
+            let served = runtime.block_on(serve(front, router, stopped));
+            // A browser that has not taken the last event by now does not get it.
+            runtime.shutdown_background();
+            served
+        };
+        let thread = Some(crate::thread::spawn("web", work)?);
+        Ok(Server { address, stop: Some(stop), thread })
+    }
+
+    /// The URL to open in a browser.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
+        drop(self.stop.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(served)) => served.context("the server has failed"),
+            Some(Err(_)) => bail!("the server has failed"),
+            None => Ok(()),
+        }
+    }
 }
 
-/// Serves a page at an address until a signal ends it. `said` comes before the address in what the user reads.
-pub(crate) fn until_interrupted<F: Future<Output = io::Result<()>>>(
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// Serves pages at an address until a signal ends it. `said` comes before the address in what the user reads.
+pub(crate) fn until_interrupted(
     address: SocketAddr,
     said: &str,
-    serve: impl FnOnce(Front, oneshot::Receiver<()>) -> anyhow::Result<F>,
+    router: Router,
 ) -> anyhow::Result<ExitCode> {
-    let (front, runtime) = listen(address)?;
-    let address = front.address();
-    let (stop, stopped) = oneshot::channel();
-    let stopped_by = crate::interrupt::StoppedBy::signal(move || {
-        // It may have ended by itself.
-        let _ = stop.send(());
-    })?;
-    let serving = serve(front, stopped)?;
-    crate::output::note(format_args!("{said} http://{address}/"));
-    let served = runtime.block_on(serving);
-    // A browser that has not taken the last event by now does not get it.
-    runtime.shutdown_background();
-    served.context("the server has failed")?;
+    let mut server = Server::start(address, router)?;
+    let stop = server.stop.take();
+    let stopped_by = crate::interrupt::StoppedBy::signal(move || drop(stop))?;
+    crate::output::note(format_args!("{said} {}", server.url()));
+    server.stop()?;
     Ok(stopped_by.status())
 }
 
-/// Serves behind `front` until it is stopped. Browsers keep no answer.
-pub(crate) async fn serve(
-    front: Front,
-    router: Router,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let router = router.layer(map_response(for_once));
+/// Serves behind `front` until it is stopped.
+async fn serve(front: Front, router: Router, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+    let router = router.layer(map_response(for_this_page_once));
     let waiting = Arc::new(Waiting::default());
     let requests = Requests { waiting: waiting.clone() };
     let _serving = front.serve("front", move |guest| waiting.add(guest))?;
@@ -85,11 +112,42 @@ pub(crate) async fn serve(
     }
 }
 
-async fn for_once(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+/// Browsers keep no answer. And no page of another site may show one in a frame, or load it as something else.
+async fn for_this_page_once(mut response: Response) -> Response {
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONNECTION, "close"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
+}
+
+/// A live stream of server-sent events (WHATWG HTML, section 9.2), or the refusal if there are too many. Only without a refusal `begin` is called. `next`
+/// gives an event, and what it needs for the one after.
+pub(crate) fn events<S, T, F>(
+    visitor: &Visitor,
+    begin: impl FnOnce() -> S,
+    mut next: impl FnMut(S) -> F + Send + 'static,
+) -> Response
+where
+    S: Send + 'static,
+    T: AsRef<str>,
+    F: Future<Output = Option<(T, S)>> + Send + 'static,
+{
+    if !visitor.0.as_ref().is_some_and(|guest| guest.becomes_stream()) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response();
+    }
+    let events = futures_util::stream::unfold(begin(), move |state| {
+        let next = next(state);
+        async move {
+            let (text, state) = next.await?;
+            Some((Ok::<Event, Infallible>(Event::default().data(text)), state))
+        }
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 /// Complete requests that wait for axum. The front bounds them: a request keeps its place until the answer, for a minute at most. One that has lost its place
@@ -136,16 +194,6 @@ struct Requests {
 /// Who asks; a handler that answers with a live stream says so.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor(Option<Arc<Guest>>);
-
-impl Visitor {
-    /// Makes the answer a live stream. Nothing, or the refusal if there are too many.
-    pub(crate) fn refuses_stream(&self) -> Option<Response> {
-        if self.0.as_ref().is_some_and(|guest| guest.becomes_stream()) {
-            return None;
-        }
-        Some((StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response())
-    }
-}
 
 /// Who asks, as handlers get it.
 pub(crate) type Asking = ConnectInfo<Visitor>;

@@ -24,11 +24,6 @@ pub struct Change<'a> {
 }
 
 impl Changes {
-    /// A reader who knows nothing.
-    pub fn new() -> Changes {
-        Changes::default()
-    }
-
     /// The news of these connections, which the reader knows from now on.
     pub fn of<'a>(&mut self, rows: impl IntoIterator<Item = &'a Row>) -> Change<'a> {
         self.call += 1;
@@ -77,7 +72,7 @@ mod tests {
     fn a_reader_is_told_no_more_than_what_is_different() {
         let mut rows: Vec<Row> =
             (0..10_000).map(|n| row(1, n, "10.0.0.1:1", "10.0.0.2:2")).collect();
-        let mut changes = Changes::new();
+        let mut changes = Changes::default();
         assert_eq!(changes.of(&rows).rows.len(), 10_000);
         let nothing = changes.of(&rows);
         assert_eq!((nothing.rows.len(), nothing.gone.len()), (0, 0));

@@ -130,7 +130,7 @@ fn ten_thousand_connections() {
     let mut collector = scene.collector();
     let rows = collector.look();
     assert_eq!((rows.rows.len(), rows.troubles), (10_000, Vec::new()));
-    let mut changes = transom_live::Changes::new();
+    let mut changes = transom_live::Changes::default();
     assert_eq!(changes.of(&rows.rows).rows.len(), 10_000);
     // The second brings rates, and is thereby different.
     changes.of(&collector.look().rows);

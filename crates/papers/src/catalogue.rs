@@ -2,19 +2,21 @@
 
 use transom_lab::scenario::{Paper, Scenario};
 
-use crate::{Error, other_experiments, text};
+use crate::{Error, other_experiment, text};
 
 /// The form that takes little time.
 const QUICK: &str = "quick";
 
 /// An experiment: a scenario in the program.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Experiment {
     /// Its id, such as "ltcp/fig5".
     pub id: &'static str,
     /// The file in the repository.
     pub file: &'static str,
-    text: &'static str,
+    /// Its text.
+    pub text: &'static str,
 }
 
 macro_rules! experiments {
@@ -87,7 +89,7 @@ impl Experiment {
     }
 
     /// The paper's part of the id.
-    pub fn paper(&self) -> &'static str {
+    pub(crate) fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
     }
 
@@ -98,11 +100,6 @@ impl Experiment {
     pub fn scenario(&self, full: bool) -> Result<Scenario, Error> {
         let form = (!full).then_some(QUICK);
         Scenario::parse_form(self.file, self.text, form).map_err(Error::Scenario)
-    }
-
-    /// Its text.
-    pub fn text(&self) -> &'static str {
-        self.text
     }
 
     /// The paper that it reproduces.
@@ -118,7 +115,7 @@ impl Experiment {
 /// The experiments that are meant by ids or by the names of papers; all of them by none.
 ///
 /// # Errors
-/// If a word is neither, or one of [`other_experiments`].
+/// If a word is neither, or one of [`other_experiments`](crate::other_experiments()).
 pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
     if words.is_empty() {
         return Ok(EXPERIMENTS.to_vec());
@@ -138,7 +135,7 @@ pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
         if any {
             continue;
         }
-        if let Some(one) = other_experiments::named(word) {
+        if let Some(one) = other_experiment(word) {
             return Err(Error::OtherExperiment { id: one.id.into(), command: one.command.into() });
         }
         // A page of another name, such as router/fig8, whose scenarios are those of a page that shares them.

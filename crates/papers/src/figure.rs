@@ -75,12 +75,8 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Opt
     for (paper, (shape, hue)) in papers.iter().zip(PAPER.into_iter().cycle()) {
         chart = chart.markers(&paper.name, shape, hue, paper.points.clone());
     }
-    if figure.floating {
-        chart = chart.floating();
-    }
-    if figure.log.contains('y') {
-        chart = chart.logarithmic();
-    }
+    chart.axis.from_zero = !figure.floating;
+    chart.axis.logarithmic = figure.log.contains('y');
     let across = if is_time {
         HorizontalAxis::Time
     } else if figure.names.is_empty() {

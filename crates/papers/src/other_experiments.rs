@@ -106,7 +106,7 @@ const OTHERS: &[OtherExperiment] = &[
 ];
 
 /// Those that are meant by ids or by the names of papers; all of them by none.
-pub fn find(words: &[String]) -> Vec<OtherExperiment> {
+pub fn other_experiments(words: &[String]) -> Vec<OtherExperiment> {
     let meant = |one: &&OtherExperiment| {
         words.is_empty()
             || words.iter().any(|word| {
@@ -117,8 +117,8 @@ pub fn find(words: &[String]) -> Vec<OtherExperiment> {
     OTHERS.iter().filter(meant).copied().collect()
 }
 
-/// The one with this id, and that no scenario has it.
-pub fn named(id: &str) -> Option<&'static OtherExperiment> {
+/// The one with this id, if no scenario has it.
+pub fn other_experiment(id: &str) -> Option<&'static OtherExperiment> {
     OTHERS.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
 }
 
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn they_are_found_and_are_no_scenarios() {
-        assert!(OTHERS.iter().all(|one| named(one.id).is_some()));
+        assert!(OTHERS.iter().all(|one| other_experiment(one.id).is_some()));
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(find(&[]).len(), OTHERS.len());
-        assert_eq!(find(&words(&["router/fig11", "router/fig5"])).len(), 1);
-        assert_eq!(find(&words(&["ictcp/"])).len(), 6);
-        assert!(named("ictcp/fig6").is_none(), "it is a scenario");
+        assert_eq!(other_experiments(&[]).len(), OTHERS.len());
+        assert_eq!(other_experiments(&words(&["router/fig11", "router/fig5"])).len(), 1);
+        assert_eq!(other_experiments(&words(&["ictcp/"])).len(), 6);
+        assert!(other_experiment("ictcp/fig6").is_none(), "it is a scenario");
     }
 }

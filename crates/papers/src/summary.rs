@@ -300,36 +300,22 @@ impl Summary {
         Ok(Summary { format: FORMAT, id: experiment.id.into(), full, versions, runs })
     }
 
-    /// Compares with stored values: how many are the same, and where they are not.
+    /// Compares with stored values: how many are the same, and where they are not. Runs of the two forms are the same if their fingerprints are. Values that
+    /// compare points are left out then, as the other form numbers its points in its own way.
     pub fn compared(&self, stored: &Summary) -> Compared {
-        let is_same = |own: &RunValues, other: &RunValues| {
-            (&other.settings, other.seed) == (&own.settings, own.seed)
+        let of_one_form = self.full == stored.full;
+        let is_same = |own: &RunValues, other: &RunValues| match of_one_form {
+            true => (&other.settings, other.seed) == (&own.settings, own.seed),
+            false => own.fingerprint.is_some() && own.fingerprint == other.fingerprint,
         };
-        self.compared_where(stored, is_same, |_| true)
-    }
-
-    /// Compares with the stored values of the other form. Runs of the two forms are the same if their fingerprints are. Values that compare points are
-    /// left out, as the other form numbers its points in its own way.
-    pub fn compared_with_other_form(&self, stored: &Summary) -> Compared {
-        let is_same = |own: &RunValues, other: &RunValues| {
-            own.fingerprint.is_some() && own.fingerprint == other.fingerprint
-        };
-        self.compared_where(stored, is_same, Measured::is_by_itself)
-    }
-
-    fn compared_where(
-        &self,
-        stored: &Summary,
-        is_same: impl Fn(&RunValues, &RunValues) -> bool,
-        counts: impl Fn(&Measured) -> bool,
-    ) -> Compared {
+        let counts = |value: &&Measured| of_one_form || value.is_by_itself();
         let mut compared = Compared::default();
         for run in &self.runs {
             let Some(other) = stored.runs.iter().find(|other| is_same(run, other)) else {
                 compared.not_stored += 1;
                 continue;
             };
-            for value in run.values.iter().filter(|value| counts(value)) {
+            for value in run.values.iter().filter(counts) {
                 let key = |one: &&Measured| one.is_the_same_as(value);
                 match other.values.iter().find(key) {
                     None => {}
@@ -505,11 +491,12 @@ mod tests {
         assert_eq!((compared.different[0].seed, compared.different[0].stored[0]), (2, Some(6.5)));
         // Without fingerprints no run of another form is known to be the same.
         let (mut own, mut other) = (summary(&[(1, 5.0), (2, 6.0)]), summary(&[(1, 5.0)]));
-        assert_eq!(own.compared_with_other_form(&other).not_stored, 2);
+        other.full = false;
+        assert_eq!(own.compared(&other).not_stored, 2);
         let fingerprint: RunId = serde_json::from_value("0".repeat(64).into()).unwrap();
         own.runs[0].fingerprint = Some(fingerprint);
         other.runs[0].fingerprint = Some(fingerprint);
-        let compared = own.compared_with_other_form(&other);
+        let compared = own.compared(&other);
         assert_eq!((compared.same, compared.not_stored), (1, 1));
     }
 

@@ -19,21 +19,8 @@ pub fn shown(unit: Unit, value: f64) -> String {
 
 /// A number with four digits that count, at least as far as its point.
 pub(crate) fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return "–".into();
-    }
-    if value == 0.0 {
-        return "0".into();
-    }
-    let digits = value.abs().log10().floor();
-    if digits < -4.0 {
-        return format!("{value:.2e}");
-    }
-    let decimals = (3.0 - digits).clamp(0.0, 6.0) as usize;
-    let text = format!("{value:.decimals$}");
-    let text =
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.to_owned()
+    let is_small = value.is_finite() && value != 0.0 && value.abs().log10().floor() < -4.0;
+    if is_small { format!("{value:.2e}") } else { transom_report::short(value) }
 }
 
 #[cfg(test)]

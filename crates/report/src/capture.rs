@@ -4,85 +4,43 @@
 //! the line of acknowledgements below and the edge of the receive window above.
 //!
 //! ```
-//! use transom_report::{Captured, render};
+//! use transom_report::{plot_capture, render};
 //! use transom_trace::Capture;
 //!
-//! let captured = Captured::new(Capture::default());
-//! assert!(captured.picture().is_none(), "no connection, no picture");
-//! assert!(render(&captured.data("any.pcap")).contains("any.pcap"));
+//! let plotted = plot_capture(Capture::default(), "any.pcap", None);
+//! assert!(plotted.picture.is_none(), "no connection, no picture");
+//! assert!(render(&plotted.data).contains("any.pcap"));
 //! ```
 
 use transom_tcp::time::{Duration, Instant};
 use transom_trace::{Capture, Connection, Kind, Way};
 
 use crate::svg::Svg;
-use crate::{Block, Chart, Hue, Points, ReportData, Section, Shape, Style, Table, plot};
+use crate::{Block, Chart, Hue, Plotted, Points, ReportData, Section, Shape, Style, Table, plot};
 
 /// So many connections have charts on a page: those that carried most data.
 const CHARTS: usize = 8;
 /// So many intervals have a throughput of their own.
 const INTERVALS: f64 = 100.0;
 
+/// The page and the picture of a capture, or of the connection in it with this number. `name` is the capture's.
+pub fn plot_capture(mut capture: Capture, name: &str, only: Option<u64>) -> Plotted {
+    capture.connections.retain(|one| only.is_none_or(|only| one.number as u64 == only));
+    let captured = Captured { capture };
+    let shown = captured.largest().first().map(|one| one.number);
+    let count = captured.capture.connections.len();
+    Plotted { data: captured.data(name), picture: captured.picture(), count, shown }
+}
+
 /// The connections of a capture, to be drawn.
-#[derive(Clone, Debug, Default)]
-pub struct Captured {
+struct Captured {
     capture: Capture,
 }
 
 impl Captured {
-    /// Takes a capture.
-    pub fn new(capture: Capture) -> Captured {
-        Captured { capture }
-    }
-
-    /// The part about one connection, by its number in the capture; `None` if there is none with it.
-    pub fn only(mut self, number: u64) -> Option<Captured> {
-        self.capture.connections.retain(|one| one.number as u64 == number);
-        (!self.is_empty()).then_some(self)
-    }
-
-    /// How many connections there are.
-    pub fn len(&self) -> usize {
-        self.capture.connections.len()
-    }
-
-    /// Whether there is no connection.
-    pub fn is_empty(&self) -> bool {
-        self.capture.connections.is_empty()
-    }
-
-    /// Remarks on the capture as a whole, in sentences: damage, and packets that were left out.
-    pub fn notes(&self) -> Vec<String> {
-        self.capture.notes()
-    }
-
-    /// A line for each connection, with the numbers that choose one.
-    pub fn list(&self) -> Vec<String> {
-        let line = |one: &Connection| {
-            let [from, to] = one.ends;
-            let [there, back] = one.ways.each_ref().map(|way| &way.counts);
-            format!(
-                "{}: {from} – {to}: {} packets in {:.3} s; {} bytes there, {} back; {} segments sent again",
-                one.number,
-                one.packets,
-                one.last.since(one.first).as_secs_f64(),
-                there.bytes,
-                back.bytes,
-                there.retransmissions + back.retransmissions,
-            )
-        };
-        self.capture.connections.iter().map(line).collect()
-    }
-
-    /// The number of the connection that a picture shows.
-    pub fn shown(&self) -> Option<usize> {
-        self.largest().first().map(|one| one.number)
-    }
-
-    /// The page's contents. `name` is the capture's.
-    pub fn data(&self, name: &str) -> ReportData {
+    fn data(&self, name: &str) -> ReportData {
         let largest = self.largest();
-        let mut notes = self.notes();
+        let mut notes = self.capture.notes();
         if largest.len() > CHARTS {
             notes.push(format!(
                 "The {CHARTS} connections that carried most data have charts; {} others have none.",
@@ -106,7 +64,7 @@ impl Captured {
     }
 
     /// The charts of the connection that carried most data, the way that carried more, in one picture; `None` without any connection.
-    pub fn picture(&self) -> Option<Svg> {
+    fn picture(&self) -> Option<Svg> {
         let largest = self.largest();
         let one = *largest.first()?;
         let [there, back] = &one.ways;

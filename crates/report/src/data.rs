@@ -263,14 +263,8 @@ impl Chart {
     }
 
     /// Lets the axis begin where the values do.
-    pub fn floating(mut self) -> Chart {
+    pub(crate) fn floating(mut self) -> Chart {
         self.axis.from_zero = false;
-        self
-    }
-
-    /// Makes equal distances of the vertical axis equal factors.
-    pub fn logarithmic(mut self) -> Chart {
-        self.axis.logarithmic = true;
         self
     }
 

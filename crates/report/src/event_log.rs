@@ -1,13 +1,13 @@
 //! The page and the picture of an event log: sequence, windows and round-trip time of its connections.
 //!
 //! ```
-//! use transom_report::{EventLog, render};
+//! use transom_report::{plot_log, render};
 //!
 //! # let bytes = transom_stack::log::file::Header { origin: 0, places: 0 }.encode();
 //! let (_, entries) = transom_stack::log::file::read(&bytes).unwrap();
-//! let log = EventLog::new(&entries);
-//! assert!(log.picture().is_none(), "no connection, no picture");
-//! assert!(render(&log.data("get.tlog")).contains("get.tlog"));
+//! let plotted = plot_log(&entries, "get.tlog", None);
+//! assert!(plotted.picture.is_none(), "no connection, no picture");
+//! assert!(render(&plotted.data).contains("get.tlog"));
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,16 +18,25 @@ use transom_stack::log::{FlowEvent, Record, Values, What};
 use transom_tcp::time::Instant;
 
 use crate::svg::Svg;
-use crate::{Block, Chart, Hue, Points, ReportData, Section, Shape, Style, Table, plot};
+use crate::{Block, Chart, Hue, Plotted, Points, ReportData, Section, Shape, Style, Table, plot};
 
 /// So many connections have charts on a page: those that moved most data.
 const CHARTS: usize = 8;
 /// The position of the first byte of data, behind the SYN.
 const FIRST_BYTE: u64 = (1 << 32) + 1;
 
+/// The page and the picture of the records of a log, as [`read`](transom_stack::log::file::read) gives them, or of the connection in it with this number.
+/// `name` is the log's.
+pub fn plot_log(entries: &[Entry], name: &str, only: Option<u64>) -> Plotted {
+    let mut log = EventLog::new(entries);
+    log.connections.retain(|one| only.is_none_or(|only| one.number == only));
+    let (count, shown) = (log.connections.len(), None);
+    Plotted { data: log.data(name), picture: log.picture(), count, shown }
+}
+
 /// The connections of an event log, as series over seconds since its first record.
-#[derive(Clone, Debug, Default)]
-pub struct EventLog {
+#[derive(Default)]
+struct EventLog {
     connections: Vec<Logged>,
     /// Records that the log has lost.
     missed: u64,
@@ -86,8 +95,7 @@ struct Windows {
 }
 
 impl EventLog {
-    /// Collects the records of a log, as [`read`](transom_stack::log::file::read) gives them.
-    pub fn new(entries: &[Entry]) -> EventLog {
+    fn new(entries: &[Entry]) -> EventLog {
         let mut log = EventLog::default();
         let mut start = None;
         let mut places = BTreeMap::new();
@@ -110,24 +118,7 @@ impl EventLog {
         log
     }
 
-    /// The part about one connection, by its number in the log; `None` if the log does not have it.
-    pub fn only(mut self, number: u64) -> Option<EventLog> {
-        self.connections.retain(|one| one.number == number);
-        (!self.connections.is_empty()).then_some(self)
-    }
-
-    /// How many connections there are.
-    pub fn len(&self) -> usize {
-        self.connections.len()
-    }
-
-    /// Whether there is no connection.
-    pub fn is_empty(&self) -> bool {
-        self.connections.is_empty()
-    }
-
-    /// The page's contents. `name` is the log's.
-    pub fn data(&self, name: &str) -> ReportData {
+    fn data(&self, name: &str) -> ReportData {
         let largest = self.largest();
         let mut notes = Vec::new();
         if largest.len() > CHARTS {
@@ -154,7 +145,7 @@ impl EventLog {
     }
 
     /// The charts of the connection that moved most data, in one picture; `None` without any connection.
-    pub fn picture(&self) -> Option<Svg> {
+    fn picture(&self) -> Option<Svg> {
         let section = self.largest().first()?.section();
         let charts: Vec<Svg> = section.charts.iter().map(|chart| plot(&section, chart)).collect();
         Some(Svg::stack(&section.title, &charts))

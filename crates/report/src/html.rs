@@ -1,5 +1,13 @@
 //! Text in HTML.
 
+/// `write!` to a string, which cannot fail.
+macro_rules! put {
+    ($page:expr, $($piece:tt)*) => {
+        let _ = write!($page, $($piece)*);
+    };
+}
+pub(crate) use put;
+
 /// Text in HTML, between tags and in quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

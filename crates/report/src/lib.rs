@@ -6,8 +6,8 @@
 //! |---|---|
 //! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
 //! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
-//! | an event log | [`event_log::EventLog`] |
-//! | a packet capture | [`capture::Captured`] |
+//! | an event log | [`plot_log()`] |
+//! | a packet capture | [`plot_capture()`] |
 //! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
 //!
 //! [`render()`] turns it into a page that needs no network, no server and no other file. The text is HTML
@@ -71,7 +71,7 @@ use std::io;
 use std::path::Path;
 
 pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
-pub use capture::Captured;
+pub use capture::plot_capture;
 pub use connections::{Connections, Seen};
 pub use dash::dash_page;
 pub use data::{
@@ -79,7 +79,7 @@ pub use data::{
     Style,
 };
 pub use decimate::{MOST_POINTS, decimate};
-pub use event_log::EventLog;
+pub use event_log::plot_log;
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;
@@ -95,6 +95,20 @@ pub(crate) use svg::{Anchor, text_width};
 pub(crate) use ticks::logarithmic_ticks;
 pub use ticks::ticks;
 pub use transfer::{ByteTraces, Outcome, QueueTrace, Trace, Transfers};
+
+/// The connections of a file: as a page, and the one that carried most data as a picture.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plotted {
+    /// The page's contents.
+    pub data: ReportData,
+    /// The charts of one connection in one picture; `None` without any connection.
+    pub picture: Option<Svg>,
+    /// How many connections there are.
+    pub count: usize,
+    /// The number of the connection in the picture, if its file numbers them from the first packet on.
+    pub shown: Option<usize>,
+}
 
 /// The page of a run, in the run's directory.
 pub const REPORT: &str = "report.html";

@@ -18,7 +18,7 @@ use crate::run::{bounds, verdict};
 use crate::statistics::Summary;
 use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
-pub use stored::{main_numbers, of_store, of_store_over, of_stores};
+pub use stored::{main_numbers, of_store, of_stores};
 
 /// The most failed runs that are listed; the table of all has the others.
 const MOST_FAILED: usize = 50;

@@ -6,7 +6,7 @@ use super::block::{Block, Drawing};
 use super::data::{ReportData, Section};
 use super::svg::SHAPES;
 use super::{MOST_POINTS, encode, table};
-use crate::html::escape;
+use crate::html::{escape, put};
 
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
@@ -16,13 +16,6 @@ const UPLOT_LICENCE: &str = include_str!("../assets/uplot/LICENSE");
 
 /// No requests of any kind; styles and scripts only from within the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-
-/// `write!` to a string, which cannot fail.
-macro_rules! put {
-    ($page:expr, $($piece:tt)*) => {
-        let _ = write!($page, $($piece)*);
-    };
-}
 
 /// The whole page.
 pub(super) fn render(data: &ReportData) -> String {

@@ -4,14 +4,7 @@ use std::fmt::Write as _;
 
 use super::block::{Cell, Table};
 use super::data::{ReportData, Row};
-use crate::html::escape;
-
-/// `write!` to a string, which cannot fail.
-macro_rules! put {
-    ($page:expr, $($piece:tt)*) => {
-        let _ = write!($page, $($piece)*);
-    };
-}
+use crate::html::{escape, put};
 
 /// A text of more letters may be put into several lines.
 const LONG: usize = 28;

@@ -321,11 +321,11 @@ fn sample_page() {
 /// A small picture, as pages of a repository have it: bars over names, heights that are factors, and marks that are whole at the edge.
 #[test]
 fn pictures_have_sizes_bars_and_logarithmic_heights() {
-    let chart = Chart::new("A title", "cost", "ns")
-        .logarithmic()
+    let mut chart = Chart::new("A title", "cost", "ns")
         .series("ours", Style::Bars, Hue::Blue, vec![(0.0, 1.0), (1.0, 1000.0)])
         .series("formula", Style::Formula, Hue::Grey, vec![(0.0, 10.0), (1.0, 10.0)])
         .markers("theirs", Shape::Cross, Hue::Red, vec![(0.0, 100.0)]);
+    chart.axis.logarithmic = true;
     let names = vec!["one".into(), "other".into()];
     let across = HorizontalAxis::Names { label: "which".into(), names };
     let section = Section { title: String::new(), across, charts: vec![chart.clone()] };

@@ -1,5 +1,6 @@
 //! A connection of a capture: its two ends and its two ways.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use transom_tcp::time::Instant;
@@ -65,6 +66,24 @@ impl Scale {
             None if has_options => Scale::None,
             None => Scale::Unknown,
         }
+    }
+}
+
+impl fmt::Display for Connection {
+    /// A line: its number, its ends, and what they sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [from, to] = self.ends;
+        let [there, back] = self.ways.each_ref().map(|way| &way.counts);
+        write!(
+            f,
+            "{}: {from} – {to}: {} packets in {:.3} s; {} bytes there, {} back; {} segments sent again",
+            self.number,
+            self.packets,
+            self.last.since(self.first).as_secs_f64(),
+            there.bytes,
+            back.bytes,
+            there.retransmissions + back.retransmissions,
+        )
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -13,12 +12,10 @@ use hdrhistogram::Histogram;
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
-use super::report::{Report, Sample, Sender};
-use crate::hash::read_some;
+use super::report::{Report, Sender};
+use crate::hash::{PIECE, for_each_piece, read_some};
 use crate::socket::{Host, Socket, connect};
 
-/// Read or written at a time.
-const PIECE: usize = 256 * 1024;
 /// Latencies above this are recorded as this, in nanoseconds.
 const LONGEST_LATENCY: u64 = 60_000_000_000;
 
@@ -99,11 +96,7 @@ pub(super) fn run(
         let socket = sockets.next();
         let hello = Hello { bytes: share(args.bytes, args.parallel, nth), ..hello };
         let (shared, finished) = (Arc::clone(&shared), finished.clone());
-        let work = move || {
-            let outcome = measure(&shared, socket, hello);
-            let _ = finished.send(outcome);
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        crate::thread::spawn("measure", move || finished.send(measure(&shared, socket, hello)))?;
     }
     drop(finished);
 
@@ -134,7 +127,6 @@ fn watch(
     outcomes: &mpsc::Receiver<anyhow::Result<Outcome>>,
 ) -> anyhow::Result<Report> {
     let mut report = Report::new(shared.hello.purpose, host, side, args.parallel);
-    let mut last = (Duration::ZERO, 0);
     let mut waiting = args.parallel;
     let mut next = args.interval;
     while waiting > 0 {
@@ -145,13 +137,8 @@ fn watch(
                 waiting -= 1;
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                let now = (started.elapsed(), shared.done.load(Ordering::Relaxed));
-                report.sample(
-                    Sample { from: last.0, to: now.0, done: now.1 - last.1 },
-                    sender(shared),
-                    args.json,
-                )?;
-                last = now;
+                let done = shared.done.load(Ordering::Relaxed);
+                report.sample(started.elapsed(), done, sender(shared), args.json)?;
                 next += args.interval;
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -163,14 +150,8 @@ fn watch(
     Ok(report)
 }
 
-/// The state of Transom's connections, added up; nothing for the kernel's.
 fn sender(shared: &Shared) -> Option<Sender> {
-    let sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-    sockets
-        .iter()
-        .filter_map(|socket| socket.info())
-        .map(|info| Sender::from(&info))
-        .reduce(Sender::with)
+    Sender::of(&*shared.sockets.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn measure(shared: &Shared, socket: Option<Arc<Socket>>, hello: Hello) -> anyhow::Result<Outcome> {
@@ -229,18 +210,14 @@ fn upload(
     Ok((done, receipt))
 }
 
-fn download(shared: &Shared, mut socket: &Socket, bytes: u64) -> anyhow::Result<u64> {
-    let mut piece = vec![0; PIECE];
+fn download(shared: &Shared, socket: &Socket, bytes: u64) -> anyhow::Result<u64> {
     let mut done = 0;
-    loop {
-        match read_some(&mut socket, &mut piece).context("receiving")? {
-            0 => break,
-            length => {
-                done += length as u64;
-                shared.done.fetch_add(length as u64, Ordering::Relaxed);
-            }
-        }
-    }
+    let received = for_each_piece(socket, |piece| {
+        done += piece.len() as u64;
+        shared.done.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        std::io::Result::Ok(())
+    });
+    received.context("receiving")?;
     anyhow::ensure!(bytes == 0 || bytes == done, "{done} of {bytes} bytes have arrived");
     Ok(done)
 }
@@ -309,6 +286,7 @@ mod tests {
     use super::*;
     use std::io;
     use std::net::{TcpListener, TcpStream};
+    use std::thread;
 
     #[test]
     fn all_count_from_the_same_moment() {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::protocol::{Purpose, Receipt};
-use super::report::{Report, Sample, Sender};
+use super::report::{Report, Sender};
 use crate::hash::read_some;
 use crate::socket::{Socket, connect};
 
@@ -141,7 +141,6 @@ fn watch(
     report: &mut Report,
     started: Instant,
 ) -> anyhow::Result<()> {
-    let mut last = (Duration::ZERO, 0);
     let mut next = args.interval;
     loop {
         let elapsed = started.elapsed();
@@ -158,9 +157,7 @@ fn watch(
             "the server has ended the data connections"
         );
         if elapsed >= next {
-            let sample = Sample { from: last.0, to: elapsed, done: done - last.1 };
-            report.sample(sample, state_of(streams), args.json)?;
-            last = (elapsed, done);
+            report.sample(elapsed, done, state_of(streams), args.json)?;
             next += args.interval;
         }
         // Short enough for a test that is over after so many bytes.
@@ -169,8 +166,7 @@ fn watch(
 }
 
 fn state_of(streams: &[Stream]) -> Option<Sender> {
-    let infos = streams.iter().filter_map(|stream| stream.socket.info());
-    infos.map(|info| Sender::from(&info)).reduce(Sender::with)
+    Sender::of(streams.iter().map(|stream| &stream.socket))
 }
 
 fn start(socket: Arc<Socket>, reverse: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Stream> {
@@ -182,7 +178,7 @@ fn start(socket: Arc<Socket>, reverse: bool, stop: &Arc<AtomicBool>) -> anyhow::
         // After the end, connections end anyhow.
         if stop.load(Ordering::Relaxed) { Ok(()) } else { outcome }
     };
-    let thread = thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    let thread = crate::thread::spawn("transfer", work)?;
     Ok(Stream { socket, done, thread })
 }
 

@@ -1,23 +1,15 @@
 //! The results of a measurement, for people and for programs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
-use transom_net::ConnectionState;
 
 use super::protocol::{Purpose, Receipt};
 use crate::output;
+use crate::socket::Socket;
 use crate::units::{BitRate, Bytes};
-
-/// The results of one interval.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
-    pub(super) from: Duration,
-    pub(super) to: Duration,
-    /// Bytes, round trips or connections.
-    pub(super) done: u64,
-}
 
 /// The state of the sending side, over all connections.
 #[derive(Clone, Copy, Debug)]
@@ -29,24 +21,20 @@ pub(super) struct Sender {
     longest_rtt: Option<Duration>,
 }
 
-impl From<&ConnectionState> for Sender {
-    fn from(info: &ConnectionState) -> Self {
-        Sender {
-            retransmitted: info.counters.retransmitted_segments,
-            windows: info.cwnd,
-            longest_rtt: info.srtt.map(Duration::from),
-        }
-    }
-}
-
 impl Sender {
-    /// Two of them added up; of the round-trip times the longer one.
-    pub(super) fn with(self, other: Sender) -> Sender {
-        Sender {
-            retransmitted: self.retransmitted + other.retransmitted,
-            windows: self.windows + other.windows,
-            longest_rtt: self.longest_rtt.max(other.longest_rtt),
-        }
+    /// The state of Transom's connections, added up, and of the round-trip times the longest; nothing for the kernel's.
+    pub(super) fn of<'a>(sockets: impl IntoIterator<Item = &'a Arc<Socket>>) -> Option<Sender> {
+        let states = sockets.into_iter().filter_map(|socket| socket.info());
+        let each = states.map(|state| Sender {
+            retransmitted: state.counters.retransmitted_segments,
+            windows: state.cwnd,
+            longest_rtt: state.srtt.map(Duration::from),
+        });
+        each.reduce(|one, other| Sender {
+            retransmitted: one.retransmitted + other.retransmitted,
+            windows: one.windows + other.windows,
+            longest_rtt: one.longest_rtt.max(other.longest_rtt),
+        })
     }
 }
 
@@ -57,6 +45,8 @@ pub(super) struct Report {
     side: &'static str,
     parallel: u32,
     intervals: Vec<Value>,
+    /// The end of the last interval, and what was done until then.
+    last: (Duration, u64),
     retransmitted: u64,
     done: u64,
     span: Duration,
@@ -72,6 +62,7 @@ impl Report {
             side,
             parallel,
             intervals: Vec::new(),
+            last: (Duration::ZERO, 0),
             retransmitted: 0,
             done: 0,
             span: Duration::ZERO,
@@ -93,14 +84,16 @@ impl Report {
         }
     }
 
-    /// Notes an interval, and prints it unless everything is to come in one object at the end.
+    /// Notes an interval that ends now, when so many bytes, round trips or connections are done, and prints it unless everything is to come in one object at the end.
     pub(super) fn sample(
         &mut self,
-        sample: Sample,
+        to: Duration,
+        done: u64,
         sender: Option<Sender>,
         json: bool,
     ) -> anyhow::Result<()> {
-        let Sample { from, to, done } = sample;
+        let (from, before) = std::mem::replace(&mut self.last, (to, done));
+        let done = done - before;
         let span = to.saturating_sub(from);
         let retransmitted = sender.map_or(0, |sender| sender.retransmitted);
         let new = retransmitted.saturating_sub(self.retransmitted);

@@ -1,25 +1,22 @@
 //! The server of a measurement.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use transom_device::serving::{Deadline, Slots};
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
-use crate::hash::read_some;
+use crate::hash::{PIECE, for_each_piece, read_some};
 use crate::network::Cleanup;
 use crate::output::note;
 use crate::socket::{Listener, Socket, accept};
 use crate::stop::Stop;
 
-/// Read or written at a time.
-const PIECE: usize = 256 * 1024;
 /// A client that says nothing for so long at the start of a connection is none.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at a time; more have to wait.
@@ -29,12 +26,7 @@ const MOST_CONNECTIONS: usize = 4096;
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let network = args.network.open()?;
     let stop = Stop::on_interrupt()?;
-    let mut addresses = network.addresses.clone();
-    if addresses.is_empty() {
-        addresses.push(Ipv6Addr::UNSPECIFIED.into());
-    }
-    for address in addresses {
-        let listener = listen(&network.host, address, args.port)?;
+    for listener in network.listen(args.port)? {
         let at = listener.local_addr()?;
         note(format_args!("waiting for clients at {at} ({})", network.description));
         let cleanup = Arc::clone(&network.cleanup);
@@ -46,19 +38,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let _ = network.finish();
     }
     Ok(network.status(outcome?))
-}
-
-fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Result<Listener> {
-    let at = SocketAddr::from((address, port));
-    let outcome = host.listen(at);
-    // A machine without IPv6 still has the other one.
-    let outcome = match outcome {
-        Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
-            host.listen((Ipv4Addr::UNSPECIFIED, port).into())
-        }
-        outcome => outcome,
-    };
-    outcome.with_context(|| format!("cannot listen on {at}"))
 }
 
 fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
@@ -96,14 +75,8 @@ fn serve(mut socket: &Socket) -> io::Result<()> {
 
 fn receive(mut socket: &Socket) -> io::Result<()> {
     let started = Instant::now();
-    let mut piece = vec![0; PIECE];
     let mut bytes = 0;
-    loop {
-        match read_some(&mut socket, &mut piece)? {
-            0 => break,
-            length => bytes += length as u64,
-        }
-    }
+    for_each_piece(socket, |piece| io::Result::Ok(bytes += piece.len() as u64))?;
     socket.write_all(&Receipt { bytes, time: started.elapsed() }.encode())
 }
 

@@ -1,25 +1,19 @@
-//! The HTTP server of the page.
+//! What the server of the page answers.
 //!
 //! A thread looks while anybody watches, and keeps the newest look. Each watcher gets what has changed since the last event that it took, so that a slow
 //! browser misses looks and costs no memory.
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::StatusCode;
-use axum::middleware::map_response;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{oneshot, watch};
-use transom_device::serving::front::Front;
+use tokio::sync::watch;
 use transom_live::{Change, Changes, Collector, Filter, Snapshot};
 
 use crate::web::{self, Asking};
@@ -58,31 +52,17 @@ pub(super) fn looks(mut collector: Collector, interval: Duration) -> anyhow::Res
             std::thread::sleep(interval);
         }
     };
-    std::thread::Builder::new()
-        .name("looks".into())
-        .spawn(work)
-        .context("cannot start a thread")?;
+    crate::thread::spawn("looks", work)?;
     Ok(Looks { newest, watchers })
 }
 
-struct Server {
-    looks: Looks,
-}
-
-/// Serves until it is stopped.
-pub(super) async fn serve(
-    front: Front,
-    looks: Looks,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let server = Arc::new(Server { looks });
-    let router = Router::new()
+/// The page and its events.
+pub(super) fn router(looks: Looks) -> Router {
+    Router::new()
         .route("/", get(|| async { Html(transom_report::dash_page()) }))
         .route("/check", get(check))
         .route("/events", get(events))
-        .layer(map_response(web::keep_to_itself))
-        .with_state(server);
-    web::serve(front, router, stopped).await
+        .with_state(Arc::new(looks))
 }
 
 /// The filter in an address.
@@ -127,7 +107,7 @@ struct Stream {
 }
 
 async fn events(
-    State(server): State<Arc<Server>>,
+    State(looks): State<Arc<Looks>>,
     ConnectInfo(visitor): Asking,
     Query(chosen): Query<Chosen>,
 ) -> Response {
@@ -136,20 +116,14 @@ async fn events(
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     // Each watcher costs a fingerprint of every connection.
-    if let Some(refusal) = visitor.refuses_stream() {
-        return refusal;
-    }
-    let watchers = server.looks.watchers.clone();
-    watchers.fetch_add(1, Ordering::Relaxed);
-    let watcher = Watcher(watchers);
-    let mut newest = server.looks.newest.clone();
-    newest.mark_unchanged();
-    let stream = Stream { _watcher: watcher, newest, filter, changes: Changes::new(), first: true };
-    let events = futures_util::stream::unfold(stream, |mut stream| async move {
-        let text = stream.next().await?;
-        Some((Ok::<Event, Infallible>(Event::default().data(text)), stream))
-    });
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    let begin = || {
+        looks.watchers.fetch_add(1, Ordering::Relaxed);
+        let watcher = Watcher(looks.watchers.clone());
+        let mut newest = looks.newest.clone();
+        newest.mark_unchanged();
+        Stream { _watcher: watcher, newest, filter, changes: Changes::default(), first: true }
+    };
+    web::events(&visitor, begin, |mut stream| async move { Some((stream.next().await?, stream)) })
 }
 
 impl Stream {

@@ -4,9 +4,10 @@ use super::Args;
 use super::algorithms::KernelSide;
 use super::observe::{Observed, Seen, Timeline};
 use crate::network::CaptureFile;
+use crate::socket::{Listener, Socket};
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -147,77 +148,14 @@ fn assemble<D: Device + 'static>(
     Ok(Network { stack, congestion, peer, seen, queues, monitor, capture })
 }
 
-/// A connection's peer-side stream.
-pub(crate) enum PeerStream {
-    Kernel(std::net::TcpStream),
-    Transom(transom_net::TcpStream),
-}
-
-impl PeerStream {
-    /// The state of its connection. All that is outstanding counts as in flight with the kernel.
-    pub(crate) fn info(&self) -> Option<ConnectionState> {
-        match self {
-            PeerStream::Kernel(stream) => {
-                let mut told = ConnectionState::of_tcp_info(tcp_info(stream).ok()?.as_bytes())?;
-                (told.in_flight, told.min_rtt) = (told.outstanding, None);
-                told.counters.timeouts = 0;
-                told.untold |= Untold::TIMEOUTS;
-                Some(told)
-            }
-            PeerStream::Transom(stream) => stream.info().ok(),
-        }
-    }
-
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(match self {
-            PeerStream::Kernel(stream) => PeerStream::Kernel(stream.try_clone()?),
-            PeerStream::Transom(stream) => PeerStream::Transom(stream.try_clone()?),
-        })
-    }
-
-    pub(crate) fn finish_writing(&self) -> io::Result<()> {
-        match self {
-            PeerStream::Kernel(stream) => stream.shutdown(std::net::Shutdown::Write),
-            PeerStream::Transom(stream) => stream.shutdown(std::net::Shutdown::Write),
-        }
-    }
-}
-
-impl Read for PeerStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            PeerStream::Kernel(stream) => stream.read(buffer),
-            PeerStream::Transom(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for PeerStream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            PeerStream::Kernel(stream) => stream.write(buffer),
-            PeerStream::Transom(stream) => stream.write(buffer),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The peer's listener.
-pub(crate) enum PeerListener {
-    Kernel(std::net::TcpListener),
-    Transom(transom_net::TcpListener),
-}
-
-impl PeerListener {
-    pub(crate) fn accept(&self) -> io::Result<PeerStream> {
-        match self {
-            PeerListener::Kernel(listener) => Ok(PeerStream::Kernel(listener.accept()?.0)),
-            PeerListener::Transom(listener) => Ok(PeerStream::Transom(listener.accept()?.0)),
-        }
-    }
+/// The state of a sender's connection. All that is outstanding counts as in flight with the kernel.
+pub(crate) fn state_of(socket: &Socket) -> Option<ConnectionState> {
+    let Socket::Kernel(stream) = socket else { return socket.info() };
+    let mut told = ConnectionState::of_tcp_info(tcp_info(stream).ok()?.as_bytes())?;
+    (told.in_flight, told.min_rtt) = (told.outstanding, None);
+    told.counters.timeouts = 0;
+    told.untold |= Untold::TIMEOUTS;
+    Some(told)
 }
 
 impl Network {
@@ -259,7 +197,7 @@ impl Network {
     }
 
     /// Has the peer listen.
-    pub(crate) fn listen(&self, port: u16) -> Result<(PeerListener, SocketAddr)> {
+    pub(crate) fn listen(&self, port: u16) -> Result<(Listener, SocketAddr)> {
         let address = SocketAddr::new(address(PEERS), port);
         let listener = match &self.peer {
             Peer::Kernel(namespace, kernel) => {
@@ -269,15 +207,15 @@ impl Network {
                     Ok::<_, io::Error>(listener)
                 };
                 let listener = namespace.run(listen)?.context("the kernel cannot listen")?;
-                PeerListener::Kernel(listener)
+                Listener::Kernel(listener)
             }
-            Peer::Memory(stack, _) => PeerListener::Transom(stack.listen(address)?),
+            Peer::Memory(stack, _) => Listener::Transom(stack.listen(address)?),
         };
         Ok((listener, address))
     }
 
     /// Has the peer connect to us.
-    pub(crate) fn connect_from_peer(&self, port: u16) -> Result<PeerStream> {
+    pub(crate) fn connect_from_peer(&self, port: u16) -> Result<Socket> {
         let address = SocketAddr::new(address(OURS), port);
         Ok(match &self.peer {
             Peer::Kernel(namespace, kernel) => {
@@ -291,9 +229,9 @@ impl Network {
                     Ok::<_, io::Error>(std::net::TcpStream::from(socket))
                 };
                 let stream = namespace.run(connect)?;
-                PeerStream::Kernel(stream.context("the kernel cannot connect to Transom")?)
+                Socket::Kernel(stream.context("the kernel cannot connect to Transom")?)
             }
-            Peer::Memory(stack, _) => PeerStream::Transom(stack.connect(address)?),
+            Peer::Memory(stack, _) => Socket::Transom(stack.connect(address)?),
         })
     }
 

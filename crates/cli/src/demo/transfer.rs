@@ -1,37 +1,31 @@
 //! The two transfers, with a live progress line and the samples for the report.
 
-use super::network::Network;
+use super::network::{Network, state_of};
 use super::observe::Timeline;
-use super::sample::Sender;
-use crate::hash::{self, read_some};
+use crate::hash;
+use crate::socket::Socket;
 use anyhow::{Context, Result, anyhow};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use transom_report::{ByteTraces, Outcome, Trace};
 
-const BLOCK: usize = 256 * 1024;
 /// How often the sender is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 
 /// Copies `from` to `to`, counting.
-fn copy(mut from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
-    let mut block = vec![0; BLOCK];
-    loop {
-        match read_some(&mut from, &mut block)? {
-            0 => return to.flush(),
-            n => {
-                to.write_all(&block[..n])?;
-                count.fetch_add(n as u64, Ordering::Relaxed);
-            }
-        }
-    }
+fn copy(from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
+    hash::for_each_piece(from, |piece| {
+        to.write_all(piece)?;
+        count.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        std::io::Result::Ok(())
+    })?;
+    to.flush()
 }
 
 /// A transfer under way.
@@ -92,22 +86,15 @@ impl<'a> Transfer<'a> {
     }
 
     /// Samples the sender and shows progress until the transfer ends.
-    fn watch(&self, sender: &Sender) -> Trace {
+    fn watch(&self, sender: &Socket) -> Trace {
         let &Transfer { timeline, ref title, len, ref arrived, ref done, quiet, .. } = self;
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(len), target);
-        let style = ProgressStyle::with_template(
-            "{prefix} {bar:24} {percent:>3} % {binary_bytes:>10}/{binary_total_bytes} {msg} ETA {eta}",
-        );
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
+        let template = "{prefix} {bar:24} {percent:>3} % {binary_bytes:>10}/{binary_total_bytes} {msg} ETA {eta}";
+        let bar = crate::progress::bar(Some(len), quiet, template);
         bar.set_prefix(format!("{title:<24}"));
         let mut trace = Trace::default();
         let (mut shown_at, mut shown_bytes) = (timeline.seconds(), 0u64);
         while !done.load(Ordering::Acquire) {
-            if let Some(sample) = sender.look() {
+            if let Some(sample) = state_of(sender) {
                 trace.add(timeline.seconds(), &sample);
             }
             let now = timeline.seconds();
@@ -127,7 +114,7 @@ impl<'a> Transfer<'a> {
             }
             std::thread::sleep(SAMPLE_EVERY);
         }
-        if let Some(sample) = sender.look() {
+        if let Some(sample) = state_of(sender) {
             trace.add(timeline.seconds(), &sample);
         }
         bar.set_position(arrived.load(Ordering::Relaxed));
@@ -166,16 +153,17 @@ pub(crate) fn to_peer(
     let title = format!("Transom ({ours}) → {peer}");
     let transfer = Transfer::start((title, ours), timeline, source, copy_path, quiet)?;
     let ended = std::thread::scope(|scope| -> Result<_> {
-        let receiver = scope.spawn(|| transfer.receive(listener.accept()?));
-        let mut stream = network.stack.connect(address).context("cannot connect to the peer")?;
-        let sender = Sender::Transom(stream.try_clone()?);
+        let receiver = scope.spawn(|| transfer.receive(&listener.accept()?.0));
+        let stream = network.stack.connect(address).context("cannot connect to the peer")?;
+        let stream = Arc::new(Socket::Transom(stream));
+        let sender = Arc::clone(&stream);
         let transfer = &transfer;
         let watcher = scope.spawn(move || transfer.watch(&sender));
         let sent = (|| {
-            copy(File::open(source)?, &mut stream, &AtomicU64::new(0))?;
+            copy(File::open(source)?, &*stream, &AtomicU64::new(0))?;
             stream.shutdown(Shutdown::Write)?;
             // The peer closes when it has everything: that is the end of the transfer.
-            stream.read(&mut [0])
+            (&*stream).read(&mut [0])
         })();
         let ended = transfer.end(watcher)?;
         sent.context("sending failed")?;
@@ -203,13 +191,13 @@ pub(crate) fn from_peer(
     let ended = std::thread::scope(|scope| -> Result<_> {
         let peer = scope.spawn(|| network.connect_from_peer(PORT));
         let (stream, _) = listener.accept().context("the peer did not connect")?;
-        let mut peer = peer.join().map_err(|_| anyhow!("the peer failed"))??;
-        let sender = Sender::Peer(peer.try_clone()?);
+        let peer = Arc::new(peer.join().map_err(|_| anyhow!("the peer failed"))??);
+        let sender = Arc::clone(&peer);
         let transfer = &transfer;
         let watcher = scope.spawn(move || transfer.watch(&sender));
         let sending = scope.spawn(move || {
-            copy(File::open(source)?, &mut peer, &AtomicU64::new(0))?;
-            peer.finish_writing()
+            copy(File::open(source)?, &*peer, &AtomicU64::new(0))?;
+            peer.shutdown(Shutdown::Write)
         });
         let received = transfer.receive(stream);
         let ended = transfer.end(watcher)?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::mpsc::sync_channel;
@@ -15,11 +15,9 @@ use transom_tcp::extension::ExtensionChoice;
 use super::Choice;
 use super::shown::summary;
 use crate::interrupt::PassedOn;
-use crate::output::{Failure, note};
+use crate::network::{cannot_run, exit_code};
+use crate::output::note;
 
-/// What a shell says of a program that is not there, and of one that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
 /// How long processes that the program has left behind may keep the group from being removed at once. The guard waits longer.
 const MOMENT: Duration = Duration::from_millis(200);
 /// How often the guard looks.
@@ -82,12 +80,7 @@ pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitC
         Err(error) => {
             drop((server, host, guard));
             let _ = cgroup.remove(MOMENT);
-            let status = match error.kind() {
-                io::ErrorKind::NotFound => NOT_FOUND,
-                _ => NOT_RUN,
-            };
-            let message = format!("cannot run {}: {error}", name.to_string_lossy());
-            return Err(Failure { status, message }.into());
+            return Err(cannot_run(name, error.kind(), error));
         }
     };
     passed_on.to(&child);
@@ -107,8 +100,7 @@ pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitC
     if left {
         note("processes that the program has started go on, without extensions");
     }
-    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    Ok(exit_code(status))
 }
 
 /// Attaches to a group that is there, until a signal comes.

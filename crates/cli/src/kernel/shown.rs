@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
@@ -34,22 +32,11 @@ pub(super) fn summary(report: &HostReport) -> String {
 
 pub(super) fn list(json: bool) -> anyhow::Result<ExitCode> {
     let reports = reports()?;
-    match json {
-        true => output::json(&reports)?,
-        false => output::line(table(&reports))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    output::shown(json, &reports, || table(&reports))
 }
 
 pub(super) fn watch(json: bool) -> anyhow::Result<ExitCode> {
-    loop {
-        let reports = reports()?;
-        match json {
-            true => output::json(&reports)?,
-            false => output::view(table(&reports))?,
-        }
-        thread::sleep(Duration::from_secs(1));
-    }
+    output::watch(json, reports, |reports| table(reports))
 }
 
 fn window(connection: &ConnectionReport) -> Option<&Limit> {
@@ -134,15 +121,10 @@ pub(super) fn show(number: Option<u64>, json: bool) -> anyhow::Result<ExitCode> 
             "no connection with the number {number} has extensions; `transom kernel list` has all"
         );
     }
-    match json {
-        true => output::json(&chosen)?,
-        false if chosen.is_empty() => output::line("no connection of the kernel's has extensions")?,
-        false => {
-            let texts: Vec<String> = chosen.into_iter().map(details).collect();
-            output::line(texts.join("\n\n"))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    output::shown(json, &chosen, || match chosen.is_empty() {
+        true => "no connection of the kernel's has extensions".into(),
+        false => chosen.iter().copied().map(details).collect::<Vec<_>>().join("\n\n"),
+    })
 }
 
 fn details(connection: &ConnectionReport) -> String {
@@ -195,8 +177,8 @@ fn reason(name: &str) -> &'static str {
 }
 
 pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
-    let takes = transom_kernel::check();
-    let said = takes.as_ref().err().map(|error| chain(error));
+    let takes = transom_kernel::check().map_err(anyhow::Error::new);
+    let said = takes.as_ref().err().map(|error| format!("{error:#}"));
     if json {
         let variables: serde_json::Map<_, _> = variable_forms::all()
             .map(|(variable, form)| {
@@ -247,15 +229,4 @@ fn refused() -> Vec<(&'static str, String)> {
         Some((name, variable_forms::refusal(&*extension)?))
     };
     CATALOGUE.iter().filter_map(|entry| refusal(entry.name)).collect()
-}
-
-/// An error with its reasons.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use transom_lab::accuracy;
 
 use super::interruption::Interruption;
@@ -36,12 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     prepare_hosts()?;
     let interruption = Interruption::handle()?;
-    let hidden = args.quiet || args.json;
-    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let spinner = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {msg}") {
-        spinner.set_style(style);
-    }
+    let spinner = crate::progress::bar(None, args.quiet || args.json, "{spinner} {elapsed}  {msg}");
     let measured = accuracy::measure(|what| {
         if !what.is_empty() {
             spinner.set_message(what.to_owned());
@@ -51,9 +45,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     spinner.finish_and_clear();
     match (measured?, interruption.status()) {
-        (Some(accuracy), _) if args.json => output::json(&accuracy)?,
-        (Some(accuracy), _) => output::line(accuracy.to_string().trim_end())?,
-        (None, status) => return Ok(ExitCode::from(status.unwrap_or(1))),
+        (Some(accuracy), _) => {
+            output::shown(args.json, &accuracy, || accuracy.to_string().trim_end().to_owned())
+        }
+        (None, status) => Ok(ExitCode::from(status.unwrap_or(1))),
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -56,8 +56,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let [one, other] = names;
         compared(&[(one, test(&first)?), (other, test(&second)?)])
     };
-    own_file::write_output(&page, transom_report::render(&data).as_bytes())
-        .with_context(|| format!("cannot write {}", page.display()))?;
+    output::file(&page, transom_report::render(&data))?;
     output::line(format_args!("The page is {}.", page.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -82,7 +82,7 @@ pub(super) fn index(store: &Store, png: bool, over: Option<&str>) -> anyhow::Res
     if single {
         return Ok(false);
     }
-    let Some(data) = overview::of_store_over(store, over)? else { return Ok(false) };
+    let Some(data) = overview::of_store(store, over)? else { return Ok(false) };
     write(store.directory(), INDEX, &data, png)?;
     Ok(true)
 }
@@ -116,5 +116,5 @@ fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
 /// This build cannot draw PNG files. The commands refuse `--png` before they run anything.
 #[cfg(not(feature = "png"))]
 fn pictures(_: &Path, _: &ReportData) -> anyhow::Result<()> {
-    Err(crate::features::Feature::Png.missing())
+    Err(crate::features::Feature::PNG.missing())
 }

@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use transom_device::own_file;
@@ -34,8 +33,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let test = Test::of_run(&run.scenario()?, &run.observations()?);
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(test.json(transom_lab::VERSION).as_bytes())?;
-    own_file::write_output(&args.output, &packed.finish()?)
-        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    output::file(&args.output, packed.finish()?)?;
     output::line(format_args!("{} is written.", args.output.display()))?;
     Ok(ExitCode::SUCCESS)
 }

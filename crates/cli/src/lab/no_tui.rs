@@ -10,12 +10,12 @@ pub(super) enum Tui {}
 
 /// Refuses.
 pub(super) fn check() -> anyhow::Result<()> {
-    Feature::Tui.need()
+    Feature::TUI.need()
 }
 
 impl Tui {
     pub(super) fn start(_: Arc<Live>, _: impl FnOnce() + Send + 'static) -> anyhow::Result<Tui> {
-        Err(Feature::Tui.missing())
+        Err(Feature::TUI.missing())
     }
 
     pub(super) fn finish(self, _: impl Fn() -> bool) -> anyhow::Result<()> {

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SCENARIO")]
     scenario: Option<PathBuf>,
     /// Listen at this loopback address, or at a port of it
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = crate::dash::loopback)]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = crate::address::loopback)]
     address: SocketAddr,
     /// Instead of serving, time the figures of every course: from a change to the complete curves
     #[arg(long, conflicts_with_all = ["scenario", "address"])]
@@ -50,20 +50,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         crate::output::raw_lines(&timing::table(&bases)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    crate::web::until_interrupted(args.address, "Play at", |front, stopped| {
-        let works = work::Works::new();
-        Ok(async move {
-            let served = server::serve(front, bases, works.clone(), stopped).await;
-            // Runs in progress end at their next look.
-            works.end();
-            served
-        })
-    })
+    let works = work::Works::new();
+    let router = server::router(bases, works.clone());
+    let served = crate::web::until_interrupted(args.address, "Play at", router);
+    // Runs in progress end at their next look.
+    works.end();
+    served
 }
 
 #[cfg(not(feature = "web"))]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
     let _ = (args.scenario, args.address, args.time);
-    Err(crate::features::Feature::Web.missing())
+    Err(crate::features::Feature::WEB.missing())
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use transom_lab::emulate::Role;
 use transom_lab::scenario::{Scenario, Traffic};
+use transom_report::labels;
 
 pub(super) use consent::{Consent, ask};
 
@@ -43,7 +44,7 @@ impl Programs {
                 let server = program.server.as_ref().map(|server| (server, Role::Server, &flow.to));
                 let client = (&program.client, Role::Client, &flow.from);
                 for (command, role, host) in server.into_iter().chain([client]) {
-                    let key = (command.clone(), word(role));
+                    let key = (command.clone(), labels::role(role));
                     let places = programs.commands.entry(key).or_default();
                     add(&mut places.flows, flow.name.as_str());
                     add(&mut places.hosts, host.as_str());
@@ -88,13 +89,6 @@ impl fmt::Display for Programs {
             write!(f, "  on {hosts}, {role} of {flows}:  {}{end}", shell(command))?;
         }
         Ok(())
-    }
-}
-
-fn word(role: Role) -> &'static str {
-    match role {
-        Role::Client => "client",
-        Role::Server => "server",
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { directory, png, over } = args;
     if png {
-        Feature::Png.need()?;
+        Feature::PNG.need()?;
     }
     let store = Store::open(&directory)?;
     own_file::check_output_directory(&directory)?;

@@ -12,7 +12,6 @@ mod execute;
 mod progress;
 mod verdict;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ use super::tui::{self, Tui};
 use super::watch::Watch;
 use crate::features::Feature;
 use crate::output;
-pub(crate) use arguments::Args;
+pub(crate) use arguments::{Args, Shown};
 use engine::{Ended, Engaged, Engine};
 pub(crate) use execute::Emulated;
 use execute::{Experiment, Outcome};
@@ -47,7 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     if args.emulate || args.consent() == Consent::Refused {
-        programs::ask(&args.file, &scenario, args.consent(), args.quiet)?;
+        programs::ask(&args.file, &scenario, args.consent(), args.shown.quiet)?;
     }
     refuse_too_many(&scenario, args.seeds().as_deref())?;
     let wanted = Plan::new(
@@ -77,11 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         jobs: args.jobs(),
         fresh: args.fresh,
         emulation: args.emulate.then_some(Emulated { allow_late: args.allow_late }),
-        png: args.png,
-        watch: args.watch,
-        tui: args.tui,
-        json: args.json,
-        quiet: args.quiet,
+        shown: args.shown.clone(),
         engaged: args.engaged(),
     };
     job.prepare()?;
@@ -119,11 +114,7 @@ pub(crate) struct Job<'a> {
     pub(crate) fresh: bool,
     /// How runs are emulated, if they are.
     pub(crate) emulation: Option<Emulated>,
-    pub(crate) png: bool,
-    pub(crate) watch: Option<SocketAddr>,
-    pub(crate) tui: bool,
-    pub(crate) json: bool,
-    pub(crate) quiet: bool,
+    pub(crate) shown: Shown,
     /// What makes the runs.
     pub(crate) engaged: Engaged,
 }
@@ -132,13 +123,14 @@ impl Job<'_> {
     /// The steps that need a process with one thread.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         own_file::check_output_directory(&self.directory)?;
-        if self.png {
-            Feature::Png.need()?;
+        let Shown { png, watch, tui, .. } = self.shown;
+        if png {
+            Feature::PNG.need()?;
         }
-        if self.watch.is_some() {
-            Feature::Web.need()?;
+        if watch.is_some() {
+            Feature::WEB.need()?;
         }
-        if self.tui {
+        if tui {
             tui::check()?;
         }
         if self.emulation.is_some() {
@@ -149,8 +141,8 @@ impl Job<'_> {
 
     /// Makes the missing runs, and shows the results of all of them.
     pub(crate) fn run(&self, interruption: &Interruption) -> anyhow::Result<ExitCode> {
-        let Job { scenario, plan: wanted, directory, png, .. } = self;
-        let (png, emulation) = (*png, self.emulation);
+        let Job { scenario, plan: wanted, directory, emulation, .. } = self;
+        let Shown { png, watch, tui, json, quiet } = self.shown;
         let store = Store::create(directory)?;
         let plan = planned(&store, wanted)?;
         let runs: Vec<&PlannedRun> = plan
@@ -162,9 +154,9 @@ impl Job<'_> {
             bail!("nothing to run: this part of the {} runs is empty", plan.runs.len());
         }
 
-        let is_followed = self.tui || self.watch.is_some();
+        let is_followed = tui || watch.is_some();
         let live = is_followed.then(|| followed(scenario, &store, &plan, &runs));
-        let watch = match (&live, self.watch) {
+        let watch = match (&live, watch) {
             (Some(live), Some(address)) => {
                 let watch = Watch::start(address, live.clone())?;
                 output::note(format_args!("Watch it at {}", watch.url()));
@@ -173,9 +165,9 @@ impl Job<'_> {
             _ => None,
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build()?;
-        let progress = Progress::new(runs.len(), self.quiet || self.json || self.tui);
+        let progress = Progress::new(runs.len(), quiet || json || tui);
         let tui = match &live {
-            Some(live) if self.tui => Some(Tui::start(live.clone(), progress.show())?),
+            Some(live) if tui => Some(Tui::start(live.clone(), progress.show())?),
             _ => None,
         };
         let experiment = Experiment {
@@ -187,7 +179,7 @@ impl Job<'_> {
             interruption,
             png,
             live: live.as_deref(),
-            emulation,
+            emulation: *emulation,
         };
         let ended = match self.engaged.engine {
             Engine::Local => {
@@ -199,7 +191,7 @@ impl Job<'_> {
             Ended::Outcomes(outcomes) => outcomes,
             Ended::Written(script, missing) => {
                 progress.finish();
-                return written(&script, missing, runs.len(), self.json);
+                return written(&script, missing, runs.len(), json);
             }
         };
         let done: Vec<&PlannedRun> = runs
@@ -225,10 +217,13 @@ impl Job<'_> {
             live.end();
         }
         tui.map_or(Ok(()), |tui| tui.finish(hurry))?;
-        watch.map_or(Ok(()), |watch| watch.finish(hurry))?;
+        if let Some(Err(error)) = watch.map(|watch| watch.finish(hurry)) {
+            // That ends the view, and not the runs.
+            output::note(format_args!("the runs cannot be watched any more: {error:#}"));
+        }
 
         let already = outcomes.iter().filter(|one| **one == Outcome::There).count();
-        let shown = verdict::Shown { json: self.json, points: plan.points.len() > 1, already };
+        let shown = verdict::Shown { json, points: plan.points.len() > 1, already };
         let all_hold = verdict::show(&store, &done, runs.len(), &shown, &summary)?;
         let orphans = store.orphans()?.len();
         if orphans > 0 {

@@ -10,7 +10,7 @@ use transom_device::own_file;
 use transom_trace::{Annotated, ConvertError, Format, Log, annotate};
 
 use crate::features::Feature;
-use crate::output::note;
+use crate::output::{self, note};
 
 /// Write an event log in another format
 ///
@@ -37,11 +37,11 @@ pub(super) struct ConvertArgs {
 
 /// Converts it.
 pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
-    let (input, output) = (args.input.display(), args.output.display());
+    let (input, name) = (args.input.display(), args.output.display());
     let from = Format::of(&args.input)?;
     let to = Format::of(&args.output)?;
     if [from, to].iter().any(|one| matches!(one, Format::Parquet | Format::Arrow)) {
-        Feature::Parquet.need()?;
+        Feature::PARQUET.need()?;
     }
     own_file::check_output(&args.output)?;
     let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {input}"))?;
@@ -53,14 +53,13 @@ pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
             log.unknown
         ));
     }
-    let cannot_write = || format!("cannot write {output}");
     if let Some(capture) = &args.capture {
         return comment(args, &log, to, capture);
     }
-    let contents = log.write(to).with_context(cannot_write)?;
-    own_file::write_output(&args.output, &contents).with_context(cannot_write)?;
+    let contents = log.write(to).with_context(|| format!("cannot write {name}"))?;
+    output::file(&args.output, contents)?;
     if !to.loses().is_empty() {
-        note(format_args!("{output}: {}", to.loses()));
+        note(format_args!("{name}: {}", to.loses()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use transom_device::own_file;
-use transom_report::{Captured, EventLog, ReportData, Svg};
+use transom_report::{Plotted, Svg, plot_capture, plot_log};
 
 use super::{Opened, open};
 use crate::features::Feature;
-use crate::output::note;
+use crate::output::{self, note};
 
 /// Draw sequence, windows and round-trip time of an event log or a packet capture
 ///
@@ -43,47 +43,37 @@ enum Form {
 
 /// Draws it.
 pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
-    let (name, output) = (args.file.display(), args.output.display());
+    let (name, place) = (args.file.display(), args.output.display());
     let extension = args.output.extension().and_then(|extension| extension.to_str());
     let form = match extension {
         Some("html") => Form::Page,
         Some("svg") => Form::Svg,
         Some("png") => {
-            Feature::Png.need()?;
+            Feature::PNG.need()?;
             Form::Png
         }
-        _ => bail!("{output}: the name must end in .svg, .png or .html"),
+        _ => bail!("{place}: the name must end in .svg, .png or .html"),
     };
     own_file::check_output(&args.output)?;
-    let chosen = || format!("{name} has no connection {}", args.connection.unwrap_or_default());
-    let (data, picture, count, shown): (ReportData, Option<Svg>, usize, String) =
-        match open(&args.file)? {
-            Opened::Log(entries) => {
-                let mut log = EventLog::new(&entries);
-                if let Some(number) = args.connection {
-                    log = log.only(number).with_context(chosen)?;
-                }
-                (log.data(&name.to_string()), log.picture(), log.len(), "one".into())
-            }
-            Opened::Capture(capture) => {
-                let mut captured = Captured::new(capture);
-                captured.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
-                if let Some(number) = args.connection {
-                    captured = captured.only(number).with_context(chosen)?;
-                }
-                let shown = captured.shown().map_or("none".into(), |shown| {
-                    format!(
-                        "connection {shown}, which has most data (`transom log {name}` lists them)"
-                    )
-                });
-                (captured.data(&name.to_string()), captured.picture(), captured.len(), shown)
-            }
-        };
-    if count == 0 {
-        bail!("{name} has no TCP connection");
+    let named = name.to_string();
+    let plotted = match open(&args.file)? {
+        Opened::Log(entries) => plot_log(&entries, &named, args.connection),
+        Opened::Capture(capture) => {
+            capture.notes().iter().for_each(|text| note(format_args!("{name}: {text}")));
+            plot_capture(capture, &named, args.connection)
+        }
+    };
+    let Plotted { data, picture, count, shown, .. } = plotted;
+    match (count, args.connection) {
+        (0, Some(number)) => bail!("{name} has no connection {number}"),
+        (0, None) => bail!("{name} has no TCP connection"),
+        _ => {}
     }
     if count > 1 && !matches!(form, Form::Page) {
-        note(format_args!("{name} has {count} connections; {output} shows {shown}"));
+        let shown = shown.map_or("one".into(), |shown| {
+            format!("connection {shown}, which has most data (`transom log {name}` lists them)")
+        });
+        note(format_args!("{name} has {count} connections; {place} shows {shown}"));
     }
     let picture = || picture.as_ref().with_context(|| format!("{name} has no connection"));
     let contents = match form {
@@ -91,8 +81,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         Form::Svg => picture()?.file().into_bytes(),
         Form::Png => png(picture()?)?,
     };
-    own_file::write_output(&args.output, &contents)
-        .with_context(|| format!("cannot write {output}"))?;
+    output::file(&args.output, contents)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,5 +92,5 @@ fn png(picture: &Svg) -> anyhow::Result<Vec<u8>> {
 
 #[cfg(not(feature = "png"))]
 fn png(_: &Svg) -> anyhow::Result<Vec<u8>> {
-    Err(Feature::Png.missing())
+    Err(Feature::PNG.missing())
 }

@@ -78,12 +78,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => bail!("a loss rate is above 0 and at most 1"),
     };
     let answer = answer(&layers, packets, rtt);
-    if args.json {
-        output::json(&value(&layers, &answer, args.mss))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    lines(&answer, args.mss).iter().try_for_each(output::line)?;
-    Ok(ExitCode::SUCCESS)
+    let value = value(&layers, &answer, args.mss);
+    output::shown(args.json, &value, || lines(&answer, args.mss).join("\n"))
 }
 
 /// How many packets there have to be for each loss, for a flow to have `window` before it.

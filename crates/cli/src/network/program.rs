@@ -1,6 +1,7 @@
 //! The program that `--run` starts inside the lab.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use transom_device::namespace::Namespace;
+
+use crate::output::Failure;
 
 /// How long a program may take to end when it is asked to, before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -87,8 +90,19 @@ impl Drop for Program {
     }
 }
 
+/// The exit codes of a shell for a program that does not exist, and for one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// The error about a program that cannot be run.
+pub(crate) fn cannot_run(name: &OsStr, kind: io::ErrorKind, why: impl Display) -> anyhow::Error {
+    let status = if kind == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
+    let message = format!("cannot run {}: {why}", name.to_string_lossy());
+    Failure { status, message }.into()
+}
+
 /// A program's status as a shell shows it: 128 and the number of the signal that ended it.
-fn exit_code(status: ExitStatus) -> ExitCode {
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

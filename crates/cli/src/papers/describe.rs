@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use transom_lab::scenario::{Band, Claim, Paper};
-use transom_papers::{Experiment, other_experiments, shown};
+use transom_papers::{Experiment, other_experiment, shown};
 use transom_report::labels;
 
 use super::find;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 /// Describes it.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.scenario
-        && let Some(one) = other_experiments::named(&args.id)
+        && let Some(one) = other_experiment(&args.id)
     {
         let lines = [
             format!("{}: {}", one.id, one.shows),
@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     for experiment in find(&[args.id])? {
         if args.scenario {
-            output::line(experiment.text().trim_end())?;
+            output::line(experiment.text.trim_end())?;
         } else {
             output::line(text(&experiment)?.trim_end())?;
         }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let head = ["experiment", "quick", "full", "runs", "what it shows"];
     let mut lines = vec![head.map(String::from)];
     let mut all = Vec::new();
-    let others = other_experiments::find(&args.ids);
+    let others = other_experiments(&args.ids);
     let scenarios = match find(&args.ids) {
         Err(_) if others.len() == args.ids.len() && !args.ids.is_empty() => Vec::new(),
         found => found?,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use transom_device::own_file;
 
 use crate::output;
@@ -33,19 +33,12 @@ pub(crate) struct Args {
 
 /// Writes them.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if !args.from.is_dir() {
-        bail!(
-            "there is no directory {}; `transom papers run ID --keep {0}` makes it",
-            args.from.display()
-        );
-    }
+    super::check_summaries(&args.from)?;
     own_file::check_output_directory(&args.to)?;
     let files = transom_papers::pages(&args.from)?;
-    let place = |path: &PathBuf| format!("cannot write {}", path.display());
-    fs::create_dir_all(&args.to).with_context(|| place(&args.to))?;
+    fs::create_dir_all(&args.to).with_context(|| format!("cannot write {}", args.to.display()))?;
     for (name, text) in &files {
-        let path = args.to.join(name);
-        own_file::write_output(&path, text.as_bytes()).with_context(|| place(&path))?;
+        output::file(&args.to.join(name), text)?;
     }
     let here: BTreeSet<&str> = files.keys().map(String::as_str).collect();
     for entry in fs::read_dir(&args.to)? {

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
-
 use crate::output;
 
 /// Show the table of results, as a page in Markdown
@@ -31,12 +29,7 @@ pub(crate) struct Args {
 
 /// Shows them.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if !args.from.is_dir() {
-        bail!(
-            "there is no directory {}; `transom papers run ID --keep {0}` makes it",
-            args.from.display()
-        );
-    }
+    super::check_summaries(&args.from)?;
     if args.check {
         return check(&args.from);
     }

@@ -13,7 +13,7 @@ use transom_report::labels;
 use super::{find, keep};
 use crate::lab::interruption::Interruption;
 use crate::lab::run::engine::Engaged;
-use crate::lab::run::{Emulated, Job, refuse_too_many};
+use crate::lab::run::{Emulated, Job, Shown, refuse_too_many};
 use crate::output;
 
 /// Run experiments
@@ -141,10 +141,8 @@ fn compare(
     summary: &mut OnceSummed<'_>,
     in_real_time: bool,
 ) -> anyhow::Result<bool> {
-    let own_form = Summary::read(&args.stored, experiment.id, args.full)?;
     // Where only the other form is stored, some of its runs may be the same.
-    let is_own_form = own_form.is_some();
-    let stored = match own_form {
+    let stored = match Summary::read(&args.stored, experiment.id, args.full)? {
         None => Summary::read(&args.stored, experiment.id, !args.full)?,
         own_form => own_form,
     };
@@ -161,12 +159,7 @@ fn compare(
         )?;
         return Ok(true);
     }
-    let summary = summary.get()?;
-    let compared = match is_own_form {
-        true => summary.compared(&stored),
-        false => summary.compared_with_other_form(&stored),
-    };
-    let Compared { same, not_stored, different } = compared;
+    let Compared { same, not_stored, different } = summary.get()?.compared(&stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),
@@ -217,11 +210,7 @@ fn job<'a>(
         jobs: if emulated { 1 } else { args.jobs.unwrap_or(0) },
         fresh: args.fresh,
         emulation: emulated.then_some(Emulated { allow_late: args.allow_late }),
-        png: false,
-        watch: None,
-        tui: false,
-        json: false,
-        quiet: args.quiet,
+        shown: Shown { quiet: args.quiet, ..Shown::default() },
         engaged: Engaged::default(),
     }
 }

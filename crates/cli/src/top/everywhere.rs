@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+#[cfg(feature = "tui")]
+use std::sync::mpsc::sync_channel;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -39,6 +41,19 @@ impl Everywhere {
     /// A look begins with that of `here`; with `all` the kernel's connections of all other namespaces follow.
     pub(super) fn new(here: Collector, all: bool) -> Self {
         Everywhere { here, all, others: BTreeMap::new() }
+    }
+
+    /// Looks at intervals, until nobody takes the looks any more: on a thread of its own, because a process that does not answer takes two seconds.
+    #[cfg(feature = "tui")]
+    pub(super) fn looks(mut self, interval: Duration) -> anyhow::Result<Receiver<Snapshot>> {
+        let (tell, told) = sync_channel(1);
+        let work = move || {
+            while tell.send(self.look()).is_ok() {
+                thread::sleep(interval);
+            }
+        };
+        crate::thread::spawn("looks", work)?;
+        Ok(told)
     }
 
     /// All connections.

@@ -1,34 +1,22 @@
 //! The view: the table, the filter, and the course of the chosen connection. Only lines in sight are made.
 
+use std::sync::mpsc::Receiver;
+
 use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Drawn, Table};
 use transom_live::{Column, Course, Filter, Point, Row, Snapshot};
 use transom_report::{Chart, Hue, Style as Curve};
 
 use super::cells::{cell, details, is_number, title};
+use crate::terminal::{self, Screen};
 
 /// The most points of a course: ten minutes at one look a second.
 const POINTS: usize = 600;
 /// The least height of the part that shows the chosen connection.
 const LOWEST: u16 = 12;
-
-/// A key that means something here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Character(char),
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    Enter,
-    Escape,
-    Backspace,
-}
 
 /// The state of the view.
 #[derive(Debug)]
@@ -51,11 +39,19 @@ pub(super) struct View {
     height: usize,
     course: Option<Course>,
     /// Lines of the table that were made so far.
-    pub(super) made: u64,
+    made: u64,
+    /// The looks that come.
+    looks: Receiver<Snapshot>,
 }
 
 impl View {
-    pub(super) fn new(filter: Filter, text: &str, sort: Column, reverse: bool) -> View {
+    pub(super) fn new(
+        filter: Filter,
+        text: &str,
+        sort: Column,
+        reverse: bool,
+        looks: Receiver<Snapshot>,
+    ) -> View {
         View {
             snapshot: Snapshot::default(),
             order: Vec::new(),
@@ -69,11 +65,12 @@ impl View {
             height: 1,
             course: None,
             made: 0,
+            looks,
         }
     }
 
     /// Takes a look in.
-    pub(super) fn take(&mut self, snapshot: Snapshot) {
+    fn take(&mut self, snapshot: Snapshot) {
         self.snapshot = snapshot;
         self.arrange();
         if let Some(course) = &mut self.course
@@ -125,14 +122,88 @@ impl View {
         self.course = Some(course);
     }
 
-    /// Answers a key. Returns false at the end.
-    pub(super) fn press(&mut self, key: Key) -> bool {
+    fn head(&self) -> Line<'static> {
+        let (shown, all) = (self.order.len(), self.snapshot.rows.len());
+        let filter = match self.filter.is_empty() {
+            true => String::new(),
+            false => format!("   {}", self.text),
+        };
+        let trouble = match self.snapshot.troubles.as_slice() {
+            [] => String::new(),
+            [trouble] => format!("   {trouble}"),
+            [first, others @ ..] => format!("   {first} (and {} more)", others.len()),
+        };
+        terminal::heading(format!("{shown} of {all} connections"), filter, trouble)
+    }
+
+    fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        self.height = usize::from(area.height.saturating_sub(1)).max(1);
+        self.first = self.first.min(self.order.len().saturating_sub(self.height));
+        let end = (self.first + self.height).min(self.order.len());
+        let mut lines = Vec::with_capacity(self.height);
+        let rows = (self.first..end).filter_map(|line| self.row(line));
+        let shown = columns(area.width, rows);
+        for row in (self.first..end).filter_map(|line| self.row(line)) {
+            let cells = shown.iter().map(|(column, _)| in_column(*column, cell(row, *column)));
+            lines.push(Drawn::new(cells));
+        }
+        self.made += lines.len() as u64;
+        let heads = shown.iter().map(|&(column, _)| {
+            let mark = match (column == self.sort, self.reverse) {
+                (false, _) => "",
+                (true, false) => " ▼",
+                (true, true) => " ▲",
+            };
+            in_column(column, format!("{}{mark}", title(column)))
+        });
+        let widths = shown.iter().map(|(_, width)| Constraint::Length(*width));
+        let chosen = self.line().and_then(|line| line.checked_sub(self.first));
+        let chosen = chosen.filter(|line| *line < lines.len());
+        terminal::table(frame, area, Table::new(lines, widths), Some(Drawn::new(heads)), chosen);
+    }
+
+    fn draw_chosen(&self, frame: &mut Frame<'_>, area: Rect) {
+        let Some(course) = &self.course else { return };
+        let [left, right] =
+            Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)])
+                .areas(area);
+        let row = self.snapshot.rows.iter().find(|row| row.key == course.key());
+        let text: Vec<Line<'_>> = match row {
+            Some(row) => details(row).into_iter().map(Line::from).collect(),
+            None => vec![Line::from("This connection is gone.")],
+        };
+        let block = Block::new().borders(Borders::TOP);
+        frame.render_widget(Paragraph::new(text).block(block), left);
+        let [rates, windows] = charts_of(course);
+        terminal::charts(frame, right, &[&rates, &windows]);
+    }
+
+    fn foot(&self) -> Line<'_> {
+        let Some((text, why)) = &self.writing else {
+            return terminal::keys(
+                "q: end   ↑↓: choose   Enter: its course   /: filter   < >: sort by   r: reverse",
+            );
+        };
+        let mut line = vec![Span::raw(format!("Filter: {text}▏"))];
+        line.extend(why.iter().map(|why| Span::styled(format!("  {why}"), terminal::red())));
+        Line::from(line)
+    }
+}
+
+impl Screen for View {
+    fn follow(&mut self) {
+        while let Ok(snapshot) = self.looks.try_recv() {
+            self.take(snapshot);
+        }
+    }
+
+    fn press(&mut self, key: KeyCode) -> bool {
         if let Some((text, why)) = &mut self.writing {
             match key {
-                Key::Character(c) => text.push(c),
-                Key::Backspace => drop(text.pop()),
-                Key::Escape => self.writing = None,
-                Key::Enter => match text.parse::<Filter>() {
+                KeyCode::Char(c) => text.push(c),
+                KeyCode::Backspace => drop(text.pop()),
+                KeyCode::Esc => self.writing = None,
+                KeyCode::Enter => match text.parse::<Filter>() {
                     Ok(filter) => {
                         self.text = std::mem::take(text);
                         self.filter = filter;
@@ -149,30 +220,30 @@ impl View {
         let line = self.line();
         let (at, page) = (line.unwrap_or(self.first), self.height.max(1));
         match key {
-            Key::Character('q') => return false,
-            Key::Escape if self.course.is_some() => self.course = None,
-            Key::Escape => return false,
-            Key::Down | Key::Character('j') => {
+            KeyCode::Char('q') => return false,
+            KeyCode::Esc if self.course.is_some() => self.course = None,
+            KeyCode::Esc => return false,
+            KeyCode::Down | KeyCode::Char('j') => {
                 self.choose(line.map_or(self.first, |line| line + 1))
             }
-            Key::Up | Key::Character('k') => self.choose(at.saturating_sub(1)),
-            Key::PageDown => self.choose(at.saturating_add(page)),
-            Key::PageUp => self.choose(at.saturating_sub(page)),
-            Key::Home => self.choose(0),
-            Key::End => self.choose(usize::MAX - 1),
-            Key::Enter if self.course.is_some() => self.course = None,
-            Key::Enter => {
+            KeyCode::Up | KeyCode::Char('k') => self.choose(at.saturating_sub(1)),
+            KeyCode::PageDown => self.choose(at.saturating_add(page)),
+            KeyCode::PageUp => self.choose(at.saturating_sub(page)),
+            KeyCode::Home => self.choose(0),
+            KeyCode::End => self.choose(usize::MAX - 1),
+            KeyCode::Enter if self.course.is_some() => self.course = None,
+            KeyCode::Enter => {
                 if line.is_none() {
                     self.choose(self.first);
                 }
                 self.open();
             }
-            Key::Character('/') => self.writing = Some((self.text.clone(), None)),
-            Key::Character('r') => {
+            KeyCode::Char('/') => self.writing = Some((self.text.clone(), None)),
+            KeyCode::Char('r') => {
                 self.reverse = !self.reverse;
                 self.arrange();
             }
-            Key::Character(step @ ('<' | '>')) => {
+            KeyCode::Char(step @ ('<' | '>')) => {
                 let all = Column::ALL;
                 let place = all.iter().position(|column| *column == self.sort).unwrap_or(0);
                 let next = if step == '>' { place + 1 } else { place + all.len() - 1 };
@@ -184,116 +255,32 @@ impl View {
         true
     }
 
-    /// Draws everything that is in sight.
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
-        let area = frame.area();
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let height = frame.area().height;
         let lower = match self.course {
-            Some(_) => (area.height / 2).max(LOWEST).min(area.height.saturating_sub(5)),
+            Some(_) => (height / 2).max(LOWEST).min(height.saturating_sub(5)),
             None => 0,
         };
-        let [top, table, below, bottom] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Min(2),
-            Constraint::Length(lower),
-            Constraint::Length(1),
-        ])
-        .areas(area);
-        self.draw_head(frame, top);
+        let [top, middle, bottom] = terminal::areas(frame, 1);
+        let [table, below] =
+            Layout::vertical([Constraint::Min(2), Constraint::Length(lower)]).areas(middle);
+        frame.render_widget(self.head(), top);
         self.draw_table(frame, table);
         if lower > 0 {
             self.draw_chosen(frame, below);
         }
-        self.draw_foot(frame, bottom);
+        frame.render_widget(self.foot(), bottom);
     }
 
-    fn draw_head(&self, frame: &mut Frame<'_>, area: Rect) {
-        let bold = Style::new().add_modifier(Modifier::BOLD);
-        let (shown, all) = (self.order.len(), self.snapshot.rows.len());
-        let mut line = vec![Span::styled(format!("{shown} of {all} connections"), bold)];
-        if !self.filter.is_empty() {
-            line.push(Span::raw(format!("   {}", self.text)));
-        }
-        if let Some(trouble) = self.snapshot.troubles.first() {
-            let more = match self.snapshot.troubles.len() {
-                1 => String::new(),
-                many => format!(" (and {} more)", many - 1),
-            };
-            let red = Style::new().fg(Color::Red);
-            line.push(Span::styled(format!("   {trouble}{more}"), red));
-        }
-        frame.render_widget(Paragraph::new(Line::from(line)), area);
+    fn interrupt(&mut self) -> bool {
+        false
     }
+}
 
-    fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        self.height = usize::from(area.height.saturating_sub(1)).max(1);
-        self.first = self.first.min(self.order.len().saturating_sub(self.height));
-        let end = (self.first + self.height).min(self.order.len());
-        let mut lines = Vec::with_capacity(self.height);
-        let rows = (self.first..end).filter_map(|line| self.row(line));
-        let shown = columns(area.width, rows);
-        for line in self.first..end {
-            let Some(row) = self.row(line) else { continue };
-            let style = match self.chosen.as_deref() == Some(row.key.as_str()) {
-                true => Style::new().add_modifier(Modifier::REVERSED),
-                false => Style::new(),
-            };
-            let cells = shown.iter().map(|(column, _)| {
-                let text = Line::from(cell(row, *column));
-                Cell::from(if is_number(*column) { text.right_aligned() } else { text })
-            });
-            lines.push(Drawn::new(cells).style(style));
-        }
-        self.made += lines.len() as u64;
-        let heads = shown.iter().map(|&(column, _)| {
-            let mark = match (column == self.sort, self.reverse) {
-                (false, _) => "",
-                (true, false) => " ▼",
-                (true, true) => " ▲",
-            };
-            let text = Line::from(format!("{}{mark}", title(column)));
-            Cell::from(if is_number(column) { text.right_aligned() } else { text })
-        });
-        let head = Drawn::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
-        let widths = shown.iter().map(|(_, width)| Constraint::Length(*width));
-        let table = Table::new(lines, widths).header(head).column_spacing(1);
-        frame.render_widget(table, area);
-    }
-
-    fn draw_chosen(&self, frame: &mut Frame<'_>, area: Rect) {
-        let Some(course) = &self.course else { return };
-        let [left, right] =
-            Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)])
-                .areas(area);
-        let row = self.snapshot.rows.iter().find(|row| row.key == course.key());
-        let text: Vec<Line<'_>> = match row {
-            Some(row) => details(row).into_iter().map(Line::from).collect(),
-            None => vec![Line::from("This connection is gone.")],
-        };
-        let block = Block::new().borders(Borders::TOP);
-        frame.render_widget(Paragraph::new(text).block(block), left);
-        let charts = Layout::vertical([Constraint::Fill(1); 2]).split(right);
-        for (chart, area) in charts_of(course).iter().zip(charts.iter()) {
-            crate::lab::draw_chart(chart, frame, *area);
-        }
-    }
-
-    fn draw_foot(&self, frame: &mut Frame<'_>, area: Rect) {
-        let grey = Style::new().fg(Color::DarkGray);
-        let line = match &self.writing {
-            Some((text, why)) => {
-                let mut line = vec![Span::raw(format!("Filter: {text}▏"))];
-                if let Some(why) = why {
-                    line.push(Span::styled(format!("  {why}"), Style::new().fg(Color::Red)));
-                }
-                Line::from(line)
-            }
-            None => Line::styled(
-                "q: end   ↑↓: choose   Enter: its course   /: filter   < >: sort by   r: reverse",
-                grey,
-            ),
-        };
-        frame.render_widget(Paragraph::new(line), area);
-    }
+/// The text of a cell, with numbers at the right.
+fn in_column(column: Column, text: String) -> Cell<'static> {
+    let text = Line::from(text);
+    Cell::from(if is_number(column) { text.right_aligned() } else { text })
 }
 
 /// The columns that go first where the terminal is narrow.

@@ -29,12 +29,9 @@ const CROWD: usize = 100;
 /// All that have places are answered, also those that come while the server does something else.
 #[test]
 fn everybody_with_a_place_is_answered() {
-    let (front, runtime) = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-    let at = front.address();
     let (begins, began) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
-    let (stop, stopped) = oneshot::channel();
     let page = move || {
         begins.send(()).unwrap();
         // The one thread of the server waits here, until there are no more answers to be held up.
@@ -42,7 +39,8 @@ fn everybody_with_a_place_is_answered() {
         async { "the page" }
     };
     let router = Router::new().route("/", get(page));
-    let server = std::thread::spawn(move || runtime.block_on(serve(front, router, stopped)));
+    let mut server = Server::start("127.0.0.1:0".parse().unwrap(), router).unwrap();
+    let at = server.address;
     let first = ask(at, "localhost");
     began.recv_timeout(Duration::from_secs(60)).unwrap();
     let others: Vec<_> = (1..CROWD).map(|_| ask(at, "localhost")).collect();
@@ -52,6 +50,5 @@ fn everybody_with_a_place_is_answered() {
     for stream in std::iter::once(first).chain(others) {
         assert_eq!(status(stream), "200");
     }
-    stop.send(()).unwrap();
-    server.join().unwrap().unwrap();
+    server.stop().unwrap();
 }

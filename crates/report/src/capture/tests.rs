@@ -26,7 +26,7 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 
 /// 2048 bytes in two segments, the second sent twice; the window is always 4096.
-fn transfer() -> Captured {
+fn transfer() -> Capture {
     let file = file(&[
         (0, true, SYN, 9, 0, 0),
         (10, false, SYN | ACK, 99, 10, 0),
@@ -36,7 +36,7 @@ fn transfer() -> Captured {
         (40, true, ACK, 1034, 100, 1024),
         (50, false, ACK, 100, 2058, 0),
     ]);
-    Captured::new(Capture::read(&file[..]).unwrap())
+    Capture::read(&file[..]).unwrap()
 }
 
 fn finite(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -45,7 +45,7 @@ fn finite(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 #[test]
 fn the_charts_have_the_values_of_the_packets() {
-    let one = &transfer().capture.connections[0];
+    let one = &transfer().connections[0];
     let section = section(one, 0);
     assert_eq!(section.title, "Connection 1: data from 192.0.2.1:1000 to 192.0.2.2:80");
     let [sequence, windows, rtt, rate] = &section.charts[..] else { panic!() };
@@ -82,33 +82,37 @@ fn the_charts_have_the_values_of_the_packets() {
 
 #[test]
 fn pages_pictures_and_lists() {
-    let captured = transfer();
+    let capture = transfer();
+    let list: Vec<String> = capture.connections.iter().map(ToString::to_string).collect();
     assert_eq!(
-        captured.list(),
+        list,
         [
             "1: 192.0.2.1:1000 – 192.0.2.2:80: 7 packets in 0.050 s; 2048 bytes there, 0 back; 1 segments sent again"
         ]
     );
-    let page = crate::render(&captured.data("a.pcap"));
+    let plotted = plot_capture(capture.clone(), "a.pcap", None);
+    let page = crate::render(&plotted.data);
     for text in ["Time and sequence", "192.0.2.1:1000", "sent again", "Throughput"] {
         assert!(page.contains(text), "{text}");
     }
-    let svg = captured.picture().unwrap().file();
+    let picture = plotted.picture.unwrap();
+    let svg = picture.file();
     assert!(svg.contains("SACK") || svg.contains("acknowledged"), "{svg}");
     #[cfg(feature = "png")]
-    assert!(crate::png(&captured.picture().unwrap()).unwrap().starts_with(b"\x89PNG"));
-    assert!(captured.clone().only(2).is_none());
-    assert_eq!(captured.only(1).unwrap().shown(), Some(1));
+    assert!(crate::png(&picture).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(plot_capture(capture.clone(), "a.pcap", Some(2)).count, 0);
+    assert_eq!(plot_capture(capture, "a.pcap", Some(1)).shown, Some(1));
 }
 
 #[test]
 fn nothing_much_is_drawn_as_well() {
     // One packet without data; a time that runs backwards.
-    let lonely = Captured::new(Capture::read(&file(&[(5, true, ACK, 1, 1, 0)])[..]).unwrap());
-    assert!(lonely.picture().unwrap().file().contains("Connection 1"));
+    let plotted = |file: &[u8]| plot_capture(Capture::read(file).unwrap(), "b", None);
+    let lonely = plotted(&file(&[(5, true, ACK, 1, 1, 0)]));
+    assert!(lonely.picture.unwrap().file().contains("Connection 1"));
     let packets =
         [(500, true, ACK, 1, 1, 100), (1, true, ACK, 101, 1, 100), (7, false, ACK, 1, 201, 0)];
-    let backwards = Captured::new(Capture::read(&file(&packets)[..]).unwrap());
-    assert!(!crate::render(&backwards.data("b")).contains("NaN"));
-    assert!(!backwards.picture().unwrap().file().contains("NaN"));
+    let backwards = plotted(&file(&packets));
+    assert!(!crate::render(&backwards.data).contains("NaN"));
+    assert!(!backwards.picture.unwrap().file().contains("NaN"));
 }

@@ -56,7 +56,7 @@ fn a_connection_becomes_a_section() {
         flow(300, 7, FlowEvent::Retransmitted, 1024, 512),
         flow(400, 7, FlowEvent::TimedOut, 1024, 0),
     ];
-    let data = EventLog::new(&entries).data("get.tlog");
+    let data = plot_log(&entries, "get.tlog", None).data;
     let [section] = &data.sections[..] else { panic!("one connection") };
     assert_eq!(section.title, "Connection 7: 192.0.2.1:4000 – [2001:db8::1]:80");
     // Nothing was received.
@@ -85,23 +85,23 @@ fn the_connection_with_most_data_is_the_picture() {
         flow(10, 1, FlowEvent::Arrived, 100, 100),
         flow(20, 2, FlowEvent::Arrived, 9000, 9000),
     ];
-    let log = EventLog::new(&entries);
-    let picture = log.picture().unwrap().file();
+    let plotted = plot_log(&entries, "log", None);
+    let picture = plotted.picture.unwrap().file();
     assert!(picture.contains("Connection 2: "), "{picture}");
     assert!(picture.contains("Received data") && picture.contains("Round-trip time"), "{picture}");
     // The charts' own identifiers are different ones.
     assert_eq!(picture.matches("id=\"area-0\"").count(), 1);
     assert_eq!(picture.matches("id=\"area-1\"").count(), 1);
-    let one = log.clone().only(1).unwrap();
-    assert!(one.picture().unwrap().file().contains("Connection 1: "));
-    assert!(log.only(3).is_none());
+    let one = plot_log(&entries, "log", Some(1));
+    assert!(one.picture.unwrap().file().contains("Connection 1: "));
+    assert_eq!(plot_log(&entries, "log", Some(3)).count, 0);
 }
 
 #[test]
 fn gaps_and_unknown_records_are_named() {
     let lost = Entry { missed: 12, ..flow(0, 1, FlowEvent::Sent, 0, 1) };
     let unknown = Entry { sequence: 13, missed: 0, record: Err(RecordError::Kind(99)) };
-    let page = render(&EventLog::new(&[lost, unknown]).data("<log>"));
+    let page = render(&plot_log(&[lost, unknown], "<log>", None).data);
     assert!(page.contains("12 records are missing"), "{page}");
     assert!(page.contains("1 records are of kinds"), "{page}");
     assert!(!page.contains("<log>"), "names are escaped");
@@ -110,7 +110,7 @@ fn gaps_and_unknown_records_are_named() {
 #[test]
 fn a_page_has_few_charts_however_many_connections_there_are() {
     let entries: Vec<_> = (0..30).map(|n| flow(n, n, FlowEvent::Sent, n, 1 + n as u32)).collect();
-    let data = EventLog::new(&entries).data("log");
+    let data = plot_log(&entries, "log", None).data;
     assert_eq!(data.sections.len(), CHARTS);
     assert_eq!(data.sections[0].title, "Connection 29");
     assert!(data.notes[0].contains("22 others"), "{:?}", data.notes);

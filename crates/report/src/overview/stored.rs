@@ -15,7 +15,7 @@ const MOST_LINKS: usize = 3;
 /// As many groups of flows with a profile of their own are measured where nothing is expected.
 const MOST_GROUPS: usize = 5;
 
-/// The page of all runs of a results directory; none if there is no run in it.
+/// The page of all runs of a results directory, drawn over the setting with a path if one is chosen; none if there is no run in it.
 ///
 /// # Errors
 /// If something that is stored cannot be read.
@@ -26,20 +26,12 @@ const MOST_GROUPS: usize = 5;
 /// use transom_report::{INDEX, overview, write};
 ///
 /// let directory = Path::new("results/fairness");
-/// if let Some(data) = overview::of_store(&Store::open(directory)?)? {
+/// if let Some(data) = overview::of_store(&Store::open(directory)?, None)? {
 ///     write(&directory.join(INDEX), &data)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn of_store(store: &Store) -> Result<Option<ReportData>, StoreError> {
-    of_store_over(store, None)
-}
-
-/// The same, drawn over the setting with this path.
-///
-/// # Errors
-/// If something that is stored cannot be read.
-pub fn of_store_over(store: &Store, over: Option<&str>) -> Result<Option<ReportData>, StoreError> {
+pub fn of_store(store: &Store, over: Option<&str>) -> Result<Option<ReportData>, StoreError> {
     let overview = overview(store, false)?;
     Ok(overview.map(|overview| Overview { over: over.map(str::to_owned), ..overview }.data()))
 }

@@ -1,51 +1,30 @@
 //! The server as a browser would ask it, over the loopback interface.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use transom_device::serving::front::{MOST_GUESTS, MOST_STREAMS};
 use transom_live::{Collector, Sources};
 
 use super::*;
+use crate::web::Server;
 
 /// A server that shows the kernel's connections, until it is dropped.
-struct Serving {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-fn start() -> Serving {
-    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = front.address();
-    let (stop, stopped) = oneshot::channel();
-    let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let looks = looks(Collector::new(Sources::Kernel), Duration::from_millis(100)).unwrap();
-        runtime.block_on(serve(front, looks, stopped)).unwrap();
-        runtime.shutdown_background();
-    });
-    Serving { address, stop: Some(stop), thread: Some(thread) }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.stop.take().unwrap().send(());
-        let ended = self.thread.take().unwrap().join();
-        assert!(ended.is_ok() || std::thread::panicking());
-    }
+fn start() -> Server {
+    let looks = looks(Collector::new(Sources::Kernel), Duration::from_millis(100)).unwrap();
+    Server::start("127.0.0.1:0".parse().unwrap(), router(looks)).unwrap()
 }
 
 /// Sends a request and gives what comes back, to be read as it comes.
-fn ask(server: &Serving, path: &str, host: &str) -> BufReader<TcpStream> {
-    let mut stream = TcpStream::connect(server.address).unwrap();
+fn ask(server: &Server, path: &str, host: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     BufReader::new(stream)
 }
 
-fn whole(server: &Serving, path: &str, host: &str) -> String {
+fn whole(server: &Server, path: &str, host: &str) -> String {
     let mut text = String::new();
     ask(server, path, host).read_to_string(&mut text).unwrap();
     text
@@ -85,7 +64,7 @@ fn the_page_is_there_for_this_machine_alone() {
 fn events_tell_all_first_and_then_what_has_changed() {
     let server = start();
     // Its own connection to the server is one that is there, and the only one of its port.
-    let stream = TcpStream::connect(server.address).unwrap();
+    let stream = TcpStream::connect(server.address()).unwrap();
     let here = stream.local_addr().unwrap();
     let filter = format!("sport%20%3D%20:{}", here.port());
     let mut events = ask(&server, &format!("/events?filter={filter}"), "127.0.0.1");
@@ -144,7 +123,7 @@ fn slow_clients_do_not_keep_the_page_away() {
     event(&mut events);
     let slow: Vec<_> = (0..2 * MOST_GUESTS)
         .map(|_| {
-            let mut stream = TcpStream::connect(server.address).unwrap();
+            let mut stream = TcpStream::connect(server.address()).unwrap();
             // It may have been sent away already.
             let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
             stream
@@ -162,7 +141,7 @@ fn readers_who_stall_do_not_keep_the_page_away() {
     let server = start();
     let stalled: Vec<_> = (0..2 * MOST_GUESTS)
         .map(|_| {
-            let mut stream = TcpStream::connect(server.address).unwrap();
+            let mut stream = TcpStream::connect(server.address()).unwrap();
             let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
             stream
         })

@@ -129,7 +129,7 @@ impl Bases {
                 group: PAPERS,
                 questions: &[],
                 form: scenario.form().map(str::to_owned),
-                text: experiment.text().into(),
+                text: experiment.text.into(),
                 directory: None,
             });
         }

@@ -1,19 +1,15 @@
-//! The HTTP server of the page. It keeps nothing for a browser but which run of it is the newest: the address has everything else.
+//! What the server of the page answers. It keeps nothing for a browser but which run of it is the newest: the address has everything else.
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn, map_response};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
-use transom_device::serving::front::Front;
+use tokio::sync::mpsc;
 use transom_lab::play::{self, Moment};
 use transom_tcp::compose::{PRESETS, Unit, WORDS};
 use transom_tcp::congestion::ALGORITHMS;
@@ -34,15 +30,9 @@ struct Server {
     works: Works,
 }
 
-/// Serves until it is stopped.
-pub(super) async fn serve(
-    front: Front,
-    bases: Bases,
-    works: Works,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let server = Arc::new(Server { bases, works });
-    let router = Router::new()
+/// The page and what it asks for.
+pub(super) fn router(bases: Bases, works: Works) -> Router {
+    Router::new()
         .route("/", get(|| async { Html(transom_report::play_page()) }))
         .route("/bases", get(bases_list))
         .route("/base", get(base))
@@ -52,9 +42,7 @@ pub(super) async fn serve(
         .route("/scenario", get(scenario))
         .route("/page", get(page))
         .layer(from_fn(refuse_others))
-        .layer(map_response(web::keep_to_itself))
-        .with_state(server);
-    web::serve(front, router, stopped).await
+        .with_state(Arc::new(Server { bases, works }))
 }
 
 /// A page of another site makes no work here (W3C Fetch Metadata). A link to the page itself may be anywhere.
@@ -126,35 +114,40 @@ async fn run(
     ConnectInfo(visitor): Asking,
     Query(pairs): Query<Pairs>,
 ) -> Response {
-    if let Some(refusal) = visitor.refuses_stream() {
-        return refusal;
-    }
-    let (tell, told) = mpsc::channel::<String>(2);
-    let side: String = value(&pairs, "side").unwrap_or_default().chars().take(64).collect();
-    let wanted = server.works.begin(&side);
-    let heard = WhileHeard(wanted.clone());
-    let works = server.works.clone();
-    tokio::spawn(async move {
-        let Ok(place) = works.places.acquire_owned().await else { return };
-        let work = move || {
-            // Between the question and a free place another may have been asked.
-            if !wanted.holds() {
-                return;
-            }
-            match Question::read(&server.bases, &pairs) {
-                Ok(question) => work::run(&question, &wanted, &tell),
-                Err(problem) => drop(tell.blocking_send(work::problem_message(&problem))),
-            }
-        };
-        // A run that panics has a defect; the page then sees the end of its stream.
-        let _ = tokio::task::spawn_blocking(work).await;
-        drop(place);
-    });
-    let events = futures_util::stream::unfold((told, heard), |(mut told, heard)| async move {
-        let message = told.recv().await?;
-        Some((Ok::<Event, Infallible>(Event::default().data(message)), (told, heard)))
-    });
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    let begin = || {
+        let (tell, told) = mpsc::channel::<String>(2);
+        let side: String = value(&pairs, "side").unwrap_or_default().chars().take(64).collect();
+        let wanted = server.works.begin(&side);
+        let heard = WhileHeard(wanted.clone());
+        tokio::spawn(tell_of(server, pairs, wanted, tell));
+        (told, heard)
+    };
+    web::events(&visitor, begin, |(mut told, heard)| async move {
+        Some((told.recv().await?, (told, heard)))
+    })
+}
+
+/// Makes a run once there is a place for it.
+async fn tell_of(
+    server: Arc<Server>,
+    pairs: Pairs,
+    wanted: work::Wanted,
+    tell: mpsc::Sender<String>,
+) {
+    let Ok(place) = server.works.places.clone().acquire_owned().await else { return };
+    let work = move || {
+        // Between the question and a free place another may have been asked.
+        if !wanted.holds() {
+            return;
+        }
+        match Question::read(&server.bases, &pairs) {
+            Ok(question) => work::run(&question, &wanted, &tell),
+            Err(problem) => drop(tell.blocking_send(work::problem_message(&problem))),
+        }
+    };
+    // A run that panics has a defect; the page then sees the end of its stream.
+    let _ = tokio::task::spawn_blocking(work).await;
+    drop(place);
 }
 
 /// Works on a question on a thread, for an answer in one piece. The work is for nobody once the request is gone.

@@ -9,8 +9,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use sha2::{Digest, Sha256};
 use transom_lab::scenario::Scenario;
+
+use crate::hash::Hasher;
 
 /// The longest program beside a scenario that is hashed, in bytes; a scenario with a longer one is never known.
 const LONGEST_PROGRAM: u64 = 64 << 20;
@@ -22,17 +23,16 @@ pub(super) struct Identity(Option<String>);
 impl Identity {
     /// That of a scenario that runs these files.
     pub(super) fn of(scenario: &Scenario, files: &[PathBuf]) -> Identity {
-        let mut digest = Sha256::new();
+        let mut digest = Hasher::default();
         digest.update(b"transom programs 1\0");
-        digest.update(scenario.sha256());
-        digest.update(scenario.form().unwrap_or_default());
+        digest.update(scenario.sha256().as_ref());
+        digest.update(scenario.form().unwrap_or_default().as_bytes());
         for file in files {
             let Ok(contents) = contents(file) else { return Identity(None) };
             digest.update(b"\0");
-            digest.update(contents);
+            digest.update(contents.as_bytes());
         }
-        let digits = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Identity(Some(digits))
+        Identity(Some(digest.finish()))
     }
 }
 

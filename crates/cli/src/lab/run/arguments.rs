@@ -7,7 +7,6 @@ use anyhow::bail;
 use transom_lab::results::Shard;
 
 use super::super::programs::Consent;
-use super::super::watch::parse_address;
 use super::engine::{Engaged, Engine};
 
 /// Run a scenario, in the simulator or in real time
@@ -105,9 +104,16 @@ pub(crate) struct Args {
     /// The directory for results; by default results/NAME
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) shown: Shown,
+}
+
+/// How runs are shown.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Shown {
     /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)
     #[arg(long)]
-    pub(super) png: bool,
+    pub(crate) png: bool,
     /// Serve the runs' pages while they go on, for a browser; the address is printed. ADDR is an address, a port, or both; without it, any
     /// port that is free on the loopback interface, which only this machine can reach (feature `web`)
     #[arg(
@@ -116,18 +122,18 @@ pub(crate) struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "127.0.0.1:0",
-        value_parser = parse_address,
+        value_parser = crate::address::parse,
     )]
-    pub(super) watch: Option<SocketAddr>,
+    pub(crate) watch: Option<SocketAddr>,
     /// Show the runs in the terminal while they go on (feature `tui`)
     #[arg(long, conflicts_with = "json")]
-    pub(super) tui: bool,
+    pub(crate) tui: bool,
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
     /// Show no progress
     #[arg(long, short)]
-    pub(super) quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 impl Args {
@@ -161,8 +167,8 @@ impl Args {
         }
         let unfit = [
             ("--emulate", self.emulate),
-            ("--watch", self.watch.is_some()),
-            ("--tui", self.tui),
+            ("--watch", self.shown.watch.is_some()),
+            ("--tui", self.shown.tui),
             ("--jobs", self.jobs.is_some()),
         ];
         match unfit.iter().find(|(_, given)| *given) {

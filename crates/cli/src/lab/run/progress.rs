@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration as Pause, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use transom_tcp::time::Duration;
 
 use crate::output;
@@ -40,14 +40,8 @@ pub(super) struct Part<'a> {
 
 impl Progress {
     pub(super) fn new(runs: usize, hidden: bool) -> Self {
-        let target =
-            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(runs as u64 * PARTS), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{wide_bar} {percent:>3}%  {msg}  {eta} left")
-        {
-            bar.set_style(style);
-        }
+        let template = "{wide_bar} {percent:>3}%  {msg}  {eta} left";
+        let bar = crate::progress::bar(Some(runs as u64 * PARTS), hidden, template);
         let now = Instant::now();
         let counted = Counted { finished: 0, all: runs, began: now, told: now };
         bar.set_message(counted.message());

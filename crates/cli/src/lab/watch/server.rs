@@ -1,18 +1,13 @@
-//! The HTTP server of the live view.
+//! What the server of the live view answers.
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use tokio::sync::{oneshot, watch};
-use transom_device::serving::front::Front;
 use transom_report as report;
 
 use crate::lab::live::{Live, RunView, Stage};
@@ -21,36 +16,26 @@ use crate::web::{self, Asking, Visitor};
 /// Between two events of a stream.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-struct Server {
-    live: Arc<Live>,
-}
-
-/// Serves until it is stopped.
-pub(super) async fn serve(
-    front: Front,
-    live: Arc<Live>,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let server = Arc::new(Server { live });
-    let router = Router::new()
+/// The pages and their events.
+pub(super) fn router(live: Arc<Live>) -> Router {
+    Router::new()
         .route("/", get(first_page))
         .route("/events", get(overview_events))
         .route("/run/{number}", get(run_page))
         .route("/run/{number}/events", get(run_events))
-        .with_state(server);
-    web::serve(front, router, stopped).await
+        .with_state(live)
 }
 
 /// The run, if there is only one, or the list of all.
-async fn first_page(State(server): State<Arc<Server>>) -> Response {
-    if server.live.count() == 1 {
-        return page_of(&server.live, 0);
+async fn first_page(State(live): State<Arc<Live>>) -> Response {
+    if live.count() == 1 {
+        return page_of(&live, 0);
     }
-    Html(report::live_page(server.live.title(), "/events")).into_response()
+    Html(report::live_page(live.title(), "/events")).into_response()
 }
 
-async fn run_page(State(server): State<Arc<Server>>, Path(number): Path<usize>) -> Response {
-    page_of(&server.live, number)
+async fn run_page(State(live): State<Arc<Live>>, Path(number): Path<usize>) -> Response {
+    page_of(&live, number)
 }
 
 /// The page of a run: the stored one, or a live one.
@@ -81,15 +66,15 @@ enum Newest {
 }
 
 async fn run_events(
-    State(server): State<Arc<Server>>,
+    State(live): State<Arc<Live>>,
     ConnectInfo(visitor): Asking,
     Path(number): Path<usize>,
 ) -> Response {
-    if server.live.run(number).is_none() {
+    if live.run(number).is_none() {
         return nowhere();
     }
     let mut before: Option<Arc<str>> = None;
-    stream(server, &visitor, move |live| {
+    stream(live, &visitor, move |live| {
         let Some(run) = live.run(number) else { return Newest::Nothing };
         match (run.picture, run.stage) {
             (Some(picture), _) => {
@@ -106,12 +91,9 @@ async fn run_events(
     })
 }
 
-async fn overview_events(
-    State(server): State<Arc<Server>>,
-    ConnectInfo(visitor): Asking,
-) -> Response {
+async fn overview_events(State(live): State<Arc<Live>>, ConnectInfo(visitor): Asking) -> Response {
     let mut before = String::new();
-    stream(server, &visitor, move |live| {
+    stream(live, &visitor, move |live| {
         let last = live.has_ended();
         let (data, words) = live.overview();
         let text = report::message(&data, &words, last, 0);
@@ -125,59 +107,39 @@ async fn overview_events(
 
 /// A stream that looks for new data after each change, once the last event has been sent.
 fn stream(
-    server: Arc<Server>,
+    live: Arc<Live>,
     visitor: &Visitor,
     newest: impl FnMut(&Live) -> Newest + Send + 'static,
 ) -> Response {
     // Each stream may hold one page in memory.
-    if let Some(refusal) = visitor.refuses_stream() {
-        return refusal;
-    }
-    let changes = server.live.subscribe();
-    let start = (server, newest, changes, Phase::First);
-    let events = futures_util::stream::unfold(
-        start,
-        |(server, mut newest, mut changes, phase)| async move {
-            if phase == Phase::Over {
-                return None;
-            }
-            let (event, phase) = next(&server.live, &mut newest, &mut changes, phase).await?;
-            Some((Ok::<Event, Infallible>(event), (server, newest, changes, phase)))
-        },
-    );
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    let begin = || (live.subscribe(), live, newest, Phase::First);
+    web::events(visitor, begin, |(mut changes, live, mut newest, phase)| async move {
+        match phase {
+            Phase::First => {}
+            Phase::Later => tokio::time::sleep(INTERVAL).await,
+            Phase::Over => return None,
+        }
+        loop {
+            changes.mark_unchanged();
+            let ended = live.has_ended();
+            let (text, phase) = match newest(&live) {
+                Newest::Page { text, last: false } => (text, Phase::Later),
+                Newest::Page { text, last: true } => (text, Phase::Over),
+                Newest::Written => ("{\"written\":true}".into(), Phase::Over),
+                Newest::Nothing if ended => return None,
+                Newest::Nothing => {
+                    changes.changed().await.ok()?;
+                    continue;
+                }
+            };
+            return Some((text, (changes, live, newest, phase)));
+        }
+    })
 }
 
 /// How far a stream is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     First,
     Later,
     Over,
-}
-
-async fn next(
-    live: &Live,
-    newest: &mut (impl FnMut(&Live) -> Newest + Send),
-    changes: &mut watch::Receiver<u64>,
-    phase: Phase,
-) -> Option<(Event, Phase)> {
-    if phase == Phase::Later {
-        tokio::time::sleep(INTERVAL).await;
-    }
-    loop {
-        changes.mark_unchanged();
-        let ended = live.has_ended();
-        match newest(live) {
-            Newest::Page { text, last } => {
-                let phase = if last { Phase::Over } else { Phase::Later };
-                return Some((Event::default().data(&*text), phase));
-            }
-            Newest::Written => {
-                return Some((Event::default().data("{\"written\":true}"), Phase::Over));
-            }
-            Newest::Nothing if ended => return None,
-            Newest::Nothing => changes.changed().await.ok()?,
-        }
-    }
 }

@@ -26,7 +26,7 @@ fn snapshot(connections: u64) -> Snapshot {
 }
 
 fn view() -> View {
-    View::new(Filter::default(), "", Column::Send, false)
+    View::new(Filter::default(), "", Column::Send, false, std::sync::mpsc::channel().1)
 }
 
 fn screen(view: &mut View) -> String {
@@ -36,7 +36,7 @@ fn screen(view: &mut View) -> String {
 }
 
 fn write(view: &mut View, text: &str) {
-    assert!(text.chars().all(|c| view.press(Key::Character(c))));
+    assert!(text.chars().all(|c| view.press(KeyCode::Char(c))));
 }
 
 /// Fluent means that a drawing makes the lines in sight, however many connections there are.
@@ -48,7 +48,7 @@ fn of_ten_thousand_connections_a_screen_is_drawn() {
     assert!(text.contains("10000 of 10000 connections"), "{text}");
     assert!(text.contains("9.76 KiB") && text.contains("2.85 KiB"), "{text}");
     assert_eq!(view.made, 37);
-    for key in [Key::End, Key::Up, Key::PageUp, Key::Home, Key::PageDown] {
+    for key in [KeyCode::End, KeyCode::Up, KeyCode::PageUp, KeyCode::Home, KeyCode::PageDown] {
         let before = view.made;
         view.press(key);
         screen(&mut view);
@@ -61,13 +61,13 @@ fn of_ten_thousand_connections_a_screen_is_drawn() {
 fn a_filter_is_written_and_what_is_none_is_said() {
     let mut view = view();
     view.take(snapshot(10));
-    view.press(Key::Character('/'));
+    view.press(KeyCode::Char('/'));
     write(&mut view, "state close-wait and");
-    view.press(Key::Enter);
+    view.press(KeyCode::Enter);
     let text = screen(&mut view);
     assert!(text.contains("the filter ends too early"), "{text}");
-    (0..4).for_each(|_| assert!(view.press(Key::Backspace)));
-    view.press(Key::Enter);
+    (0..4).for_each(|_| assert!(view.press(KeyCode::Backspace)));
+    view.press(KeyCode::Enter);
     let text = screen(&mut view);
     assert!(text.contains("5 of 10 connections   state close-wait"), "{text}");
     assert!(!text.contains("established"), "{text}");
@@ -77,8 +77,8 @@ fn a_filter_is_written_and_what_is_none_is_said() {
 fn the_chosen_connection_shows_its_course_and_its_extensions() {
     let mut view = view();
     view.take(snapshot(3));
-    view.press(Key::Down);
-    view.press(Key::Enter);
+    view.press(KeyCode::Down);
+    view.press(KeyCode::Enter);
     (0..5).for_each(|_| view.take(snapshot(3)));
     let text = screen(&mut view);
     for part in [
@@ -91,26 +91,26 @@ fn the_chosen_connection_shows_its_course_and_its_extensions() {
     }
     assert_eq!(view.course.as_ref().unwrap().points().len(), 6);
     // It stays chosen where it moves, and when it is gone.
-    view.press(Key::Character('r'));
+    view.press(KeyCode::Char('r'));
     assert_eq!(view.line(), Some(2));
     view.take(Snapshot::default());
     assert!(screen(&mut view).contains("This connection is gone."));
-    assert!(view.press(Key::Escape));
-    assert!(!view.press(Key::Escape));
+    assert!(view.press(KeyCode::Esc));
+    assert!(!view.press(KeyCode::Esc));
 }
 
 #[test]
 fn the_order_is_chosen_by_keys() {
     let mut view = view();
     view.take(snapshot(3));
-    view.press(Key::Character('>'));
+    view.press(KeyCode::Char('>'));
     assert_eq!(view.sort, Column::Receive);
-    (0..2).for_each(|_| assert!(view.press(Key::Character('<'))));
+    (0..2).for_each(|_| assert!(view.press(KeyCode::Char('<'))));
     assert_eq!(view.sort, Column::State);
     assert!(screen(&mut view).contains("State ▼"));
     view.take(Snapshot { rows: Vec::new(), troubles: vec!["a".into(), "b".into()] });
     assert!(screen(&mut view).contains("a (and 1 more)"));
-    for key in [Key::Down, Key::Enter, Key::End, Key::PageUp] {
+    for key in [KeyCode::Down, KeyCode::Enter, KeyCode::End, KeyCode::PageUp] {
         assert!(view.press(key));
     }
 }

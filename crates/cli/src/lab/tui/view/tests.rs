@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use transom_report::{Chart as ReportChart, Section, Style as ReportStyle};
+use transom_report::{Chart as ReportChart, Hue, Section, Style as ReportStyle};
 
 fn live(runs: usize) -> Arc<Live> {
     let run = |n: usize| (format!("seed {n}"), PathBuf::from(format!("results/{n}/report.html")));
@@ -37,9 +37,9 @@ fn data() -> ReportData {
 }
 
 /// What is on a terminal of this size.
-fn screen(view: &View, live: &Live, width: u16, height: u16) -> String {
+fn screen(view: &mut View, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view.draw(live, frame)).unwrap();
+    terminal.draw(|frame| view.draw(frame)).unwrap();
     terminal.backend().to_string()
 }
 
@@ -47,7 +47,7 @@ fn screen(view: &View, live: &Live, width: u16, height: u16) -> String {
 fn a_run_in_progress_shows_three_charts() {
     let live = live(1);
     live.reached(0, 0.42, || (data(), String::new()));
-    let screen = screen(&View::default(), &live, 100, 40);
+    let screen = screen(&mut View::new(live.clone()), 100, 40);
     for part in [
         "Four flows",
         "42 %",
@@ -77,25 +77,25 @@ fn a_sweep_has_a_list_with_verdicts() {
     live.done(0, Some(true), Some(data()));
     live.done(1, Some(false), Some(data()));
     live.reached(2, 0.5, || (data(), String::new()));
-    let mut view = View::default();
-    view.follow(&live);
+    let mut view = View::new(live.clone());
+    view.follow();
     assert_eq!(view.run, 2);
-    let text = screen(&view, &live, 120, 30);
+    let text = screen(&mut view, 120, 30);
     for part in
         ["passed seed 0", "FAILED seed 1", "50 % seed 2", "2 of 4 runs are done", "bands fail in 1"]
     {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
-    view.choose(&live, 1);
-    view.follow(&live);
+    assert!(view.press(KeyCode::Down));
+    view.follow();
     assert_eq!(view.run, 3);
-    assert!(screen(&view, &live, 120, 30).contains("Nothing yet."));
-    view.choose(&live, 1);
+    assert!(screen(&mut view, 120, 30).contains("Nothing yet."));
+    assert!(view.press(KeyCode::Down));
     assert_eq!(view.run, 3);
-    view.choose(&live, -9);
+    (0..9).for_each(|_| assert!(view.press(KeyCode::Up)));
     assert_eq!(view.run, 0);
-    view.follow_again();
-    view.follow(&live);
+    assert!(view.press(KeyCode::Char('f')));
+    view.follow();
     assert_eq!(view.run, 2);
 }
 
@@ -104,7 +104,7 @@ fn no_terminal_is_too_small() {
     let live = live(3);
     live.reached(0, 0.1, || (data(), String::new()));
     for (width, height) in [(1, 1), (5, 3), (20, 4), (40, 8), (300, 100)] {
-        screen(&View::default(), &live, width, height);
+        screen(&mut View::new(live.clone()), width, height);
     }
 }
 
@@ -117,5 +117,5 @@ fn values_that_are_all_alike_or_missing_are_drawn() {
     let sections =
         vec![Section { title: "Flows".into(), charts: vec![flat], ..Section::default() }];
     live.reached(0, 0.1, || (ReportData { sections, ..ReportData::default() }, String::new()));
-    assert!(screen(&View::default(), &live, 60, 20).contains("flat"));
+    assert!(screen(&mut View::new(live.clone()), 60, 20).contains("flat"));
 }

@@ -1,4 +1,4 @@
-//! The address of the server.
+//! The address of a web server, as people write it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -15,6 +15,16 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<u16>() {
         Ok(port) => Ok(SocketAddr::new(loopback, port)),
         Err(_) => Err("write ADDR:PORT, such as 127.0.0.1:8080, or a PORT of this machine".into()),
+    }
+}
+
+/// An address to listen on, of this machine alone: `transom dash` shows who is connected with whom, and `transom lab play` works for whoever asks.
+pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address = parse(text)?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("it is not a loopback address; to look from another machine, forward the port with ssh -L".into())
     }
 }
 
