@@ -23,7 +23,7 @@ use transom_device::own_file::{self, NoRoom, Room};
 use transom_lab::scenario::Composition;
 use transom_report::{Outcome, ReportData, Transfers};
 use transom_sim::link::LinkConfig;
-use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
+use transom_sim::units::{Limit, Probability, Rate, parse_duration};
 
 /// The files in the output directory.
 const GENERATED: &str = "original.bin";
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     loss: Probability,
     /// Length of the bottleneck's queue
     #[arg(long, value_name = "LIMIT", default_value = "256KiB")]
-    queue: QueueLimit,
+    queue: Limit,
     /// Units of Transom's TCP by name, such as "sack + reno + prr"; `transom units` lists them [default: cubic]
     #[arg(long, value_name = "UNITS")]
     tcp: Option<Composition>,

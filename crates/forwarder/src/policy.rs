@@ -23,8 +23,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
+use transom_router::quantity::parse_rate;
+use transom_router::queue;
 use transom_router::window::ControlConfig;
-use transom_router::{parse_rate, queue};
 use transom_tcp::quantity::parse_duration;
 
 use crate::Refusal;
@@ -57,7 +58,7 @@ struct Raw {
 }
 
 fn rate(text: &str) -> Result<NonZeroU64, String> {
-    parse_rate(text).ok_or_else(|| format!("`{text}` is not a rate: write it like 10Mbit/s"))
+    parse_rate(text).map_err(|_| format!("`{text}` is not a rate: write it like 10Mbit/s"))
 }
 
 /// Reads the text of a key, which a defect points at.
@@ -133,7 +134,8 @@ impl PolicyFile {
 #[cfg(test)]
 mod tests {
     use transom_router::queue::Limit;
-    use transom_router::window::{PolicyConfig, Threshold};
+    use transom_router::queue::Threshold;
+    use transom_router::window::PolicyConfig;
 
     use super::*;
 
@@ -153,7 +155,7 @@ mod tests {
         );
         assert_eq!((file.control.flows, file.control.idle.as_millis()), (1000, 30_000));
         assert_eq!(file.rate, NonZeroU64::new(10_000_000));
-        assert_eq!(file.queue, queue::Config::DropTail { limit: Limit::Bytes(75_000) });
+        assert_eq!(file.queue, Limit::Bytes(75_000).into());
         assert!(!target.syn_windows);
         let text = "policy = 'target-window(upper=40kB, lower=20kB, syn-windows)'";
         let PolicyConfig::TargetWindow(target) = PolicyFile::parse(text).unwrap().control.policy

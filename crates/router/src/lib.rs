@@ -10,11 +10,11 @@
 //! A queue of two packets that refuses a third, and reports it:
 //!
 //! ```
-//! use transom_router::queue::{Cause, Discipline, DropTail, Event, Item, Limit};
+//! use transom_router::queue::{Cause, Config, Event, Item};
 //! use transom_base::time::Instant;
 //! use transom_wire::ip::Ecn;
 //!
-//! let mut queue = DropTail::new(Limit::Packets(2));
+//! let mut queue = "drop-tail(2 packets)".parse::<Config>()?.build()?;
 //! let mut random = || -> u64 { unreachable!("drop-tail leaves nothing to chance") };
 //! let mut lost = Vec::new();
 //! for packet in ["first", "second", "third"] {
@@ -30,6 +30,7 @@
 //! let now = Instant::from_millis(3);
 //! let item = queue.dequeue(now, &mut random, &mut |_| {}).unwrap();
 //! assert_eq!((item.packet, item.waited(now).as_millis()), ("first", 2));
+//! # Ok::<(), transom_router::queue::ConfigError>(())
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,11 +39,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod parameters;
 mod probability;
 pub mod queue;
 mod text;
 pub mod window;
 
+pub use parameters::ArgumentError;
 pub use probability::Probability;
-pub use text::rate as parse_rate;
 pub use transom_base::quantity;

@@ -14,7 +14,7 @@
 //! looks at each of its queues when it is full. FQ-CoDel then drops several packets, CAKE one at a time.
 //!
 //! Some disciplines keep flows apart. The owner of a packet says whose it is ([`Flow`]); [`FlowHasher`] finds it in the packet. Two of them wait
-//! although the link is free ([`Discipline::ready_at`]): [`Cake`] with a shaper, and [`Fq`] with a rate for each flow.
+//! although the link is free ([`Discipline::ready_at`]): `cake` with a shaper, and `fq` with a rate for each flow.
 
 mod cake;
 mod codel;
@@ -36,22 +36,19 @@ mod statistics;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-pub(crate) use cake::Isolation;
-pub use cake::{Cake, CakeConfig};
-pub use codel::{CoDel, CoDelConfig};
+use cake::{Cake, CakeConfig};
+use codel::{CoDel, CoDelConfig};
 pub use config::{Config, ConfigError};
-pub use drop_head::DropHead;
-pub use drop_tail::DropTail;
-pub use dualpi2::{DualPi2, DualPi2Config};
+use drop_head::DropHead;
+use drop_tail::DropTail;
+use dualpi2::{DualPi2, DualPi2Config};
 pub use flow::{Flow, FlowHasher};
-pub use fq::{Fq, FqConfig};
-pub use fq_codel::{FqCoDel, FqCoDelConfig};
-pub use limit::Limit;
-pub(crate) use limit::Unit;
+use fq::{Fq, FqConfig};
+use fq_codel::{FqCoDel, FqCoDelConfig};
+pub use limit::{Limit, Threshold};
 pub use parameters::ParameterError;
-pub(crate) use pie::{DelayEstimate, Gain};
-pub use pie::{Pie, PieConfig};
-pub use red::{Red, RedConfig};
+use pie::{Pie, PieConfig};
+use red::{Red, RedConfig};
 pub use statistics::QueueStatistics;
 
 use fifo::Fifo;
@@ -213,6 +210,18 @@ pub struct Length {
     pub packets: u64,
     /// The sum of their lengths.
     pub bytes: u64,
+}
+
+impl Length {
+    fn put(&mut self, len: usize) {
+        self.packets += 1;
+        self.bytes = self.bytes.saturating_add(len as u64);
+    }
+
+    fn take(&mut self, len: usize) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(len as u64);
+    }
 }
 
 /// Drops an arriving packet.

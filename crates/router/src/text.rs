@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::num::NonZeroU64;
+use core::str::FromStr;
 
-use crate::quantity::{self, Decimal, parse_rate, parse_size};
-use crate::queue::{Gain, Limit};
+use transom_base::arguments::Fraction;
+
+use crate::quantity::{self, Decimal, UnitError, parse_size};
+use crate::queue::Limit;
 
 /// Splits `name(a, b)`, or `name` alone, into the name and its trimmed arguments.
 pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
@@ -13,40 +15,11 @@ pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((name, inside.map_or_else(Vec::new, quantity::list)))
 }
 
-/// A number without a unit, with up to six decimals.
-pub(crate) fn gain(text: &str) -> Option<Gain> {
+/// A number without a unit, with up to six decimals, of at most 32 bits in millionths.
+pub(crate) fn gain(text: &str) -> Option<Fraction> {
     let (number, unit) = Decimal::split(text)?;
     let millionths = u32::try_from(number.scaled(1_000_000)?).ok()?;
-    unit.is_empty().then(|| Gain::from_millionths(millionths))
-}
-
-const BYTES: [(&str, u64); 7] = [
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("kB", 1_000),
-    ("B", 1),
-];
-
-/// A rate in bits per second, above zero, from text such as "10Mbit/s"; `None` if it is none.
-pub fn rate(text: &str) -> Option<NonZeroU64> {
-    parse_rate(text).ok()
-}
-
-/// How much a queue holds: "100 packets", "64KiB", "unlimited".
-pub(crate) fn limit(text: &str) -> Option<Limit> {
-    if text.trim() == "unlimited" {
-        return Some(Limit::Unlimited);
-    }
-    match Decimal::split(text)? {
-        (number, "packet" | "packets" | "p") => number.scaled(1).map(Limit::Packets),
-        // Of what, has to be said.
-        (_, "") => None,
-        (number, "byte") => number.scaled(1).map(Limit::Bytes),
-        _ => parse_size(text).ok().map(Limit::Bytes),
-    }
+    unit.is_empty().then(|| Fraction::from_millionths(millionths.into()))
 }
 
 /// A length in bytes that fits 32 bits: "1500", "1500B", "64KiB".
@@ -54,22 +27,64 @@ pub(crate) fn length(text: &str) -> Option<u32> {
     if let Ok(bare) = text.trim().parse() {
         return Some(bare);
     }
-    match limit(text)? {
+    match text.parse().ok()? {
         Limit::Bytes(bytes) => u32::try_from(bytes).ok(),
         _ => None,
     }
 }
 
+impl FromStr for Limit {
+    type Err = UnitError;
+
+    /// "100 packets", "64KiB", "1500 bytes" or "unlimited".
+    fn from_str(text: &str) -> Result<Limit, UnitError> {
+        const QUANTITY: &str = "queue limit";
+        if text.trim() == "unlimited" {
+            return Ok(Limit::Unlimited);
+        }
+        let Some((number, unit)) = Decimal::split(text) else {
+            return Err(UnitError::Malformed {
+                quantity: QUANTITY,
+                text: text.into(),
+                example: "100 packets, 64KiB or unlimited",
+            });
+        };
+        let no_unit = || UnitError::Unit {
+            quantity: QUANTITY,
+            text: text.into(),
+            units: "packets, bytes, kB, MB, GB, KiB, MiB, GiB",
+        };
+        let amount = match unit {
+            "packet" | "packets" | "p" => number.scaled(1).map(Limit::Packets),
+            "byte" => number.scaled(1).map(Limit::Bytes),
+            // Of what, has to be said.
+            "" => return Err(no_unit()),
+            _ => match parse_size(text) {
+                Ok(bytes) => Some(Limit::Bytes(bytes)),
+                Err(UnitError::Unit { .. }) => return Err(no_unit()),
+                Err(_) => None,
+            },
+        };
+        amount.ok_or_else(|| UnitError::OutOfRange {
+            quantity: QUANTITY,
+            text: text.into(),
+            range: "a whole number of packets or bytes below 2^64",
+        })
+    }
+}
+
 impl fmt::Display for Limit {
-    /// "100 packets", "64KiB" or "unlimited".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Limit::Packets(1) => f.write_str("1 packet"),
             Limit::Packets(packets) => write!(f, "{packets} packets"),
             Limit::Bytes(bytes) => {
-                let whole = |(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit);
-                let (name, unit) = BYTES.iter().find(whole).unwrap_or(&("B", 1));
-                write!(f, "{}{name}", bytes / unit)
+                let (divisor, unit) =
+                    [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1_000, "kB")]
+                        .into_iter()
+                        .find(|(divisor, _)| bytes > 0 && bytes.is_multiple_of(*divisor))
+                        .unwrap_or((1, "B"));
+                write!(f, "{}{unit}", bytes / divisor)
             }
             Limit::Unlimited => f.write_str("unlimited"),
         }
@@ -88,6 +103,16 @@ mod tests {
         assert_eq!(call("red"), Some(("red", Vec::new())));
         assert_eq!(call("red()"), Some(("red", Vec::new())));
         assert_eq!(call("red(a"), None);
+    }
+
+    #[test]
+    fn gains_as_text() {
+        for (millionths, text) in
+            [(125_000, "0.125"), (1_250_000, "1.25"), (2_000_000, "2"), (1, "0.000001"), (0, "0")]
+        {
+            assert_eq!(gain(text), Some(Fraction::from_millionths(millionths)));
+            assert_eq!(Fraction::from_millionths(millionths).to_string(), text);
+        }
     }
 
     #[test]
@@ -110,11 +135,11 @@ mod tests {
             ("0B", Limit::Bytes(0)),
             ("unlimited", Limit::Unlimited),
         ] {
-            assert_eq!(limit(text), Some(expected));
+            assert_eq!(text.parse(), Ok(expected));
             assert_eq!(expected.to_string(), text);
         }
         for text in ["100", "packets", "-1 packets", "5 bits", "0.4 packets"] {
-            assert_eq!(limit(text), None, "{text}");
+            assert!(text.parse::<Limit>().is_err(), "{text}");
         }
     }
 }

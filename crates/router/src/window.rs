@@ -53,7 +53,7 @@ pub(crate) use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
 pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
-pub use target::{Rule, TargetWindow, TargetWindowConfig, Threshold};
+pub use target::{Rule, TargetWindow, TargetWindowConfig};
 
 #[cfg(test)]
 mod properties_tests;

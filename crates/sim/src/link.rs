@@ -40,7 +40,7 @@ use std::fmt;
 use transom_tcp::time::{Duration, Instant};
 
 use crate::random::{Rng, Streams};
-use crate::units::{QueueLimit, Rate};
+use crate::units::{Limit, Rate};
 use delays::Waits;
 use deliveries::Deliveries;
 use managed::{Managed, Waiting};
@@ -277,10 +277,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let queue = match config.queue.drop_tail() {
             Some(limit) => Queue::Computed(DropTail::new(limit)),
             // Parameters that make no sense cannot be written as text; whoever makes them up gets the default queue.
-            None => managed(&config.queue).map_or_else(
-                || Queue::Computed(DropTail::new(QueueLimit::default())),
-                Queue::Managed,
-            ),
+            None => managed(&config.queue)
+                .map_or_else(|| Queue::Computed(DropTail::new(Limit::default())), Queue::Managed),
         };
         let hasher = config.queue.0.tells_flows_apart().then(|| {
             let mut secret = [0; 16];

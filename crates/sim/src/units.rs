@@ -6,13 +6,12 @@
 
 pub(crate) mod duration_text;
 pub(crate) mod probability_text;
-mod queue_limit;
 mod rate;
 
-pub use queue_limit::QueueLimit;
 pub use rate::Rate;
 pub use transom_router::Probability;
 pub use transom_router::quantity::{DurationText, UnitError, parse_duration};
+pub use transom_router::queue::Limit;
 
 pub(crate) use transom_router::quantity::Decimal;
 

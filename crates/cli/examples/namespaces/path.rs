@@ -11,7 +11,7 @@ use transom_device::tun::{Tun, TunOffload};
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_lab::{Emulated, PathConfig};
 use transom_sim::link::LinkConfig;
-use transom_sim::units::QueueLimit;
+use transom_sim::units::Limit;
 use transom_tcp::time::Duration;
 
 /// The addresses of the two namespaces on the path. Transom's processes have addresses of their own behind the senders'.
@@ -51,8 +51,7 @@ impl Network {
         senders.set_sysctl("net.ipv4.ip_forward", "1").context("cannot forward packets")?;
         receivers.interfaces().add_route(right.name(), TRANSOMS.parse()?, None)?;
         let rate = rate.parse().map_err(|error| anyhow::anyhow!("{rate}: {error}"))?;
-        let queue: QueueLimit =
-            queue.parse().map_err(|error| anyhow::anyhow!("{queue}: {error}"))?;
+        let queue: Limit = queue.parse().map_err(|error| anyhow::anyhow!("{queue}: {error}"))?;
         let link =
             || LinkConfig { rate: Some(rate), delay, queue: queue.into(), ..LinkConfig::default() };
         let config = PathConfig { egress: link(), ingress: link(), seed };

@@ -4,7 +4,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use transom_router::window::{Rule, TargetWindowConfig, Threshold};
+use transom_router::queue::Threshold;
+use transom_router::window::{Rule, TargetWindowConfig};
 
 use crate::Refusal;
 use crate::status::Counters;

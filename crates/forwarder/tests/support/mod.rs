@@ -22,7 +22,8 @@ use transom_device::interface::IpPrefix;
 use transom_device::interface::RootQueue;
 use transom_device::namespace::Namespace;
 use transom_forwarder::{Deployment, Refusal, Status};
-use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
+use transom_router::queue::Threshold;
+use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use audit::{Audit, Audited};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use transom_sim::units::{DurationText, QueueLimit, UnitError, parse_duration};
+use transom_sim::units::{DurationText, Limit, UnitError, parse_duration};
 use transom_tcp::quantity::{Decimal, parse_size};
 use transom_tcp::time::Duration;
 
@@ -63,7 +63,7 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        QueueLimit::Bytes(self.0).fmt(f)
+        Limit::Bytes(self.0).fmt(f)
     }
 }
 

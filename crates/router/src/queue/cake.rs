@@ -23,12 +23,13 @@ use core::num::NonZeroU64;
 
 use transom_base::time::{Duration, Instant};
 
-use super::fq_codel::{at_least_one, put, take};
+use super::parameters::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
     Admission, Cause, Discipline, Event, Fifo, Flow, Item, Length, Limit, ParameterError,
     QueueStatistics, RandomSource, Sink, mark, refuse,
 };
+use crate::parameters::{CHOICE, DURATION, Kind, LENGTH, LIMIT, SOME_RATE, Shown, Walk, number};
 
 use cobalt::{Cobalt, Times, Wish};
 use hosts::Hosts;
@@ -43,7 +44,7 @@ const QUANTUM: u32 = 1514;
 
 /// The parties that get equal shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Isolation {
+pub(super) enum Isolation {
     /// Source hosts and destination hosts, and the flows of each.
     #[default]
     Triple,
@@ -55,35 +56,47 @@ pub(crate) enum Isolation {
     Flows,
 }
 
-impl Isolation {
-    /// All of them, with the words for them.
-    pub(super) const WORDS: [(&'static str, Isolation); 4] = [
-        ("triple", Isolation::Triple),
-        ("source", Isolation::DualSource),
-        ("destination", Isolation::DualDestination),
-        ("flows", Isolation::Flows),
-    ];
-}
+const ISOLATION: Kind<Isolation> = Kind {
+    example: "triple, source, destination or flows",
+    read: |word| {
+        Some(match word {
+            "triple" => Isolation::Triple,
+            "source" => Isolation::DualSource,
+            "destination" => Isolation::DualDestination,
+            "flows" => Isolation::Flows,
+            _ => return None,
+        })
+    },
+    show: |isolation| {
+        let word = match isolation {
+            Isolation::Triple => "triple",
+            Isolation::DualSource => "source",
+            Isolation::DualDestination => "destination",
+            Isolation::Flows => "flows",
+        };
+        Shown::Value(word.into())
+    },
+};
 
 /// The parameters of [`Cake`]. The default has those of Linux' `sch_cake`, with a single tin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CakeConfig {
+pub(super) struct CakeConfig {
     /// The capacity of all queues together.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// How many queues there are: a multiple of eight.
-    pub(crate) flows: u32,
+    pub(super) flows: u32,
     /// The shaper's rate, in bits per second; without it only the link limits.
-    pub(crate) bandwidth: Option<NonZeroU64>,
+    pub(super) bandwidth: Option<NonZeroU64>,
     /// Bytes that each packet takes besides its own on the link that limits; may be negative.
-    pub(crate) overhead: i32,
+    pub(super) overhead: i32,
     /// The least that a packet takes there, in bytes.
-    pub(crate) mpu: u32,
+    pub(super) mpu: u32,
     /// The round-trip time that is usual on the path: COBALT's interval.
-    pub(crate) rtt: Duration,
+    pub(super) rtt: Duration,
     /// The parties that get equal shares.
-    pub(crate) isolation: Isolation,
+    pub(super) isolation: Isolation,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
 }
 
 impl Default for CakeConfig {
@@ -105,14 +118,23 @@ impl CakeConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        at_least_one([("flows", self.flows / WAYS as u32)])?;
+        above_zero(&[("flows", self.flows / WAYS as u32 == 0)])?;
         if self.flows > MOST_FLOWS {
             return Err(ParameterError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
         }
-        if self.rtt.is_zero() {
-            return Err(ParameterError::Zero { parameter: "rtt" });
-        }
-        Ok(())
+        above_zero(&[("rtt", self.rtt.is_zero())])
+    }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("flows", &mut self.flows, number("1024"));
+        walk.at("bandwidth", &mut self.bandwidth, SOME_RATE);
+        walk.at("overhead", &mut self.overhead, number("18 or -4"));
+        walk.at("mpu", &mut self.mpu, LENGTH);
+        walk.at("rtt", &mut self.rtt, DURATION);
+        walk.at("isolation", &mut self.isolation, ISOLATION);
+        walk.at("ecn", &mut self.ecn, CHOICE);
     }
 }
 
@@ -130,7 +152,7 @@ struct Queue<P> {
 
 /// Queues for flows and hosts, behind a shaper.
 #[derive(Clone, Debug)]
-pub struct Cake<P> {
+pub(super) struct Cake<P> {
     config: CakeConfig,
     times: Times,
     /// How long a packet of an MTU takes at the shaper's rate.
@@ -149,7 +171,7 @@ pub struct Cake<P> {
 
 impl<P> Cake<P> {
     /// Empty queues.
-    pub(crate) fn new(config: CakeConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: CakeConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         let shaper = config.bandwidth.map(|rate| Shaper::new(rate, config.overhead, config.mpu));
         let packet_time = shaper.map_or(Duration::ZERO, |shaper| shaper.takes(QUANTUM as usize));
@@ -207,7 +229,7 @@ impl<P> Cake<P> {
         let Some((flow, queue)) = found else { return false };
         queue.cobalt.on_full(now, &self.times);
         if let Some(item) = queue.fifo.pop() {
-            take(&mut self.length, item.len);
+            self.length.take(item.len);
             self.bulk.dropped += 1;
             sink(Event::Dropped { at: now, cause: Cause::Head, item });
         }
@@ -243,7 +265,7 @@ impl<P: Send> Discipline<P> for Cake<P> {
         let quantum = QUANTUM / self.hosts.load(queue.owner, self.config.isolation);
         self.rounds.wake(number, &mut queue.turn, quantum.max(1).into());
         queue.fifo.push(now, item);
-        put(&mut self.length, len);
+        self.length.put(len);
         let mut fate = Admission::Queued;
         while !self.config.limit.holds(self.length) && self.length.packets > 0 {
             if self.make_room(now, number, sink) {
@@ -284,7 +306,7 @@ impl<P: Send> Discipline<P> for Cake<P> {
                 }
                 continue;
             };
-            take(&mut self.length, item.len);
+            self.length.take(item.len);
             // With many flows on a slow link a packet of each takes longer than the target.
             let late = self.packet_time.times(u64::from(self.bulk_flows) * 2);
             let late = late.max(self.packet_time.times(4));

@@ -13,24 +13,26 @@
 
 use transom_base::time::{Duration, Instant};
 
+use super::parameters::above_zero;
 use super::{
     Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, RandomSource,
     Sink, mark,
 };
+use crate::parameters::{DURATION, LENGTH, LIMIT, SWITCH, Walk};
 
 /// The parameters of [`CoDel`]. The default has those of RFC 8289, sections 4.3 and 4.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CoDelConfig {
+pub(super) struct CoDelConfig {
     /// The queue's capacity.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// The acceptable waiting time: 5 to 10 % of `interval`.
-    pub(crate) target: Duration,
+    pub(super) target: Duration,
     /// How long packets must have waited longer before CoDel acts: about the longest round-trip time.
-    pub(crate) interval: Duration,
+    pub(super) interval: Duration,
     /// A packet is not dropped if no more than this many bytes remain behind it.
-    pub(crate) mtu: u32,
+    pub(super) mtu: u32,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
 }
 
 impl Default for CoDelConfig {
@@ -49,19 +51,26 @@ impl CoDelConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        if self.target.is_zero() {
-            return Err(ParameterError::Zero { parameter: "target" });
-        }
+        above_zero(&[("target", self.target.is_zero())])?;
         if self.target > self.interval {
             return Err(ParameterError::TargetAboveInterval);
         }
         Ok(())
     }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("target", &mut self.target, DURATION);
+        walk.at("interval", &mut self.interval, DURATION);
+        walk.at("mtu", &mut self.mtu, LENGTH);
+        walk.at("ecn", &mut self.ecn, SWITCH);
+    }
 }
 
 /// A queue that drops or marks when packets have waited in it for too long.
 #[derive(Clone, Debug)]
-pub struct CoDel<P> {
+pub(super) struct CoDel<P> {
     config: CoDelConfig,
     fifo: Fifo<P>,
     state: State,
@@ -84,7 +93,7 @@ pub(super) struct State {
 
 impl<P> CoDel<P> {
     /// An empty queue.
-    pub(crate) fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(CoDel { config, fifo: Fifo::new(), state: State::new() })
     }

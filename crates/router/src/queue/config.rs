@@ -1,11 +1,8 @@
 //! Which queue, with which parameters: as a value and as text.
 
-mod set;
-mod show;
-
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
+use core::fmt;
 use core::str::FromStr;
 
 use transom_base::time::Duration;
@@ -13,11 +10,9 @@ use transom_base::time::Duration;
 use super::{
     Cake, CakeConfig, CoDel, CoDelConfig, Discipline, DropHead, DropTail, DualPi2, DualPi2Config,
     Fq, FqCoDel, FqCoDelConfig, FqConfig, Limit, ParameterError, Pie, PieConfig, Red, RedConfig,
-    Unit,
 };
+use crate::parameters::{ArgumentError, LIMIT, Parameters, Walk};
 use crate::text;
-
-use set::{Refusal, threshold};
 
 /// A queue discipline and its parameters.
 ///
@@ -37,37 +32,33 @@ use set::{Refusal, threshold};
 ///
 /// Parameters without a value are switches: `gentle` means `gentle=true`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Config {
-    /// [`DropTail`].
-    DropTail {
-        /// The queue's capacity.
-        limit: Limit,
-    },
-    /// [`DropHead`].
-    DropHead {
-        /// The queue's capacity.
-        limit: Limit,
-    },
-    /// [`Red`].
+pub struct Config(pub(super) Choice);
+
+/// The disciplines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Choice {
+    DropTail { limit: Limit },
+    DropHead { limit: Limit },
     Red(RedConfig),
-    /// [`CoDel`].
     CoDel(CoDelConfig),
-    /// [`Pie`].
     Pie(PieConfig),
-    /// [`FqCoDel`].
     FqCoDel(FqCoDelConfig),
-    /// [`DualPi2`].
     DualPi2(DualPi2Config),
-    /// [`Cake`].
     Cake(CakeConfig),
-    /// [`Fq`].
     Fq(FqConfig),
 }
 
 impl Default for Config {
     /// Drop-tail with the default limit.
     fn default() -> Self {
-        Config::DropTail { limit: Limit::default() }
+        Limit::default().into()
+    }
+}
+
+impl From<Limit> for Config {
+    /// Drop-tail.
+    fn from(limit: Limit) -> Self {
+        Config(Choice::DropTail { limit })
     }
 }
 
@@ -81,39 +72,9 @@ pub enum ConfigError {
          fq-codel, dualpi2, cake or fq with parameters in parentheses, such as red(50 packets, min=5, max=15, gentle)"
     )]
     NotAQueue(String),
-    /// The discipline has no such parameter.
-    #[error("{discipline} has no parameter `{parameter}`: it has {known}")]
-    UnknownParameter {
-        /// The discipline.
-        discipline: &'static str,
-        /// The parameter.
-        parameter: String,
-        /// The known ones.
-        known: &'static str,
-    },
-    /// A parameter's value is not one.
-    #[error("`{value}` is not a value of {discipline}'s `{parameter}`: write {example}")]
-    Value {
-        /// The discipline.
-        discipline: &'static str,
-        /// The parameter.
-        parameter: String,
-        /// The value.
-        value: String,
-        /// An example of an accepted value.
-        example: &'static str,
-    },
-    /// A parameter is given more than once.
-    #[error("{discipline}'s `{parameter}` is given twice")]
-    Twice {
-        /// The discipline.
-        discipline: &'static str,
-        /// The parameter.
-        parameter: String,
-    },
-    /// RED's thresholds do not count the same.
-    #[error("red's `min` and `max` must both count packets, or both bytes")]
-    MixedUnits,
+    /// The discipline has no such parameter, or the parameter no such value.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
     /// The values make no sense.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
@@ -125,16 +86,16 @@ impl Config {
     /// # Errors
     /// [`ParameterError`] if they make no sense.
     pub fn build<P: Send + 'static>(&self) -> Result<Box<dyn Discipline<P>>, ParameterError> {
-        Ok(match *self {
-            Config::DropTail { limit } => Box::new(DropTail::new(limit)),
-            Config::DropHead { limit } => Box::new(DropHead::new(limit)),
-            Config::Red(config) => Box::new(Red::new(config)?),
-            Config::CoDel(config) => Box::new(CoDel::new(config)?),
-            Config::Pie(config) => Box::new(Pie::new(config)?),
-            Config::FqCoDel(config) => Box::new(FqCoDel::new(config)?),
-            Config::DualPi2(config) => Box::new(DualPi2::new(config)?),
-            Config::Cake(config) => Box::new(Cake::new(config)?),
-            Config::Fq(config) => Box::new(Fq::new(config)?),
+        Ok(match self.0 {
+            Choice::DropTail { limit } => Box::new(DropTail::new(limit)),
+            Choice::DropHead { limit } => Box::new(DropHead::new(limit)),
+            Choice::Red(config) => Box::new(Red::new(config)?),
+            Choice::CoDel(config) => Box::new(CoDel::new(config)?),
+            Choice::Pie(config) => Box::new(Pie::new(config)?),
+            Choice::FqCoDel(config) => Box::new(FqCoDel::new(config)?),
+            Choice::DualPi2(config) => Box::new(DualPi2::new(config)?),
+            Choice::Cake(config) => Box::new(Cake::new(config)?),
+            Choice::Fq(config) => Box::new(Fq::new(config)?),
         })
     }
 
@@ -143,15 +104,15 @@ impl Config {
     /// # Errors
     /// [`ParameterError`] if they make no sense.
     pub fn validate(&self) -> Result<(), ParameterError> {
-        match self {
-            Config::DropTail { .. } | Config::DropHead { .. } => Ok(()),
-            Config::Red(config) => config.validate(),
-            Config::CoDel(config) => config.validate(),
-            Config::Pie(config) => config.validate(),
-            Config::FqCoDel(config) => config.validate(),
-            Config::DualPi2(config) => config.validate(),
-            Config::Cake(config) => config.validate(),
-            Config::Fq(config) => config.validate(),
+        match &self.0 {
+            Choice::DropTail { .. } | Choice::DropHead { .. } => Ok(()),
+            Choice::Red(config) => config.validate(),
+            Choice::CoDel(config) => config.validate(),
+            Choice::Pie(config) => config.validate(),
+            Choice::FqCoDel(config) => config.validate(),
+            Choice::DualPi2(config) => config.validate(),
+            Choice::Cake(config) => config.validate(),
+            Choice::Fq(config) => config.validate(),
         }
     }
 
@@ -159,7 +120,7 @@ impl Config {
     /// `transmission`.
     #[must_use]
     pub fn on_link(mut self, bits_per_second: u64) -> Self {
-        if let Config::Red(config) = &mut self {
+        if let Choice::Red(config) = &mut self.0 {
             let bit_nanos = u64::from(config.packet_size) * 8 * 1_000_000_000;
             let each =
                 Duration::from_nanos(bit_nanos.checked_div(bits_per_second).unwrap_or(0).max(1));
@@ -170,122 +131,57 @@ impl Config {
 
     /// Whether it keeps flows apart, so that packets have to say whose they are ([`Item::flow`](super::Item::flow)).
     pub const fn tells_flows_apart(&self) -> bool {
-        matches!(self, Config::FqCoDel(_) | Config::Cake(_) | Config::Fq(_))
+        matches!(self.0, Choice::FqCoDel(_) | Choice::Cake(_) | Choice::Fq(_))
     }
 
-    /// The discipline's name.
-    const fn name(&self) -> &'static str {
-        match self {
-            Config::DropTail { .. } => "drop-tail",
-            Config::DropHead { .. } => "drop-head",
-            Config::Red(_) => "red",
-            Config::CoDel(_) => "codel",
-            Config::Pie(_) => "pie",
-            Config::FqCoDel(_) => "fq-codel",
-            Config::DualPi2(_) => "dualpi2",
-            Config::Cake(_) => "cake",
-            Config::Fq(_) => "fq",
-        }
+    /// Whether it is drop-tail, of which its limit says everything.
+    pub const fn is_drop_tail(&self) -> bool {
+        matches!(self.0, Choice::DropTail { .. })
     }
 
     /// The queue's capacity.
     pub const fn limit(&self) -> Limit {
-        match self {
-            Config::DropTail { limit } | Config::DropHead { limit } => *limit,
-            Config::Red(config) => config.limit,
-            Config::CoDel(config) => config.limit,
-            Config::Pie(config) => config.limit,
-            Config::FqCoDel(config) => config.limit,
-            Config::DualPi2(config) => config.limit,
-            Config::Cake(config) => config.limit,
-            Config::Fq(config) => config.limit,
-        }
-    }
-
-    /// Changes the queue's capacity.
-    const fn set_limit(&mut self, capacity: Limit) {
-        match self {
-            Config::DropTail { limit } | Config::DropHead { limit } => *limit = capacity,
-            Config::Red(config) => config.limit = capacity,
-            Config::CoDel(config) => config.limit = capacity,
-            Config::Pie(config) => config.limit = capacity,
-            Config::FqCoDel(config) => config.limit = capacity,
-            Config::DualPi2(config) => config.limit = capacity,
-            Config::Cake(config) => config.limit = capacity,
-            Config::Fq(config) => config.limit = capacity,
-        }
-    }
-
-    /// Sets one parameter by its name. [`validate`](Self::validate) checks whether the parameters are consistent.
-    fn set(&mut self, parameter: &str, value: &str) -> Result<(), ConfigError> {
-        let discipline = self.name();
-        let done = match self {
-            _ if parameter == "limit" => {
-                let limit = text::limit(value).ok_or(Refusal::Value("100 packets or 64KiB"));
-                limit.map(|limit| self.set_limit(limit))
-            }
-            Config::Red(config) => set::red(config, parameter, value),
-            Config::CoDel(config) => set::codel(config, parameter, value),
-            Config::Pie(config) => set::pie(config, parameter, value),
-            Config::FqCoDel(config) => set::fq_codel(config, parameter, value),
-            Config::DualPi2(config) => set::dualpi2(config, parameter, value),
-            Config::Cake(config) => set::cake(config, parameter, value),
-            Config::Fq(config) => set::fq(config, parameter, value),
-            Config::DropTail { .. } | Config::DropHead { .. } => Err(Refusal::Unknown),
-        };
-        done.map_err(|refusal| match refusal {
-            Refusal::Unknown => ConfigError::UnknownParameter {
-                discipline,
-                parameter: parameter.into(),
-                known: self.parameters(),
-            },
-            Refusal::MixedUnits => ConfigError::MixedUnits,
-            Refusal::Value(example) => ConfigError::Value {
-                discipline,
-                parameter: parameter.into(),
-                value: value.into(),
-                example,
-            },
-        })
-    }
-
-    const fn parameters(&self) -> &'static str {
-        match self {
-            Config::DropTail { .. } | Config::DropHead { .. } => "limit",
-            Config::Red(_) => "limit, min, max, w, p, packet, transmission, gentle, ecn",
-            Config::CoDel(_) => "limit, target, interval, mtu, ecn",
-            Config::Pie(_) => {
-                "limit, target, update, burst, alpha, beta, packet, bytes, departure-rate, derandomize, ecn, \
-                 ecn-limit"
-            }
-            Config::FqCoDel(_) => {
-                "limit, flows, target, interval, quantum, mtu, ce-threshold, l4s, ecn"
-            }
-            Config::DualPi2(_) => {
-                "limit, target, update, alpha, beta, coupling, threshold, range, mtu, classic, ecn"
-            }
-            Config::Cake(_) => "limit, flows, bandwidth, overhead, mpu, rtt, isolation, ecn",
-            Config::Fq(_) => {
-                "limit, flow-limit, quantum, initial-quantum, maxrate, refill, ce-threshold"
-            }
+        match &self.0 {
+            Choice::DropTail { limit } | Choice::DropHead { limit } => *limit,
+            Choice::Red(config) => config.limit,
+            Choice::CoDel(config) => config.limit,
+            Choice::Pie(config) => config.limit,
+            Choice::FqCoDel(config) => config.limit,
+            Choice::DualPi2(config) => config.limit,
+            Choice::Cake(config) => config.limit,
+            Choice::Fq(config) => config.limit,
         }
     }
 }
 
-/// The unit of RED's thresholds: bytes if both are given so. The defaults count packets.
-fn red_unit(arguments: &[&str]) -> Result<Unit, ConfigError> {
-    let in_bytes = |parameter: &str| {
-        arguments.iter().any(|argument| match argument.split_once('=') {
-            Some((name, value)) if name.trim() == parameter => {
-                matches!(threshold(value), Some((Unit::Bytes, _)))
+impl Parameters for Config {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Choice::DropTail { .. } => "drop-tail",
+            Choice::DropHead { .. } => "drop-head",
+            Choice::Red(_) => "red",
+            Choice::CoDel(_) => "codel",
+            Choice::Pie(_) => "pie",
+            Choice::FqCoDel(_) => "fq-codel",
+            Choice::DualPi2(_) => "dualpi2",
+            Choice::Cake(_) => "cake",
+            Choice::Fq(_) => "fq",
+        }
+    }
+
+    fn walk(&mut self, walk: &mut Walk<'_>) {
+        match &mut self.0 {
+            Choice::DropTail { limit } | Choice::DropHead { limit } => {
+                walk.at("limit", limit, LIMIT);
             }
-            _ => false,
-        })
-    };
-    match (in_bytes("min"), in_bytes("max")) {
-        (true, true) => Ok(Unit::Bytes),
-        (false, false) => Ok(Unit::Packets),
-        _ => Err(ConfigError::MixedUnits),
+            Choice::Red(config) => config.walk(walk),
+            Choice::CoDel(config) => config.walk(walk),
+            Choice::Pie(config) => config.walk(walk),
+            Choice::FqCoDel(config) => config.walk(walk),
+            Choice::DualPi2(config) => config.walk(walk),
+            Choice::Cake(config) => config.walk(walk),
+            Choice::Fq(config) => config.walk(walk),
+        }
     }
 }
 
@@ -293,39 +189,34 @@ impl FromStr for Config {
     type Err = ConfigError;
 
     fn from_str(given: &str) -> Result<Config, ConfigError> {
-        if let Some(limit) = text::limit(given) {
-            return Ok(Config::DropTail { limit });
+        if let Ok(limit) = given.parse::<Limit>() {
+            return Ok(limit.into());
         }
         let not_a_queue = || ConfigError::NotAQueue(given.into());
         let (name, arguments) = text::call(given).ok_or_else(not_a_queue)?;
-        let mut config = match name {
-            "drop-tail" => Config::default(),
-            "drop-head" => Config::DropHead { limit: Limit::default() },
-            "red" => Config::Red(RedConfig { unit: red_unit(&arguments)?, ..RedConfig::default() }),
-            "codel" => Config::CoDel(CoDelConfig::default()),
-            "pie" => Config::Pie(PieConfig::default()),
-            "fq-codel" => Config::FqCoDel(FqCoDelConfig::default()),
-            "dualpi2" => Config::DualPi2(DualPi2Config::default()),
-            "cake" => Config::Cake(CakeConfig::default()),
-            "fq" => Config::Fq(FqConfig::default()),
+        let mut config = Config(match name {
+            "drop-tail" => Choice::DropTail { limit: Limit::default() },
+            "drop-head" => Choice::DropHead { limit: Limit::default() },
+            "red" => Choice::Red(RedConfig::default()),
+            "codel" => Choice::CoDel(CoDelConfig::default()),
+            "pie" => Choice::Pie(PieConfig::default()),
+            "fq-codel" => Choice::FqCoDel(FqCoDelConfig::default()),
+            "dualpi2" => Choice::DualPi2(DualPi2Config::default()),
+            "cake" => Choice::Cake(CakeConfig::default()),
+            "fq" => Choice::Fq(FqConfig::default()),
             _ => return Err(not_a_queue()),
-        };
-        let mut seen: Vec<&str> = Vec::new();
-        for (position, argument) in arguments.into_iter().enumerate() {
-            let (parameter, value) = match argument.split_once('=') {
-                Some((parameter, value)) => (parameter.trim(), value.trim()),
-                None if position == 0 && text::limit(argument).is_some() => ("limit", argument),
-                None => (argument, "true"),
-            };
-            config.set(parameter, value)?;
-            if seen.contains(&parameter) {
-                let discipline = config.name();
-                return Err(ConfigError::Twice { discipline, parameter: parameter.into() });
-            }
-            seen.push(parameter);
-        }
+        });
+        let is_limit = |argument: &str| argument.parse::<Limit>().is_ok();
+        config.set_all(arguments, Some(("limit", is_limit)))?;
         config.validate()?;
         Ok(config)
+    }
+}
+
+impl fmt::Display for Config {
+    /// All parameters; switches that are on. It reads back as the same configuration.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name(), self.written())
     }
 }
 

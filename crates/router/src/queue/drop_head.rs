@@ -12,14 +12,14 @@ use super::{
 
 /// A first-in first-out queue that makes room at its front.
 #[derive(Clone, Debug)]
-pub struct DropHead<P> {
+pub(super) struct DropHead<P> {
     limit: Limit,
     fifo: Fifo<P>,
 }
 
 impl<P> DropHead<P> {
     /// An empty queue.
-    pub(crate) const fn new(limit: Limit) -> Self {
+    pub(super) const fn new(limit: Limit) -> Self {
         DropHead { limit, fifo: Fifo::new() }
     }
 }

@@ -9,14 +9,14 @@ use super::{Admission, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink
 
 /// A first-in first-out queue that refuses what does not fit.
 #[derive(Clone, Debug)]
-pub struct DropTail<P> {
+pub(super) struct DropTail<P> {
     limit: Limit,
     fifo: Fifo<P>,
 }
 
 impl<P> DropTail<P> {
     /// An empty queue.
-    pub const fn new(limit: Limit) -> Self {
+    pub(super) const fn new(limit: Limit) -> Self {
         DropTail { limit, fifo: Fifo::new() }
     }
 }

@@ -26,14 +26,16 @@
 
 mod controller;
 
+use transom_base::arguments::Fraction;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-use super::fq_codel::at_least_one;
+use super::parameters::above_zero;
 use super::{
-    Admission, Cause, Discipline, Event, Fifo, Gain, Item, Length, Limit, ParameterError,
+    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError,
     QueueStatistics, RandomSource, Sink, mark, refuse,
 };
+use crate::parameters::{CHOICE, DURATION, LENGTH, LIMIT, PROBABILITY, Walk, gain, number};
 use crate::probability::Probability;
 
 use controller::{Controller, Recurrence};
@@ -43,29 +45,29 @@ const MOST_UPDATES: u64 = 1000;
 
 /// The parameters of [`DualPi2`]. The default has those of RFC 9332, appendix A.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DualPi2Config {
+pub(super) struct DualPi2Config {
     /// The capacity of both queues together.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// The delay of the C queue to be held.
-    pub(crate) target: Duration,
+    pub(super) target: Duration,
     /// Tupdate: the time between updates of p′.
-    pub(crate) update: Duration,
+    pub(super) update: Duration,
     /// p′'s change per update and second of deviation from the target.
-    pub(crate) alpha: Gain,
+    pub(super) alpha: Fraction,
     /// p′'s change per update and second of change of the delay.
-    pub(crate) beta: Gain,
+    pub(super) beta: Fraction,
     /// k: how much more often L packets are marked.
-    pub(crate) coupling: u32,
+    pub(super) coupling: u32,
     /// minTh: the delay from which on L packets are marked for their own.
-    pub(crate) threshold: Duration,
+    pub(super) threshold: Duration,
     /// From there on, the span of delay within which marks become certain.
-    pub(crate) range: Duration,
+    pub(super) range: Duration,
     /// With no more than this many bytes behind it, an L packet is not marked for its own delay.
-    pub(crate) mtu: u32,
+    pub(super) mtu: u32,
     /// The share of bytes that C gets while both wait.
-    pub(crate) classic: Probability,
+    pub(super) classic: Probability,
     /// Whether ECT(0) is marked instead of dropped.
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
 }
 
 impl Default for DualPi2Config {
@@ -74,8 +76,8 @@ impl Default for DualPi2Config {
             limit: Limit::Packets(10_000),
             target: Duration::from_millis(15),
             update: Duration::from_millis(16),
-            alpha: Gain::from_millionths(160_000),
-            beta: Gain::from_millionths(3_200_000),
+            alpha: Fraction::from_millionths(160_000),
+            beta: Fraction::from_millionths(3_200_000),
             coupling: 2,
             threshold: Duration::from_micros(800),
             range: Duration::from_micros(400),
@@ -90,19 +92,30 @@ impl DualPi2Config {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        at_least_one([("coupling", self.coupling), ("mtu", self.mtu)])?;
-        for (parameter, is_zero) in [
+        above_zero(&[
+            ("coupling", self.coupling == 0),
+            ("mtu", self.mtu == 0),
             ("target", self.target.is_zero()),
             ("update", self.update.is_zero()),
-            ("alpha", self.alpha.is_zero()),
+            ("alpha", self.alpha == Fraction::default()),
             // Without a share, a flow that never stops in L would starve C.
             ("classic", self.classic.is_zero()),
-        ] {
-            if is_zero {
-                return Err(ParameterError::Zero { parameter });
-            }
-        }
-        Ok(())
+        ])
+    }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("target", &mut self.target, DURATION);
+        walk.at("update", &mut self.update, DURATION);
+        walk.at("alpha", &mut self.alpha, gain("0.16"));
+        walk.at("beta", &mut self.beta, gain("3.2"));
+        walk.at("coupling", &mut self.coupling, number("2"));
+        walk.at("threshold", &mut self.threshold, DURATION);
+        walk.at("range", &mut self.range, DURATION);
+        walk.at("mtu", &mut self.mtu, LENGTH);
+        walk.at("classic", &mut self.classic, PROBABILITY);
+        walk.at("ecn", &mut self.ecn, CHOICE);
     }
 
     /// The probability of a mark for an L packet's own delay (`laqm` in the RFC).
@@ -119,7 +132,7 @@ impl DualPi2Config {
 
 /// A low-latency queue and a classic one, coupled.
 #[derive(Clone, Debug)]
-pub struct DualPi2<P> {
+pub(super) struct DualPi2<P> {
     config: DualPi2Config,
     low: Side<P>,
     classic: Side<P>,
@@ -173,7 +186,7 @@ impl<P> Side<P> {
 
 impl<P> DualPi2<P> {
     /// Empty queues.
-    pub(crate) fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(DualPi2 {
             config,

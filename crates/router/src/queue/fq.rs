@@ -13,30 +13,31 @@ use core::num::NonZeroU64;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-use super::fq_codel::{at_least_one, put, take};
+use super::parameters::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
     Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, QueueStatistics,
     RandomSource, Sink, mark, refuse,
 };
+use crate::parameters::{DURATION, LENGTH, LIMIT, SOME_DURATION, SOME_RATE, Walk, number};
 
 /// The parameters of [`Fq`]. The default has those of Linux' `fq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FqConfig {
+pub(super) struct FqConfig {
     /// The capacity of all queues together.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// How many packets of one flow wait at most.
-    pub(crate) flow_limit: u32,
+    pub(super) flow_limit: u32,
     /// The bytes that a flow may send in its turn.
-    pub(crate) quantum: u32,
+    pub(super) quantum: u32,
     /// The bytes that a new flow may send in its first turn.
-    pub(crate) initial_quantum: u32,
+    pub(super) initial_quantum: u32,
     /// The rate of each flow, in bits per second; without it flows are not paced.
-    pub(crate) maxrate: Option<NonZeroU64>,
+    pub(super) maxrate: Option<NonZeroU64>,
     /// How long a flow must have been idle to begin as a new one.
-    pub(crate) refill: Duration,
+    pub(super) refill: Duration,
     /// Packets of ECN-capable transports that have waited longer are marked.
-    pub(crate) ce_threshold: Option<Duration>,
+    pub(super) ce_threshold: Option<Duration>,
 }
 
 impl Default for FqConfig {
@@ -57,11 +58,22 @@ impl FqConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        at_least_one([
-            ("flow-limit", self.flow_limit),
-            ("quantum", self.quantum),
-            ("initial-quantum", self.initial_quantum),
+        above_zero(&[
+            ("flow-limit", self.flow_limit == 0),
+            ("quantum", self.quantum == 0),
+            ("initial-quantum", self.initial_quantum == 0),
         ])
+    }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("flow-limit", &mut self.flow_limit, number("1024"));
+        walk.at("quantum", &mut self.quantum, LENGTH);
+        walk.at("initial-quantum", &mut self.initial_quantum, LENGTH);
+        walk.at("refill", &mut self.refill, DURATION);
+        walk.at("maxrate", &mut self.maxrate, SOME_RATE);
+        walk.at("ce-threshold", &mut self.ce_threshold, SOME_DURATION);
     }
 }
 
@@ -81,7 +93,7 @@ struct Queue<P> {
 
 /// A queue for each flow, paced.
 #[derive(Clone, Debug)]
-pub struct Fq<P> {
+pub(super) struct Fq<P> {
     config: FqConfig,
     flows: BTreeMap<u64, Queue<P>>,
     rounds: Rounds<u64>,
@@ -95,7 +107,7 @@ pub struct Fq<P> {
 
 impl<P> Fq<P> {
     /// Without flows.
-    pub(crate) fn new(config: FqConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: FqConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Fq {
             config,
@@ -177,7 +189,7 @@ impl<P: Send> Discipline<P> for Fq<P> {
         let credit = flow.turn.credit;
         self.rounds.wake(id, &mut flow.turn, credit);
         flow.fifo.push(now, item);
-        put(&mut self.length, len);
+        self.length.put(len);
         Admission::Queued
     }
 
@@ -204,7 +216,7 @@ impl<P: Send> Discipline<P> for Fq<P> {
                 continue;
             }
             let mut item = flow.fifo.pop()?;
-            take(&mut self.length, item.len);
+            self.length.take(item.len);
             flow.turn.spend(item.len);
             let spacing = self.spacing(item.len);
             if let Some(flow) = self.flows.get_mut(&id).filter(|_| !spacing.is_zero()) {

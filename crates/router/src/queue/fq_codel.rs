@@ -15,11 +15,13 @@ use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
 use super::codel::{self, CoDelConfig};
+use super::parameters::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
     Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError,
     QueueStatistics, RandomSource, Sink, mark, refuse,
 };
+use crate::parameters::{CHOICE, DURATION, LENGTH, LIMIT, SOME_DURATION, SWITCH, Walk, number};
 
 /// Packets that one overflow drops at most.
 const DROP_BATCH: u32 = 64;
@@ -29,25 +31,25 @@ const MOST_FLOWS: u32 = 65_536;
 
 /// The parameters of [`FqCoDel`]. The default has those of RFC 8290, section 5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FqCoDelConfig {
+pub(super) struct FqCoDelConfig {
     /// The capacity of all queues together.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// How many queues there are.
-    pub(crate) flows: u32,
+    pub(super) flows: u32,
     /// CoDel's acceptable waiting time.
-    pub(crate) target: Duration,
+    pub(super) target: Duration,
     /// How long packets must have waited longer before CoDel acts.
-    pub(crate) interval: Duration,
+    pub(super) interval: Duration,
     /// The bytes that a flow may send in its turn.
-    pub(crate) quantum: u32,
+    pub(super) quantum: u32,
     /// A packet is not dropped if no more than this many bytes of its flow remain behind it.
-    pub(crate) mtu: u32,
+    pub(super) mtu: u32,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
     /// Packets of ECN-capable transports that have waited longer are marked in any case.
-    pub(crate) ce_threshold: Option<Duration>,
+    pub(super) ce_threshold: Option<Duration>,
     /// Whether only ECT(1) is marked for that.
-    pub(crate) l4s: bool,
+    pub(super) l4s: bool,
 }
 
 impl Default for FqCoDelConfig {
@@ -70,27 +72,30 @@ impl FqCoDelConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        at_least_one([("flows", self.flows), ("quantum", self.quantum)])?;
+        above_zero(&[("flows", self.flows == 0), ("quantum", self.quantum == 0)])?;
         if self.flows > MOST_FLOWS {
             return Err(ParameterError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
         }
         self.codel().validate()
     }
 
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("flows", &mut self.flows, number("1024"));
+        walk.at("target", &mut self.target, DURATION);
+        walk.at("interval", &mut self.interval, DURATION);
+        walk.at("quantum", &mut self.quantum, LENGTH);
+        walk.at("mtu", &mut self.mtu, LENGTH);
+        walk.at("ce-threshold", &mut self.ce_threshold, SOME_DURATION);
+        walk.at("l4s", &mut self.l4s, SWITCH);
+        walk.at("ecn", &mut self.ecn, CHOICE);
+    }
+
     /// The CoDel of each queue.
     const fn codel(&self) -> CoDelConfig {
         let FqCoDelConfig { target, interval, mtu, ecn, .. } = *self;
         CoDelConfig { limit: Limit::Unlimited, target, interval, mtu, ecn }
-    }
-}
-
-/// Refuses parameters that are zero.
-pub(super) fn at_least_one<const N: usize>(
-    parameters: [(&'static str, u32); N],
-) -> Result<(), ParameterError> {
-    match parameters.iter().find(|(_, value)| *value == 0) {
-        Some((parameter, _)) => Err(ParameterError::Zero { parameter }),
-        None => Ok(()),
     }
 }
 
@@ -111,7 +116,7 @@ impl<P> Queue<P> {
 
 /// Queues for flows, each kept short by CoDel.
 #[derive(Clone, Debug)]
-pub struct FqCoDel<P> {
+pub(super) struct FqCoDel<P> {
     config: FqCoDelConfig,
     queues: Vec<Queue<P>>,
     rounds: Rounds<u32>,
@@ -123,7 +128,7 @@ pub struct FqCoDel<P> {
 
 impl<P> FqCoDel<P> {
     /// Empty queues.
-    pub(crate) fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(FqCoDel {
             queues: (0..config.flows).map(|_| Queue::new()).collect(),
@@ -149,7 +154,7 @@ impl<P> FqCoDel<P> {
         let half = queue.fifo.length().bytes / 2;
         for _ in 0..DROP_BATCH {
             let Some(item) = queue.fifo.pop() else { break };
-            take(&mut self.length, item.len);
+            self.length.take(item.len);
             let event = Event::Dropped { at: now, cause: Cause::Head, item };
             self.bulk.count(&event);
             sink(event);
@@ -172,18 +177,6 @@ impl<P> FqCoDel<P> {
         }
         late && suits
     }
-}
-
-/// Takes a packet of `len` bytes out of a sum.
-pub(super) fn take(length: &mut Length, len: usize) {
-    length.packets = length.packets.saturating_sub(1);
-    length.bytes = length.bytes.saturating_sub(len as u64);
-}
-
-/// Adds a packet of `len` bytes to a sum.
-pub(super) fn put(length: &mut Length, len: usize) {
-    length.packets += 1;
-    length.bytes = length.bytes.saturating_add(len as u64);
 }
 
 impl<P: Send> Discipline<P> for FqCoDel<P> {
@@ -209,7 +202,7 @@ impl<P: Send> Discipline<P> for FqCoDel<P> {
         };
         queue.fifo.push(now, item);
         self.rounds.wake(flow, &mut queue.turn, self.config.quantum.into());
-        put(&mut self.length, len);
+        self.length.put(len);
         let mut fate = Admission::Queued;
         while over && self.length.packets > 0 {
             if self.make_room(now, flow, sink) {
@@ -242,7 +235,7 @@ impl<P: Send> Discipline<P> for FqCoDel<P> {
             let next = queue.codel.dequeue(&codel, &mut queue.fifo, now, &mut |event| {
                 statistics.count(&event);
                 if let Event::Dropped { item, .. } = &event {
-                    take(length, item.len);
+                    length.take(item.len);
                 }
                 sink(event);
             });
@@ -250,7 +243,7 @@ impl<P: Send> Discipline<P> for FqCoDel<P> {
                 self.rounds.finish(&mut queue.turn);
                 continue;
             };
-            take(&mut self.length, item.len);
+            self.length.take(item.len);
             queue.turn.spend(item.len);
             statistics.count_sent(now, &item);
             let sparse = queue.turn.list == List::New;

@@ -15,7 +15,7 @@ pub enum Limit {
 
 impl Limit {
     /// Whether a packet of `len` bytes fits into a queue that already holds `length`.
-    pub(crate) const fn admits(self, length: Length, len: usize) -> bool {
+    pub const fn admits(self, length: Length, len: usize) -> bool {
         match self {
             Limit::Packets(limit) => length.packets < limit,
             Limit::Bytes(limit) => match length.bytes.checked_add(len as u64) {
@@ -25,9 +25,7 @@ impl Limit {
             Limit::Unlimited => true,
         }
     }
-}
 
-impl Limit {
     /// Whether a queue may hold so much.
     pub(crate) const fn holds(self, length: Length) -> bool {
         match self {
@@ -45,12 +43,39 @@ impl Default for Limit {
     }
 }
 
-/// The unit that a discipline counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Unit {
-    /// Packets, whatever their size.
-    #[default]
-    Packets,
-    /// Bytes.
-    Bytes,
+/// A length of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Threshold {
+    /// In packets. Where super-segments pass they count as one packet: count bytes there.
+    Packets(u64),
+    /// In bytes.
+    Bytes(u64),
+}
+
+impl Threshold {
+    /// The length of `queue` in this threshold's unit.
+    pub(crate) const fn measure(self, queue: Length) -> u64 {
+        match self {
+            Threshold::Packets(_) => queue.packets,
+            Threshold::Bytes(_) => queue.bytes,
+        }
+    }
+
+    /// The threshold as a number, in its unit.
+    pub(crate) const fn amount(self) -> u64 {
+        match self {
+            Threshold::Packets(amount) | Threshold::Bytes(amount) => amount,
+        }
+    }
+
+    pub(crate) const fn counts_bytes(self) -> bool {
+        matches!(self, Threshold::Bytes(_))
+    }
+
+    pub(crate) const fn as_limit(self) -> Limit {
+        match self {
+            Threshold::Packets(packets) => Limit::Packets(packets),
+            Threshold::Bytes(bytes) => Limit::Bytes(bytes),
+        }
+    }
 }

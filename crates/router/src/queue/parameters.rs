@@ -1,5 +1,13 @@
 //! Why a queue cannot be built.
 
+/// Refuses the first parameter that is zero.
+pub(super) fn above_zero(parameters: &[(&'static str, bool)]) -> Result<(), ParameterError> {
+    match parameters.iter().find(|(_, is_zero)| *is_zero) {
+        Some((parameter, _)) => Err(ParameterError::Zero { parameter }),
+        None => Ok(()),
+    }
+}
+
 /// Parameters that make no sense, alone or together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +26,9 @@ pub enum ParameterError {
         /// The largest value there is.
         most: u64,
     },
+    /// RED's thresholds do not count the same.
+    #[error("red's `min` and `max` must both count packets, or both bytes")]
+    MixedUnits,
     /// RED's lower threshold is not below its upper one.
     #[error("red's `min` ({min}) must be below its `max` ({max})")]
     Thresholds {

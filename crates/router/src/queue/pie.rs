@@ -17,16 +17,16 @@
 mod controller;
 mod estimate;
 
+use transom_base::arguments::Fraction;
 use transom_base::time::{Duration, Instant};
 
+use super::parameters::above_zero;
 use super::{
     Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
-    Unit, mark, refuse,
+    mark, refuse,
 };
+use crate::parameters::{DURATION, LENGTH, LIMIT, PROBABILITY, SWITCH, Walk, gain};
 use crate::probability::Probability;
-
-pub(crate) use controller::Gain;
-pub(crate) use estimate::DelayEstimate;
 
 use controller::Controller;
 use estimate::Estimator;
@@ -36,31 +36,31 @@ const MOST_UPDATES: u32 = 1000;
 
 /// The parameters of [`Pie`]. The default has those of RFC 8033, sections 4 and 5, without its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PieConfig {
+pub(super) struct PieConfig {
     /// The queue's capacity.
-    pub(crate) limit: Limit,
+    pub(super) limit: Limit,
     /// QDELAY_REF: the queueing delay to be held.
-    pub(crate) target: Duration,
+    pub(super) target: Duration,
     /// T_UPDATE: the time between updates of the probability.
-    pub(crate) update: Duration,
+    pub(super) update: Duration,
     /// MAX_BURST: how long a burst may last before anything is dropped early.
-    pub(crate) burst: Duration,
+    pub(super) burst: Duration,
     /// The probability's change per update and second of deviation from the target.
-    pub(crate) alpha: Gain,
+    pub(super) alpha: Fraction,
     /// The probability's change per update and second of change of the delay.
-    pub(crate) beta: Gain,
-    /// Whether each packet has the same probability, or one in proportion to its length.
-    pub(crate) unit: Unit,
+    pub(super) beta: Fraction,
+    /// Whether a packet's probability is in proportion to its length, or the same for each.
+    pub(super) bytes: bool,
     /// MEAN_PKTSIZE, in bytes.
-    pub(crate) packet_size: u32,
-    /// The estimate of the queueing delay.
-    pub(crate) estimate: DelayEstimate,
+    pub(super) packet_size: u32,
+    /// Whether the queueing delay is estimated from the measured departure rate, or from how long packets have waited (section 5.2).
+    pub(super) departure_rate: bool,
     /// Whether drops are kept from coming too close together or too far apart (section 5.4).
-    pub(crate) derandomize: bool,
+    pub(super) derandomize: bool,
     /// Whether packets of ECN-capable transports are marked instead of dropped…
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
     /// …while the probability is below this (section 5.1).
-    pub(crate) ecn_limit: Probability,
+    pub(super) ecn_limit: Probability,
 }
 
 impl Default for PieConfig {
@@ -70,11 +70,11 @@ impl Default for PieConfig {
             target: Duration::from_millis(15),
             update: Duration::from_millis(15),
             burst: Duration::from_millis(150),
-            alpha: Gain::from_millionths(125_000),
-            beta: Gain::from_millionths(1_250_000),
-            unit: Unit::Packets,
+            alpha: Fraction::from_millionths(125_000),
+            beta: Fraction::from_millionths(1_250_000),
+            bytes: false,
             packet_size: 1500,
-            estimate: DelayEstimate::Timestamps,
+            departure_rate: false,
             derandomize: false,
             ecn: false,
             ecn_limit: Probability::ratio(1, 10),
@@ -86,23 +86,34 @@ impl PieConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        for (parameter, is_zero) in [
+        above_zero(&[
             ("target", self.target.is_zero()),
             ("update", self.update.is_zero()),
-            ("alpha", self.alpha.is_zero()),
+            ("alpha", self.alpha == Fraction::default()),
             ("packet", self.packet_size == 0),
-        ] {
-            if is_zero {
-                return Err(ParameterError::Zero { parameter });
-            }
-        }
-        Ok(())
+        ])
+    }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("target", &mut self.target, DURATION);
+        walk.at("update", &mut self.update, DURATION);
+        walk.at("burst", &mut self.burst, DURATION);
+        walk.at("alpha", &mut self.alpha, gain("0.125"));
+        walk.at("beta", &mut self.beta, gain("1.25"));
+        walk.at("packet", &mut self.packet_size, LENGTH);
+        walk.at("bytes", &mut self.bytes, SWITCH);
+        walk.at("departure-rate", &mut self.departure_rate, SWITCH);
+        walk.at("derandomize", &mut self.derandomize, SWITCH);
+        walk.at("ecn", &mut self.ecn, SWITCH);
+        walk.at("ecn-limit", &mut self.ecn_limit, PROBABILITY);
     }
 }
 
 /// A queue that drops or marks at random so that packets wait for about the target time.
 #[derive(Clone, Debug)]
-pub struct Pie<P> {
+pub(super) struct Pie<P> {
     config: PieConfig,
     fifo: Fifo<P>,
     controller: Controller,
@@ -115,12 +126,12 @@ pub struct Pie<P> {
 
 impl<P> Pie<P> {
     /// An empty queue.
-    pub(crate) fn new(config: PieConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: PieConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Pie {
             fifo: Fifo::new(),
             controller: Controller::new(&config),
-            estimator: Estimator::new(config.estimate),
+            estimator: Estimator::new(config.departure_rate),
             next_update: None,
             accumulated: 0,
             config,
@@ -164,10 +175,7 @@ impl<P> Pie<P> {
         if (calm && p < Probability::ratio(1, 5)) || self.fifo.length().bytes <= 2 * mean {
             return None;
         }
-        let p = match self.config.unit {
-            Unit::Packets => p,
-            Unit::Bytes => p.scaled(len as u64, mean),
-        };
+        let p = if self.config.bytes { p.scaled(len as u64, mean) } else { p };
         if self.config.derandomize {
             const LOW: u128 = Probability::PARTS as u128 * 85 / 100;
             const HIGH: u128 = Probability::PARTS as u128 * 85 / 10;

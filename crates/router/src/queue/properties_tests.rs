@@ -5,6 +5,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::config::Choice;
 use super::*;
 
 /// One of each, with parameters that make them act on short queues.
@@ -64,8 +65,8 @@ type Packet = (usize, Ecn, u64);
 
 /// Which queue of the discipline a packet is in: within one, the first in is the first out.
 fn queue_of(config: Config, ecn: Ecn, flow: u64) -> u64 {
-    match config {
-        Config::DualPi2(_) => u64::from(matches!(ecn, Ecn::Ect1 | Ecn::Ce)),
+    match config.0 {
+        Choice::DualPi2(_) => u64::from(matches!(ecn, Ecn::Ect1 | Ecn::Ce)),
         // Flows that share a queue keep their order with each other, too; here they are not expected to.
         _ if config.tells_flows_apart() => flow,
         _ => 0,
@@ -231,17 +232,17 @@ fn the_properties_are_tested_on_queues_that_act() {
         let drops = |cause| has(&|fate| fate == Fate::Dropped(cause));
         let marks = has(&|fate| matches!(fate, Fate::Marked(_)));
         let sends_marked = has(&|fate| fate == Fate::Sent { marked: true });
-        let (expected, ecn) = match config {
-            Config::DropTail { limit: Limit::Unlimited } => (None, false),
-            Config::DropTail { .. } => (Some(Cause::Tail), false),
-            Config::DropHead { .. } => (Some(Cause::Head), false),
-            Config::Red(red) => (Some(Cause::Early), red.ecn),
-            Config::CoDel(codel) => (Some(Cause::Delay), codel.ecn),
-            Config::Pie(pie) => (Some(Cause::Early), pie.ecn),
-            Config::FqCoDel(fq_codel) => (Some(Cause::Head), fq_codel.ecn),
-            Config::DualPi2(dualpi2) => (Some(Cause::Early), dualpi2.ecn),
-            Config::Cake(cake) => (Some(Cause::Head), cake.ecn),
-            Config::Fq(fq) => (Some(Cause::Tail), fq.ce_threshold.is_some()),
+        let (expected, ecn) = match config.0 {
+            Choice::DropTail { limit: Limit::Unlimited } => (None, false),
+            Choice::DropTail { .. } => (Some(Cause::Tail), false),
+            Choice::DropHead { .. } => (Some(Cause::Head), false),
+            Choice::Red(red) => (Some(Cause::Early), red.ecn),
+            Choice::CoDel(codel) => (Some(Cause::Delay), codel.ecn),
+            Choice::Pie(pie) => (Some(Cause::Early), pie.ecn),
+            Choice::FqCoDel(fq_codel) => (Some(Cause::Head), fq_codel.ecn),
+            Choice::DualPi2(dualpi2) => (Some(Cause::Early), dualpi2.ecn),
+            Choice::Cake(cake) => (Some(Cause::Head), cake.ecn),
+            Choice::Fq(fq) => (Some(Cause::Tail), fq.ce_threshold.is_some()),
         };
         assert!(expected.is_none_or(drops), "{config}");
         assert_eq!((marks, sends_marked), (ecn, ecn), "{config}");

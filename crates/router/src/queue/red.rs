@@ -20,12 +20,17 @@
 //!   even if ECN-capable: a sender that ignores marks has to be stopped (RFC 7567, section 4.2.1).
 //! - **A full queue** drops as drop-tail does, and that does not touch `count`.
 
+use alloc::format;
+use alloc::string::ToString;
+
 use transom_base::time::{Duration, Instant};
 
+use super::parameters::above_zero;
 use super::{
     Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
-    Unit, mark, refuse,
+    Threshold, mark, refuse,
 };
+use crate::parameters::{Kind, LENGTH, LIMIT, PROBABILITY, SOME_DURATION, SWITCH, Shown, Walk};
 use crate::probability::Probability;
 
 /// Fractional bits of the average.
@@ -35,37 +40,50 @@ const LARGEST: u64 = 1 << 39;
 
 /// The parameters of [`Red`]. The default has those of the paper's simulations (sections 5 and 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RedConfig {
+pub(super) struct RedConfig {
     /// The queue's capacity.
-    pub(crate) limit: Limit,
-    /// The unit of the average and the thresholds.
-    pub(crate) unit: Unit,
-    /// The average below which nothing is signalled, in `unit`s.
-    pub(crate) min: u64,
-    /// The average from which everything is (or, gently, from which the probability rises to one), in `unit`s.
-    pub(crate) max: u64,
+    pub(super) limit: Limit,
+    /// The average below which nothing is signalled.
+    pub(super) min: Threshold,
+    /// The average from which everything is (or, gently, from which the probability rises to one), in the same unit.
+    pub(super) max: Threshold,
     /// w_q: the weight of the newest sample in the average.
-    pub(crate) weight: Probability,
+    pub(super) weight: Probability,
     /// The probability of a signal where the average reaches `max`, before spreading.
-    pub(crate) max_p: Probability,
-    /// The packet length for which `max_p` is defined, in bytes; used if `unit` is bytes, and for `transmission`.
-    pub(crate) packet_size: u32,
+    pub(super) max_p: Probability,
+    /// The packet length for which `max_p` is defined, in bytes; used if the thresholds count bytes, and for `transmission`.
+    pub(super) packet_size: u32,
     /// How long the link takes for a packet (s in the paper), for the average's decay while the queue is empty. Without
     /// it, an idle period counts as one sample, however long. [`Config::on_link`](super::Config::on_link) computes it.
-    pub(crate) transmission: Option<Duration>,
+    pub(super) transmission: Option<Duration>,
     /// Whether the probability rises to one at twice `max` instead of jumping there at `max`.
-    pub(crate) gentle: bool,
+    pub(super) gentle: bool,
     /// Whether early signals mark packets of ECN-capable transports.
-    pub(crate) ecn: bool,
+    pub(super) ecn: bool,
 }
+
+/// A bare number counts packets.
+const THRESHOLD: Kind<Threshold> = Kind {
+    example: "5 (packets) or 30kB",
+    read: |text| match (text.trim().parse(), text.parse()) {
+        (Ok(packets), _) | (_, Ok(Limit::Packets(packets))) => Some(Threshold::Packets(packets)),
+        (_, Ok(Limit::Bytes(bytes))) => Some(Threshold::Bytes(bytes)),
+        _ => None,
+    },
+    show: |threshold| {
+        Shown::Value(match threshold {
+            Threshold::Packets(packets) => packets.to_string(),
+            Threshold::Bytes(bytes) => format!("{bytes}B"),
+        })
+    },
+};
 
 impl Default for RedConfig {
     fn default() -> Self {
         RedConfig {
             limit: Limit::default(),
-            unit: Unit::Packets,
-            min: 5,
-            max: 15,
+            min: Threshold::Packets(5),
+            max: Threshold::Packets(15),
             weight: Probability::ratio(2, 1000),
             max_p: Probability::ratio(1, 50),
             packet_size: 1500,
@@ -80,37 +98,50 @@ impl RedConfig {
     /// # Errors
     /// [`ParameterError`] if the parameters make no sense together.
     pub(super) fn validate(&self) -> Result<(), ParameterError> {
-        let (min, max) = (self.min, self.max);
+        if self.min.counts_bytes() != self.max.counts_bytes() {
+            return Err(ParameterError::MixedUnits);
+        }
+        let (min, max) = (self.min.amount(), self.max.amount());
         if min >= max {
             return Err(ParameterError::Thresholds { min, max });
         }
         if max >= LARGEST / 2 {
             return Err(ParameterError::TooLarge { parameter: "max", most: LARGEST / 2 - 1 });
         }
-        let zero = |parameter| Err(ParameterError::Zero { parameter });
-        if self.weight.is_zero() {
-            return zero("w");
+        above_zero(&[
+            ("w", self.weight.is_zero()),
+            ("p", self.max_p.is_zero()),
+            ("packet", self.packet_size == 0),
+            ("transmission", self.transmission == Some(Duration::ZERO)),
+        ])?;
+        match (self.min, self.limit) {
+            (Threshold::Packets(min), Limit::Packets(limit))
+            | (Threshold::Bytes(min), Limit::Bytes(limit))
+                if min >= limit =>
+            {
+                Err(ParameterError::NeverReached { min, limit })
+            }
+            _ => Ok(()),
         }
-        if self.max_p.is_zero() {
-            return zero("p");
-        }
-        if self.packet_size == 0 {
-            return zero("packet");
-        }
-        if self.transmission == Some(Duration::ZERO) {
-            return zero("transmission");
-        }
-        let limit = match (self.unit, self.limit) {
-            (Unit::Packets, Limit::Packets(limit)) | (Unit::Bytes, Limit::Bytes(limit)) => limit,
-            _ => return Ok(()),
-        };
-        if min >= limit { Err(ParameterError::NeverReached { min, limit }) } else { Ok(()) }
+    }
+
+    /// All parameters.
+    pub(super) fn walk(&mut self, walk: &mut Walk<'_>) {
+        walk.at("limit", &mut self.limit, LIMIT);
+        walk.at("min", &mut self.min, THRESHOLD);
+        walk.at("max", &mut self.max, THRESHOLD);
+        walk.at("w", &mut self.weight, PROBABILITY);
+        walk.at("p", &mut self.max_p, PROBABILITY);
+        walk.at("packet", &mut self.packet_size, LENGTH);
+        walk.at("transmission", &mut self.transmission, SOME_DURATION);
+        walk.at("gentle", &mut self.gentle, SWITCH);
+        walk.at("ecn", &mut self.ecn, SWITCH);
     }
 
     /// The probability of a signal at this average (with `FRACTION` bits), before spreading; `None` beyond the range
     /// of control.
     fn probability(&self, average: u64) -> Option<Probability> {
-        let (min, max) = (self.min << FRACTION, self.max << FRACTION);
+        let (min, max) = (self.min.amount() << FRACTION, self.max.amount() << FRACTION);
         if average < min {
             Some(Probability::ZERO)
         } else if average < max {
@@ -136,7 +167,7 @@ fn spread(p: Probability, count: u64) -> Probability {
 
 /// A queue that drops or marks at random before it is full.
 #[derive(Clone, Debug)]
-pub struct Red<P> {
+pub(super) struct Red<P> {
     config: RedConfig,
     fifo: Fifo<P>,
     /// The average length in the configured unit, with `FRACTION` fractional bits.
@@ -149,7 +180,7 @@ pub struct Red<P> {
 
 impl<P> Red<P> {
     /// An empty queue.
-    pub(crate) fn new(config: RedConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: RedConfig) -> Result<Self, ParameterError> {
         config.validate()?;
         Ok(Red { config, fifo: Fifo::new(), average: 0, count: None, idle_since: Instant::ZERO })
     }
@@ -164,11 +195,7 @@ impl<P> Red<P> {
         let weight = self.config.weight;
         let length = self.fifo.length();
         if length.packets > 0 {
-            let length = match self.config.unit {
-                Unit::Packets => length.packets,
-                Unit::Bytes => length.bytes,
-            };
-            let target = length.min(LARGEST) << FRACTION;
+            let target = self.config.min.measure(length).min(LARGEST) << FRACTION;
             // avg ← (1 − w)·avg + w·q, rounded once. Either product is below 2^126.
             let weighted = u128::from(self.average) * u128::from(weight.complement().parts())
                 + u128::from(target) * u128::from(weight.parts());
@@ -195,15 +222,15 @@ impl<P> Red<P> {
             self.count = Some(0);
             return Some(Cause::Forced);
         };
-        if self.average < self.config.min << FRACTION {
+        if self.average < self.config.min.amount() << FRACTION {
             self.count = None;
             return None;
         }
         let count = self.count.map_or(0, |count| count.saturating_add(1));
         self.count = Some(count);
-        let p = match self.config.unit {
-            Unit::Packets => p,
-            Unit::Bytes => p.scaled(len as u64, u64::from(self.config.packet_size)),
+        let p = match self.config.min {
+            Threshold::Packets(_) => p,
+            Threshold::Bytes(_) => p.scaled(len as u64, u64::from(self.config.packet_size)),
         };
         if spread(p, count).toss(random) {
             self.count = Some(0);

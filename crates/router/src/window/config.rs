@@ -10,8 +10,9 @@ use transom_base::time::Duration;
 
 use super::{
     AckDelay, AckDelayConfig, ExplicitWindow, ExplicitWindowConfig, FairShare, FairShareConfig,
-    Nothing, Policy, TargetWindow, TargetWindowConfig, Threshold,
+    Nothing, Policy, TargetWindow, TargetWindowConfig,
 };
+use crate::parameters::ArgumentError;
 use crate::queue::Limit;
 
 /// A policy and its parameters.
@@ -104,36 +105,9 @@ pub enum ControlConfigError {
          parentheses, such as target-window(upper=35 packets, lower=15 packets), or none"
     )]
     NotAPolicy(String),
-    /// The policy has no such parameter.
-    #[error("{policy} has no parameter `{parameter}`: it has {known}")]
-    UnknownParameter {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        parameter: String,
-        /// The known ones.
-        known: &'static str,
-    },
-    /// A parameter's value is not one.
-    #[error("`{value}` is not a value of {policy}'s `{parameter}`: write {example}")]
-    Value {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        parameter: String,
-        /// The value.
-        value: String,
-        /// An example of an accepted value.
-        example: &'static str,
-    },
-    /// A parameter is given more than once.
-    #[error("{policy}'s `{parameter}` is given twice")]
-    Twice {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        parameter: String,
-    },
+    /// The policy has no such parameter, or the parameter no such value.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
     /// A parameter has no default and was not given.
     #[error("{policy} needs `{parameter}`, such as {parameter}={example}")]
     Missing {
@@ -206,21 +180,6 @@ pub enum ControlConfigError {
     },
 }
 
-impl Threshold {
-    const fn as_limit(self) -> Limit {
-        match self {
-            Threshold::Packets(packets) => Limit::Packets(packets),
-            Threshold::Bytes(bytes) => Limit::Bytes(bytes),
-        }
-    }
-
-    const fn amount(self) -> u64 {
-        match self {
-            Threshold::Packets(amount) | Threshold::Bytes(amount) => amount,
-        }
-    }
-}
-
 impl PolicyConfig {
     /// The policy's name.
     pub const fn name(&self) -> &'static str {
@@ -291,7 +250,7 @@ impl PolicyConfig {
                 above_zero("upper", config.upper.amount() == 0)?;
                 above_zero("halve-after", config.halve_after.amount() == 0)?;
                 let (upper, lower) = (config.upper.as_limit(), config.lower.as_limit());
-                if core::mem::discriminant(&upper) != core::mem::discriminant(&lower) {
+                if config.upper.counts_bytes() != config.lower.counts_bytes() {
                     return Err(ControlConfigError::MixedUnits);
                 }
                 if config.lower.amount() >= config.upper.amount() {
@@ -345,18 +304,6 @@ impl PolicyConfig {
                 limit,
             }),
             false => Ok(()),
-        }
-    }
-
-    const fn parameters(&self) -> &'static str {
-        match self {
-            PolicyConfig::TargetWindow(_) => {
-                "upper, lower, halve-after, raise, initial, most, rule, syn-windows, naive"
-            }
-            PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
-            PolicyConfig::AckDelay(_) => "above, rate, most",
-            PolicyConfig::FairShare(_) => "queue, rate, rtt, syn-windows",
-            PolicyConfig::None => "no parameters",
         }
     }
 }

@@ -33,36 +33,7 @@ use core::num::NonZeroU64;
 use transom_base::time::Instant;
 
 use super::policy::{AckAction, AckContext, Policy, SynContext};
-use crate::queue::Length;
-
-/// A length of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Threshold {
-    /// In packets. Where super-segments pass they count as one packet: count bytes there.
-    Packets(u64),
-    /// In bytes.
-    Bytes(u64),
-}
-
-impl Threshold {
-    /// The length of `queue` in this threshold's unit, and the threshold.
-    const fn of(self, queue: Length) -> (u64, u64) {
-        match self {
-            Threshold::Packets(limit) => (queue.packets, limit),
-            Threshold::Bytes(limit) => (queue.bytes, limit),
-        }
-    }
-
-    pub(super) const fn is_below(self, queue: Length) -> bool {
-        let (length, limit) = self.of(queue);
-        limit < length
-    }
-
-    pub(super) const fn is_above(self, queue: Length) -> bool {
-        let (length, limit) = self.of(queue);
-        limit > length
-    }
-}
+use crate::queue::{Length, Threshold};
 
 /// When windows above the target fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,12 +43,6 @@ pub enum Rule {
     AppendixB,
     /// Whenever something is acknowledged (section 3.2).
     Section32,
-}
-
-impl Rule {
-    /// The names of the rules, as texts have them.
-    pub(super) const WORDS: [(&'static str, Rule); 2] =
-        [("appendix-b", Rule::AppendixB), ("section-3.2", Rule::Section32)];
 }
 
 /// The parameters of [`TargetWindow`].
@@ -149,29 +114,22 @@ impl TargetWindow {
 impl Policy for TargetWindow {
     fn on_arrival(&mut self, _: Instant, len: usize, queue: Length) {
         let TargetWindow { config, target, count } = self;
-        if config.upper.is_below(queue) {
-            let limit = match config.halve_after {
-                Threshold::Packets(limit) => {
-                    *count = count.saturating_add(1);
-                    limit
-                }
-                Threshold::Bytes(limit) => {
-                    *count = count.saturating_add(len as u64);
-                    limit
-                }
-            };
-            if *count >= limit {
+        if config.upper.amount() < config.upper.measure(queue) {
+            let arrived = Length { packets: 1, bytes: len as u64 };
+            *count = count.saturating_add(config.halve_after.measure(arrived));
+            if *count >= config.halve_after.amount() {
                 *target = (*target / 2).max(LEAST);
                 *count = 0;
             }
-        } else if config.lower.is_above(queue) {
+        } else if config.lower.amount() > config.lower.measure(queue) {
             let rise = (len as u64) >> config.raise_shift.min(63);
             *target = target.saturating_add(rise).min(config.most.get());
         }
     }
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
-        let fall = self.config.rule == Rule::Section32 || self.config.upper.is_below(ack.queue);
+        let TargetWindowConfig { rule, upper, .. } = self.config;
+        let fall = rule == Rule::Section32 || upper.amount() < upper.measure(ack.queue);
         AckAction::Window { bytes: self.target, fall }
     }
 

@@ -6,7 +6,7 @@ use transom_tcp::time::Duration;
 use super::reorder::Extra;
 use super::*;
 use crate::random::Shape;
-use crate::units::{Probability, QueueLimit, Rate};
+use crate::units::{Limit, Probability, Rate};
 
 /// A configuration in which each piece is there or not.
 fn config() -> impl Strategy<Value = LinkConfig> {
@@ -14,9 +14,9 @@ fn config() -> impl Strategy<Value = LinkConfig> {
         || prop_oneof![Just(0u64), 0..=1000u64].prop_map(|n| Probability::ratio(n, 2000));
     let micros = |most: u64| (0..=most).prop_map(Duration::from_micros);
     let queue = prop_oneof![
-        (0..30u64).prop_map(QueueLimit::Packets),
-        (0..50_000u64).prop_map(QueueLimit::Bytes),
-        Just(QueueLimit::Unlimited),
+        (0..30u64).prop_map(Limit::Packets),
+        (0..50_000u64).prop_map(Limit::Bytes),
+        Just(Limit::Unlimited),
     ]
     .prop_map(QueueConfig::from);
     let managed = prop_oneof![
@@ -238,10 +238,10 @@ proptest! {
             now += Duration::from_nanos(gap);
             link.send(now, (), len);
             let queued = link.queued(now);
-            match config.queue.drop_tail().unwrap_or(QueueLimit::Unlimited) {
-                QueueLimit::Packets(limit) => prop_assert!(queued.packets <= limit),
-                QueueLimit::Bytes(limit) => prop_assert!(queued.bytes <= limit),
-                QueueLimit::Unlimited => {}
+            match config.queue.drop_tail().unwrap_or(Limit::Unlimited) {
+                Limit::Packets(limit) => prop_assert!(queued.packets <= limit),
+                Limit::Bytes(limit) => prop_assert!(queued.bytes <= limit),
+                Limit::Unlimited => {}
             }
         }
     }

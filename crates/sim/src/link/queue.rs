@@ -10,7 +10,8 @@ use std::fmt;
 use transom_tcp::time::{Duration, Instant};
 
 use super::Traffic;
-use crate::units::QueueLimit;
+use crate::units::Limit;
+use transom_router::queue::Length;
 
 /// A change of a queue's length, or a packet it refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ struct Waiting {
 
 /// The packets waiting for a serialiser.
 pub(crate) struct DropTail {
-    limit: QueueLimit,
+    limit: Limit,
     waiting: VecDeque<Waiting>,
     length: Traffic,
     peak: Traffic,
@@ -59,7 +60,7 @@ pub(crate) struct DropTail {
 
 impl DropTail {
     /// An empty queue.
-    pub(crate) fn new(limit: QueueLimit) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         DropTail {
             limit,
             waiting: VecDeque::new(),
@@ -72,7 +73,8 @@ impl DropTail {
 
     /// Whether a packet of `len` bytes fits.
     pub(crate) fn admits(&self, len: usize) -> bool {
-        self.limit.admits(self.length.packets, self.length.bytes, len as u64)
+        let Traffic { packets, bytes } = self.length;
+        self.limit.admits(Length { packets, bytes }, len)
     }
 
     /// Appends a packet that will leave at `leaves`, not earlier than the one before it.
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_limit_in_bytes_counts_whole_packets() {
-        let mut queue = DropTail::new(QueueLimit::Bytes(3000));
+        let mut queue = DropTail::new(Limit::Bytes(3000));
         assert!(queue.admits(3000) && !queue.admits(3001));
         queue.push(at(0), at(10), 1500);
         assert!(queue.admits(1500) && !queue.admits(1501));
@@ -166,7 +168,7 @@ mod tests {
     fn the_observer_sees_every_change_at_its_own_time() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let mut queue = DropTail::new(QueueLimit::Packets(2));
+        let mut queue = DropTail::new(Limit::Packets(2));
         queue.observe(Box::new(move |sample| sink.lock().unwrap().push(sample)));
         queue.push(at(1), at(10), 100);
         queue.push(at(2), at(20), 50);

@@ -1,10 +1,10 @@
 //! Which queue stands before the serialiser.
 
 use super::SyntaxError;
-use crate::units::{QueueLimit, serde_as_text};
+use crate::units::{Limit, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
-use transom_router::queue::{Config, ConfigError, Limit};
+use transom_router::queue::{Config, ConfigError};
 
 /// A queue discipline with its parameters.
 ///
@@ -15,24 +15,14 @@ pub struct QueueConfig(pub Config);
 
 impl QueueConfig {
     /// The limit, if the discipline is drop-tail.
-    pub(crate) fn drop_tail(self) -> Option<QueueLimit> {
-        let Config::DropTail { limit } = self.0 else { return None };
-        Some(match limit {
-            Limit::Packets(packets) => QueueLimit::Packets(packets),
-            Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
-            Limit::Unlimited => QueueLimit::Unlimited,
-        })
+    pub(crate) fn drop_tail(self) -> Option<Limit> {
+        self.0.is_drop_tail().then(|| self.0.limit())
     }
 }
 
-impl From<QueueLimit> for QueueConfig {
-    fn from(limit: QueueLimit) -> Self {
-        let limit = match limit {
-            QueueLimit::Packets(packets) => Limit::Packets(packets),
-            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
-            QueueLimit::Unlimited => Limit::Unlimited,
-        };
-        QueueConfig(Config::DropTail { limit })
+impl From<Limit> for QueueConfig {
+    fn from(limit: Limit) -> Self {
+        QueueConfig(limit.into())
     }
 }
 
@@ -40,7 +30,7 @@ impl FromStr for QueueConfig {
     type Err = SyntaxError;
 
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
-        match text.parse::<QueueLimit>() {
+        match text.parse::<Limit>() {
             Ok(limit) => return Ok(limit.into()),
             // A number was meant as a limit.
             Err(error) if text.trim().starts_with(|first: char| first.is_ascii_digit()) => {

@@ -106,20 +106,20 @@ fn nonsense_probabilities_are_errors() {
 #[test]
 fn queue_limits() {
     for (text, limit) in [
-        ("100 packets", QueueLimit::Packets(100)),
-        ("1 packet", QueueLimit::Packets(1)),
-        ("100p", QueueLimit::Packets(100)),
-        ("64KiB", QueueLimit::Bytes(65_536)),
-        ("64 kB", QueueLimit::Bytes(64_000)),
-        ("1.5MB", QueueLimit::Bytes(1_500_000)),
-        ("0 packets", QueueLimit::Packets(0)),
-        ("unlimited", QueueLimit::Unlimited),
+        ("100 packets", Limit::Packets(100)),
+        ("1 packet", Limit::Packets(1)),
+        ("100p", Limit::Packets(100)),
+        ("64KiB", Limit::Bytes(65_536)),
+        ("64 kB", Limit::Bytes(64_000)),
+        ("1.5MB", Limit::Bytes(1_500_000)),
+        ("0 packets", Limit::Packets(0)),
+        ("unlimited", Limit::Unlimited),
     ] {
         assert_eq!(text.parse(), Ok(limit), "{text}");
     }
-    assert!(matches!("100".parse::<QueueLimit>(), Err(UnitError::Unit { .. })));
-    assert!(matches!("many".parse::<QueueLimit>(), Err(UnitError::Malformed { .. })));
-    assert!(matches!("0.2 packets".parse::<QueueLimit>(), Err(UnitError::OutOfRange { .. })));
+    assert!(matches!("100".parse::<Limit>(), Err(UnitError::Unit { .. })));
+    assert!(matches!("many".parse::<Limit>(), Err(UnitError::Malformed { .. })));
+    assert!(matches!("0.2 packets".parse::<Limit>(), Err(UnitError::OutOfRange { .. })));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn values_print_in_the_largest_unit_that_divides_them() {
     assert_eq!("1.5Gb/s".parse::<Rate>().unwrap().to_string(), "1500Mbit/s");
     assert_eq!("0.5%".parse::<Probability>().unwrap().to_string(), "0.005");
     assert_eq!(DurationText(Duration::from_micros(1500)).to_string(), "1500us");
-    assert_eq!("65536B".parse::<QueueLimit>().unwrap().to_string(), "64KiB");
+    assert_eq!("65536B".parse::<Limit>().unwrap().to_string(), "64KiB");
 }
 
 proptest! {
@@ -142,7 +142,7 @@ proptest! {
         }
         let duration = Duration::from_nanos(value);
         prop_assert_eq!(parse_duration(&DurationText(duration).to_string()), Ok(duration));
-        for limit in [QueueLimit::Packets(value), QueueLimit::Bytes(value)] {
+        for limit in [Limit::Packets(value), Limit::Bytes(value)] {
             prop_assert_eq!(limit.to_string().parse(), Ok(limit));
         }
         let probability = Probability::ratio(value, u64::MAX);
@@ -153,7 +153,7 @@ proptest! {
     fn no_text_panics(text in ".*") {
         let _ = text.parse::<Rate>();
         let _ = text.parse::<Probability>();
-        let _ = text.parse::<QueueLimit>();
+        let _ = text.parse::<Limit>();
         let _ = parse_duration(&text);
     }
 
@@ -161,7 +161,7 @@ proptest! {
     fn no_number_panics(text in "[0-9]{0,25}[.]?[0-9]{0,25}(e[+-]?[0-9]{0,12})?(%|ms|Mbit/s|KiB)?") {
         let _ = text.parse::<Rate>();
         let _ = text.parse::<Probability>();
-        let _ = text.parse::<QueueLimit>();
+        let _ = text.parse::<Limit>();
         let _ = parse_duration(&text);
     }
 }

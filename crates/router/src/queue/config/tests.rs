@@ -2,9 +2,11 @@
 
 use std::string::ToString;
 
+use transom_base::arguments::Fraction;
+
 use super::*;
 use crate::probability::Probability;
-use crate::queue::{DelayEstimate, Gain};
+use crate::queue::Threshold;
 
 fn read(text: &str) -> Config {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -21,9 +23,8 @@ fn refused(text: &str) -> ConfigError {
 fn the_form_in_the_documentation() {
     let expected = RedConfig {
         limit: Limit::Packets(50),
-        unit: Unit::Packets,
-        min: 6,
-        max: 18,
+        min: Threshold::Packets(6),
+        max: Threshold::Packets(18),
         weight: Probability::ratio(1, 100),
         max_p: Probability::ratio(1, 20),
         packet_size: 1000,
@@ -32,16 +33,15 @@ fn the_form_in_the_documentation() {
         ecn: true,
     };
     let text = "red(50 packets, min=6, max = 18, w=0.01, p=1/20, packet=1000B, transmission=0.8ms, gentle, ecn)";
-    assert_eq!(read(text), Config::Red(expected));
+    assert_eq!(read(text).0, Choice::Red(expected));
     let text = "red(min=30kB, max=90 kB, limit=200kB, gentle=false)";
     let expected = RedConfig {
         limit: Limit::Bytes(200_000),
-        unit: Unit::Bytes,
-        min: 30_000,
-        max: 90_000,
+        min: Threshold::Bytes(30_000),
+        max: Threshold::Bytes(90_000),
         ..RedConfig::default()
     };
-    assert_eq!(read(text), Config::Red(expected));
+    assert_eq!(read(text).0, Choice::Red(expected));
     let expected = CoDelConfig {
         target: Duration::from_millis(13),
         interval: Duration::from_millis(200),
@@ -49,31 +49,31 @@ fn the_form_in_the_documentation() {
         ecn: true,
         ..CoDelConfig::default()
     };
-    assert_eq!(read("codel(target=13ms, interval=0.2s, mtu=9000, ecn)"), Config::CoDel(expected));
+    assert_eq!(read("codel(target=13ms, interval=0.2s, mtu=9000, ecn)").0, Choice::CoDel(expected));
     let expected = PieConfig {
         limit: Limit::Unlimited,
         target: Duration::from_millis(20),
         update: Duration::from_millis(30),
         burst: Duration::from_millis(100),
-        alpha: Gain::from_millionths(250_000),
-        beta: Gain::from_millionths(2_500_000),
-        unit: Unit::Bytes,
+        alpha: Fraction::from_millionths(250_000),
+        beta: Fraction::from_millionths(2_500_000),
+        bytes: true,
         packet_size: 1000,
-        estimate: DelayEstimate::DepartureRate,
+        departure_rate: true,
         derandomize: true,
         ecn: true,
         ecn_limit: Probability::ratio(1, 5),
     };
     let text = "pie(unlimited, target=20ms, update=30ms, burst=100ms, alpha=0.25, beta=2.5, bytes, packet=1kB, \
                 departure-rate, derandomize, ecn, ecn-limit=20%)";
-    assert_eq!(read(text), Config::Pie(expected));
+    assert_eq!(read(text).0, Choice::Pie(expected));
 }
 
 #[test]
 fn a_limit_alone_is_drop_tail() {
-    assert_eq!(read("100 packets"), Config::DropTail { limit: Limit::Packets(100) });
-    assert_eq!(read("drop-tail(64KiB)"), Config::DropTail { limit: Limit::Bytes(65_536) });
-    assert_eq!(read("drop-head"), Config::DropHead { limit: Limit::default() });
+    assert_eq!(read("100 packets").0, Choice::DropTail { limit: Limit::Packets(100) });
+    assert_eq!(read("drop-tail(64KiB)").0, Choice::DropTail { limit: Limit::Bytes(65_536) });
+    assert_eq!(read("drop-head").0, Choice::DropHead { limit: Limit::default() });
     assert_eq!(read("unlimited").to_string(), "drop-tail(unlimited)");
 }
 
@@ -136,7 +136,10 @@ fn nonsense_is_refused_with_what_to_write_instead() {
         assert!(matches!(refused(text), ConfigError::NotAQueue(_)), "{text}");
     }
     for text in ["codel(gentle)", "red(5)", "drop-tail(ecn)", "pie(ecn, 100 packets)", "red(,)"] {
-        assert!(matches!(refused(text), ConfigError::UnknownParameter { .. }), "{text}");
+        assert!(
+            matches!(refused(text), ConfigError::Argument(ArgumentError::Unknown { .. })),
+            "{text}"
+        );
     }
     for text in [
         "red(min=x)",
@@ -155,12 +158,21 @@ fn nonsense_is_refused_with_what_to_write_instead() {
         "cake(isolation=hosts)",
         "fq(maxrate=0bit/s)",
     ] {
-        assert!(matches!(refused(text), ConfigError::Value { .. }), "{text}");
+        assert!(
+            matches!(refused(text), ConfigError::Argument(ArgumentError::Value { .. })),
+            "{text}"
+        );
     }
-    assert!(matches!(refused("red(gentle, gentle)"), ConfigError::Twice { .. }));
-    assert!(matches!(refused("red(9 packets, limit=9 packets)"), ConfigError::Twice { .. }));
+    assert!(matches!(
+        refused("red(gentle, gentle)"),
+        ConfigError::Argument(ArgumentError::Twice { .. })
+    ));
+    assert!(matches!(
+        refused("red(9 packets, limit=9 packets)"),
+        ConfigError::Argument(ArgumentError::Twice { .. })
+    ));
     for text in ["red(min=3kB)", "red(min=3, max=9kB)", "red(max=9kB, min=3 packets)"] {
-        assert_eq!(refused(text), ConfigError::MixedUnits, "{text}");
+        assert_eq!(refused(text), ParameterError::MixedUnits.into(), "{text}");
     }
     assert_eq!(
         refused("codel(target=5)").to_string(),
@@ -208,9 +220,9 @@ fn impossible_parameters_are_refused() {
 
 #[test]
 fn a_link_tells_red_how_long_a_packet_takes() {
-    let transmission = |config: Config| match config {
-        Config::Red(red) => red.transmission,
-        other => panic!("{other}"),
+    let transmission = |config: Config| match config.0 {
+        Choice::Red(red) => red.transmission,
+        other => panic!("{other:?}"),
     };
     // 12,000 bits at 10 Mbit/s.
     assert_eq!(transmission(read("red").on_link(10_000_000)), Some(Duration::from_micros(1200)));
@@ -226,7 +238,7 @@ fn a_link_tells_red_how_long_a_packet_takes() {
 fn a_parameter_that_cannot_be_set_changes_nothing() {
     let mut config = read("red(min=30kB, max=90kB)");
     let before = config;
-    for (parameter, value) in [("min", "5"), ("w", "x"), ("target", "5ms"), ("limit", "lots")] {
+    for (parameter, value) in [("min", "5s"), ("w", "x"), ("target", "5ms"), ("limit", "lots")] {
         assert!(config.set(parameter, value).is_err());
         assert_eq!(config, before);
     }

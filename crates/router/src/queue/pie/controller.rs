@@ -3,55 +3,10 @@
 //! The RFC computes with real numbers. Here probabilities are parts of 2^63, delays nanoseconds and gains millionths;
 //! a step is rounded towards zero, by less than 2^-63.
 
-use core::fmt;
-
 use transom_base::time::Duration;
 
 use super::PieConfig;
 use crate::probability::Probability;
-
-/// A change of probability per second of delay, in millionths: PIE's α and β.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Gain(u32);
-
-impl Gain {
-    /// This many millionths.
-    pub(crate) const fn from_millionths(millionths: u32) -> Self {
-        Gain(millionths)
-    }
-
-    /// How many millionths.
-    pub(crate) const fn millionths(self) -> u32 {
-        self.0
-    }
-
-    /// Whether it is nothing.
-    pub(crate) const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl fmt::Display for Gain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0 / 1_000_000)?;
-        let mut fraction = self.0 % 1_000_000;
-        if fraction == 0 {
-            return Ok(());
-        }
-        let mut places = 6;
-        while fraction.is_multiple_of(10) {
-            fraction /= 10;
-            places -= 1;
-        }
-        write!(f, ".{fraction:0places$}")
-    }
-}
-
-impl fmt::Debug for Gain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gain({self})")
-    }
-}
 
 const PARTS: i128 = Probability::PARTS as i128;
 
@@ -139,8 +94,6 @@ fn tuning(probability: i128) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString;
-
     use super::*;
 
     fn millis(millis: u64) -> Duration {
@@ -253,14 +206,5 @@ mod tests {
         controller.drop_probability = Probability::ratio(1, 2);
         controller.update(&config, millis(7));
         assert!(!controller.tolerates_burst());
-    }
-
-    #[test]
-    fn gains_as_text() {
-        for (millionths, text) in
-            [(125_000, "0.125"), (1_250_000, "1.25"), (2_000_000, "2"), (1, "0.000001"), (0, "0")]
-        {
-            assert_eq!(Gain::from_millionths(millionths).to_string(), text);
-        }
     }
 }

@@ -2,23 +2,15 @@
 
 use transom_base::time::{Duration, Instant};
 
-/// PIE's estimate of the queueing delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum DelayEstimate {
-    /// How long the last packet that left had waited; nothing while the queue is empty.
-    #[default]
-    Timestamps,
-    /// The queue's length over the departure rate, which is measured while at least 16 KiB wait.
-    DepartureRate,
-}
-
 /// DQ_THRESHOLD, in bytes.
 const THRESHOLD: u64 = 1 << 14;
 
 /// Measures the queueing delay.
 #[derive(Clone, Debug)]
 pub(super) enum Estimator {
+    /// How long the last packet that left had waited; nothing while the queue is empty.
     Timestamps { latest: Duration },
+    /// The queue's length over the departure rate, which is measured while at least 16 KiB wait.
     DepartureRate(DepartureRate),
 }
 
@@ -32,10 +24,10 @@ pub(super) struct DepartureRate {
 }
 
 impl Estimator {
-    pub(super) fn new(kind: DelayEstimate) -> Self {
-        match kind {
-            DelayEstimate::Timestamps => Estimator::Timestamps { latest: Duration::ZERO },
-            DelayEstimate::DepartureRate => Estimator::DepartureRate(DepartureRate::default()),
+    pub(super) fn new(departure_rate: bool) -> Self {
+        match departure_rate {
+            false => Estimator::Timestamps { latest: Duration::ZERO },
+            true => Estimator::DepartureRate(DepartureRate::default()),
         }
     }
 
@@ -91,7 +83,7 @@ mod tests {
 
     #[test]
     fn time_stamps_count_only_while_packets_wait() {
-        let mut estimator = Estimator::new(DelayEstimate::Timestamps);
+        let mut estimator = Estimator::new(false);
         assert_eq!(estimator.delay(1), Duration::ZERO);
         estimator.on_departure(Instant::from_millis(9), 1500, Duration::from_millis(7), 1500);
         assert_eq!(estimator.delay(1500), Duration::from_millis(7));
@@ -100,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_departure_rate_is_measured_over_the_threshold() {
-        let mut estimator = Estimator::new(DelayEstimate::DepartureRate);
+        let mut estimator = Estimator::new(true);
         let mut leave = |millis, len, left| {
             estimator.on_departure(Instant::from_millis(millis), len, Duration::ZERO, left);
             // The delay of half the threshold: half the average time of the threshold.

@@ -136,7 +136,7 @@ fn a_short_queue_and_a_short_delay_are_spared() {
 
 #[test]
 fn in_bytes_the_probability_is_in_proportion_to_the_length() {
-    let config = PieConfig { unit: Unit::Bytes, packet_size: 1024, ..PieConfig::default() };
+    let config = PieConfig { bytes: true, packet_size: 1024, ..PieConfig::default() };
     // 1/4 for 1024 bytes: 1/64 for 64.
     for (len, log) in [(1024, 62), (64, 58), (2048, 63)] {
         for (coin, expected) in
@@ -198,7 +198,7 @@ fn marks_replace_drops_below_ten_per_cent() {
 
 #[test]
 fn with_the_departure_rate_the_delay_is_known_before_packets_have_waited() {
-    let config = PieConfig { estimate: DelayEstimate::DepartureRate, ..PieConfig::default() };
+    let config = PieConfig { departure_rate: true, ..PieConfig::default() };
     let mut queue = Pie::new(config).unwrap();
     // 16 KiB leave in 8 ms (from 1 ms on, when measuring starts, to 9 ms), in packets of 2 KiB.
     let item = || Item::new((), 2048, Ecn::NotEct);

@@ -87,8 +87,8 @@ fn an_idle_period_counts_as_the_packets_that_could_have_been_sent() {
 fn idle_time_is_not_counted_twice_when_the_packet_that_ends_it_is_dropped() {
     let config = RedConfig {
         weight: Probability::ratio(1, 2),
-        min: 1,
-        max: 2,
+        min: Threshold::Packets(1),
+        max: Threshold::Packets(2),
         transmission: Some(Duration::from_millis(2)),
         ..RedConfig::default()
     };
@@ -110,8 +110,12 @@ fn idle_time_is_not_counted_twice_when_the_packet_that_ends_it_is_dropped() {
 
 #[test]
 fn the_probability_rises_from_min_to_max() {
-    let config =
-        RedConfig { max_p: Probability::ratio(1, 8), min: 4, max: 12, ..RedConfig::default() };
+    let config = RedConfig {
+        max_p: Probability::ratio(1, 8),
+        min: Threshold::Packets(4),
+        max: Threshold::Packets(12),
+        ..RedConfig::default()
+    };
     let p = |config: &RedConfig, eighths: u64| config.probability(eighths << (FRACTION - 3));
     assert_eq!(p(&config, 4 * 8 - 1), Some(Probability::ZERO));
     assert_eq!(p(&config, 4 * 8), Some(Probability::ZERO));
@@ -145,8 +149,8 @@ fn the_probability_grows_with_the_packets_since_the_last_signal() {
 /// A queue in which every arrival finds exactly eight packets: with weight one, the average is 8 and p is 1/16.
 fn steady(ecn: bool) -> Red<()> {
     let config = RedConfig {
-        min: 4,
-        max: 12,
+        min: Threshold::Packets(4),
+        max: Threshold::Packets(12),
         weight: Probability::ONE,
         max_p: Probability::ratio(1, 8),
         ecn,
@@ -208,9 +212,8 @@ fn the_count_starts_anew_below_min_and_after_every_signal() {
 #[test]
 fn in_bytes_small_packets_are_rarely_dropped() {
     let config = RedConfig {
-        unit: Unit::Bytes,
-        min: 4096,
-        max: 12_288,
+        min: Threshold::Bytes(4096),
+        max: Threshold::Bytes(12_288),
         weight: Probability::ONE,
         max_p: Probability::ratio(1, 8),
         packet_size: 1024,

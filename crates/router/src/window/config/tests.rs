@@ -4,6 +4,7 @@ use std::string::ToString;
 
 use super::super::Rule;
 use super::*;
+use crate::queue::Threshold;
 
 fn read(text: &str) -> PolicyConfig {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -1,6 +1,7 @@
 //! Policies in words: reading and writing `target-window(upper=35 packets, …)`.
 
-use alloc::vec::Vec;
+use alloc::format;
+use alloc::string::ToString;
 use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
@@ -8,138 +9,116 @@ use core::str::FromStr;
 use transom_base::time::Duration;
 
 use super::super::{
-    AckDelayConfig, ExplicitWindowConfig, FairShareConfig, Rule, TargetWindowConfig, Threshold,
+    AckDelayConfig, ExplicitWindowConfig, FairShareConfig, Rule, TargetWindowConfig,
 };
 use super::{ControlConfigError, PolicyConfig};
-use crate::quantity::{DurationText, RateText, parse_duration};
-use crate::queue::Limit;
+use crate::parameters::{DURATION, Kind, Parameters, SOME_RATE, SWITCH, Shown, Walk};
+use crate::queue::{Limit, Threshold};
 use crate::text;
 
-/// Why a parameter cannot be set.
-enum Refusal {
-    /// There is none of this name.
-    Unknown,
-    /// The value is not one; this would be.
-    Value(&'static str),
-}
+impl Parameters for PolicyConfig {
+    fn name(&self) -> &'static str {
+        PolicyConfig::name(self)
+    }
 
-impl PolicyConfig {
-    /// Sets one parameter by its name.
-    fn set(&mut self, parameter: &str, value: &str) -> Result<(), ControlConfigError> {
-        let (policy, known) = (self.name(), self.parameters());
-        let done = match self {
-            PolicyConfig::TargetWindow(config) => set_target(config, parameter, value),
-            PolicyConfig::ExplicitWindow(config) => match parameter {
-                "queue" => store(&mut config.queue, packets(value), PACKETS),
-                "mss" => store(&mut config.mss, text::length(value).and_then(narrow), BYTES),
-                "interval" => store(&mut config.interval, duration(value), DURATION),
-                _ => Err(Refusal::Unknown),
-            },
-            PolicyConfig::AckDelay(config) => match parameter {
-                "above" => store(&mut config.above, bytes(value), BYTES),
-                "rate" => store(&mut config.rate, text::rate(value).map(Some), RATE),
-                "most" => store(&mut config.most, duration(value), DURATION),
-                _ => Err(Refusal::Unknown),
-            },
-            PolicyConfig::FairShare(config) => match parameter {
-                "queue" => store(&mut config.queue, bytes(value), BYTES),
-                "rate" => store(&mut config.rate, text::rate(value).map(Some), RATE),
-                "rtt" => store(&mut config.rtt, duration(value), DURATION),
-                "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
-                _ => Err(Refusal::Unknown),
-            },
-            PolicyConfig::None => Err(Refusal::Unknown),
-        };
-        done.map_err(|refusal| match refusal {
-            Refusal::Unknown => {
-                ControlConfigError::UnknownParameter { policy, parameter: parameter.into(), known }
+    fn walk(&mut self, walk: &mut Walk<'_>) {
+        match self {
+            PolicyConfig::TargetWindow(config) => {
+                walk.at("upper", &mut config.upper, THRESHOLD);
+                walk.at("lower", &mut config.lower, THRESHOLD);
+                walk.at("halve-after", &mut config.halve_after, THRESHOLD);
+                walk.at("raise", &mut config.raise_shift, SHIFT);
+                walk.at("initial", &mut config.initial, SIZE);
+                walk.at("most", &mut config.most, SIZE);
+                walk.at("rule", &mut config.rule, RULE);
+                walk.at("syn-windows", &mut config.syn_windows, SWITCH);
+                walk.at("naive", &mut config.naive, SWITCH);
             }
-            Refusal::Value(example) => ControlConfigError::Value {
-                policy,
-                parameter: parameter.into(),
-                value: value.into(),
-                example,
-            },
-        })
+            PolicyConfig::ExplicitWindow(config) => {
+                walk.at("queue", &mut config.queue, PACKETS);
+                walk.at("mss", &mut config.mss, SEGMENT);
+                walk.at("interval", &mut config.interval, DURATION);
+            }
+            PolicyConfig::AckDelay(config) => {
+                walk.at("above", &mut config.above, BYTES);
+                walk.at("rate", &mut config.rate, SOME_RATE);
+                walk.at("most", &mut config.most, DURATION);
+            }
+            PolicyConfig::FairShare(config) => {
+                walk.at("queue", &mut config.queue, BYTES);
+                walk.at("rate", &mut config.rate, SOME_RATE);
+                walk.at("rtt", &mut config.rtt, DURATION);
+                walk.at("syn-windows", &mut config.syn_windows, SWITCH);
+            }
+            PolicyConfig::None => {}
+        }
     }
 }
 
-const THRESHOLD: &str = "35 packets or 50kB";
-const PACKETS: &str = "50 packets";
-const BYTES: &str = "1460B or 64KiB";
-const DURATION: &str = "20ms or 1.5s";
-const RATE: &str = "10Mbit/s";
-const SWITCH: &str = "true or false";
-const RULE: &str = "appendix-b or section-3.2";
-const FRACTION: &str = "1/64, one divided by a power of two";
-
-/// Stores a value that could be read, or gives the example of one.
-fn store<T>(place: &mut T, read: Option<T>, example: &'static str) -> Result<(), Refusal> {
-    *place = read.ok_or(Refusal::Value(example))?;
-    Ok(())
-}
-
-fn duration(value: &str) -> Option<Duration> {
-    parse_duration(value).ok()
-}
-
-fn narrow(length: u32) -> Option<u16> {
-    length.try_into().ok()
-}
-
-fn threshold(value: &str) -> Option<Threshold> {
-    match text::limit(value)? {
+const THRESHOLD: Kind<Threshold> = Kind {
+    example: "35 packets or 50kB",
+    read: |text| match text.parse().ok()? {
         Limit::Packets(packets) => Some(Threshold::Packets(packets)),
         Limit::Bytes(bytes) => Some(Threshold::Bytes(bytes)),
         Limit::Unlimited => None,
-    }
-}
+    },
+    show: |threshold| Shown::Value(threshold.as_limit().to_string()),
+};
 
-fn packets(value: &str) -> Option<u64> {
-    match text::limit(value)? {
+const PACKETS: Kind<u64> = Kind {
+    example: "50 packets",
+    read: |text| match text.parse().ok()? {
         Limit::Packets(packets) => Some(packets),
         _ => None,
-    }
-}
+    },
+    show: |packets| Shown::Value(Limit::Packets(*packets).to_string()),
+};
 
-fn bytes(value: &str) -> Option<u64> {
-    match text::limit(value)? {
+const BYTES: Kind<u64> = Kind {
+    example: "1460B or 64KiB",
+    read: |text| match text.parse().ok()? {
         Limit::Bytes(bytes) => Some(bytes),
         _ => None,
-    }
-}
+    },
+    show: |bytes| Shown::Value(Limit::Bytes(*bytes).to_string()),
+};
+
+/// Bytes, above zero.
+const SIZE: Kind<NonZeroU64> = Kind {
+    example: BYTES.example,
+    read: |text| (BYTES.read)(text).and_then(NonZeroU64::new),
+    show: |bytes| (BYTES.show)(&bytes.get()),
+};
+
+const SEGMENT: Kind<u16> = Kind {
+    example: BYTES.example,
+    read: |text| text::length(text)?.try_into().ok(),
+    show: |bytes| Shown::Value(format!("{bytes}B")),
+};
 
 /// "1/64": by how many bits to shift.
-fn shift(value: &str) -> Option<u8> {
-    let (one, divisor) = value.split_once('/')?;
-    let divisor: u32 = divisor.trim().parse().ok()?;
-    (one.trim() == "1" && divisor.is_power_of_two()).then(|| divisor.trailing_zeros() as u8)
-}
+const SHIFT: Kind<u8> = Kind {
+    example: "1/64, one divided by a power of two",
+    read: |text| {
+        let (one, divisor) = text.split_once('/')?;
+        let divisor: u32 = divisor.trim().parse().ok()?;
+        (one.trim() == "1" && divisor.is_power_of_two()).then(|| divisor.trailing_zeros() as u8)
+    },
+    show: |shift| Shown::Value(format!("1/{}", 1u64 << (*shift).min(63))),
+};
 
-/// The name of a rule.
-fn rule(value: &str) -> Option<Rule> {
-    Rule::WORDS.into_iter().find(|(word, _)| *word == value).map(|(_, rule)| rule)
-}
-
-fn set_target(
-    config: &mut TargetWindowConfig,
-    parameter: &str,
-    value: &str,
-) -> Result<(), Refusal> {
-    let size = || bytes(value).and_then(NonZeroU64::new);
-    match parameter {
-        "upper" => store(&mut config.upper, threshold(value), THRESHOLD),
-        "lower" => store(&mut config.lower, threshold(value), THRESHOLD),
-        "halve-after" => store(&mut config.halve_after, threshold(value), THRESHOLD),
-        "raise" => store(&mut config.raise_shift, shift(value), FRACTION),
-        "initial" => store(&mut config.initial, size(), BYTES),
-        "most" => store(&mut config.most, size(), BYTES),
-        "rule" => store(&mut config.rule, rule(value), RULE),
-        "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
-        "naive" => store(&mut config.naive, value.parse().ok(), SWITCH),
-        _ => Err(Refusal::Unknown),
-    }
-}
+const RULE: Kind<Rule> = Kind {
+    example: "appendix-b or section-3.2",
+    read: |text| match text {
+        "appendix-b" => Some(Rule::AppendixB),
+        "section-3.2" => Some(Rule::Section32),
+        _ => None,
+    },
+    show: |rule| match rule {
+        Rule::AppendixB => Shown::Nothing,
+        Rule::Section32 => Shown::Value("section-3.2".into()),
+    },
+};
 
 /// A policy without its required parameters, and their names.
 fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static str)])> {
@@ -155,7 +134,7 @@ fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static 
                 mss: 1460,
                 interval: Duration::from_millis(10),
             }),
-            &[("queue", PACKETS)],
+            &[("queue", PACKETS.example)],
         ),
         "ack-delay" => (
             PolicyConfig::AckDelay(AckDelayConfig {
@@ -190,18 +169,7 @@ impl FromStr for PolicyConfig {
         let (name, arguments) = text::call(given).ok_or_else(not_a_policy)?;
         let (mut config, needed) = unset(name).ok_or_else(not_a_policy)?;
         let policy = config.name();
-        let mut seen: Vec<&str> = Vec::new();
-        for argument in arguments {
-            let (parameter, value) = match argument.split_once('=') {
-                Some((parameter, value)) => (parameter.trim(), value.trim()),
-                None => (argument, "true"),
-            };
-            config.set(parameter, value)?;
-            if seen.contains(&parameter) {
-                return Err(ControlConfigError::Twice { policy, parameter: parameter.into() });
-            }
-            seen.push(parameter);
-        }
+        let seen = config.set_all(arguments, None)?;
         if let Some((parameter, example)) = needed.iter().find(|(name, _)| !seen.contains(name)) {
             return Err(ControlConfigError::Missing { policy, parameter, example });
         }
@@ -213,64 +181,9 @@ impl FromStr for PolicyConfig {
 impl fmt::Display for PolicyConfig {
     /// All parameters; switches that are on. It reads back as the same policy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        if !matches!(self, PolicyConfig::None) {
-            f.write_str("(")?;
+        match self {
+            PolicyConfig::None => f.write_str(self.name()),
+            _ => write!(f, "{}({})", self.name(), self.written()),
         }
-        let size = |bytes: NonZeroU64| Limit::Bytes(bytes.get());
-        match *self {
-            PolicyConfig::TargetWindow(TargetWindowConfig {
-                upper,
-                lower,
-                halve_after,
-                raise_shift,
-                initial,
-                most,
-                rule,
-                syn_windows,
-                naive,
-            }) => {
-                write!(f, "upper={}, lower={}", upper.as_limit(), lower.as_limit())?;
-                write!(f, ", halve-after={}", halve_after.as_limit())?;
-                write!(f, ", raise=1/{}", 1u64 << raise_shift.min(63))?;
-                write!(f, ", initial={}, most={}", size(initial), size(most))?;
-                for (word, other) in Rule::WORDS {
-                    if other == rule && rule != Rule::default() {
-                        write!(f, ", rule={word}")?;
-                    }
-                }
-                write_switch(f, "syn-windows", syn_windows)?;
-                write_switch(f, "naive", naive)?;
-                f.write_str(")")
-            }
-            PolicyConfig::ExplicitWindow(ExplicitWindowConfig { queue, mss, interval }) => {
-                let queue = Limit::Packets(queue);
-                write!(f, "queue={queue}, mss={mss}B, interval={})", DurationText(interval))
-            }
-            PolicyConfig::AckDelay(AckDelayConfig { above, rate, most }) => {
-                write!(f, "above={}", Limit::Bytes(above))?;
-                write_rate(f, rate)?;
-                write!(f, ", most={})", DurationText(most))
-            }
-            PolicyConfig::FairShare(FairShareConfig { rate, rtt, queue, syn_windows }) => {
-                write!(f, "queue={}", Limit::Bytes(queue))?;
-                write_rate(f, rate)?;
-                write!(f, ", rtt={}", DurationText(rtt))?;
-                write_switch(f, "syn-windows", syn_windows)?;
-                f.write_str(")")
-            }
-            PolicyConfig::None => Ok(()),
-        }
-    }
-}
-
-fn write_switch(f: &mut fmt::Formatter<'_>, name: &str, on: bool) -> fmt::Result {
-    if on { write!(f, ", {name}") } else { Ok(()) }
-}
-
-fn write_rate(f: &mut fmt::Formatter<'_>, rate: Option<NonZeroU64>) -> fmt::Result {
-    match rate {
-        Some(rate) => write!(f, ", rate={}", RateText(rate)),
-        None => Ok(()),
     }
 }

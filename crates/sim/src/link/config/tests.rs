@@ -32,7 +32,7 @@ fn a_command_line() {
         rate_trace: None,
         rate_trace_sha256: None,
         policer: Some("5Mbit/s burst 20kB".parse().unwrap()),
-        queue: crate::units::QueueLimit::Bytes(65_536).into(),
+        queue: crate::units::Limit::Bytes(65_536).into(),
         window: "target-window(upper=40kB, lower=20kB)".parse().unwrap(),
         delay: Duration::from_millis(20),
         delay_spread: Duration::from_millis(3),
