@@ -40,9 +40,9 @@ use crate::interface::IpPrefix;
 use crate::link::destination;
 use crate::open::with_causes;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
-use datagram::{Addresses, CHECKSUM_COVERED, HEADER_LEN, Header, Refusal, kind};
-use joined::{Joined, Step};
-use peers::{Peers, Verdict};
+use datagram::{Addresses, CHECKSUM_COVERED, HEADER_LEN, Header, Verdict, Welcome, kind};
+use joined::Joined;
+use peers::Peers;
 use pool::Networks;
 use socket::{Arrived, Socket, outer_headers, path_mtu};
 
@@ -137,7 +137,7 @@ impl UdpTunnel {
         wanted: &[IpAddr],
         mtu: Option<usize>,
     ) -> Result<Self, UdpError> {
-        let wanted = one_of_each(wanted)?;
+        let wanted = Addresses::of(wanted.iter().copied()).ok_or(UdpError::Addresses)?;
         let socket = Socket::connected(remote, joined::TICK)
             .map_err(|source| UdpError::Connect { remote, source })?;
         let failed = UdpError::System;
@@ -200,11 +200,11 @@ impl UdpTunnel {
     /// The addresses inside the tunnel that the other end has given us; none on the end that listens.
     pub(crate) fn given(&self) -> Vec<IpPrefix> {
         let Side::Joined { joined, .. } = &self.side else { return Vec::new() };
-        let Some(welcome) = joined.welcome() else { return Vec::new() };
-        let [v4, v6] = welcome.lengths;
-        let v4 = welcome.given.v4.and_then(|address| IpPrefix::new(address.into(), v4));
-        let v6 = welcome.given.v6.and_then(|address| IpPrefix::new(address.into(), v6));
-        v4.into_iter().chain(v6).collect()
+        let Some(Welcome { given, lengths: [v4, v6], .. }) = joined.welcome else {
+            return Vec::new();
+        };
+        let length = |address: &IpAddr| if address.is_ipv4() { v4 } else { v6 };
+        given.each().filter_map(|address| IpPrefix::new(address, length(&address))).collect()
     }
 
     /// How many datagrams were thrown away: not understood, not from whom they should be, not for us.
@@ -249,14 +249,13 @@ impl UdpTunnel {
                 };
                 let length = arrived.stride.min(arrived.len);
                 let datagram = buffer.bytes().get(..length).unwrap_or_default();
-                let step = joined.judge(self.started.elapsed(), datagram);
-                if let Step::Send(answer) = step {
+                if let Verdict::Answer(answer) = joined.judge(self.started.elapsed(), datagram) {
                     let _ = self.socket.send(remote, &answer, None, Ecn::NotEct);
                 }
-                if let Some(refusal) = joined.refused() {
+                if let Some(refusal) = joined.refused {
                     return Err(UdpError::Refused { remote, source: Box::new(refusal) });
                 }
-                if joined.welcome().is_some() {
+                if joined.welcome.is_some() {
                     return Ok(());
                 }
             }
@@ -270,7 +269,7 @@ impl UdpTunnel {
         match &mut self.side {
             Side::Joined { joined, path } => {
                 let session = joined.packet_session().ok_or_else(unreachable)?;
-                joined.note_sent(now);
+                joined.sent = now;
                 let limit = path.limit(now).unwrap_or(mtu);
                 Ok(Route { to: joined.remote, session, limit })
             }
@@ -309,6 +308,26 @@ impl UdpTunnel {
             self.own_words.push_back(error);
             self.socket.signal(true);
         }
+    }
+
+    /// Adds a datagram to those that leave together. If its packet is longer than `limit`, none of them leaves, and the stack is told.
+    fn assemble(
+        &mut self,
+        header: Header,
+        headers: &[u8],
+        payload: &[&[u8]],
+        limit: usize,
+    ) -> bool {
+        self.assembly.extend(header.bytes());
+        let start = self.assembly.len();
+        self.assembly.extend_from_slice(headers);
+        payload.iter().for_each(|part| self.assembly.extend_from_slice(part));
+        let fits = self.assembly.len() - start <= limit;
+        if !fits {
+            let whole = std::mem::take(&mut self.assembly);
+            self.tell_too_big(&whole[start..], limit);
+        }
+        fits
     }
 
     /// Sends what has been assembled: datagrams of `stride` bytes.
@@ -404,7 +423,7 @@ impl UdpTunnel {
     /// Why the tunnel is of no more use, if it is not.
     fn failure(&self) -> Option<io::Error> {
         let Side::Joined { joined, .. } = &self.side else { return None };
-        let source: Refusal = joined.refused()?;
+        let source = joined.refused?;
         let error = UdpError::Refused { remote: joined.remote, source: Box::new(source) };
         Some(io::Error::new(io::ErrorKind::NetworkDown, with_causes(&error)))
     }
@@ -418,21 +437,15 @@ fn judge(
     from: SocketAddr,
     datagram: &[u8],
 ) -> bool {
-    let answer = match side {
-        Side::Joined { joined, .. } => match joined.judge(now, datagram) {
-            Step::Deliver => return true,
-            Step::Send(answer) => answer,
-            Step::Drop => return false,
-        },
-        Side::Listening(peers) => match peers.judge(now, from, datagram, fresh) {
-            Verdict::Deliver => return true,
-            Verdict::Answer(answer) => answer,
-            Verdict::Drop => return false,
-        },
+    let verdict = match side {
+        Side::Joined { joined, .. } => joined.judge(now, datagram),
+        Side::Listening(peers) => peers.judge(now, from, datagram, fresh),
     };
-    // One that is lost is asked for again.
-    let _ = socket.send(from, &answer, None, Ecn::NotEct);
-    false
+    if let Verdict::Answer(answer) = &verdict {
+        // One that is lost is asked for again.
+        let _ = socket.send(from, answer, None, Ecn::NotEct);
+    }
+    verdict == Verdict::Deliver
 }
 
 /// A packet leaves the tunnel: congestion that was met outside is marked inside (RFC 6040 section 4.2). Whether it may be delivered.
@@ -446,20 +459,6 @@ fn decapsulate_ecn(packet: &mut [u8], outer: Ecn) -> bool {
         Ecn::Ce => true,
         Ecn::Ect0 | Ecn::Ect1 => ip::set_ecn(packet, Ecn::Ce).is_ok(),
     }
-}
-
-fn one_of_each(wanted: &[IpAddr]) -> Result<Addresses, UdpError> {
-    let mut addresses = Addresses::default();
-    for address in wanted {
-        let before = match *address {
-            IpAddr::V4(v4) => addresses.v4.replace(v4).is_some(),
-            IpAddr::V6(v6) => addresses.v6.replace(v6).is_some(),
-        };
-        if before {
-            return Err(UdpError::Addresses);
-        }
-    }
-    Ok(addresses)
 }
 
 fn checked_mtu(fits: usize, wanted: Option<usize>) -> Result<usize, UdpError> {
@@ -488,17 +487,10 @@ impl Device for UdpTunnel {
             if matches!(packet.offload.checksum, TxChecksum::Partial { .. }) {
                 header.flags |= CHECKSUM_COVERED;
             }
-            self.assembly.extend(header.bytes());
-            for part in [packet.headers, packet.payload[0], packet.payload[1]] {
-                self.assembly.extend_from_slice(part);
-            }
-            let stride = self.assembly.len();
-            if packet.len() > route.limit {
-                let whole = std::mem::take(&mut self.assembly);
-                self.tell_too_big(&whole[HEADER_LEN..], route.limit);
+            if !self.assemble(header, packet.headers, &packet.payload, route.limit) {
                 return Ok(());
             }
-            return self.flush(address, route, stride, ecn);
+            return self.flush(address, route, self.assembly.len(), ecn);
         };
         header.flags |= CHECKSUM_COVERED;
         let segment = usize::from(segmentation.header_len) + usize::from(segmentation.segment_size);
@@ -509,12 +501,8 @@ impl Device for UdpTunnel {
         let mut head = [0; crate::MAX_HEAD];
         let mut count = 0;
         while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
-            self.assembly.extend(header.bytes());
-            self.assembly.extend_from_slice(&head[..segment.header_len]);
-            segment.payload.iter().for_each(|part| self.assembly.extend_from_slice(part));
-            if segment.len() > route.limit {
-                let whole = std::mem::take(&mut self.assembly);
-                self.tell_too_big(&whole[HEADER_LEN..], route.limit);
+            let headers = &head[..segment.header_len];
+            if !self.assemble(header, headers, &segment.payload, route.limit) {
                 return Ok(());
             }
             count += 1;

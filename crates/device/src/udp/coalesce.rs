@@ -76,7 +76,7 @@ impl Segment {
 
 /// Takes the first packet of `buffer`, whose packets lie at `front + n * stride` and are `stride - front` long, but for the last; `len` is
 /// where they end. As many as possible of those behind it are put together with it, in place. Says where the packet ends, what it is, and how many
-/// datagrams it was made of. `trusted` says whether the checksum of a datagram's packet may be left alone, or `None` if it must not be taken at all.
+/// datagrams it was made of. `may_follow` says whether a datagram may be put behind the one before.
 pub(super) fn take_first(
     buffer: &mut [u8],
     front: usize,

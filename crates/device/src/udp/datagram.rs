@@ -14,7 +14,7 @@
 //! Numbers are in network byte order. A datagram of another version is dropped, but for a hello, which is refused: so these eight bytes and
 //! the refusal stay what they are.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The version that this is.
 pub(super) const VERSION: u8 = 1;
@@ -65,6 +65,17 @@ impl Header {
     }
 }
 
+/// The handling of a datagram that has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It carries a packet that may be delivered.
+    Deliver,
+    /// Send this back.
+    Answer(Vec<u8>),
+    /// Nothing.
+    Drop,
+}
+
 /// Addresses inside the tunnel, at most one of each version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Addresses {
@@ -74,6 +85,25 @@ pub(super) struct Addresses {
 
 impl Addresses {
     const LEN: usize = 20;
+
+    /// `None` if there are two of one version.
+    pub(super) fn of(addresses: impl IntoIterator<Item = IpAddr>) -> Option<Self> {
+        let mut all = Addresses::default();
+        for address in addresses {
+            let before = match address {
+                IpAddr::V4(v4) => all.v4.replace(v4).is_some(),
+                IpAddr::V6(v6) => all.v6.replace(v6).is_some(),
+            };
+            if before {
+                return None;
+            }
+        }
+        Some(all)
+    }
+
+    pub(super) fn each(self) -> impl Iterator<Item = IpAddr> {
+        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
+    }
 
     fn write(self, out: &mut Vec<u8>) {
         out.extend(self.v4.unwrap_or(Ipv4Addr::UNSPECIFIED).octets());

@@ -59,7 +59,7 @@ pub enum UdpError {
 
 impl UdpError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             UdpError::Connect { source, .. }
             | UdpError::Listen { source, .. }
@@ -68,11 +68,5 @@ impl UdpError {
             UdpError::Refused { .. } => io::ErrorKind::ConnectionRefused,
             UdpError::Addresses | UdpError::Mtu { .. } => io::ErrorKind::InvalidInput,
         }
-    }
-}
-
-impl From<UdpError> for io::Error {
-    fn from(error: UdpError) -> Self {
-        io::Error::new(error.kind(), error)
     }
 }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::coalesce::take_first;
-use super::datagram::{Addresses, HEADER_LEN, Hello, Welcome};
-use super::joined::{Joined, Step};
-use super::peers::{Peers, Verdict};
+use super::datagram::{Addresses, HEADER_LEN, Hello, Verdict, Welcome};
+use super::joined::Joined;
+use super::peers::Peers;
 use super::pool::Networks;
 
 /// One who listens and has let nobody in, and one who has been let in by somebody else.
@@ -45,10 +45,10 @@ impl Ends {
     /// A datagram from the right address, which does not know the session: a script that guesses 32 bits would be a find of its own.
     pub(crate) fn for_joined(&mut self, now: Duration, datagram: &[u8]) {
         match self.joined.judge(now, datagram) {
-            Step::Send(answer) => assert!(answer.len() <= Hello::LEN),
-            Step::Deliver | Step::Drop => {}
+            Verdict::Answer(answer) => assert!(answer.len() <= Hello::LEN),
+            Verdict::Deliver | Verdict::Drop => {}
         }
-        let given = self.joined.welcome().map(|welcome| welcome.given);
+        let given = self.joined.welcome.as_ref().map(|welcome| welcome.given);
         assert_eq!(given, Some(self.given), "the addresses have changed");
     }
 }

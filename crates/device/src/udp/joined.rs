@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::datagram::{Addresses, HEADER_LEN, Header, Hello, Refusal, VERSION, Welcome, kind};
+use super::datagram::{
+    Addresses, HEADER_LEN, Header, Hello, Refusal, VERSION, Verdict, Welcome, kind,
+};
 use super::peers::is_between;
 
 /// Nothing was sent for so long: something is, so that a NAT keeps its mapping. RFC 8085 section 3.5 wants no less than 15 s.
@@ -22,24 +24,14 @@ const AWAITED: Duration = Duration::from_secs(10);
 pub(super) struct Joined {
     pub(super) remote: SocketAddr,
     hello: Hello,
-    welcome: Option<Welcome>,
+    /// The other end's welcome.
+    pub(super) welcome: Option<Welcome>,
     /// When datagrams were heard, sent, and a hello was sent last.
     heard: Duration,
-    sent: Duration,
+    pub(super) sent: Duration,
     hello_sent: Option<Duration>,
-    /// The error, if it failed.
-    refused: Option<Refusal>,
-}
-
-/// The handling of a datagram.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It carries a packet that may be delivered.
-    Deliver,
-    /// Send this.
-    Send(Vec<u8>),
-    /// Nothing.
-    Drop,
+    /// Why the other end does not let us in, if it does not.
+    pub(super) refused: Option<Refusal>,
 }
 
 impl Joined {
@@ -61,24 +53,9 @@ impl Joined {
         }
     }
 
-    /// The other end's welcome.
-    pub(super) fn welcome(&self) -> Option<&Welcome> {
-        self.welcome.as_ref()
-    }
-
-    /// Why it does not.
-    pub(super) fn refused(&self) -> Option<Refusal> {
-        self.refused
-    }
-
-    /// The header of packets; `None` before we are let in.
+    /// The session in the header of packets; `None` before we are let in.
     pub(super) fn packet_session(&self) -> Option<u32> {
         self.welcome.map(|welcome| welcome.session)
-    }
-
-    /// Something has been sent.
-    pub(super) fn note_sent(&mut self, now: Duration) {
-        self.sent = now;
     }
 
     /// Asks to be let in, or again.
@@ -93,15 +70,15 @@ impl Joined {
     }
 
     /// Judges a datagram of the other end's.
-    pub(super) fn judge(&mut self, now: Duration, datagram: &[u8]) -> Step {
-        let Some((header, body)) = Header::read(datagram) else { return Step::Drop };
+    pub(super) fn judge(&mut self, now: Duration, datagram: &[u8]) -> Verdict {
+        let Some((header, body)) = Header::read(datagram) else { return Verdict::Drop };
         let for_us = header.session == self.hello.session;
         if header.kind == kind::REFUSAL && for_us && self.is_awaiting(now) {
             self.refused = Some(Refusal::read(header, body));
-            return Step::Drop;
+            return Verdict::Drop;
         }
         if header.version != VERSION {
-            return Step::Drop;
+            return Verdict::Drop;
         }
         match header.kind {
             kind::PACKET if for_us => {
@@ -110,31 +87,31 @@ impl Joined {
                     .welcome
                     .as_ref()
                     .is_some_and(|welcome| is_between(body, &welcome.own, &welcome.given));
-                if between { Step::Deliver } else { Step::Drop }
+                if between { Verdict::Deliver } else { Verdict::Drop }
             }
             kind::PONG if for_us => {
                 self.heard = now;
-                Step::Drop
+                Verdict::Drop
             }
             kind::CHALLENGE if for_us && self.is_awaiting(now) => {
-                let Ok(cookie) = body.try_into() else { return Step::Drop };
+                let Ok(cookie) = body.try_into() else { return Verdict::Drop };
                 // The same again was lost, or is an echo: the next hello is soon enough.
                 if self.hello.cookie == cookie {
-                    return Step::Drop;
+                    return Verdict::Drop;
                 }
                 self.hello.cookie = cookie;
-                Step::Send(self.make_hello(now))
+                Verdict::Answer(self.make_hello(now))
             }
             kind::WELCOME if for_us && self.is_awaiting(now) => {
                 self.on_welcome(now, body);
-                Step::Drop
+                Verdict::Drop
             }
             kind::STRANGER if self.packet_session() == Some(header.session) => {
                 let soon =
                     self.hello_sent.is_some_and(|last| now.saturating_sub(last) < HELLO_PAUSE);
-                if soon { Step::Drop } else { Step::Send(self.make_hello(now)) }
+                if soon { Verdict::Drop } else { Verdict::Answer(self.make_hello(now)) }
             }
-            _ => Step::Drop,
+            _ => Verdict::Drop,
         }
     }
 

@@ -13,7 +13,7 @@ use transom_wire::IpPacket;
 use super::Path;
 use super::cookie::Cookies;
 use super::datagram::{
-    Addresses, HEADER_LEN, Header, Hello, Refusal, VERSION, Welcome, challenge, kind,
+    Addresses, HEADER_LEN, Header, Hello, Refusal, VERSION, Verdict, Welcome, challenge, kind,
 };
 use super::pool::Networks;
 
@@ -39,17 +39,6 @@ pub(super) struct Peer {
     pub(super) path: Path,
 }
 
-/// The handling of a datagram.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It carries a packet that may be delivered.
-    Deliver,
-    /// Send this back.
-    Answer(Vec<u8>),
-    /// Nothing.
-    Drop,
-}
-
 /// Everybody who has been let in.
 #[derive(Debug)]
 pub(super) struct Peers {
@@ -57,28 +46,14 @@ pub(super) struct Peers {
     cookies: Cookies,
     by_session: HashMap<u32, Peer>,
     by_address: HashMap<IpAddr, u32>,
-    by_identity: HashMap<[u8; 16], u32>,
-    of_host: HashMap<IpAddr, usize>,
     /// The second in which strangers were answered last, and how many.
     answered: (u64, u32),
 }
 
-impl Addresses {
-    fn each(self) -> impl Iterator<Item = IpAddr> {
-        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
-    }
-
-    pub(super) fn contain(&self, address: IpAddr) -> bool {
-        match address {
-            IpAddr::V4(v4) => self.v4 == Some(v4),
-            IpAddr::V6(v6) => self.v6 == Some(v6),
-        }
-    }
-}
-
 /// Whether this is a packet from one of `from` to one of `to`.
 pub(super) fn is_between(packet: &[u8], from: &Addresses, to: &Addresses) -> bool {
-    IpPacket::parse(packet).is_ok_and(|ip| from.contain(ip.src()) && to.contain(ip.dst()))
+    let among = |addresses: &Addresses, address| addresses.each().any(|one| one == address);
+    IpPacket::parse(packet).is_ok_and(|ip| among(from, ip.src()) && among(to, ip.dst()))
 }
 
 impl Peers {
@@ -88,8 +63,6 @@ impl Peers {
             cookies: Cookies::new(key),
             by_session: HashMap::new(),
             by_address: HashMap::new(),
-            by_identity: HashMap::new(),
-            of_host: HashMap::new(),
             answered: (0, 0),
         }
     }
@@ -131,7 +104,7 @@ impl Peers {
         }
         peer.heard = now;
         match header.kind {
-            kind::PACKET if is_between(body, &peer.addresses, &self.networks.own()) => {
+            kind::PACKET if is_between(body, &peer.addresses, &self.networks.own) => {
                 Verdict::Deliver
             }
             kind::PING => {
@@ -180,8 +153,10 @@ impl Peers {
             // Shorter than what it answers, and made from nothing that is kept: it may always be sent.
             return Verdict::Answer(challenge(cookie, hello.session));
         }
-        let outcome = match self.by_identity.get(&hello.identity) {
-            Some(session) => self.move_peer(*session, now, from, hello),
+        let mut peers = self.by_session.iter();
+        let known = peers.find(|(_, peer)| peer.identity == hello.identity);
+        let outcome = match known.map(|(session, _)| *session) {
+            Some(session) => self.move_peer(session, now, from, hello),
             None => self.admit(now, from, hello, fresh),
         };
         Verdict::Answer(match outcome {
@@ -198,12 +173,11 @@ impl Peers {
         from: SocketAddr,
         hello: &Hello,
     ) -> Result<Welcome, Refusal> {
-        let before = self.by_session.get(&session).ok_or(Refusal::Full)?.endpoint.ip();
-        if before != from.ip() {
-            self.enter_host(from.ip())?;
-            self.leave_host(before);
-        }
+        let host_is_full = self.is_full(from.ip());
         let peer = self.by_session.get_mut(&session).ok_or(Refusal::Full)?;
+        if peer.endpoint.ip() != from.ip() && host_is_full {
+            return Err(Refusal::Full);
+        }
         if peer.endpoint != from {
             peer.path = Path::default();
         }
@@ -236,7 +210,9 @@ impl Peers {
         let unused = |session: &u32| *session != 0 && !self.by_session.contains_key(session);
         let session = std::iter::repeat_with(&mut fresh).take(64).find(unused);
         let session = session.ok_or(Refusal::Full)?;
-        self.enter_host(from.ip())?;
+        if self.is_full(from.ip()) {
+            return Err(Refusal::Full);
+        }
         let peer = Peer {
             endpoint: from,
             session: hello.session,
@@ -246,7 +222,6 @@ impl Peers {
             path: Path::default(),
         };
         self.by_session.insert(session, peer);
-        self.by_identity.insert(hello.identity, session);
         self.by_address.extend(given.each().map(|address| (address, session)));
         Ok(self.welcome(session, given))
     }
@@ -256,25 +231,14 @@ impl Peers {
     }
 
     fn welcome(&self, session: u32, given: Addresses) -> Welcome {
-        let (lengths, own) = (self.networks.lengths(), self.networks.own());
+        let Networks { own, lengths } = self.networks;
         Welcome { session, given, lengths, own }
     }
 
-    fn enter_host(&mut self, host: IpAddr) -> Result<(), Refusal> {
-        let count = self.of_host.get(&host).copied().unwrap_or(0);
-        if count >= MOST_OF_ONE_HOST {
-            return Err(Refusal::Full);
-        }
-        self.of_host.insert(host, count + 1);
-        Ok(())
-    }
-
-    fn leave_host(&mut self, host: IpAddr) {
-        let Some(count) = self.of_host.get_mut(&host) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.of_host.remove(&host);
-        }
+    /// Whether as many are at this address as may be.
+    fn is_full(&self, host: IpAddr) -> bool {
+        let there = self.by_session.values().filter(|peer| peer.endpoint.ip() == host);
+        there.count() >= MOST_OF_ONE_HOST
     }
 
     fn forget_silent(&mut self, now: Duration) {
@@ -286,8 +250,6 @@ impl Peers {
 
     fn forget(&mut self, session: u32) {
         let Some(peer) = self.by_session.remove(&session) else { return };
-        self.by_identity.remove(&peer.identity);
-        self.leave_host(peer.endpoint.ip());
         peer.addresses.each().for_each(|address| {
             self.by_address.remove(&address);
         });

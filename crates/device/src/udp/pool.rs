@@ -8,35 +8,20 @@ use crate::interface::IpPrefix;
 /// The networks of the one who listens: its own addresses, of which the others are given away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Networks {
-    v4: Option<(Ipv4Addr, u8)>,
-    v6: Option<(Ipv6Addr, u8)>,
+    pub(super) own: Addresses,
+    /// The lengths of the networks; zero for one that does not exist.
+    pub(super) lengths: [u8; 2],
 }
 
 impl Networks {
     /// `None` if there are none, or two of the same version.
     pub(super) fn of(addresses: &[IpPrefix]) -> Option<Self> {
-        let mut networks = Networks::default();
-        for prefix in addresses {
-            let length = prefix.prefix_len();
-            let before = match prefix.address() {
-                IpAddr::V4(v4) => networks.v4.replace((v4, length)).is_some(),
-                IpAddr::V6(v6) => networks.v6.replace((v6, length)).is_some(),
-            };
-            if before {
-                return None;
-            }
-        }
-        (!addresses.is_empty()).then_some(networks)
-    }
-
-    /// The addresses without their networks.
-    pub(super) fn own(&self) -> Addresses {
-        Addresses { v4: self.v4.map(|(v4, _)| v4), v6: self.v6.map(|(v6, _)| v6) }
-    }
-
-    /// The lengths of the networks; zero for one that does not exist.
-    pub(super) fn lengths(&self) -> [u8; 2] {
-        [self.v4.map_or(0, |(_, length)| length), self.v6.map_or(0, |(_, length)| length)]
+        let own = Addresses::of(addresses.iter().map(IpPrefix::address))?;
+        let lengths = [true, false].map(|v4| {
+            let mut all = addresses.iter();
+            all.find(|prefix| prefix.address().is_ipv4() == v4).map_or(0, IpPrefix::prefix_len)
+        });
+        (!addresses.is_empty()).then_some(Networks { own, lengths })
     }
 
     /// Addresses for one more, who has wishes; `taken` says which are not to be had.
@@ -45,30 +30,39 @@ impl Networks {
         wanted: Addresses,
         mut taken: impl FnMut(IpAddr) -> bool,
     ) -> Result<Addresses, Refusal> {
-        let v4 = match (self.v4, wanted.v4) {
-            (None, None) => None,
-            (None, Some(_)) => return Err(Refusal::Address),
-            (Some((own, length)), wanted) => {
-                let (own, bits) = (u128::from(own.to_bits()), 32);
-                let wanted = wanted.map(|v4| u128::from(v4.to_bits()));
-                let to_v4 = |bits: u128| Ipv4Addr::from_bits(bits as u32);
-                // The last address of an IPv4 network is its broadcast address (RFC 919), but for two hosts (RFC 3021).
-                let last_is_host = length >= 31;
-                let hosts = Hosts { own, length, bits, last_is_host };
-                Some(to_v4(hosts.choose(wanted, |bits| taken(to_v4(bits).into()))?))
-            }
-        };
-        let v6 = match (self.v6, wanted.v6) {
-            (None, None) => None,
-            (None, Some(_)) => return Err(Refusal::Address),
-            (Some((own, length)), wanted) => {
-                let hosts = Hosts { own: own.to_bits(), length, bits: 128, last_is_host: true };
-                let wanted = wanted.map(Ipv6Addr::to_bits);
-                let taken = |bits| taken(Ipv6Addr::from_bits(bits).into());
-                Some(Ipv6Addr::from_bits(hosts.choose(wanted, taken)?))
-            }
-        };
-        Ok(Addresses { v4, v6 })
+        let [v4, v6] = self.lengths;
+        let to_v4 = |bits: u128| Ipv4Addr::from_bits(bits as u32);
+        let of_v4 = |address: Ipv4Addr| u128::from(address.to_bits());
+        // The last address of an IPv4 network is its broadcast address (RFC 919), but for two hosts (RFC 3021).
+        let hosts = |own| Hosts { own: of_v4(own), length: v4, bits: 32, last_is_host: v4 >= 31 };
+        let v4 =
+            choose(self.own.v4.map(hosts), wanted.v4.map(of_v4), |bits| taken(to_v4(bits).into()))?;
+        let hosts = |own| Hosts { own, length: v6, bits: 128, last_is_host: true };
+        let own = self.own.v6.map(Ipv6Addr::to_bits);
+        let v6 = choose(own.map(hosts), wanted.v6.map(Ipv6Addr::to_bits), |bits| {
+            taken(Ipv6Addr::from_bits(bits).into())
+        })?;
+        Ok(Addresses { v4: v4.map(to_v4), v6: v6.map(Ipv6Addr::from_bits) })
+    }
+}
+
+/// One of these hosts, the one that is wanted if there is a wish. `None` where there is neither a network nor a wish.
+fn choose(
+    hosts: Option<Hosts>,
+    wanted: Option<u128>,
+    mut taken: impl FnMut(u128) -> bool,
+) -> Result<Option<u128>, Refusal> {
+    match (hosts, wanted) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Refusal::Address),
+        (Some(hosts), Some(wanted)) => {
+            let free = hosts.is_host(wanted) && !taken(wanted);
+            if free { Ok(Some(wanted)) } else { Err(Refusal::Address) }
+        }
+        (Some(hosts), None) => {
+            let free = hosts.all().find(|host| !taken(*host));
+            free.map(Some).ok_or(Refusal::Full)
+        }
     }
 }
 
@@ -96,20 +90,12 @@ impl Hosts {
         address & !mask == self.own & !mask && address != self.own && !first && !last
     }
 
-    fn choose(
-        &self,
-        wanted: Option<u128>,
-        mut taken: impl FnMut(u128) -> bool,
-    ) -> Result<u128, Refusal> {
-        if let Some(wanted) = wanted {
-            let free = self.is_host(wanted) && !taken(wanted);
-            return if free { Ok(wanted) } else { Err(Refusal::Address) };
-        }
-        let network = self.own & !self.mask();
-        // More than there can be peers, and no more than that.
-        let most = self.mask().min(super::peers::MOST as u128 + 4);
-        let mut hosts = (0..=most).map(|host| network | host);
-        hosts.find(|host| self.is_host(*host) && !taken(*host)).ok_or(Refusal::Full)
+    /// The first of them: more than there can be peers, and no more than that.
+    fn all(&self) -> impl Iterator<Item = u128> {
+        let mask = self.mask();
+        let most = mask.min(super::peers::MOST as u128 + 4);
+        let hosts = (0..=most).map(move |host| self.own & !mask | host);
+        hosts.filter(|host| self.is_host(*host))
     }
 }
 
@@ -123,17 +109,10 @@ mod tests {
     }
 
     fn give(own: &[&str], wanted: &[&str], taken: &[&str]) -> Result<Vec<String>, Refusal> {
-        let mut wishes = Addresses::default();
-        for wanted in wanted {
-            match wanted.parse().unwrap() {
-                IpAddr::V4(v4) => wishes.v4 = Some(v4),
-                IpAddr::V6(v6) => wishes.v6 = Some(v6),
-            }
-        }
+        let wishes = Addresses::of(wanted.iter().map(|text| text.parse().unwrap())).unwrap();
         let taken: Vec<IpAddr> = taken.iter().map(|text| text.parse().unwrap()).collect();
         let given = networks(own).unwrap().give(wishes, |address| taken.contains(&address))?;
-        let texts = [given.v4.map(|v4| v4.to_string()), given.v6.map(|v6| v6.to_string())];
-        Ok(texts.into_iter().flatten().collect())
+        Ok(given.each().map(|address| address.to_string()).collect())
     }
 
     #[test]

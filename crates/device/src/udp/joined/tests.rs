@@ -21,7 +21,7 @@ fn joining() -> Joined {
 fn joined() -> Joined {
     let mut joined = joining();
     joined.make_hello(NOW);
-    assert_eq!(joined.judge(NOW, &welcome().bytes(OURS)), Step::Drop);
+    assert_eq!(joined.judge(NOW, &welcome().bytes(OURS)), Verdict::Drop);
     assert_eq!(joined.packet_session(), Some(THEIRS));
     joined
 }
@@ -34,29 +34,29 @@ fn kind_of(datagram: &[u8]) -> u8 {
 fn a_challenge_is_answered_once() {
     let mut joined = joining();
     joined.make_hello(NOW);
-    let Step::Send(hello) = joined.judge(NOW, &challenge([9; 16], OURS)) else { panic!() };
+    let Verdict::Answer(hello) = joined.judge(NOW, &challenge([9; 16], OURS)) else { panic!() };
     let (header, body) = Header::read(&hello).unwrap();
     assert_eq!(Hello::read(header, body).unwrap().cookie, [9; 16]);
-    assert_eq!(joined.judge(NOW, &challenge([9; 16], OURS)), Step::Drop);
-    assert_eq!(joined.judge(NOW, &challenge([8; 16], OURS + 1)), Step::Drop, "another session");
+    assert_eq!(joined.judge(NOW, &challenge([9; 16], OURS)), Verdict::Drop);
+    assert_eq!(joined.judge(NOW, &challenge([8; 16], OURS + 1)), Verdict::Drop, "another session");
 }
 
 #[test]
 fn an_end_that_has_not_asked_ignores_a_welcome() {
     let mut joined = joining();
     joined.judge(NOW, &welcome().bytes(OURS));
-    assert!(joined.welcome().is_none());
+    assert!(joined.welcome.is_none());
     joined.make_hello(NOW);
     joined.judge(NOW, &welcome().bytes(OURS + 1));
-    assert!(joined.welcome().is_none(), "somebody else's");
+    assert!(joined.welcome.is_none(), "somebody else's");
     let nothing = Welcome { given: Addresses::default(), ..welcome() };
     let impossible = Welcome { lengths: [33, 0], ..welcome() };
     for wrong in [nothing, impossible, Welcome { session: 0, ..welcome() }] {
         joined.judge(NOW, &wrong.bytes(OURS));
-        assert!(joined.welcome().is_none(), "{wrong:?}");
+        assert!(joined.welcome.is_none(), "{wrong:?}");
     }
     joined.judge(NOW + AWAITED * 2, &welcome().bytes(OURS));
-    assert!(joined.welcome().is_none(), "long after");
+    assert!(joined.welcome.is_none(), "long after");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn silence_is_broken_and_long_silence_begins_anew() {
     assert_eq!(kind_of(&ping), kind::PING);
     assert_eq!(joined.tick(NOW + KEEPALIVE + TICK), None, "one is enough");
     // Packets keep the mapping as well.
-    joined.note_sent(NOW + KEEPALIVE * 2);
+    joined.sent = NOW + KEEPALIVE * 2;
     assert_eq!(joined.tick(NOW + KEEPALIVE * 2 + TICK), None);
     let pong = Header::new(kind::PONG, OURS).bytes();
     joined.judge(NOW + FORGOTTEN, &pong);
@@ -92,24 +92,24 @@ fn one_who_is_forgotten_says_hello_and_no_more_than_once_a_second() {
     let mut joined = joined();
     let later = NOW + Duration::from_secs(30);
     let stranger = Header::new(kind::STRANGER, THEIRS).bytes();
-    let Step::Send(hello) = joined.judge(later, &stranger) else { panic!() };
+    let Verdict::Answer(hello) = joined.judge(later, &stranger) else { panic!() };
     let (header, body) = Header::read(&hello).unwrap();
     assert_eq!(Hello::read(header, body).unwrap().wanted, given(), "the address it has");
-    assert_eq!(joined.judge(later, &stranger), Step::Drop);
+    assert_eq!(joined.judge(later, &stranger), Verdict::Drop);
     let forged = Header::new(kind::STRANGER, THEIRS + 1).bytes();
-    assert_eq!(joined.judge(later + HELLO_PAUSE, &forged), Step::Drop);
+    assert_eq!(joined.judge(later + HELLO_PAUSE, &forged), Verdict::Drop);
 }
 
 #[test]
 fn a_refusal_counts_only_when_one_has_asked() {
     let mut joined = joining();
     joined.judge(NOW, &Refusal::Full.bytes(OURS));
-    assert_eq!(joined.refused(), None);
+    assert_eq!(joined.refused, None);
     joined.make_hello(NOW);
     let mut refusal = Refusal::Version(VERSION).bytes(OURS);
     refusal[0] = 3;
     joined.judge(NOW, &refusal);
-    assert_eq!(joined.refused(), Some(Refusal::Version(3)));
+    assert_eq!(joined.refused, Some(Refusal::Version(3)));
 }
 
 proptest::proptest! {
@@ -119,10 +119,10 @@ proptest::proptest! {
         let datagram = [&Header::new(kind, session).bytes()[..], &body].concat();
         let later = NOW + AWAITED * 2;
         match joined.judge(later, &datagram) {
-            Step::Deliver => panic!("no packet of the other end's"),
-            Step::Send(answer) => proptest::prop_assert!(answer.len() <= Hello::LEN),
-            Step::Drop => {}
+            Verdict::Deliver => panic!("no packet of the other end's"),
+            Verdict::Answer(answer) => proptest::prop_assert!(answer.len() <= Hello::LEN),
+            Verdict::Drop => {}
         }
-        proptest::prop_assert_eq!(joined.welcome(), Some(&welcome()));
+        proptest::prop_assert_eq!(joined.welcome.as_ref(), Some(&welcome()));
     }
 }
