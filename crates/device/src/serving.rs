@@ -1,6 +1,6 @@
 //! The common part of this program's small servers: the HTTP server, the metrics, and the Unix sockets.
 //!
-//! - [`after_accept`] says what an error of accept(2) means for the listener.
+//! - [`after_accept`] says what an error of accept(2) means for the listener; [`accept_next`] heeds it.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
 //! - [`Slots`] bounds how many are served at a time.
 //! - [`front`] stands before every server of pages and measures.
@@ -70,6 +70,24 @@ pub fn after_accept(error: &io::Error) -> AfterAccept {
             io::ErrorKind::OutOfMemory => AfterAccept::Wait(PAUSE),
             _ => AfterAccept::End,
         },
+    }
+}
+
+/// The next one that is to be served. Errors of a single connection are passed over; while the system has run out of something, this waits.
+///
+/// # Errors
+/// That of a listener that is of no more use.
+pub fn accept_next<S>(accept: impl Fn() -> io::Result<S>) -> io::Result<S> {
+    loop {
+        let error = match accept() {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        match after_accept(&error) {
+            AfterAccept::Next => {}
+            AfterAccept::Wait(pause) => std::thread::sleep(pause),
+            AfterAccept::End => return Err(error),
+        }
     }
 }
 

@@ -7,14 +7,12 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use transom_device::own_file;
-use transom_device::serving::UnixName;
+use transom_device::serving::{UnixName, accept_next};
 
 use crate::host::Reporter;
 use crate::log::LogPart;
@@ -36,7 +34,6 @@ const LONGEST: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Server {
     name: UnixName,
-    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,14 +46,8 @@ impl Server {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         let name = listen(directory)?;
         let listener = name.listener().try_clone()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let its = stop.clone();
         let serve = move || {
-            for stream in listener.incoming() {
-                if its.load(Ordering::Acquire) {
-                    return;
-                }
-                let Ok(mut stream) = stream else { continue };
+            while let Ok((mut stream, _)) = accept_next(|| listener.accept()) {
                 let _ = stream.set_write_timeout(Some(PATIENCE));
                 let _ = stream.set_read_timeout(Some(QUESTION));
                 if let Some(text) = answer(&stream, &reporter) {
@@ -66,7 +57,7 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name("kernel-status".into()).spawn(serve)?;
-        Ok(Server { name, stop, thread: Some(thread) })
+        Ok(Server { name, thread: Some(thread) })
     }
 }
 
@@ -90,10 +81,8 @@ fn answer(stream: &UnixStream, reporter: &Reporter) -> Option<Vec<u8>> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        let woken = UnixStream::connect(self.name.path()).is_ok();
-        self.name.remove();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
+        self.name.close();
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }

@@ -58,14 +58,6 @@ impl StatusSocket {
     }
 }
 
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
-        let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
-        self.name.remove();
-    }
-}
-
 fn answer(stream: &UnixStream, stack: &WeakStack, number: u32) -> io::Result<()> {
     // The directory keeps others out already. Root may look at everything anyway.
     let user = socket_peercred(stream)?.uid;

@@ -126,7 +126,7 @@ impl Drop for ExtensionSocket {
         self.hub.changed.notify_all();
         // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
         let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
-        self.name.remove();
+        self.name.close();
     }
 }
 

@@ -3,11 +3,12 @@
 //! The timeouts of a socket are for one read or write. A peer that sends a byte now and then never exceeds them, and holds its server for ever.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// A socket whose reads and writes can be bounded one by one.
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+/// A socket whose reads and writes can be bounded one by one: any of the kernel's, and others.
 pub trait Timeouts {
     /// Bounds how long a read waits.
     ///
@@ -22,33 +23,13 @@ pub trait Timeouts {
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 }
 
-impl Timeouts for &TcpStream {
+impl<S: AsFd> Timeouts for S {
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        TcpStream::set_read_timeout(self, timeout)
+        Ok(set_socket_timeout(self, Timeout::Recv, timeout)?)
     }
 
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        TcpStream::set_write_timeout(self, timeout)
-    }
-}
-
-impl Timeouts for UnixStream {
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_read_timeout(self, timeout)
-    }
-
-    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_write_timeout(self, timeout)
-    }
-}
-
-impl Timeouts for &UnixStream {
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_read_timeout(self, timeout)
-    }
-
-    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_write_timeout(self, timeout)
+        Ok(set_socket_timeout(self, Timeout::Send, timeout)?)
     }
 }
 
@@ -122,6 +103,8 @@ impl<S: Timeouts + Write> Write for Deadline<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread;
 
 use super::front::{Front, Guest, MOST_GUESTS, response};
-use super::{AfterAccept, Slots, after_accept};
+use super::{Slots, accept_next};
 
 /// What Prometheus calls its text format.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -30,15 +30,7 @@ pub fn answer_all<S: Send + 'static>(
     let work = move || {
         loop {
             let slot = slots.take();
-            let stream = match accept().map_err(|error| after_accept(&error)) {
-                Ok(stream) => stream,
-                Err(AfterAccept::Next) => continue,
-                Err(AfterAccept::Wait(pause)) => {
-                    thread::sleep(pause);
-                    continue;
-                }
-                Err(AfterAccept::End) => return,
-            };
+            let Ok(stream) = accept_next(&accept) else { return };
             let answer = Arc::clone(&answer);
             let attend = move || {
                 let _slot = slot;

@@ -17,12 +17,15 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, shutdown,
+    socket_with,
+};
 
 /// So long the lock of a directory is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A Unix socket that listens, and its name. Dropping it removes the name.
+/// A Unix socket that listens, and its name. Dropping it [closes](Self::close) it.
 #[derive(Debug)]
 pub struct UnixName {
     listener: UnixListener,
@@ -65,8 +68,10 @@ impl UnixName {
         &self.path
     }
 
-    /// Removes the name. The socket goes on.
-    pub fn remove(&mut self) {
+    /// Takes nobody any more, and removes the name. An accept(2) that waits, also by a copy of the socket, ends with an error that
+    /// [means the end](super::AfterAccept::End).
+    pub fn close(&mut self) {
+        let _ = shutdown(&self.listener, Shutdown::Both);
         // Another process may have put a socket of its own there.
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
@@ -77,7 +82,7 @@ impl UnixName {
 
 impl Drop for UnixName {
     fn drop(&mut self) {
-        self.remove();
+        self.close();
     }
 }
 
@@ -243,6 +248,21 @@ mod tests {
             UnixStream::connect(&path).expect("its name leads to it");
             names[0].listener().accept().unwrap();
         }
+    }
+
+    #[test]
+    fn who_waits_to_accept_is_woken_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = UnixName::listen(directory.path().join("socket")).unwrap();
+        let listener = name.listener().try_clone().unwrap();
+        let (begun, begins) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            begun.send(()).unwrap();
+            crate::serving::accept_next(|| listener.accept()).map(drop)
+        });
+        begins.recv().unwrap();
+        drop(name);
+        waiting.join().unwrap().unwrap_err();
     }
 
     #[test]
