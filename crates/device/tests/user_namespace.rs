@@ -5,13 +5,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, sockopt};
 use transom_device::namespace::{
     Namespace, UserNamespace, UserNamespaceError, enter_user_namespace,
 };
@@ -130,7 +131,7 @@ fn private_network() {
         assert!(matches!(refused, PrivateError::Tun(TunError::Open(_))), "{refused:?}");
     }
     let (network, mut device) = settings().open().expect("a private network");
-    assert_eq!(device.is_veth(), !may_open_tun);
+    assert_eq!(packet_socket(&device).is_some(), !may_open_tun);
     let mut maker = SocketMaker::new(&network, 2).expect("a thread inside");
     let caller = Caller::ourselves(&Home::here().unwrap()).unwrap();
     let connecting = connecting(&mut maker, &caller, &mut device);
@@ -140,6 +141,13 @@ fn private_network() {
         let error = rustix::net::sockopt::socket_error(&socket).unwrap();
         assert_eq!(error, Err(rustix::io::Errno::CONNABORTED), "{to}");
     }
+}
+
+/// The socket on the far end of a veth pair; none where the device has a TUN interface.
+fn packet_socket(device: &PrivateDevice) -> Option<BorrowedFd<'_>> {
+    let carrier =
+        device.poll_parts().map_or_else(|| device.poll_fd(), |[carrier, _]| Some(carrier));
+    carrier.filter(|fd| sockopt::socket_domain(fd) == Ok(AddressFamily::PACKET))
 }
 
 /// Sockets that connect to an address of each kind. The SYN of each has come to the device.
@@ -235,12 +243,14 @@ fn outside(kinds: &[InterfaceKind]) {
     for kind in kinds {
         let Some((network, device)) = made(*kind) else { continue };
         assert!(network.has_maker());
-        assert_eq!(device.is_veth(), *kind == InterfaceKind::Veth || !may_open_tun);
+        let is_veth = *kind == InterfaceKind::Veth || !may_open_tun;
+        let socket = packet_socket(&device);
+        assert_eq!(socket.is_some(), is_veth);
         // Twice as much as the limit says: the kernel counts its own part too.
         let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
         let limit = 2 * limit.trim().parse::<usize>().unwrap();
-        let room = device.receive_room().unwrap();
-        assert_eq!(room, device.is_veth().then_some(limit.min(64 << 20)));
+        let room = socket.map(|socket| sockopt::socket_recv_buffer_size(socket).unwrap());
+        assert_eq!(room, is_veth.then_some(limit.min(64 << 20)));
         in_another_group(&network);
         use_made(network, device);
     }

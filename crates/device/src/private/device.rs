@@ -5,7 +5,6 @@ use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll;
-use rustix::net::sockopt;
 use transom_base::packet::PacketBuf;
 
 use super::PrivateError;
@@ -24,6 +23,22 @@ pub(super) enum Carrier {
     Tun(Box<Tun>),
     /// The far end of a veth pair.
     Veth(Wire),
+}
+
+impl Carrier {
+    fn device(&self) -> &dyn Device {
+        match self {
+            Carrier::Tun(tun) => tun.as_ref(),
+            Carrier::Veth(wire) => wire,
+        }
+    }
+
+    fn device_mut(&mut self) -> &mut dyn Device {
+        match self {
+            Carrier::Tun(tun) => tun.as_mut(),
+            Carrier::Veth(wire) => wire,
+        }
+    }
 }
 
 /// What a device is made of.
@@ -58,17 +73,12 @@ impl PrivateDevice {
             let both = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let readable = epoll::EventFlags::IN;
             epoll::add(&both, &wire, epoll::EventData::new_u64(1), readable)?;
-            if let Some(descriptor) = device.carrier_fd() {
+            if let Some(descriptor) = device.carrier.device().poll_fd() {
                 epoll::add(&both, descriptor, epoll::EventData::new_u64(0), readable)?;
             }
             device.loopback = Some((wire, both));
         }
         Ok(device)
-    }
-
-    /// Whether it is a veth pair, and not a TUN interface.
-    pub fn is_veth(&self) -> bool {
-        matches!(self.carrier, Carrier::Veth(_))
     }
 
     /// How many packets from the kernel were thrown away, because they were cut off or made no sense.
@@ -78,26 +88,6 @@ impl PrivateDevice {
             Carrier::Veth(wire) => wire.discarded,
         };
         carrier + self.loopback.as_ref().map_or(0, |(wire, _)| wire.discarded)
-    }
-
-    /// For how many bytes of packets a veth pair has room until they are received; nothing of a TUN interface, which counts packets. The kernel counts each packet
-    /// with about 800 bytes more. What has no room is lost, so windows should fit in. Without rights over the machine, `net.core.rmem_max` bounds it: 416 KB
-    /// on most systems.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn receive_room(&self) -> io::Result<Option<usize>> {
-        match &self.carrier {
-            Carrier::Tun(_) => Ok(None),
-            Carrier::Veth(wire) => Ok(Some(sockopt::socket_recv_buffer_size(wire)?)),
-        }
-    }
-
-    fn carrier_fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.carrier {
-            Carrier::Tun(tun) => tun.poll_fd(),
-            Carrier::Veth(wire) => Some(wire.as_fd()),
-        }
     }
 
     /// Notes the outcome of a look at the carrier. The next packet may be one of `lo`'s.
@@ -139,17 +129,13 @@ fn is_loopback_v6(packet: &TxPacket<'_>) -> bool {
 
 impl Device for PrivateDevice {
     fn capabilities(&self) -> Capabilities {
-        match &self.carrier {
-            Carrier::Tun(tun) => tun.capabilities(),
-            Carrier::Veth(wire) => wire.capabilities(),
-        }
+        self.carrier.device().capabilities()
     }
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
-        match (&mut self.loopback, &mut self.carrier) {
-            (Some((wire, _)), _) if is_loopback_v6(packet) => wire.send(packet),
-            (_, Carrier::Tun(tun)) => tun.send(packet),
-            (_, Carrier::Veth(wire)) => wire.send(packet),
+        match &mut self.loopback {
+            Some((wire, _)) if is_loopback_v6(packet) => wire.send(packet),
+            _ => self.carrier.device_mut().send(packet),
         }
     }
 
@@ -157,10 +143,7 @@ impl Device for PrivateDevice {
         if let Some(packet) = self.turn_of_loopback() {
             return Ok(packet);
         }
-        let outcome = match &mut self.carrier {
-            Carrier::Tun(tun) => tun.recv(),
-            Carrier::Veth(wire) => wire.recv(),
-        };
+        let outcome = self.carrier.device_mut().recv();
         self.or_loopback(outcome, |packet| packet)
     }
 
@@ -168,46 +151,35 @@ impl Device for PrivateDevice {
         if let Some(packet) = self.turn_of_loopback() {
             return Ok(Received::Whole(packet));
         }
-        let outcome = match &mut self.carrier {
-            Carrier::Tun(tun) => tun.recv_scattered(head_len, body),
-            Carrier::Veth(wire) => wire.recv().map(Received::Whole),
-        };
+        let outcome = self.carrier.device_mut().recv_scattered(head_len, body);
         self.or_loopback(outcome, Received::Whole)
     }
 
     fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
-        // Only a TUN interface has given one in two parts.
-        match &mut self.carrier {
-            Carrier::Tun(tun) => tun.gather(head, body),
-            Carrier::Veth(_) => None,
-        }
+        self.carrier.device_mut().gather(head, body)
     }
 
     fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
-        match &mut self.carrier {
-            Carrier::Tun(tun) => tun.take_queues(),
-            Carrier::Veth(_) => Vec::new(),
-        }
+        self.carrier.device_mut().take_queues()
     }
 
     fn recycle(&mut self, buffer: PacketBuf) {
         match (&mut self.loopback, &mut self.carrier) {
-            (_, Carrier::Veth(wire)) => wire.recycle(buffer),
             (Some((wire, _)), Carrier::Tun(_)) if wire.owns(&buffer) => wire.recycle(buffer),
-            (_, Carrier::Tun(tun)) => tun.recycle(buffer),
+            (_, carrier) => carrier.device_mut().recycle(buffer),
         }
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.loopback {
             Some((_, both)) => Some(both.as_fd()),
-            None => self.carrier_fd(),
+            None => self.carrier.device().poll_fd(),
         }
     }
 
     fn poll_parts(&self) -> Option<[BorrowedFd<'_>; 2]> {
         let (wire, _) = self.loopback.as_ref()?;
-        Some([self.carrier_fd()?, wire.as_fd()])
+        Some([self.carrier.device().poll_fd()?, wire.as_fd()])
     }
 
     fn look_aside(&mut self, aside: bool) {

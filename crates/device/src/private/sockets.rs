@@ -156,27 +156,15 @@ impl Source {
         }
     }
 
-    /// Up to `count` sockets, and at least one; for the worker.
-    fn make(&self, family: Family, count: usize) -> io::Result<Vec<OwnedFd>> {
-        match self {
-            Source::Inside(_) => {
-                let first = make(family)?;
-                // If there are no more, the next who asks is told so.
-                let more = (1..count).map_while(|_| make(family).ok());
-                Ok(std::iter::once(first).chain(more).collect())
+    /// Up to `count` sockets, and at least one. Those of another control group are for any thread, others for the worker.
+    fn make(&self, family: Family, count: usize, group: Option<&str>) -> io::Result<Vec<OwnedFd>> {
+        match (self, group) {
+            (Source::Inside(_), None) => several(count, || make(family)),
+            (Source::Inside(namespace), Some(group)) => {
+                make_in_group(group, namespace.as_fd(), family, count)
             }
-            Source::Maker(maker) => {
-                maker.sockets(family, count, None).map_err(MakerError::into_numbered)
-            }
-        }
-    }
-
-    /// The same in another control group; for any thread.
-    fn make_in_group(&self, group: &str, family: Family, count: usize) -> io::Result<Vec<OwnedFd>> {
-        match self {
-            Source::Inside(namespace) => make_in_group(group, namespace.as_fd(), family, count),
-            Source::Maker(maker) => {
-                maker.sockets(family, count, Some(group)).map_err(MakerError::into_numbered)
+            (Source::Maker(maker), group) => {
+                maker.sockets(family, count, group).map_err(MakerError::into_numbered)
             }
         }
     }
@@ -198,6 +186,20 @@ pub struct SocketMaker {
 pub(super) fn make(family: Family) -> io::Result<OwnedFd> {
     let domain = AddressFamily::from_raw(family.number() as u16);
     Ok(rustix::net::socket_with(domain, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Up to `count`, and at least one. If there are no more, the next who asks is told so.
+pub(super) fn several(
+    count: usize,
+    make: impl Fn() -> io::Result<OwnedFd>,
+) -> io::Result<Vec<OwnedFd>> {
+    let first = make()?;
+    Ok(std::iter::once(first).chain((1..count).map_while(|_| make().ok())).collect())
+}
+
+/// Makes a user and a group the socket's owner.
+pub(super) fn give(socket: &OwnedFd, user: u32, group: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchown(socket, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
 }
 
 /// Makes up to `count` in a namespace and a control group, by a process that is born there.
@@ -278,9 +280,7 @@ impl SocketMaker {
         };
         let (user, group) = (caller.user, caller.group);
         if (user, group) != self.own {
-            let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(group));
-            rustix::fs::fchown(&socket, Some(uid), Some(gid))
-                .map_err(|errno| SocketError::Owner { user, source: errno.into() })?;
+            give(&socket, user, group).map_err(|source| SocketError::Owner { user, source })?;
         }
         Ok(socket)
     }
@@ -322,7 +322,7 @@ impl SocketMaker {
         }
         let failed = |source| SocketError::Group { group: group.to_owned(), source };
         let count = if self.spares == 0 { 1 } else { BATCH };
-        let mut made = self.source.make_in_group(group, family, count).map_err(failed)?;
+        let mut made = self.source.make(family, count, Some(group)).map_err(failed)?;
         let socket = made.pop().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
         if self.elsewhere.len() >= GROUPS {
             self.elsewhere.clear();
@@ -350,7 +350,7 @@ fn keep_stock(shared: &Shared, source: &Source, spares: usize) {
         let at = family.index();
         let missing = spares.saturating_sub(stock.spare[at].len());
         drop(stock);
-        let made = source.make(family, missing.clamp(1, BY_MAKER));
+        let made = source.make(family, missing.clamp(1, BY_MAKER), None);
         stock = shared.lock();
         stock.idle = false;
         let is_awaited = std::mem::take(&mut stock.wanted[at]);

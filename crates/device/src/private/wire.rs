@@ -10,13 +10,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{sock_filter, sock_fprog};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::link::{ETHERNET_LEN, Mac};
 use crate::packet::{front, inner};
-use crate::{Capabilities, RxPacket, SendError, TxPacket, af_packet};
+use crate::{Capabilities, Device, RxPacket, SendError, TxPacket, af_packet};
 
 /// Bytes before an IP packet.
 const FRONT: usize = VirtioNetHdr::LEN + ETHERNET_LEN;
@@ -89,66 +89,6 @@ impl Wire {
         (self.socket, self.station)
     }
 
-    pub(super) fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    pub(super) fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
-        self.capabilities.admit(packet)?;
-        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
-            .map_err(SendError::Offload)?;
-        let front = front(header, self.station, self.station, packet.headers);
-        let parts = [
-            IoSlice::new(&front),
-            IoSlice::new(packet.headers),
-            IoSlice::new(packet.payload[0]),
-            IoSlice::new(packet.payload[1]),
-        ];
-        loop {
-            match rustix::io::writev(&self.socket, &parts) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                // The queue is full, or memory short; both pass.
-                Err(Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Err(errno) => return Err(self.failed(errno)),
-            }
-        }
-    }
-
-    pub(super) fn recv(&mut self) -> io::Result<RxPacket> {
-        loop {
-            let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let mut parts = [IoSliceMut::new(buffer.bytes_mut())];
-            let length = match rustix::io::readv(&self.socket, &mut parts) {
-                Ok(length) => length,
-                Err(errno) => {
-                    self.spare = Some(buffer);
-                    match errno {
-                        Errno::INTR => continue,
-                        _ => return Err(self.failed(errno)),
-                    }
-                }
-            };
-            let whole = length < buffer.capacity();
-            match parse(buffer.bytes().get(..length).unwrap_or_default()) {
-                Frame::Packet(offload) if whole => {
-                    return Ok(RxPacket { buffer, range: FRONT..length, offload });
-                }
-                Frame::Other => self.spare = Some(buffer),
-                _ => {
-                    self.discarded += 1;
-                    self.spare = Some(buffer);
-                }
-            }
-        }
-    }
-
-    pub(super) fn recycle(&mut self, buffer: PacketBuf) {
-        self.pool.put(buffer);
-    }
-
     /// Whether a buffer is of the size that is kept here.
     pub(super) fn owns(&self, buffer: &PacketBuf) -> bool {
         buffer.capacity() == FRONT + LONGEST + 40 + 1
@@ -162,6 +102,64 @@ impl Wire {
             }
             _ => errno.into(),
         }
+    }
+}
+
+impl Device for Wire {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities.admit(packet)?;
+        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+            .map_err(SendError::Offload)?;
+        let front = front(header, self.station, self.station, packet.headers);
+        let parts = [
+            IoSlice::new(&front),
+            IoSlice::new(packet.headers),
+            IoSlice::new(packet.payload[0]),
+            IoSlice::new(packet.payload[1]),
+        ];
+        match retry_on_intr(|| rustix::io::writev(&self.socket, &parts)) {
+            Ok(_) => Ok(()),
+            // The queue is full, or memory short; both pass.
+            Err(Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        loop {
+            let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+            let mut parts = [IoSliceMut::new(buffer.bytes_mut())];
+            let length = match retry_on_intr(|| rustix::io::readv(&self.socket, &mut parts)) {
+                Ok(length) => length,
+                Err(errno) => {
+                    self.spare = Some(buffer);
+                    return Err(self.failed(errno));
+                }
+            };
+            let whole = length < buffer.capacity();
+            match parse(buffer.bytes().get(..length).unwrap_or_default()) {
+                Frame::Packet(offload) if whole => {
+                    return Ok(RxPacket { buffer, range: FRONT..length, offload });
+                }
+                Frame::Other => {}
+                _ => self.discarded += 1,
+            }
+            self.spare = Some(buffer);
+        }
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.pool.put(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 }
 

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Gid, Uid};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::super::device::{Carrier, Parts};
@@ -163,9 +162,7 @@ impl Service {
         group: Option<String>,
     ) -> Result<Vec<OwnedFd>, Reply> {
         let Some(group) = group else {
-            let mut made = vec![self.make_socket(family).map_err(failed)?];
-            made.extend((1..count).map_while(|_| self.make_socket(family).ok()));
-            return Ok(made);
+            return sockets::several(count, || self.make_socket(family)).map_err(failed);
         };
         if self.client.is_some() {
             let message = "sockets of other control groups are not handed out".into();
@@ -178,8 +175,7 @@ impl Service {
     fn make_socket(&self, family: Family) -> io::Result<OwnedFd> {
         let socket = sockets::make(family)?;
         if let Some(Client { user, group }) = self.client {
-            let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-            rustix::fs::fchown(&socket, Some(user), Some(group))?;
+            sockets::give(&socket, user, group)?;
         }
         Ok(socket)
     }

@@ -5,12 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::intercept::open_thread;
 
-/// `PIDFD_GET_NET_NAMESPACE` (Linux 6.11): gives a descriptor.
-const GET_NETWORK: libc::Ioctl = 0xff04;
-/// `PIDFD_GET_INFO`, with the structure's first 64 bytes.
-const GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
-/// `PIDFD_INFO_CREDS` and `PIDFD_INFO_CGROUPID`.
-const WANTED: u64 = 2 | 4;
+const WANTED: u64 = (libc::PIDFD_INFO_CREDS | libc::PIDFD_INFO_CGROUPID) as u64;
 
 /// `struct pidfd_info`, as far as the first version goes.
 #[repr(C)]
@@ -28,7 +23,7 @@ struct Info {
     exit_code: i32,
 }
 
-const _: () = assert!(size_of::<Info>() == 64);
+const _: () = assert!(size_of::<Info>() == libc::PIDFD_INFO_SIZE_VER0 as usize);
 
 /// A thread's user and group for new files, its control group of version 2, and its network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +41,14 @@ pub(super) fn ask(thread: u32) -> io::Result<Option<Told>> {
     let thread = open_thread(thread)?;
     let mut info = Info { mask: WANTED, ..Info::default() };
     // SAFETY: the request names the length of the structure, which lives across the call.
-    if unsafe { libc::ioctl(thread.as_raw_fd(), GET_INFO, &raw mut info) } != 0 {
+    if unsafe { libc::ioctl(thread.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) } != 0 {
         return unless_unknown(io::Error::last_os_error());
     }
     if info.mask & WANTED != WANTED {
         return Ok(None);
     }
-    // SAFETY: the request takes no argument.
-    let network = unsafe { libc::ioctl(thread.as_raw_fd(), GET_NETWORK, 0) };
+    // Since Linux 6.11. SAFETY: the request takes no argument.
+    let network = unsafe { libc::ioctl(thread.as_raw_fd(), libc::PIDFD_GET_NET_NAMESPACE, 0) };
     if network < 0 {
         return unless_unknown(io::Error::last_os_error());
     }
