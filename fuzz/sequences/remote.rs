@@ -5,7 +5,7 @@
 //! in which the same would be understood again; names are bounded.
 
 use crate::bytes::Script;
-use transom_remote::protocol::binary::{self, DETACH, LIMITS, STATE_REQUEST, WAKE_AT};
+use transom_remote::protocol::binary::{self, Kind};
 use transom_remote::protocol::{Command, LONGEST, LONGEST_NAME, ProtocolError, json};
 use transom_tcp::extension::{Interval, Variable};
 
@@ -16,23 +16,20 @@ fn refused(error: &ProtocolError) -> u64 {
 
 /// The command as a frame, without its length.
 fn frame(command: &Command) -> Vec<Vec<u8>> {
-    let frame = |kind: u32, numbers: &[u64]| {
-        let mut bytes = kind.to_le_bytes().to_vec();
-        numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-        bytes
-    };
+    let frame = |kind, numbers: &[u64]| binary::frame(kind, numbers).split_off(4);
     match command {
         Command::Limits(limits, wake_at) => {
             let numbers = limits.iter().flat_map(|&(variable, interval): &(_, Interval)| {
                 let place = Variable::ALL.iter().position(|&other| other == variable).unwrap();
                 [place as u64, interval.low(), interval.high()]
             });
-            let limits = frame(LIMITS, &numbers.collect::<Vec<_>>());
-            let wake = wake_at.map(|at| frame(WAKE_AT, &[at.map_or(u64::MAX, |at| at.as_nanos())]));
+            let limits = frame(Kind::Limits, &numbers.collect::<Vec<_>>());
+            let wake =
+                wake_at.map(|at| frame(Kind::WakeAt, &[at.map_or(u64::MAX, |at| at.as_nanos())]));
             std::iter::once(limits).chain(wake).collect()
         }
-        Command::Look => vec![frame(STATE_REQUEST, &[])],
-        Command::Detach => vec![frame(DETACH, &[])],
+        Command::Look => vec![frame(Kind::StateRequest, &[])],
+        Command::Detach => vec![frame(Kind::Detach, &[])],
     }
 }
 
@@ -143,16 +140,16 @@ fn text(script: &mut Script<'_>) -> Vec<u8> {
 /// A frame that is nearly one of the protocol's, without its length.
 fn numbers(script: &mut Script<'_>) -> Vec<u8> {
     let (kind, count) = match script.below(8) {
-        0 => (STATE_REQUEST, 0),
-        1 => (DETACH, 0),
-        2 => (WAKE_AT, 1),
+        0 => (Kind::StateRequest as u32, 0),
+        1 => (Kind::Detach as u32, 0),
+        2 => (Kind::WakeAt as u32, 1),
         3 => (script.long(), script.below(8)),
-        4 => (LIMITS, script.below(16)),
-        _ => (LIMITS, 3 * script.below(6)),
+        4 => (Kind::Limits as u32, script.below(16)),
+        _ => (Kind::Limits as u32, 3 * script.below(6)),
     };
     let mut frame = kind.to_le_bytes().to_vec();
     for place in 0..count {
-        let number = if place % 3 == 0 && kind == LIMITS {
+        let number = if place % 3 == 0 && kind == Kind::Limits as u32 {
             script.below(Variable::ALL.len() + 1) as u64
         } else {
             number(script)

@@ -33,7 +33,7 @@ use transom_device::{Device, RxPacket, TxPacket};
 use transom_net::{Observer, Stack, TcpStream, Totals};
 use transom_remote::ExtensionSocket;
 use transom_remote::protocol::VIEW;
-use transom_remote::protocol::binary::{EVENT, LIMITS};
+use transom_remote::protocol::binary::{Kind, frame};
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 
 /// Bytes written at a time: two full segments with timestamps.
@@ -439,14 +439,14 @@ fn watch_all(path: &Path, count: u32, wake: &str) -> anyhow::Result<()> {
 /// Frames of an attached peer, until there are no more.
 fn watch_one(mut stream: UnixStream, mut input: impl Read) -> Option<()> {
     let cwnd = VIEW.iter().position(|(name, _)| *name == "cwnd")?;
-    let mut frame = Vec::new();
+    let mut bytes = Vec::new();
     loop {
         let mut length = [0; 4];
         input.read_exact(&mut length).ok()?;
-        frame.resize(u32::from_le_bytes(length) as usize, 0);
-        input.read_exact(&mut frame).ok()?;
-        let (kind, body) = frame.split_first_chunk::<4>()?;
-        if u32::from_le_bytes(*kind) != EVENT {
+        bytes.resize(u32::from_le_bytes(length) as usize, 0);
+        input.read_exact(&mut bytes).ok()?;
+        let (kind, body) = bytes.split_first_chunk::<4>()?;
+        if Kind::of(u32::from_le_bytes(*kind)) != Some(Kind::Event) {
             return None;
         }
         let (numbers, _) = body.as_chunks::<8>();
@@ -455,10 +455,6 @@ fn watch_one(mut stream: UnixStream, mut input: impl Read) -> Option<()> {
         TOLD.fetch_add(1, Ordering::Relaxed);
         MISSED.fetch_add(missed, Ordering::Relaxed);
         let window = u64::from_le_bytes(*numbers.get(3 + cwnd)?);
-        let mut answer = Vec::with_capacity(32);
-        answer.extend(28u32.to_le_bytes());
-        answer.extend(LIMITS.to_le_bytes());
-        [0, 0, window * 2].iter().for_each(|number: &u64| answer.extend(number.to_le_bytes()));
-        stream.write_all(&answer).ok()?;
+        stream.write_all(&frame(Kind::Limits, &[0, 0, window * 2])).ok()?;
     }
 }

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Stack, TcpStream};
 use transom_remote::ExtensionSocket;
-use transom_remote::protocol::binary::{LIMITS, STATE_REQUEST};
+use transom_remote::protocol::binary::{Kind, frame};
 
 const WARM_UP: Duration = Duration::from_millis(500);
 const SAMPLE: Duration = Duration::from_secs(2);
@@ -150,16 +150,10 @@ fn flood(path: &str, what: &str) -> Result<()> {
     (&stream).write_all(b"{\"attach\":{\"name\":\"flood\",\"form\":\"binary\"}}\n")?;
     lines.read_line(&mut line)?;
     println!("attached");
-    let frame = |kind: u32, numbers: &[u64]| {
-        let mut bytes = (4 + 8 * numbers.len() as u32).to_le_bytes().to_vec();
-        bytes.extend(kind.to_le_bytes());
-        numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-        bytes
-    };
     let one = match what {
-        "look" => frame(STATE_REQUEST, &[]),
+        "look" => frame(Kind::StateRequest, &[]),
         // A window that limits nothing.
-        _ => frame(LIMITS, &[0, 0, 1 << 40]),
+        _ => frame(Kind::Limits, &[0, 0, 1 << 40]),
     };
     let many = one.repeat(64);
     let reading = thread::spawn(move || {

@@ -100,15 +100,13 @@ const WAKES: [(&str, Wake); 8] = [
 const LISTS: [(&str, Capabilities); 2] =
     [("acks", Capabilities::ACK_LIST), ("messages", Capabilities::MESSAGE_LIST)];
 
-/// A value of the view: its name, and where it comes from; nothing if there is none yet.
-pub type Field = (&'static str, fn(&Snapshot) -> Option<u64>);
-
 fn nanos(span: Option<Duration>) -> Option<u64> {
     span.map(Duration::as_nanos)
 }
 
-/// The values of the view, in their order in the binary form. Sizes and windows are in bytes, times in nanoseconds.
-pub const VIEW: [Field; 50] = [
+/// The values of the view, in their order in the binary form: the name of each, and where it comes from; nothing if there is none yet. Sizes and windows are in
+/// bytes, times in nanoseconds.
+pub const VIEW: [(&str, fn(&Snapshot) -> Option<u64>); 50] = [
     ("state", |s| Some(s.info.state as u64)),
     ("phase", |s| Some(s.info.phase as u64)),
     ("limited_by", |s| Some(s.info.limited_by as u64)),

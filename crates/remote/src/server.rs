@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use transom_device::serving::{AfterAccept, UnixName, after_accept};
+use transom_device::serving::{UnixName, accept_next};
 use transom_net::{Observable, Observer, ObserverOptions, TcpStream};
 
 /// The most peers at a time; each has two threads.
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct ExtensionSocket {
     hub: Arc<Hub>,
-    name: UnixName,
+    _name: UnixName,
 }
 
 /// A connection that is offered for as long as this value or the connection lives. Attached peers stay.
@@ -85,7 +85,7 @@ impl ExtensionSocket {
         let listener = name.listener().try_clone()?;
         let (state, changed) = (Mutex::default(), Condvar::new());
         let hub = Arc::new(Hub { state, changed, rate: Rate::new(RATE_OF_ALL.0, RATE_OF_ALL.1) });
-        let socket = ExtensionSocket { hub: Arc::clone(&hub), name };
+        let socket = ExtensionSocket { hub: Arc::clone(&hub), _name: name };
         let work = move || hub.run(&listener);
         std::thread::Builder::new().name("transom-remote".into()).spawn(work)?;
         Ok(socket)
@@ -109,11 +109,6 @@ impl ExtensionSocket {
         self.hub.changed.notify_all();
         Ok(Offer { hub: Arc::clone(&self.hub), number, kept: false })
     }
-
-    /// The path of its socket.
-    pub fn path(&self) -> &Path {
-        self.name.path()
-    }
 }
 
 impl Drop for ExtensionSocket {
@@ -124,9 +119,7 @@ impl Drop for ExtensionSocket {
         state.peers.drain(..).for_each(|(_, peer)| drop(peer.shutdown(Shutdown::Both)));
         drop(state);
         self.hub.changed.notify_all();
-        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
-        let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
-        self.name.close();
+        // The name is dropped next, which ends the thread that waits for somebody to come.
     }
 }
 
@@ -146,14 +139,6 @@ impl Drop for Offer {
     }
 }
 
-/// A connection with a peer.
-struct Attached {
-    observer: Observer,
-    number: u32,
-    local: SocketAddr,
-    remote: SocketAddr,
-}
-
 impl Hub {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -161,18 +146,8 @@ impl Hub {
 
     fn run(self: Arc<Self>, listener: &UnixListener) {
         loop {
-            let stream = match listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(_) if self.lock().closed => return,
-                Err(error) => match after_accept(&error) {
-                    AfterAccept::Next => continue,
-                    AfterAccept::Wait(pause) => {
-                        std::thread::sleep(pause);
-                        continue;
-                    }
-                    AfterAccept::End => return,
-                },
-            };
+            // A socket that was shut down takes nobody any more.
+            let Ok((stream, _)) = accept_next(|| listener.accept()) else { return };
             let Some(visit) = self.admit(&stream) else {
                 if self.lock().closed {
                     return;
@@ -215,58 +190,28 @@ impl Hub {
         &self,
         offers: u32,
         present: impl Fn() -> bool,
-    ) -> Result<(u32, Vec<serde_json::Value>), &'static str> {
-        let mut state = self.lock();
-        loop {
-            if state.closed {
-                return Err("no connection is offered any more");
-            }
-            if state.offers != offers {
-                let fresh = state.offers.wrapping_sub(offers);
-                let is_new = |offered: &&Offered| offered.number.wrapping_sub(offers) < fresh;
-                let offered = state.offered.iter().filter(is_new).map(Offered::described);
-                return Ok((state.offers, offered.collect()));
-            }
-            let waited = self.changed.wait_timeout(state, LOOK);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if !present() {
-                return Err("gone");
-            }
-        }
+    ) -> Result<(u32, Vec<serde_json::Value>), String> {
+        self.wait_for(present, |state| {
+            let fresh = state.offers.wrapping_sub(offers);
+            let is_new = |offered: &&Offered| offered.number.wrapping_sub(offers) < fresh;
+            let offered = state.offered.iter().filter(is_new).map(Offered::described);
+            (fresh > 0).then(|| Ok((state.offers, offered.collect())))
+        })
     }
 
-    /// Attaches a peer to a connection, or to the latest offer that accepts it; waits for one, if there is none. `present` returns whether the
-    /// peer is still connected.
-    fn attach(
+    /// Looks at the state until `look` finds something. `present` returns whether the peer is still connected.
+    fn wait_for<T>(
         &self,
-        connection: Option<u32>,
-        options: &ObserverOptions,
         present: impl Fn() -> bool,
-    ) -> Result<Attached, String> {
+        mut look: impl FnMut(&mut State) -> Option<Result<T, String>>,
+    ) -> Result<T, String> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return Err("no connection is offered any more".into());
             }
-            let mut refusal = None;
-            let mut gone = Vec::new();
-            for offered in state.offered.iter().rev() {
-                if connection.is_some_and(|number| number != offered.number) {
-                    continue;
-                }
-                let &Offered { number, local, remote, .. } = offered;
-                match offered.observable.observer(options.clone()) {
-                    Ok(observer) => return Ok(Attached { observer, number, local, remote }),
-                    Err(error) if error.kind() == io::ErrorKind::NotConnected => gone.push(number),
-                    Err(error) => refusal = Some(error.to_string()),
-                }
-            }
-            state.offered.retain(|offered| !gone.contains(&offered.number));
-            if let Some(refusal) = refusal {
-                return Err(refusal);
-            }
-            if let Some(number) = connection {
-                return Err(format!("there is no connection {number}"));
+            if let Some(found) = look(&mut state) {
+                return found;
             }
             let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -274,5 +219,33 @@ impl Hub {
                 return Err("gone".into());
             }
         }
+    }
+
+    /// Attaches a peer to a connection, or to the latest offer that accepts it; waits for one, if there is none. Gives the observer, and the connection in
+    /// the form for a peer. `present` returns whether the peer is still connected.
+    fn attach(
+        &self,
+        connection: Option<u32>,
+        options: &ObserverOptions,
+        present: impl Fn() -> bool,
+    ) -> Result<(Observer, serde_json::Value), String> {
+        self.wait_for(present, |state| {
+            let mut refusal = None;
+            let mut gone = Vec::new();
+            let is_meant =
+                |offered: &&Offered| connection.is_none_or(|number| number == offered.number);
+            for offered in state.offered.iter().rev().filter(is_meant) {
+                match offered.observable.observer(options.clone()) {
+                    Ok(observer) => return Some(Ok((observer, offered.described()))),
+                    Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                        gone.push(offered.number);
+                    }
+                    Err(error) => refusal = Some(error.to_string()),
+                }
+            }
+            state.offered.retain(|offered| !gone.contains(&offered.number));
+            let missing = connection.map(|number| format!("there is no connection {number}"));
+            refusal.or(missing).map(Err)
+        })
     }
 }

@@ -4,7 +4,7 @@ use crate::support::{Peer, SOON, Scene, requested};
 use serde_json::json;
 use std::io::{Read, Write};
 use transom_remote::ExtensionSocket;
-use transom_remote::protocol::binary::{DETACH, END, EVENT, LIMITS};
+use transom_remote::protocol::binary::Kind;
 use transom_remote::protocol::{LONGEST, VIEW};
 use transom_tcp::extension::{Fault, Interval, Variable};
 
@@ -69,13 +69,13 @@ fn the_binary_form_says_the_same() {
     let mut scene = Scene::new();
     let mut peer =
         Peer::attach(&scene, &format!("{EVERY_ACK},\"form\":\"binary\",\"lists\":[\"acks\"]"));
-    let frame = |kind: u32, numbers: &[u64]| {
+    let frame = |kind: Kind, numbers: &[u64]| {
         let mut bytes = (4 + 8 * numbers.len() as u32).to_le_bytes().to_vec();
-        bytes.extend(kind.to_le_bytes());
+        bytes.extend((kind as u32).to_le_bytes());
         numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
         bytes
     };
-    peer.stream.write_all(&frame(LIMITS, &[0, 0, 3000])).unwrap();
+    peer.stream.write_all(&frame(Kind::Limits, &[0, 0, 3000])).unwrap();
     scene.until("the limit", |stream| requested(stream, Variable::Cwnd));
     scene.transfer(1000);
     let mut hear = || {
@@ -84,10 +84,10 @@ fn the_binary_form_says_the_same() {
         let mut body = vec![0; u32::from_le_bytes(number) as usize];
         peer.lines.read_exact(&mut body).unwrap();
         let (kind, body) = body.split_first_chunk::<4>().unwrap();
-        (u32::from_le_bytes(*kind), body.to_vec())
+        (Kind::of(u32::from_le_bytes(*kind)), body.to_vec())
     };
     let (kind, body) = hear();
-    assert_eq!(kind, EVENT);
+    assert_eq!(kind, Some(Kind::Event));
     let numbers: Vec<u64> =
         body.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
     let value = |name| numbers[3 + VIEW.iter().position(|(other, _)| *other == name).unwrap()];
@@ -99,8 +99,8 @@ fn the_binary_form_says_the_same() {
     assert_eq!(numbers[3 + VIEW.len() + 11], 1);
     assert_eq!(numbers.len(), 3 + VIEW.len() + 11 + 1 + 9);
 
-    peer.stream.write_all(&frame(DETACH, &[])).unwrap();
-    assert_eq!(hear().0, END);
+    peer.stream.write_all(&frame(Kind::Detach, &[])).unwrap();
+    assert_eq!(hear().0, Some(Kind::End));
     assert!(scene.layers().is_empty());
 }
 
@@ -221,8 +221,8 @@ fn a_peer_waits_for_a_connection_and_is_sent_away_without() {
     let _offer = scene.socket.offer(&scene.ours).unwrap();
     assert_eq!(early.hear()["attached"]["connection"], 1);
 
+    let path = scene.path();
     let Scene { socket, ours, .. } = &mut scene;
-    let path = socket.path().to_owned();
     assert!(ExtensionSocket::listen(&path).is_err(), "the place is taken");
     let other = tempfile::tempdir().unwrap();
     let other = ExtensionSocket::listen(other.path().join("other")).unwrap();

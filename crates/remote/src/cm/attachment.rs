@@ -2,7 +2,7 @@
 
 use super::wire::{PATIENCE, Wire, malformed};
 use crate::protocol::VIEW;
-use crate::protocol::binary::{END, ERROR, EVENT, LIMITS};
+use crate::protocol::binary::{Kind, frame};
 use serde::Deserialize;
 use serde_json::json;
 use std::io;
@@ -123,7 +123,7 @@ impl Attachment {
         // What waits is a limit that was overtaken; one more would be of no use until there is room.
         if self.share != Some(share) && self.wire.waiting() == 0 {
             self.share = Some(share);
-            self.wire.send(&frame(LIMITS, &[CWND, 0, share]))?;
+            self.wire.send(&frame(Kind::Limits, &[CWND, 0, share]))?;
         }
         Ok(())
     }
@@ -142,21 +142,12 @@ impl Attachment {
                 let name = macroflow_to(self.offered.remote.ip());
                 self.phase = Phase::Attached(manager.join(name, 1));
                 // The answer is an event without which the connection would count only from its next round trip on.
-                self.wire.send(&frame(crate::protocol::binary::STATE_REQUEST, &[]))?;
+                self.wire.send(&frame(Kind::StateRequest, &[]))?;
             }
             _ => return Err(malformed("this is not what an extension socket says")),
         }
         Ok(())
     }
-}
-
-/// A frame of a peer's.
-fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
-    let length = u32::try_from(4 + 8 * numbers.len()).unwrap_or(u32::MAX);
-    let mut bytes = length.to_le_bytes().to_vec();
-    bytes.extend(kind.to_le_bytes());
-    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-    bytes
 }
 
 /// The values of a [`FlowState`], by their names in the view.
@@ -185,9 +176,9 @@ static PLACES: LazyLock<[usize; 10]> = LazyLock::new(|| {
 fn read_event(frame: &[u8]) -> io::Result<Option<FlowState>> {
     let (kind, body) =
         frame.split_first_chunk().ok_or_else(|| malformed("a frame begins with its kind"))?;
-    match u32::from_le_bytes(*kind) {
-        EVENT => {}
-        END | ERROR => {
+    match Kind::of(u32::from_le_bytes(*kind)) {
+        Some(Kind::Event) => {}
+        Some(Kind::End | Kind::Error) => {
             let reason: String = String::from_utf8_lossy(body).chars().take(200).collect();
             return Err(io::Error::other(reason));
         }
@@ -223,7 +214,7 @@ mod tests {
     #[test]
     fn the_view_has_all_places() {
         let numbers: Vec<u64> = (0..64).collect();
-        let state = read_event(&frame(EVENT, &numbers)[4..]).unwrap().unwrap();
+        let state = read_event(&frame(Kind::Event, &numbers)[4..]).unwrap().unwrap();
         // The fifth value of the view is cwnd, the fourth the segment's size.
         assert_eq!((state.mss, state.window), (6, 7));
         assert!(state.rtt.is_some());
@@ -232,9 +223,9 @@ mod tests {
     #[test]
     fn wrong_events_are_refused_or_skipped() {
         assert!(read_event(&[]).is_err());
-        assert!(read_event(&frame(EVENT, &[1, 2, 3])[4..]).is_err());
-        assert_eq!(read_event(&frame(77, &[])[4..]).unwrap(), None);
-        assert_eq!(read_event(&frame(END, &[])[4..]).unwrap_err().to_string(), "");
+        assert!(read_event(&frame(Kind::Event, &[1, 2, 3])[4..]).is_err());
+        assert_eq!(read_event(&77u32.to_le_bytes()).unwrap(), None);
+        assert_eq!(read_event(&frame(Kind::End, &[])[4..]).unwrap_err().to_string(), "");
         assert!(Line::read(b"[]").is_err() || Line::read(b"[]").unwrap().hello.is_none());
         assert_eq!(Line::read(br#"{"error":"no"}"#).unwrap_err().to_string(), "no");
     }

@@ -8,20 +8,34 @@ use transom_tcp::Pos;
 use transom_tcp::extension::{Ack, Capabilities, Interval, Message, Variable};
 use transom_tcp::time::{Duration, Instant};
 
-/// Something has happened, or the peer has asked how things are.
-pub const EVENT: u32 = 1;
-/// Nothing more will come: text that says why.
-pub const END: u32 = 2;
-/// The peer is detached: text that says why.
-pub(crate) const ERROR: u32 = 3;
-/// Of the peer: limits, three numbers for each: the variable's number, the least, the most.
-pub const LIMITS: u32 = 16;
-/// Of the peer: when the clock is to wake it, one number.
-pub const WAKE_AT: u32 = 17;
-/// Of the peer: it requests the present state.
-pub const STATE_REQUEST: u32 = 18;
-/// Of the peer: it detaches.
-pub const DETACH: u32 = 19;
+/// The kind of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Something has happened, or the peer has asked how things are.
+    Event = 1,
+    /// Nothing more will come: text that says why.
+    End = 2,
+    /// The peer is detached: text that says why.
+    Error = 3,
+    /// Of the peer: limits, three numbers for each: the variable's number, the least, the most.
+    Limits = 16,
+    /// Of the peer: when the clock is to wake it, one number.
+    WakeAt = 17,
+    /// Of the peer: it requests the present state.
+    StateRequest = 18,
+    /// Of the peer: it detaches.
+    Detach = 19,
+}
+
+impl Kind {
+    /// The kind with this number.
+    pub fn of(number: u32) -> Option<Kind> {
+        use Kind::{Detach, End, Error, Event, Limits, StateRequest, WakeAt};
+        let all = [Event, End, Error, Limits, WakeAt, StateRequest, Detach];
+        all.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
 
 /// A missing value.
 const NONE: u64 = u64::MAX;
@@ -30,9 +44,9 @@ const NONE: u64 = u64::MAX;
 struct Frame(Vec<u8>);
 
 impl Frame {
-    fn new(kind: u32) -> Self {
+    fn new(kind: Kind) -> Self {
         let mut frame = Frame(vec![0; 4]);
-        frame.0.extend(kind.to_le_bytes());
+        frame.0.extend((kind as u32).to_le_bytes());
         frame
     }
 
@@ -47,8 +61,15 @@ impl Frame {
     }
 }
 
+/// A frame of these numbers.
+pub fn frame(kind: Kind, numbers: &[u64]) -> Vec<u8> {
+    let mut frame = Frame::new(kind);
+    numbers.iter().for_each(|number| frame.put(*number));
+    frame.end()
+}
+
 /// A frame that is nothing but text.
-pub(crate) fn text(kind: u32, text: &str) -> Vec<u8> {
+pub(crate) fn text(kind: Kind, text: &str) -> Vec<u8> {
     let mut frame = Frame::new(kind);
     frame.0.extend(text.as_bytes());
     frame.end()
@@ -56,7 +77,7 @@ pub(crate) fn text(kind: u32, text: &str) -> Vec<u8> {
 
 /// An event; or, without a notice, the answer to a request for the present state.
 pub(crate) fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) -> Vec<u8> {
-    let mut frame = Frame::new(EVENT);
+    let mut frame = Frame::new(Kind::Event);
     frame.put(snapshot.at.as_nanos());
     frame.put(notice.map_or(0, |notice| notice.happened.bits().into()));
     frame.put(notice.map_or(0, |notice| notice.missed));
@@ -132,8 +153,9 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
         return Err(odd());
     }
     let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-    match (u32::from_le_bytes(*kind), numbers.as_slice()) {
-        (LIMITS, numbers) => {
+    let number = u32::from_le_bytes(*kind);
+    match (Kind::of(number), numbers.as_slice()) {
+        (Some(Kind::Limits), numbers) => {
             let (limits, rest) = numbers.as_chunks::<3>();
             if !rest.is_empty() {
                 return Err(odd());
@@ -141,12 +163,14 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
             let limits: Result<_, _> = limits.iter().map(|&limit| interval(limit)).collect();
             Ok(Command::Limits(limits?, None))
         }
-        (WAKE_AT, &[NONE]) => Ok(Command::Limits(Vec::new(), Some(None))),
-        (WAKE_AT, &[at]) => Ok(Command::Limits(Vec::new(), Some(Some(Instant::from_nanos(at))))),
-        (STATE_REQUEST, []) => Ok(Command::Look),
-        (DETACH, []) => Ok(Command::Detach),
-        (WAKE_AT | STATE_REQUEST | DETACH, _) => Err(odd()),
-        (kind, _) => Err(ProtocolError::malformed(format!("there is no frame of kind {kind}"))),
+        (Some(Kind::WakeAt), &[at]) => {
+            let at = (at != NONE).then(|| Instant::from_nanos(at));
+            Ok(Command::Limits(Vec::new(), Some(at)))
+        }
+        (Some(Kind::StateRequest), []) => Ok(Command::Look),
+        (Some(Kind::Detach), []) => Ok(Command::Detach),
+        (Some(Kind::WakeAt | Kind::StateRequest | Kind::Detach), _) => Err(odd()),
+        _ => Err(ProtocolError::malformed(format!("there is no frame of kind {number}"))),
     }
 }
 

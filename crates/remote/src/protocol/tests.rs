@@ -1,6 +1,6 @@
 //! What peers may say and what not, and that no bytes do harm.
 
-use super::binary::{self, DETACH, LIMITS, STATE_REQUEST, WAKE_AT};
+use super::binary::{self, Kind};
 use super::json;
 use super::{Attach, Command, Form, LONGEST, ProtocolError};
 use proptest::prelude::*;
@@ -71,9 +71,10 @@ fn senseless_messages_are_refused_with_the_reason() {
     assert!(refused(r#"{"limits":{}}"#).contains("unknown field"));
 }
 
-fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
-    let mut frame = kind.to_le_bytes().to_vec();
+fn frame(kind: Kind, numbers: &[u64]) -> Vec<u8> {
+    let mut frame = (kind as u32).to_le_bytes().to_vec();
     numbers.iter().for_each(|number| frame.extend(number.to_le_bytes()));
+    assert_eq!(binary::frame(kind, numbers)[4..], frame);
     frame
 }
 
@@ -81,27 +82,28 @@ fn frame(kind: u32, numbers: &[u64]) -> Vec<u8> {
 fn frames_say_the_same() {
     let says = |kind, numbers: &[u64]| binary::command(&frame(kind, numbers));
     assert_eq!(
-        says(LIMITS, &[0, 0, 9000, 8, 5, u64::MAX]),
+        says(Kind::Limits, &[0, 0, 9000, 8, 5, u64::MAX]),
         Ok(Command::Limits(
             vec![(Variable::Cwnd, Interval::at_most(9000)), (Variable::Rto, Interval::at_least(5))],
             None
         ))
     );
     let wake_at = |at| Ok(Command::Limits(vec![], Some(at)));
-    assert_eq!(says(WAKE_AT, &[5]), wake_at(Some(Instant::from_nanos(5))));
-    assert_eq!(says(WAKE_AT, &[u64::MAX]), wake_at(None));
-    assert_eq!(says(STATE_REQUEST, &[]), Ok(Command::Look));
-    assert_eq!(says(DETACH, &[]), Ok(Command::Detach));
-    assert_eq!(says(LIMITS, &[8, 2, 1]), Err(ProtocolError::Nonsense(Variable::Rto)));
+    assert_eq!(says(Kind::WakeAt, &[5]), wake_at(Some(Instant::from_nanos(5))));
+    assert_eq!(says(Kind::WakeAt, &[u64::MAX]), wake_at(None));
+    assert_eq!(says(Kind::StateRequest, &[]), Ok(Command::Look));
+    assert_eq!(says(Kind::Detach, &[]), Ok(Command::Detach));
+    assert_eq!(says(Kind::Limits, &[8, 2, 1]), Err(ProtocolError::Nonsense(Variable::Rto)));
     for (kind, numbers) in [
-        (LIMITS, &[0, 0][..]),
-        (LIMITS, &[11, 0, 1]),
-        (WAKE_AT, &[]),
-        (STATE_REQUEST, &[1]),
-        (99, &[]),
+        (Kind::Limits, &[0, 0][..]),
+        (Kind::Limits, &[11, 0, 1]),
+        (Kind::WakeAt, &[]),
+        (Kind::StateRequest, &[1]),
+        (Kind::Event, &[]),
     ] {
-        assert!(matches!(says(kind, numbers), Err(ProtocolError::Malformed(_))), "{kind}");
+        assert!(matches!(says(kind, numbers), Err(ProtocolError::Malformed(_))), "{kind:?}");
     }
+    assert!(matches!(binary::command(&[99, 0, 0, 0]), Err(ProtocolError::Malformed(_))));
     assert!(binary::command(&[16, 0, 0, 0, 1]).is_err() && binary::command(&[1]).is_err());
     assert_eq!(binary::length((LONGEST as u32 + 1).to_le_bytes()), Err(ProtocolError::TooLong));
     assert!(binary::length([3, 0, 0, 0]).is_err());
@@ -118,7 +120,7 @@ proptest! {
     /// A frame's request is an interval, or it is refused.
     #[test]
     fn limits_are_intervals(variable in 0u64..13, low: u64, high: u64) {
-        match binary::command(&frame(LIMITS, &[variable, low, high])) {
+        match binary::command(&frame(Kind::Limits, &[variable, low, high])) {
             Ok(Command::Limits(limits, None)) => {
                 let [(_, interval)] = limits[..] else { panic!("one was asked") };
                 prop_assert!(interval.low() == low && interval.high() == high && low <= high);

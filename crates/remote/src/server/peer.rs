@@ -1,8 +1,9 @@
 //! One peer: one thread reads its messages, another sends it events.
 
+use super::Hub;
 use super::rate::Rate;
-use super::{Attached, Hub};
-use crate::protocol::{Attach, Command, First, Form, LONGEST, ProtocolError, binary, json};
+use crate::protocol::binary::{self, Kind};
+use crate::protocol::{Attach, Command, First, Form, LONGEST, ProtocolError, json};
 use rustix::net::{RecvFlags, recv};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -57,12 +58,10 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     let Attach { connection, name, wake, lists, form } = attach;
     let options = ObserverOptions::default().with_name(name).with_wake(wake).with_requires(lists);
     let present = || is_present(input.get_ref().get_ref());
-    let Attached { observer, number, local, remote } =
-        match hub.attach(connection, &options, present) {
-            Ok(attached) => attached,
-            Err(reason) => return output.line(&json::error(&reason)),
-        };
-    let chosen = json::connection(number, local, remote);
+    let (observer, chosen) = match hub.attach(connection, &options, present) {
+        Ok(attached) => attached,
+        Err(reason) => return output.line(&json::error(&reason)),
+    };
     output.line(&json::attached(chosen, observer.layer().get(), observer.now()))?;
     output.form = form;
 
@@ -77,8 +76,8 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     };
     match &teller {
         Ok(_) => {
-            let own = Rate::new(RATE.0, RATE.1);
-            let rates = Rates { own: &own, all: &hub.rate };
+            // Its own first: who has to wait for itself does not stand in the way of others.
+            let rates = [&Rate::new(RATE.0, RATE.1), &hub.rate];
             Listener { observer: &observer, output: &output, lists, rates, pending: None }
                 .listen(&mut input);
         }
@@ -103,7 +102,7 @@ fn watch(hub: &Hub, mut offers: u32, input: &Input, output: &mut Output) -> io::
                     output.line(&json::offered(connection))?;
                 }
             }
-            Err(reason) => return output.line(&json::over(reason)),
+            Err(reason) => return output.line(&json::over(&reason)),
         }
     }
 }
@@ -133,32 +132,6 @@ fn tell(observer: &Observer, output: &Mutex<Output>, wake: Wake, lists: Capabili
     let _ = say(output, |output| output.stream.shutdown(Shutdown::Both));
 }
 
-/// The rate limits of commands: of this peer, and of all.
-#[derive(Clone, Copy)]
-struct Rates<'a> {
-    own: &'a Rate,
-    all: &'a Rate,
-}
-
-impl Rates<'_> {
-    /// Whether a command may be done at once.
-    fn are_free(self) -> bool {
-        let now = Clock::now();
-        self.own.is_free(now) && self.all.is_free(now)
-    }
-
-    /// Waits until a command may be done.
-    fn wait(self) {
-        // Its own first: who has to wait for itself does not stand in the way of others.
-        for rate in [self.own, self.all] {
-            let wait = rate.take(Clock::now());
-            if !wait.is_zero() {
-                std::thread::sleep(wait);
-            }
-        }
-    }
-}
-
 /// Requests of a peer that were not forwarded yet.
 #[derive(Default)]
 struct Pending {
@@ -184,7 +157,8 @@ struct Listener<'a> {
     observer: &'a Observer,
     output: &'a Mutex<Output>,
     lists: Capabilities,
-    rates: Rates<'a>,
+    /// Of the commands of this peer, and of all.
+    rates: [&'a Rate; 2],
     pending: Option<Pending>,
 }
 
@@ -232,23 +206,35 @@ impl Listener<'_> {
                 }
                 Command::Look => {
                     self.forward()?;
-                    self.rates.wait();
+                    self.take_turns();
                     let snapshot = self.observer.snapshot().ok()?;
                     say(self.output, |output| output.look(&snapshot, self.lists)).ok()?;
                 }
                 Command::Detach => return Some(false),
             }
         }
-        if self.pending.is_some() && (!more || self.rates.are_free()) {
+        let now = Clock::now();
+        let are_free = || self.rates.iter().all(|rate| rate.is_free(now));
+        if self.pending.is_some() && (!more || are_free()) {
             self.forward()?;
         }
         Some(true)
     }
 
+    /// Waits until a command may be done.
+    fn take_turns(&self) {
+        for rate in self.rates {
+            let wait = rate.take(Clock::now());
+            if !wait.is_zero() {
+                std::thread::sleep(wait);
+            }
+        }
+    }
+
     /// Forwards the requests, if there are any.
     fn forward(&mut self) -> Option<()> {
         let Some(Pending { asked, wake_at }) = self.pending.take() else { return Some(()) };
-        self.rates.wait();
+        self.take_turns();
         let change = |limits: &mut transom_tcp::extension::Limits| {
             for (variable, interval) in asked {
                 limits.set(variable, interval);
@@ -313,33 +299,32 @@ impl Output {
         self.stream.write_all(line.as_bytes())
     }
 
-    fn event(&mut self, notice: &Notice, lists: Capabilities) -> io::Result<()> {
+    /// In the form that the peer wants.
+    fn say(
+        &mut self,
+        line: impl FnOnce() -> Value,
+        frame: impl FnOnce() -> Vec<u8>,
+    ) -> io::Result<()> {
         match self.form {
-            Form::Json => self.line(&json::event(notice, lists)),
-            Form::Binary => {
-                self.stream.write_all(&binary::event(Some(notice), &notice.snapshot, lists))
-            }
+            Form::Json => self.line(&line()),
+            Form::Binary => self.stream.write_all(&frame()),
         }
+    }
+
+    fn event(&mut self, notice: &Notice, lists: Capabilities) -> io::Result<()> {
+        let frame = || binary::event(Some(notice), &notice.snapshot, lists);
+        self.say(|| json::event(notice, lists), frame)
     }
 
     fn look(&mut self, snapshot: &Snapshot, lists: Capabilities) -> io::Result<()> {
-        match self.form {
-            Form::Json => self.line(&json::look(snapshot, lists)),
-            Form::Binary => self.stream.write_all(&binary::event(None, snapshot, lists)),
-        }
+        self.say(|| json::look(snapshot, lists), || binary::event(None, snapshot, lists))
     }
 
     fn error(&mut self, reason: &str) -> io::Result<()> {
-        match self.form {
-            Form::Json => self.line(&json::error(reason)),
-            Form::Binary => self.stream.write_all(&binary::text(binary::ERROR, reason)),
-        }
+        self.say(|| json::error(reason), || binary::text(Kind::Error, reason))
     }
 
     fn over(&mut self, reason: &str) -> io::Result<()> {
-        match self.form {
-            Form::Json => self.line(&json::over(reason)),
-            Form::Binary => self.stream.write_all(&binary::text(binary::END, reason)),
-        }
+        self.say(|| json::over(reason), || binary::text(Kind::End, reason))
     }
 }

@@ -20,7 +20,7 @@ pub struct Scene {
     pub theirs: TcpStream,
     pub socket: ExtensionSocket,
     pub offer: Option<Offer>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Scene {
@@ -37,11 +37,11 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let socket = ExtensionSocket::listen(directory.path().join("ext")).unwrap();
         let offer = Some(socket.offer(&ours).unwrap());
-        Scene { _hosts: (a, b), ours, theirs, socket, offer, _directory: directory }
+        Scene { _hosts: (a, b), ours, theirs, socket, offer, directory }
     }
 
     pub fn path(&self) -> PathBuf {
-        self.socket.path().to_owned()
+        self.directory.path().join("ext")
     }
 
     /// So many bytes go over, and arrive as they left.
